@@ -1,0 +1,79 @@
+"""Named random streams for simulation, operating-system entropy otherwise.
+
+A stream is a function of (seed, round, party, purpose), so results do not depend on the engine, on the order in which
+parties answer, or on how many threads run. Without a seed every stream comes from the operating system; that is what a
+deployment uses, and the ledger says which of the two it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Entropy = Callable[[int], bytes]
+"""A source of uniform bytes: `entropy(n)` returns n of them."""
+
+
+class Stream:
+    """A `numpy.random.Generator` that is made when first used, so that unused streams cost nothing."""
+
+    __slots__ = ("_generator", "_key")
+
+    def __init__(self, key: Sequence[int] | None) -> None:
+        self._key = key
+        self._generator: np.random.Generator | None = None
+
+    @property
+    def generator(self) -> np.random.Generator:
+        if self._generator is None:
+            words = None if self._key is None else list(self._key)
+            self._generator = np.random.Generator(np.random.Philox(np.random.SeedSequence(words)))
+        return self._generator
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.generator, name)
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The source of all randomness of a federation.
+
+    Parameters
+    ----------
+    seed : int or None
+        Simulation seed; `None` draws everything from the operating system.
+    """
+
+    seed: int | None = None
+
+    @property
+    def source(self) -> str:
+        """`seeded` or `system`, as stamped in the ledger."""
+        return "system" if self.seed is None else "seeded"
+
+    def stream(self, round: int, party: str, purpose: str) -> Stream:
+        """Return the generator stream of one party (or `server`) in one round for one purpose."""
+        if self.seed is None:
+            return Stream(None)
+        return Stream((self.seed, round, *_words(party), *_words(purpose)))
+
+    def entropy(self, round: int, party: str, purpose: str) -> Entropy:
+        """Return the byte source of one party (or `server`) in one round for one purpose."""
+        if self.seed is None:
+            return os.urandom
+        return self.stream(round, party, purpose).generator.bytes
+
+    def uniform(self, size: int, round: int, party: str, purpose: str) -> np.ndarray:
+        """Return `size` uniform floats in [0, 1) with 53 bits each."""
+        words = np.frombuffer(self.entropy(round, party, purpose)(8 * size), np.uint64)
+        return (words >> np.uint64(11)).astype(float) * 2.0**-53
+
+
+def _words(name: str) -> tuple[int, int]:
+    digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
+    return int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")
