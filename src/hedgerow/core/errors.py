@@ -32,13 +32,15 @@ class HedgerowError(Exception):
         Whether parties had been asked when the error was raised.
     """
 
-    code: ClassVar[str] = "HR-000"
-    asked_by_default: ClassVar[bool] = False
+    code: ClassVar[str] = ""
+    _asked: ClassVar[bool] = False
+
+    def __init_subclass__(cls, code: str = "", asked: bool = False) -> None:
+        cls.code, cls._asked = code, asked
 
     def __init__(self, reason: str, *, remedy: str = "", asked: bool | None = None) -> None:
-        self.reason = reason
-        self.remedy = remedy
-        self.asked = self.asked_by_default if asked is None else asked
+        self.reason, self.remedy = reason, remedy
+        self.asked = self._asked if asked is None else asked
         super().__init__(reason)
 
     def __str__(self) -> str:
@@ -66,239 +68,164 @@ class StudyError(HedgerowError):
     """A study, its files or the installation."""
 
 
-class StudyInvalid(StudyError):
+class StudyInvalid(StudyError, code="HR-101"):
     """A study has an unknown key, a wrong type or an impossible combination."""
 
-    code = "HR-101"
 
-
-class UnknownStudy(StudyError):
+class UnknownStudy(StudyError, code="HR-102"):
     """No study of this name or path exists."""
 
-    code = "HR-102"
 
-
-class CheckpointMismatch(StudyError):
+class CheckpointMismatch(StudyError, code="HR-103"):
     """A checkpoint belongs to another study, program or version."""
 
-    code = "HR-103"
 
-
-class CannotWrite(StudyError):
+class CannotWrite(StudyError, code="HR-104", asked=True):
     """A file could not be written: full disk, missing permission, existing run."""
 
-    code = "HR-104"
-    asked_by_default = True
 
-
-class MissingExtra(StudyError):
+class MissingExtra(StudyError, code="HR-105"):
     """An optional package is needed and not installed."""
-
-    code = "HR-105"
 
 
 # ---- 2xx: the waist -------------------------------------------------------------------------------------------------
-class WaistError(HedgerowError):
+class WaistError(HedgerowError, code="HR-210"):
     """A query, a channel, a budget or a ledger."""
 
 
 class UnboundedSum(WaistError):
     """Noise or fixed-point encoding was asked for a sum that declares no bound."""
 
-    code = "HR-210"
 
-
-class UnlawfulChannel(WaistError):
+class UnlawfulChannel(WaistError, code="HR-211"):
     """Clip, mechanism and aggregation do not fit together."""
 
-    code = "HR-211"
 
-
-class SlotFilled(WaistError):
+class SlotFilled(WaistError, code="HR-212"):
     """A program tried to replace protection that its caller had chosen."""
 
-    code = "HR-212"
 
-
-class BudgetExhausted(WaistError):
+class BudgetExhausted(WaistError, code="HR-213"):
     """The next query would exceed the budget; it was refused before any party was asked."""
 
-    code = "HR-213"
 
-
-class BudgetInvalid(WaistError):
+class BudgetInvalid(WaistError, code="HR-214"):
     """A budget, noise multiplier, rate or radius is out of its range."""
 
-    code = "HR-214"
 
-
-class MixedUnits(WaistError):
+class MixedUnits(WaistError, code="HR-215"):
     """A record-level and a party-level guarantee were mixed."""
 
-    code = "HR-215"
 
-
-class NobodyAnswered(WaistError):
+class NobodyAnswered(WaistError, code="HR-220", asked=True):
     """No party of the cohort answered a question that needs an answer."""
 
-    code = "HR-220"
-    asked_by_default = True
 
-
-class PartyDeclined(WaistError):
+class PartyDeclined(WaistError, code="HR-221", asked=True):
     """A party refused or failed; only the code of its reason is known here."""
-
-    code = "HR-221"
-    asked_by_default = True
 
     def __init__(self, reason: str, *, codes: dict[str, str] | None = None, remedy: str = "") -> None:
         self.codes = codes or {}
         super().__init__(reason, remedy=remedy)
 
 
-class ContributionInvalid(WaistError):
+class ContributionInvalid(WaistError, code="HR-222", asked=True):
     """A contribution has the wrong keys, shape, type, or a value that is not finite."""
 
-    code = "HR-222"
-    asked_by_default = True
 
-
-class NotNamed(WaistError):
+class NotNamed(WaistError, code="HR-224"):
     """A local function or preparation cannot be named by its import path."""
 
-    code = "HR-224"
 
-
-class ViewNotRecorded(WaistError):
+class ViewNotRecorded(WaistError, code="HR-230"):
     """The view of an observer was asked of a federation that does not record it."""
 
-    code = "HR-230"
 
-
-class LedgerDamaged(WaistError):
+class LedgerDamaged(WaistError, code="HR-231"):
     """A ledger file has a gap, a double entry, or a broken chain."""
-
-    code = "HR-231"
 
 
 # ---- 3xx: statistics ------------------------------------------------------------------------------------------------
-class StatisticsError(HedgerowError):
+class StatisticsError(HedgerowError, code="HR-310"):
     """Formulas and estimation."""
 
 
 class FormulaInvalid(StatisticsError):
     """A formula cannot be read, or asks what cannot be computed record by record."""
 
-    code = "HR-310"
 
-
-class NotBinary(StatisticsError):
+class NotBinary(StatisticsError, code="HR-311"):
     """A logistic regression was asked for a target with other than two values."""
 
-    code = "HR-311"
 
-
-class NotIdentified(StatisticsError):
+class NotIdentified(StatisticsError, code="HR-320", asked=True):
     """The information is singular: a column is constant or a combination of others."""
 
-    code = "HR-320"
-    asked_by_default = True
 
-
-class Separated(StatisticsError):
+class Separated(StatisticsError, code="HR-321", asked=True):
     """Columns separate the classes, so that maximum-likelihood estimates are infinite."""
 
-    code = "HR-321"
-    asked_by_default = True
 
-
-class NotConverged(StatisticsError):
+class NotConverged(StatisticsError, code="HR-322", asked=True):
     """An iteration ended before its tolerance was met."""
-
-    code = "HR-322"
-    asked_by_default = True
 
 
 # ---- 4xx: data ------------------------------------------------------------------------------------------------------
-class DataError(HedgerowError):
+class DataError(HedgerowError, code="HR-401"):
     """Tables, schemas and partitions."""
 
 
 class UnknownDataset(DataError):
     """No data set of this name is catalogued."""
 
-    code = "HR-401"
 
-
-class MissingData(DataError):
+class MissingData(DataError, code="HR-402"):
     """A file or data set is not on this machine."""
 
-    code = "HR-402"
 
-
-class MissingColumn(DataError):
+class MissingColumn(DataError, code="HR-403"):
     """A named column is not in the table."""
 
-    code = "HR-403"
 
-
-class NotFinite(DataError):
+class NotFinite(DataError, code="HR-404"):
     """A column holds missing or infinite values."""
 
-    code = "HR-404"
 
-
-class OutOfRange(DataError):
+class OutOfRange(DataError, code="HR-405"):
     """A value lies outside its declared range or levels."""
 
-    code = "HR-405"
 
-
-class EmptyParty(DataError):
+class EmptyParty(DataError, code="HR-406"):
     """A partition would leave a party without records."""
 
-    code = "HR-406"
 
-
-class ColumnsDiffer(DataError):
+class ColumnsDiffer(DataError, code="HR-407"):
     """Parties hold different columns."""
 
-    code = "HR-407"
 
-
-class PartitionInvalid(DataError):
+class PartitionInvalid(DataError, code="HR-408"):
     """A partition cannot be made with these settings."""
 
-    code = "HR-408"
 
-
-class SchemaInvalid(DataError):
+class SchemaInvalid(DataError, code="HR-409"):
     """A schema contradicts itself or its table."""
 
-    code = "HR-409"
 
-
-class ChecksumMismatch(DataError):
+class ChecksumMismatch(DataError, code="HR-411"):
     """A file is not the one that was catalogued."""
-
-    code = "HR-411"
 
 
 # ---- 5xx: learning --------------------------------------------------------------------------------------------------
-class LearningError(HedgerowError):
+class LearningError(HedgerowError, code="HR-510"):
     """Models and training settings."""
 
 
 class ModelInvalid(LearningError):
     """A module cannot be trained federatedly or does not fit the data."""
 
-    code = "HR-510"
 
-
-class SettingsInvalid(LearningError):
+class SettingsInvalid(LearningError, code="HR-511"):
     """A setting of a program is out of its range."""
-
-    code = "HR-511"
 
 
 def catalogue() -> dict[str, type[HedgerowError]]:
@@ -308,6 +235,6 @@ def catalogue() -> dict[str, type[HedgerowError]]:
     while todo:
         kind = todo.pop()
         todo += kind.__subclasses__()
-        if "code" in vars(kind):
+        if kind.code:
             found[kind.code] = kind
     return dict(sorted(found.items()))

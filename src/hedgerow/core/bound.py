@@ -1,0 +1,108 @@
+"""Bounds: by how much one unit can move a sum. Declared once; the clip, the noise and the encoding read it there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from .arrays import Array, Layout
+from .errors import BudgetInvalid, ContributionInvalid, MixedUnits
+from .events import Unit
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A ball that holds what one unit adds to a sum.
+
+    Parameters
+    ----------
+    norm : {1, 2, inf}
+    radius : float
+        In the units of the contribution.
+    unit : {"party", "record"}
+        Whose presence changes between neighbours. A party-level bound is enforced by clipping; a record-level bound
+        holds by construction of the local function and is proved by a neighbour test.
+    """
+
+    norm: float
+    radius: float
+    unit: Unit = "party"
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.radius) and self.radius > 0):
+            raise BudgetInvalid(
+                f"a bound of radius {self.radius!r} bounds nothing: a radius is a finite number above zero.",
+                remedy="Take the largest norm that one unit can contribute, e.g. l2(1.0).",
+            )
+
+    def size(self, rows: Array) -> Array:
+        """Norm of each row: shape (parties, size) to (parties, 1)."""
+        return np.linalg.norm(rows, ord=self.norm, axis=-1, keepdims=True)
+
+    def clip(self, rows: Array) -> Array:
+        """Shorten the rows that are longer than the radius; leave the others as they are, to the bit."""
+        size = self.size(rows)
+        return np.where(size > self.radius, rows * (self.radius / np.maximum(size, np.finfo(float).tiny)), rows)
+
+    def distance(self, norm: int, dimension: int) -> float:
+        """Largest `norm`-length (1 or 2) of a vector of this many coordinates inside the ball."""
+        if norm == 2:
+            return self.radius * (math.sqrt(dimension) if self.norm == math.inf else 1.0)
+        return self.radius * {1: 1.0, 2: math.sqrt(dimension), math.inf: float(dimension)}[self.norm]
+
+    def __str__(self) -> str:
+        return f"{ {1: 'l1', 2: 'l2', math.inf: 'linf'}[self.norm] }({self.radius:.6g}) per {self.unit}"
+
+
+Bounds = Bound | Mapping[str, Bound]
+"""One bound for the whole contribution, or one for each key."""
+
+
+def l1(radius: float, unit: Unit = "party") -> Bound:
+    """Bound the sum of absolute values."""
+    return Bound(1, float(radius), unit)
+
+
+def l2(radius: float, unit: Unit = "party") -> Bound:
+    """Bound the Euclidean length."""
+    return Bound(2, float(radius), unit)
+
+
+def linf(radius: float, unit: Unit = "party") -> Bound:
+    """Bound every coordinate's absolute value."""
+    return Bound(math.inf, float(radius), unit)
+
+
+def blocks(bounds: Bounds, layout: Layout) -> list[tuple[slice, Bound]]:
+    """Pair each part of the flat vector with its bound; keys and bounds must match one to one."""
+    if isinstance(bounds, Bound):
+        return [(slice(0, layout.size), bounds)]
+    if set(bounds) != set(layout.slices):
+        raise ContributionInvalid(
+            f"bounds are given for {sorted(bounds)}, but the contribution has {sorted(layout.slices)}.",
+            remedy="Give one bound for each key, or a single bound for all of them together.",
+        )
+    return [(part, bounds[key]) for key, part in layout.slices.items()]
+
+
+def unit_of(bounds: Bounds) -> Unit:
+    """Return the unit that all given bounds share."""
+    units: set[Unit] = {bounds.unit} if isinstance(bounds, Bound) else {bound.unit for bound in bounds.values()}
+    if len(units) != 1:
+        raise MixedUnits(
+            f"the bounds {describe(bounds)} mix units.",
+            remedy="Bound every key per record, or every key per party.",
+        )
+    return units.pop()
+
+
+def describe(bounds: Bounds | None) -> str:
+    """Return bounds in words, for ledgers and reports."""
+    if bounds is None:
+        return "none"
+    if isinstance(bounds, Bound):
+        return str(bounds)
+    return "; ".join(f"{key}: {bound}" for key, bound in bounds.items())

@@ -1,0 +1,93 @@
+"""Engines carry questions to parties and answers back, one round of messages at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from .arrays import Array, Layout
+from .errors import ContributionInvalid, HedgerowError, PartyDeclined
+from .query import Query
+
+
+class Outbox(Mapping[str, Query]):
+    """One query for every party of a cohort, as a mapping from party to query."""
+
+    def __init__(self, ids: Sequence[str], query: Query) -> None:
+        self.ids, self.query = ids, query
+
+    def __getitem__(self, id: str) -> Query:
+        if id not in self.ids:
+            raise KeyError(id)
+        return self.query
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.ids)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass
+class Inbox:
+    """What came back from one exchange; a party that is missing dropped out.
+
+    Attributes
+    ----------
+    answered : tuple of str
+        Parties whose answer arrived in time, in the order in which they were asked.
+    layout : Layout or None
+        Keys and shapes of the contributions.
+    total : array of shape (size,) or None
+        Sum of the rows that arrived.
+    rows : array of shape (n_answered, size) or None
+        The rows themselves, where the query asked to keep them.
+    """
+
+    answered: tuple[str, ...]
+    layout: Layout | None = None
+    total: Array | None = None
+    rows: Array | None = None
+
+
+class Engine(Protocol):
+    """Anything that carries one round of messages."""
+
+    @property
+    def parties(self) -> Sequence[str]:
+        """Names of the parties that this engine reaches."""
+
+    def exchange(self, outbox: Outbox) -> Inbox:
+        """Ask every party in the outbox, and return what came back in time."""
+
+
+def collect(query: Query, answers: Sequence[tuple[Layout, Array] | None], answered: tuple[str, ...]) -> Inbox:
+    """Add up answers in the order given; all must agree on their layout."""
+    found = [one for one in answers if one is not None]
+    if not found:
+        return Inbox(answered)
+    layout = found[0][0]
+    for other, _ in found[1:]:
+        if other != layout:
+            raise ContributionInvalid(
+                f"{query.name}: one party contributed {layout}, another {other}.",
+                remedy="Declare levels and shapes in the schema, so that every party returns the same keys and shapes.",
+            )
+    rows = [part for _, part in found]
+    total = rows[0].sum(0)
+    for part in rows[1:]:
+        total = total + part.sum(0)
+    return Inbox(answered, layout, total, np.concatenate(rows) if query.keep_rows else None)
+
+
+def declined(party: str, error: Exception) -> PartyDeclined:
+    """Turn a party's failure into what may cross the boundary: its name and a code."""
+    code = error.code if isinstance(error, HedgerowError) else PartyDeclined.code
+    return PartyDeclined(
+        f"{party} declined: {code}.",
+        codes={party: code},
+        remedy="The reason is in that party's log; in a simulation it is the cause of this error.",
+    )

@@ -1,0 +1,284 @@
+"""The federation: the handle that a program holds.
+
+    verb                          leaves each party                        use
+    each(local, broadcast)        nothing; party state may change          train now, ask twice later
+    sum(local, broadcast, bound)  only the total leaves the cohort         everything that can be a sum
+    gather(local, broadcast)      every party's contribution               medians, debugging; costs "nonprivate"
+
+A program never knows how its sums are protected or where they run: `protect`, `within` and `on` are its caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from .arrays import Array, Arrays, Layout
+from .bound import Bounds, describe
+from .channel import Channel, Shield
+from .engine import Engine, Inbox, Outbox
+from .errors import BudgetInvalid, NobodyAnswered, UnlawfulChannel
+from .events import Event, Sampling
+from .ledger import Clock, Entry, Ledger, Limit
+from .party import Local, Parties
+from .query import Preparation, Query, Verb, answer, name_of
+from .randomness import Streams
+from .view import Observation, Views
+
+
+@dataclass(frozen=True)
+class Federation:
+    """The parties as one handle.
+
+    Parameters
+    ----------
+    engine : Engine
+        Carries questions and answers.
+    schema : object, optional
+        The declared columns of every party (`hedgerow.data.Schema`); bounds are computed from it, never from data.
+    streams : Streams
+        Randomness: seeded for simulation, the operating system's otherwise.
+    members : sequence of str
+        The parties asked; all that the engine reaches, or a cohort.
+    """
+
+    engine: Engine
+    schema: Any = None
+    streams: Streams = field(default_factory=Streams)
+    channel: Channel = field(default_factory=Channel)
+    ledger: Ledger = field(default_factory=Ledger, compare=False)
+    members: Sequence[str] = ()
+    sampling: Sampling = field(default_factory=Sampling)
+    cohort: int = 0
+    preparations: tuple[Preparation, ...] = ()
+    clock: Clock = field(default_factory=Clock, compare=False)
+    views: Views = field(default_factory=Views, compare=False)
+    layouts: dict[Any, Layout] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.members and not self.cohort:
+            object.__setattr__(self, "members", self.engine.parties)
+
+    # ---- who --------------------------------------------------------------------------------------------------------
+    @property
+    def size(self) -> int:
+        """Parties in the whole federation, which is public."""
+        return len(self.engine.parties)
+
+    @property
+    def expected_size(self) -> float:
+        """Expected number of parties in this cohort: public, unlike the number that came."""
+        return self.size * self.sampling.rate
+
+    def sample(self, *, rate: float | None = None, size: int | None = None) -> Federation:
+        """Draw a cohort; all questions to it compose inside one sampling event.
+
+        Parameters
+        ----------
+        rate : float
+            Each party joins by itself with this probability (Poisson sampling). The cohort may be empty.
+        size : int
+            Exactly this many parties, without replacement.
+        """
+        if self.cohort:
+            raise BudgetInvalid(
+                "a cohort cannot be sampled again: its cost would be unknown.", remedy="Sample from the federation."
+            )
+        if (rate is None) == (size is None):
+            raise BudgetInvalid(
+                f"sample(rate={rate}, size={size}): give one of the two.", remedy="sample(rate=0.1) or sample(size=50)"
+            )
+        number = self.clock.cohorts + 1
+        draws = self.streams.uniform(self.size, number, "server", "cohort")
+        if rate is not None:
+            if not 0 < rate <= 1:
+                raise BudgetInvalid(
+                    f"a sampling rate of {rate!r} is outside (0, 1].", remedy="Give the probability that a party joins."
+                )
+            chosen, sampling = draws < rate, Sampling("poisson", rate)
+        else:
+            if size is None or not 0 < size <= self.size:
+                raise BudgetInvalid(
+                    f"a cohort of {size!r} cannot be drawn from {self.size} parties.",
+                    remedy="Give a number between 1 and the parties.",
+                )
+            chosen = np.zeros(self.size, bool)
+            chosen[np.argsort(draws, kind="stable")[:size]] = True
+            sampling = Sampling("fixed", size / self.size, size)
+        self.clock.cohorts = number
+        names = self.engine.parties
+        return replace(self, members=tuple(names[i] for i in np.flatnonzero(chosen)), sampling=sampling, cohort=number)
+
+    # ---- how --------------------------------------------------------------------------------------------------------
+    def protect(self, *, clip: Bounds | None = None, mechanism: Any = None, aggregation: Any = None) -> Federation:
+        """Return this federation with slots of its channel filled; a slot that is filled cannot be replaced."""
+        return replace(self, channel=self.channel.fill(clip=clip, mechanism=mechanism, aggregation=aggregation))
+
+    def within(self, budget: Limit) -> Federation:
+        """Return this federation with a budget and a ledger of its own: the question that would exceed it is refused."""
+        if self.ledger.entries:
+            raise BudgetInvalid(
+                "a budget must be set before the first question.", remedy="Call within(budget) on a fresh federation."
+            )
+        return replace(self, ledger=Ledger(budget, self.ledger.path))
+
+    def on(self, engine: Any) -> Federation:
+        """Return this federation, unasked, with its parties hosted by another in-process engine."""
+        held: Parties = self.engine.held  # type: ignore[attr-defined]
+        fresh = Parties(held.ids, held.columns, held.sizes, held.w)
+        return replace(
+            self,
+            engine=engine.hosting(fresh),
+            ledger=Ledger(self.ledger.limit),
+            clock=Clock(),
+            views=Views(self.views.recording),
+            layouts={},
+        )
+
+    def prepare(self, function: Callable[..., Mapping[str, Array]], **settings: Any) -> Federation:
+        """Return this federation with columns prepared at each party, record by record; nothing leaves."""
+        name_of(function)
+        return replace(self, preparations=(*self.preparations, Preparation(function, tuple(sorted(settings.items())))))
+
+    def watch(self) -> Federation:
+        """Return this federation with the views of all observers recorded from now on."""
+        return replace(self, views=Views(recording=True))
+
+    def view(self, observer: str) -> list[Observation]:
+        """Return what `server`, `world` or a party saw so far (needs `watch`)."""
+        return self.views.of(observer)
+
+    # ---- the three verbs --------------------------------------------------------------------------------------------
+    def each(self, local: Local, broadcast: Arrays = None, *, init: Local | None = None) -> None:
+        """Let each party compute and keep; nothing leaves."""
+        query = self._query("each", local, broadcast, Shield(), init)
+        self._debit(query, Event("none"), None)
+        self._exchange(query)
+
+    def sum(
+        self, local: Local, broadcast: Arrays = None, *, bound: Bounds | None = None, init: Local | None = None
+    ) -> Any:
+        """Ask for the total of the parties' contributions.
+
+        Parameters
+        ----------
+        local : callable
+            Top-level function `(broadcast, party, rng, **settings) -> array or dict of arrays`.
+        broadcast : array or dict of arrays
+            Sent to every party.
+        bound : Bound or dict of Bound, optional
+            By how much one unit can move the total; needed where the channel adds noise and does not clip.
+        init : callable, optional
+            `(broadcast, party) -> state` of a party that keeps none yet.
+
+        Returns
+        -------
+        array or dict of arrays, as `local` returns
+            The released total: exact through an open channel, clipped and noisy through a private one.
+
+        Raises
+        ------
+        UnboundedSum (HR-210), BudgetExhausted (HR-213)
+            Before any party is asked.
+        NobodyAnswered (HR-220), PartyDeclined (HR-221), ContributionInvalid (HR-222)
+        """
+        shield = self.channel.shield(name_of(local.func if hasattr(local, "func") else local), bound)
+        query = self._query("sum", local, broadcast, shield, init)
+        self._debit(query, shield.event, bound)
+        inbox = self._exchange(query)
+        layout = inbox.layout or self._layout(query)
+        total = np.zeros(layout.size) if inbox.total is None else inbox.total
+        released = shield.at_server(total, layout, self.streams.entropy(query.number, "server", "noise"))
+        self.views.note(query, self.members, inbox, released)
+        return layout.unflatten(released)
+
+    def gather(
+        self, local: Local, broadcast: Arrays = None, *, bound: Bounds | None = None, init: Local | None = None
+    ) -> dict[str, Any]:
+        """Ask for every party's contribution; refused where rows are hidden, costs `nonprivate` unless parties add noise."""
+        mechanism = self.channel.mechanism
+        if self.channel.aggregation.hides_rows or (mechanism is not None and mechanism.at == "server"):
+            raise UnlawfulChannel(
+                "gather asks for every row, but this channel protects only their total.",
+                remedy="Ask for a sum, or add noise at the party.",
+            )
+        shield = self.channel.shield(name_of(local.func if hasattr(local, "func") else local), bound)
+        query = self._query("gather", local, broadcast, shield, init)
+        self._debit(query, shield.event, bound)
+        inbox = self._exchange(query)
+        self.views.note(query, self.members, inbox, None)
+        if inbox.rows is None or inbox.layout is None:
+            return {}
+        entropy = self.streams.entropy(query.number, "server", "noise")  # unused: noise was added at the party
+        rows = [shield.at_server(row, inbox.layout, entropy) for row in inbox.rows]
+        return {name: inbox.layout.unflatten(row) for name, row in zip(inbox.answered, rows, strict=True)}
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+    def _query(self, verb: Verb, local: Local, broadcast: Arrays, shield: Shield, init: Local | None) -> Query:
+        keep_rows = verb == "gather" or (verb == "sum" and self.views.recording)
+        query = Query(
+            self.clock.queries + 1,
+            verb,
+            local,
+            broadcast,
+            shield,
+            self.preparations,
+            init,
+            self.clock.counted,
+            self.streams,
+            keep_rows,
+        )
+        name_of(query.function)
+        return query
+
+    def _debit(self, query: Query, event: Event, bound: Bounds | None) -> None:
+        shield, channel = query.shield, self.channel
+        layout = self.layouts.get(query.name)
+        at_party = shield.mechanism is not None and shield.mechanism.at == "party"
+        self.ledger.debit(
+            Entry(
+                round=query.number,
+                cohort=0 if at_party else self.cohort,
+                verb=query.verb,
+                query=query.name,
+                parties=len(self.members),
+                numbers=0 if query.verb == "each" else (layout.size if layout else None),
+                bound=describe(bound),
+                clip=describe(shield.clip),
+                mechanism=str(shield.mechanism or "none"),
+                aggregation=channel.aggregation.name,
+                unit=shield.unit,
+                event=event,
+                sampling=Sampling() if at_party else self.sampling,
+                randomness=self.streams.source,
+            )
+        )
+        self.clock.queries = query.number
+
+    def _exchange(self, query: Query) -> Inbox:
+        if not self.members:
+            return Inbox(())
+        inbox = self.engine.exchange(Outbox(self.members, query))
+        if not inbox.answered:
+            raise NobodyAnswered(
+                f"none of {len(self.members)} parties answered {query.name} in round {query.number}.",
+                remedy="Resume when parties are back.",
+            )
+        if query.init is not None or query.verb == "each" or self.clock.counted:
+            self.clock.counted.update(dict.fromkeys(inbox.answered, query.number))
+        if inbox.layout is not None:
+            self.layouts[query.name] = inbox.layout
+        return inbox
+
+    def _layout(self, query: Query) -> Layout:
+        """Keys and shapes of an answer when nobody was sampled: from an earlier answer, or from one made-up record."""
+        if query.name not in self.layouts:
+            columns = self.schema.synthetic(1, np.random.default_rng(0))
+            blank = Parties(("nobody",), columns, [1], np.zeros(1)).prepared(self.preparations, together=False)
+            made = answer(replace(query, shield=Shield(), counted={}), blank, np.array([0]))
+            assert made is not None
+            self.layouts[query.name] = made[0]
+        return self.layouts[query.name]

@@ -1,0 +1,204 @@
+"""Parties: what a local function may touch, and the columns of many parties held in one process.
+
+Every local statistic is a weighted sum over records. A weight of zero is padding, subsampling or exclusion; a weight
+above zero is a sample weight. That one convention lets the same local function run on one party, on parties stacked
+along a leading axis, and on the pooled records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .arrays import Array
+from .errors import ColumnsDiffer, ContributionInvalid, EmptyParty, MissingColumn, suggestion
+
+State = dict[str, Any]
+"""What a party keeps between rounds: arrays by name."""
+
+
+@dataclass
+class Party:
+    """One holder of data, or several stacked along a leading axis.
+
+    Attributes
+    ----------
+    id : str
+        Name of the party; of a stack, the names joined.
+    columns : mapping from name to array of shape (n_records, ...), stacked (n_parties, n_records, ...)
+    w : array of shape (n_records,) or (n_parties, n_records)
+        Record weights; zero for padding.
+    state : dict
+        What the party keeps. Changes are committed once the server has counted the answer of this round.
+    """
+
+    id: str
+    columns: Mapping[str, Array]
+    w: Array
+    state: State = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Array:
+        try:
+            return self.columns[name]
+        except KeyError:
+            raise MissingColumn(
+                f"no column {name!r}.",
+                remedy=suggestion(name, self.columns) + " Prepared columns count too.",
+                asked=True,
+            ) from None
+
+    @property
+    def n(self) -> Any:
+        """Weighted number of records: a number, or shape (n_parties,) for a stack."""
+        return self.w.sum(-1)
+
+
+@dataclass
+class _Kept:
+    """A party's state: what is committed, and what waits for its round to be counted."""
+
+    committed: State = field(default_factory=dict)
+    pending: State | None = None
+    asked_in: int = -1
+
+
+class Parties(Sequence[Party]):
+    """Many parties in one process: columns with each party's records side by side, never copied per party.
+
+    Parameters
+    ----------
+    ids : sequence of str
+        One name for each party.
+    columns : mapping from name to array of shape (n_records, ...)
+        Records ordered by party.
+    sizes : sequence of int
+        Records of each party.
+    w : array of shape (n_records,), optional
+        Record weights, ones by default.
+    """
+
+    def __init__(
+        self, ids: Sequence[str], columns: Mapping[str, Array], sizes: Sequence[int], w: Array | None = None
+    ) -> None:
+        self.ids = tuple(ids)
+        self.columns = dict(columns)
+        self.sizes = np.asarray(sizes, dtype=np.int64)
+        self.offsets = np.concatenate([[0], np.cumsum(self.sizes)])
+        n_records = int(self.offsets[-1])
+        self.w = np.ones(n_records) if w is None else np.asarray(w, dtype=np.float64)
+        self.index = {name: i for i, name in enumerate(self.ids)}
+        self.kept: dict[str, _Kept] = {}
+        self._prepared: dict[Any, Parties] = {}
+        if len(self.index) != len(self.sizes):
+            raise ColumnsDiffer(
+                f"{len(self.sizes)} parties have {len(self.index)} different names.",
+                remedy="Give each party its own name.",
+            )
+        if (self.sizes == 0).any():
+            names = [self.ids[i] for i in np.flatnonzero(self.sizes == 0)[:5]]
+            raise EmptyParty(
+                f"no records at {', '.join(names)}.", remedy="Leave parties without records out of the federation."
+            )
+        for name, column in self.columns.items():
+            if len(column) != n_records:
+                raise ColumnsDiffer(f"column {name!r} has {len(column)} records, the parties have {n_records}.")
+
+    @classmethod
+    def of(cls, tables: Mapping[str, Mapping[str, Array]], weight: str | None = None) -> Parties:
+        """Join one mapping of columns for each party; all must hold the same columns in the same shapes."""
+        first_id, first = next(iter(tables.items()))
+        for name, columns in tables.items():
+            if set(columns) != set(first):
+                raise ColumnsDiffer(
+                    f"{name} has the columns {sorted(columns)}, {first_id} has {sorted(first)}.",
+                    remedy="Bring every party to the same schema, or select the columns that all of them have.",
+                )
+        joined = {key: np.concatenate([np.asarray(columns[key]) for columns in tables.values()]) for key in first}
+        sizes = [len(next(iter(columns.values()))) for columns in tables.values()]
+        return cls(list(tables), joined, sizes, joined[weight] if weight else None)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, i: Any) -> Any:
+        part = slice(int(self.offsets[i]), int(self.offsets[i + 1]))
+        return Party(self.ids[i], {name: column[part] for name, column in self.columns.items()}, self.w[part])
+
+    def stack(self, which: Array) -> Party:
+        """Stack parties along a leading axis; shorter ones repeat their last record with weight zero."""
+        sizes, width = self.sizes[which], int(self.sizes[which].max())
+        name = f"{len(which)} parties"
+        if (sizes == width).all() and (np.diff(which) == 1).all():
+            part, shape = slice(int(self.offsets[which[0]]), int(self.offsets[which[-1] + 1])), (len(which), width)
+            return Party(
+                name,
+                {k: c[part].reshape(shape + c.shape[1:]) for k, c in self.columns.items()},
+                self.w[part].reshape(shape),
+            )
+        steps = np.arange(width)
+        rows = self.offsets[which][:, None] + np.minimum(steps, sizes[:, None] - 1)
+        return Party(
+            name, {k: c[rows] for k, c in self.columns.items()}, np.where(steps < sizes[:, None], self.w[rows], 0.0)
+        )
+
+    def pool(self, which: Array) -> Party:
+        """Return the records of several parties as those of one."""
+        if len(which) == len(self):
+            return Party("all parties", self.columns, self.w)
+        rows = np.concatenate([np.arange(self.offsets[i], self.offsets[i + 1]) for i in which])
+        return Party(f"{len(which)} parties", {k: c[rows] for k, c in self.columns.items()}, self.w[rows])
+
+    def prepared(self, preparations: tuple[Any, ...], *, together: bool) -> Parties:
+        """Add prepared columns, once; `together` prepares all records in one call, which is the same by contract."""
+        if not preparations:
+            return self
+        key = (preparations, together)
+        if key not in self._prepared:
+            before = self.prepared(preparations[:-1], together=together)
+            groups = [Party("all parties", before.columns, before.w)] if together else list(before)
+            made = [preparations[-1](group) for group in groups]
+            columns = {name: np.concatenate([np.asarray(part[name]) for part in made]) for name in made[0]}
+            w = columns.pop("w", before.w)
+            after = Parties(self.ids, before.columns | columns, self.sizes, w)
+            after.kept = self.kept
+            self._prepared[key] = after
+        return self._prepared[key]
+
+    # ---- state: kept by the party, committed when the server has counted the round ----------------------------------
+    def settle(self, id: str, counted: Mapping[str, int]) -> State:
+        """Commit or drop what waits at a party, then return its state."""
+        kept = self.kept.setdefault(id, _Kept())
+        if kept.pending is not None:
+            if counted.get(id) == kept.asked_in:
+                kept.committed = kept.pending
+            kept.pending = None
+        return kept.committed
+
+    def propose(self, id: str, state: State, asked_in: int) -> None:
+        """Keep a new state until the next question says whether this round was counted."""
+        self.kept[id].pending, self.kept[id].asked_in = state, asked_in
+
+    def states(self, counted: Mapping[str, int]) -> dict[str, State]:
+        """Return every party's committed state, for a simulation's checkpoint."""
+        return {id: state for id in list(self.kept) if (state := self.settle(id, counted))}
+
+    def restore(self, states: Mapping[str, State]) -> None:
+        """Put checkpointed states back."""
+        self.kept.clear()
+        self.kept.update({id: _Kept(committed=dict(state)) for id, state in states.items()})
+
+    def stack_states(self, states: Iterable[State]) -> State:
+        """Stack the states of several parties along a leading axis."""
+        every = list(states)
+        if any(set(state) != set(every[0]) for state in every):
+            raise ContributionInvalid(
+                "parties of one cohort keep different states.", remedy="Declare an init for the state."
+            )
+        return {key: np.stack([state[key] for state in every]) for key in every[0]}
+
+
+Local = Callable[..., Any]
+"""A local function: `(broadcast, party, rng, **settings) -> dict of arrays` (or None for `each`)."""

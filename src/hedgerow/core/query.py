@@ -1,0 +1,165 @@
+"""Queries: one question to one party, and how a party answers it. Everything that leaves a party passes `answer`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from .arrays import Array, Arrays, Layout, flatten
+from .channel import Shield
+from .errors import ContributionInvalid, NotNamed
+from .party import Local, Parties, Party
+from .randomness import Stream, Streams
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Verb = Literal["each", "sum", "gather"]
+
+
+def local(function: Function | None = None, *, additive: bool = False, stackable: bool = False) -> Any:
+    """Declare what an engine may do with a local function, beyond calling it for one party.
+
+    Parameters
+    ----------
+    additive : bool
+        Its contribution is a sum over records that uses no randomness and no state: the contribution of pooled records
+        is the sum of the parties' contributions, so an engine may pool records where nothing is done party by party.
+    stackable : bool
+        It accepts parties stacked along a leading axis (columns of shape (n_parties, n_records, ...)), and returns
+        arrays with that leading axis.
+    """
+
+    def declare(function: Function) -> Function:
+        function.additive, function.stackable = additive, stackable  # type: ignore[attr-defined]
+        return function
+
+    return declare if function is None else declare(function)
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Return `module:name`, by which a function is named on the wire, or refuse a function without such a name."""
+    name = f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', repr(function))}"
+    if "<" in name:
+        raise NotNamed(
+            f"{name} is not a top-level function, so it has no name that a party could look up or allow.",
+            remedy="Define it at the top of a module; pass settings with functools.partial(function, setting=...).",
+        )
+    return name
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """A named, record-by-record change of columns at the party: `(columns, **settings) -> new columns`.
+
+    Row i of every new column depends on row i of the old ones alone, so preparing pooled records is the same as
+    preparing each party's. Nothing leaves the party. Settings must be hashable.
+    """
+
+    function: Callable[..., Mapping[str, Array]]
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    def __call__(self, party: Party) -> Mapping[str, Array]:
+        return self.function(party.columns, **dict(self.settings))
+
+
+@dataclass(frozen=True)
+class Query:
+    """One question, as every party of the cohort receives it."""
+
+    number: int
+    verb: Verb
+    local: Local
+    broadcast: Arrays = None
+    shield: Shield = field(default_factory=Shield)
+    preparations: tuple[Preparation, ...] = ()
+    init: Local | None = None
+    counted: Mapping[str, int] = field(default_factory=dict)
+    streams: Streams = field(default_factory=Streams)
+    keep_rows: bool = False
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        found: Callable[..., Any] = self.local.func if isinstance(self.local, partial) else self.local
+        return found
+
+    @cached_property
+    def name(self) -> str:
+        return name_of(self.function)
+
+    @property
+    def additive(self) -> bool:
+        return bool(getattr(self.function, "additive", False))
+
+    @property
+    def stackable(self) -> bool:
+        return bool(getattr(self.function, "stackable", False))
+
+    def stream(self, party: str) -> Stream:
+        """The party's own randomness for its local function."""
+        return self.streams.stream(self.number, party, "local")
+
+
+def answer(query: Query, parties: Parties, which: Array, *, together: bool = False) -> tuple[Layout, Array] | None:
+    """Answer for some parties: one alone, or several stacked.
+
+    Parameters
+    ----------
+    parties : Parties
+        Prepared for this query.
+    which : array of int, shape (k,)
+        Indices of the parties; more than one are stacked, which needs a stackable local function.
+    together : bool
+        Stack even a single party.
+
+    Returns
+    -------
+    (Layout, array of shape (k, size)) or None
+        The protected rows; nothing for `each`.
+    """
+    names = [parties.ids[i] for i in which]
+    stacked = together or len(which) > 1
+    party: Party = parties.stack(which) if stacked else parties[int(which[0])]
+    rngs = [query.stream(name) for name in names]
+    keeps_state = query.init is not None or query.verb == "each" or bool(parties.kept)
+    if keeps_state:
+        states = [_state(query, parties, name) for name in names]
+        party.state = parties.stack_states(states) if stacked else dict(states[0])
+    made = query.local(query.broadcast, party, rngs if stacked else rngs[0])
+    if keeps_state:
+        for i, name in enumerate(names):
+            parties.propose(
+                name, {key: value[i] for key, value in party.state.items()} if stacked else party.state, query.number
+            )
+    if query.verb == "each":
+        return None
+    layout = Layout.of(made, lead=int(stacked))
+    rows = contribution_rows(made, layout, stacked, len(which), query.name)
+    return layout, query.shield.at_party(rows, layout, lambda i: query.streams.entropy(query.number, names[i], "noise"))
+
+
+def contribution_rows(made: Arrays, layout: Layout, stacked: bool, n_parties: int, name: str) -> Array:
+    """Flatten what a local function returned to rows of shape (n_parties, size)."""
+    if made is None:
+        raise ContributionInvalid(
+            f"{name} returned nothing.", remedy="Return an array or a dict of arrays, or ask with `each`."
+        )
+    try:
+        rows = flatten(made, lead=int(stacked))
+    except (TypeError, ValueError) as error:
+        raise ContributionInvalid(f"{name} returned what is not arrays of numbers.", remedy=str(error)) from error
+    rows = rows if stacked else rows[None]
+    if rows.shape != (n_parties, layout.size):
+        raise ContributionInvalid(
+            f"{name} returned rows of shape {np.shape(rows)} for {n_parties} parties and {layout}."
+        )
+    return rows
+
+
+def _state(query: Query, parties: Parties, name: str) -> dict[str, Any]:
+    state = parties.settle(name, query.counted)
+    if not state and query.init is not None:
+        return dict(query.init(query.broadcast, parties[parties.index[name]]))
+    return dict(state)

@@ -1,0 +1,70 @@
+"""Views: what one observer saw. Attacks are functions of a view; a defence is what changes the view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .arrays import Array, Layout
+from .engine import Inbox
+from .errors import ViewNotRecorded
+from .query import Query
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One thing that an observer saw.
+
+    Attributes
+    ----------
+    round : int
+        Number of the query.
+    kind : {"broadcast", "row", "release"}
+    source : str
+        The party that sent it, or `server`.
+    query : str
+        Name of the local function.
+    values : array or None
+        Flat vector; for a broadcast the arrays as sent.
+    """
+
+    round: int
+    kind: str
+    source: str
+    query: str
+    values: object
+    layout: Layout | None = None
+
+
+@dataclass
+class Views:
+    """Records what server, parties and the world see. Off by default: it keeps every row in memory."""
+
+    recording: bool = False
+    seen: dict[str, list[Observation]] = field(default_factory=dict)
+
+    def note(self, query: Query, asked: Sequence[str], inbox: Inbox, released: Array | None) -> None:
+        """Record one exchange."""
+        if not self.recording:
+            return
+        for party in asked:
+            self._add(party, Observation(query.number, "broadcast", "server", query.name, query.broadcast))
+        if inbox.rows is not None:
+            for party, row in zip(inbox.answered, inbox.rows, strict=True):
+                self._add("server", Observation(query.number, "row", party, query.name, row, inbox.layout))
+        if released is not None:
+            release = Observation(query.number, "release", "server", query.name, released, inbox.layout)
+            self._add("server", release)
+            self._add("world", release)
+
+    def of(self, observer: str) -> list[Observation]:
+        """What `server`, `world` or a party saw so far."""
+        if not self.recording:
+            raise ViewNotRecorded(
+                f"the view of {observer!r} is not recorded.",
+                remedy="Record it from the start: federation.watch(), or simulate(..., record_views=True).",
+            )
+        return list(self.seen.get(observer, []))
+
+    def _add(self, observer: str, observation: Observation) -> None:
+        self.seen.setdefault(observer, []).append(observation)

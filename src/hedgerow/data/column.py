@@ -1,0 +1,272 @@
+"""One column: its declared meaning, and the admission of values to it.
+
+A range is declared from what a column means, never from the values that it holds: a range taken from the data would leak
+its extremes. Clips, bounds and noise are computed from declared ranges alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+
+from hedgerow.core.errors import DataError, NotFinite, OutOfRange, SchemaInvalid, suggestion
+
+Kind = Literal["number", "integer", "binary", "category"]
+Role = Literal["feature", "target", "id", "weight", "offset", "ignore"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """The declaration of one column.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    kind : {"number", "integer", "binary", "category"}
+        What its values are; `binary` is 0 or 1.
+    role : {"feature", "target", "id", "weight", "offset", "ignore"}
+        What a program may use it for.
+    unit : str
+        Physical unit, for labels.
+    low, high : float or None
+        Declared range, ends included; `None` where that side is open.
+    levels : tuple of str
+        The words of a category, in the order of their codes.
+    shape : tuple of int
+        Shape of one record's value: `()` for a scalar, `(28, 28)` for an image.
+    clip : bool
+        Whether values outside the range are clipped to it; otherwise they are refused.
+    description : str
+        One sentence for people.
+
+    Raises
+    ------
+    SchemaInvalid (HR-409)
+        The declaration contradicts itself.
+    """
+
+    name: str
+    kind: Kind
+    role: Role = "feature"
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    levels: tuple[str, ...] = ()
+    shape: tuple[int, ...] = ()
+    clip: bool = False
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        self._check_word("kind", self.kind, get_args(Kind))
+        self._check_word("role", self.role, get_args(Role))
+        self._check_range()
+        self._check_levels()
+        if any(size < 1 for size in self.shape):
+            raise SchemaInvalid(f"column {self.name!r} has shape {self.shape}", remedy="Every size is at least 1.")
+
+    @property
+    def absolute(self) -> float | None:
+        """Largest absolute value that the declaration allows, or `None` where the range is open."""
+        if self.kind == "binary":
+            return 1.0
+        if self.low is None or self.high is None:
+            return None
+        return max(abs(self.low), abs(self.high))
+
+    def admit(self, values: Any) -> np.ndarray:
+        """Return `values` checked against the declaration, in the dtype that programs expect.
+
+        Parameters
+        ----------
+        values : array of shape (n, *shape)
+            Numbers, booleans, or (category) words; an int16 array given to a category is taken as codes.
+
+        Returns
+        -------
+        array of shape (n, *shape)
+            float64; int16 codes for a category; array-shaped columns keep float32, uint8 and integer types.
+
+        Raises
+        ------
+        NotFinite (HR-404), OutOfRange (HR-405), SchemaInvalid (HR-409)
+            A value is missing or infinite; outside the range or levels; of another type or shape.
+        """
+        array = np.asarray(values)
+        if array.ndim == 0 or array.shape[1:] != self.shape:
+            raise SchemaInvalid(
+                f"column {self.name!r} holds values of shape {array.shape[1:]}, declared is {self.shape}",
+                remedy=f"Declare shape={array.shape[1:]}, or reshape the values to (n, *{self.shape}).",
+            )
+        if self.kind == "category":
+            return self._codes(array)
+        numbers = self._numbers(array)
+        self._refuse_where(
+            ~np.isfinite(numbers) if numbers.dtype.kind == "f" else None, NotFinite, "missing or infinite"
+        )
+        if self.kind == "binary":
+            self._refuse_where((numbers != 0) & (numbers != 1), OutOfRange, "neither 0 nor 1")
+        if self.kind == "integer" and numbers.dtype.kind == "f":
+            self._refuse_where(numbers != np.rint(numbers), OutOfRange, "not whole")
+        return self._within_range(numbers)
+
+    def settle(self, numbers: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+        """Return computed `numbers` as values of this column: clipped to the range, whole where it is, in `dtype`."""
+        inside = np.clip(numbers, self.low, self.high) if self.low is not None or self.high is not None else numbers
+        return (np.rint(inside) if self.kind == "integer" else inside).astype(dtype)
+
+    def synthetic(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Return `n` admitted values drawn from the declaration alone.
+
+        Uniform over a closed range or the levels, standard normal where no range is declared, and the half-normal
+        distribution from the one end where one is. Shape (n, *shape).
+        """
+        size = (n, *self.shape)
+        if self.kind == "category":
+            return rng.integers(len(self.levels), size=size).astype(np.int16)
+        if self.kind == "binary":
+            return rng.integers(2, size=size).astype(np.float64)
+        return self.settle(self._draw(size, rng), self._synthetic_dtype())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the declaration as plain values; what has its default is left out."""
+        values = {field.name: getattr(self, field.name) for field in fields(self) if self._differs(field)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """Return the column that `to_json` described.
+
+        Raises
+        ------
+        SchemaInvalid (HR-409)
+            A key is unknown, or name or kind is absent.
+        """
+        known = [field.name for field in fields(cls)]
+        for key in values:
+            if key not in known:
+                raise SchemaInvalid(f"a column declares {key!r}, which is unknown", remedy=suggestion(key, known))
+        if not {"name", "kind"} <= set(values):
+            raise SchemaInvalid(f"a column is declared as {dict(values)}", remedy="Give at least `name` and `kind`.")
+        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+
+    def _check_word(self, what: str, word: str, known: tuple[str, ...]) -> None:
+        if word not in known:
+            raise SchemaInvalid(f"column {self.name!r} has {what} {word!r}", remedy=suggestion(str(word), known))
+
+    def _check_range(self) -> None:
+        ends = [end for end in (self.low, self.high) if end is not None]
+        if self.kind in ("binary", "category") and (ends or self.clip):
+            raise SchemaInvalid(
+                f"{self.kind} column {self.name!r} declares a range", remedy="Leave out low, high and clip."
+            )
+        if not all(math.isfinite(end) for end in ends) or sorted(ends) != ends:
+            raise SchemaInvalid(
+                f"column {self.name!r} declares the range [{self.low}, {self.high}]",
+                remedy="Give finite ends with low <= high, or None for an open side.",
+            )
+
+    def _check_levels(self) -> None:
+        if self.kind == "category" and not self.levels:
+            raise SchemaInvalid(f"category {self.name!r} declares no levels", remedy="Give levels=('a', 'b', ...).")
+        if self.kind != "category" and self.levels:
+            raise SchemaInvalid(
+                f"{self.kind} column {self.name!r} declares levels", remedy="Leave them out, or make it a category."
+            )
+        if len(set(self.levels)) != len(self.levels) or not all(isinstance(level, str) for level in self.levels):
+            raise SchemaInvalid(
+                f"category {self.name!r} declares the levels {self.levels[:5]}", remedy="Give different strings."
+            )
+
+    def _numbers(self, array: np.ndarray) -> np.ndarray:
+        kept = (self.kind == "number" and array.dtype in (np.float32, np.uint8)) or (
+            self.kind == "integer" and array.dtype.kind in "iu"
+        )
+        if self.shape and kept:
+            return array
+        try:
+            if array.dtype.kind in "Mmc":
+                raise TypeError
+            return array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise SchemaInvalid(
+                f"column {self.name!r} is declared {self.kind} and holds {array.dtype} such as {array.flat[0]!r}",
+                remedy="Convert it to numbers, or declare it a category.",
+            ) from None
+
+    def _codes(self, array: np.ndarray) -> np.ndarray:
+        if array.dtype == np.int16:
+            codes = array
+        else:
+            codes = self._match(array)
+        self._refuse_where((codes < 0) | (codes >= len(self.levels)), OutOfRange, "not among its levels")
+        return codes
+
+    def _match(self, array: np.ndarray) -> np.ndarray:
+        import pandas  # here, because it takes half a second that a party without categories need not spend
+
+        positions, words = pandas.factorize(array.ravel())
+        self._refuse_where(positions < 0, NotFinite, "missing")
+        code_of = {level: code for code, level in enumerate(self.levels)}
+        code_of_word = np.array([code_of.get(_word(word), -1) for word in words], np.int16)
+        strange = [repr(_word(word)) for word, code in zip(words, code_of_word, strict=True) if code < 0]
+        if strange:
+            raise OutOfRange(
+                f"column {self.name!r} holds {', '.join(strange[:3])}, not among its {len(self.levels)} levels",
+                remedy="Add the level to the schema, or recode the value. " + suggestion(strange[0][1:-1], self.levels),
+            )
+        return code_of_word[positions].reshape(array.shape)
+
+    def _within_range(self, numbers: np.ndarray) -> np.ndarray:
+        low = -math.inf if self.low is None else self.low
+        high = math.inf if self.high is None else self.high
+        if not numbers.size or (numbers.min() >= low and numbers.max() <= high):
+            return numbers
+        if self.clip:
+            return np.clip(numbers, low, high).astype(numbers.dtype)
+        span = f"outside its declared range [{low:g}, {high:g}]{' ' + self.unit if self.unit else ''}"
+        reached = f"{span}: it reaches from {numbers.min():g} to {numbers.max():g}"
+        self._refuse_where((numbers < low) | (numbers > high), OutOfRange, reached)
+        return numbers
+
+    def _refuse_where(self, wrong: np.ndarray | None, error: type[DataError], what: str) -> None:
+        if wrong is not None and (count := int(np.count_nonzero(wrong))):
+            raise error(f"column {self.name!r} has {count} of {wrong.size} values {what}", remedy=_REMEDIES[error])
+
+    def _draw(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        if self.low is not None and self.high is not None:
+            if self.kind == "integer":
+                return rng.integers(math.ceil(self.low), math.floor(self.high), size=size, endpoint=True)
+            return rng.uniform(self.low, self.high, size=size)
+        normal = rng.standard_normal(size)
+        if self.low is not None:
+            return self.low + np.abs(normal)
+        return normal if self.high is None else self.high - np.abs(normal)
+
+    def _synthetic_dtype(self) -> np.dtype[Any]:
+        if not self.shape:
+            return np.dtype(np.float64)
+        if self.kind == "number":
+            return np.dtype(np.float32)
+        is_byte = self.low is not None and self.high is not None and 0 <= self.low <= self.high <= 255
+        return np.dtype(np.uint8 if is_byte else np.int64)
+
+    def _differs(self, field: Any) -> bool:
+        return field.default is MISSING or getattr(self, field.name) != field.default
+
+
+_REMEDIES: dict[type[DataError], str] = {
+    NotFinite: 'Drop those records (read(..., missing="drop")), or fill the values before loading.',
+    OutOfRange: "Widen the declaration, clip the column (clip=True), or correct those records.",
+}
+
+
+def _word(value: Any) -> str:
+    """Return a level's spelling: 1, 1.0 and '1' are one level."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)

@@ -1,0 +1,247 @@
+"""The schema: the columns that every party holds, as declared before any data are read.
+
+columns    Column(name, kind, role, unit, low, high, levels, shape, clip)
+admit      arrays in  ->  the same arrays, checked and in the dtypes that programs expect
+synthetic  records drawn from the declaration alone, to rehearse a study without touching data
+infer      kinds and levels from a data frame; ranges are declared or absent, never inferred
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from hedgerow.core.errors import DataError, MissingColumn, SchemaInvalid, suggestion
+from hedgerow.data.column import Column, Kind, Role
+
+if TYPE_CHECKING:
+    import pandas
+
+MOST_PROBLEMS = 5
+"""How many wrong columns one error names."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The declared columns of a table, in order.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        With different names, and at most one target, one weight and one offset.
+
+    Raises
+    ------
+    SchemaInvalid (HR-409)
+        A name or a single role is declared twice.
+    """
+
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        repeated = sorted({name for name in self.names if self.names.count(name) > 1})
+        if repeated:
+            raise SchemaInvalid(f"columns {repeated} are declared twice", remedy="Give every column its own name.")
+        for role in ("target", "weight", "offset"):
+            if len(found := self._with_role(role)) > 1:
+                raise SchemaInvalid(f"columns {list(found)} all have role {role!r}", remedy=f"Choose one {role}.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the columns that a model may read."""
+        return self._with_role("feature")
+
+    @property
+    def target(self) -> str | None:
+        """Name of the column that a model predicts."""
+        return next(iter(self._with_role("target")), None)
+
+    @property
+    def weight(self) -> str | None:
+        """Name of the column of record weights."""
+        return next(iter(self._with_role("weight")), None)
+
+    @property
+    def offset(self) -> str | None:
+        """Name of the column added to a linear predictor with coefficient one."""
+        return next(iter(self._with_role("offset")), None)
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise _missing(name, self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def absolute(self, name: str) -> float | None:
+        """Largest absolute value that column `name` may hold, or `None` where its range is open."""
+        return self[name].absolute
+
+    def select(self, names: Sequence[str]) -> Schema:
+        """Return the schema of the columns `names`, in that order."""
+        return Schema(tuple(self[name] for name in names))
+
+    def replace(self, column: Column) -> Schema:
+        """Return the schema with `column` in the place of the column of that name."""
+        current = self[column.name]
+        return Schema(tuple(column if other is current else other for other in self.columns))
+
+    def with_roles(
+        self,
+        *,
+        target: str | None = None,
+        features: Sequence[str] | None = None,
+        weight: str | None = None,
+        offset: str | None = None,
+    ) -> Schema:
+        """Return the schema with other roles; what is not named keeps its role.
+
+        A column that loses its role to another is ignored from then on, not made a feature: a former target would often
+        give the new one away. The same holds for columns left out of `features`.
+        """
+        roles: dict[str, Role] = {}
+        single: dict[Role, str | None] = {"target": target, "weight": weight, "offset": offset}
+        given: dict[Role, Sequence[str]] = {role: [name] for role, name in single.items() if name is not None}
+        if features is not None:
+            given["feature"] = features
+        for role, names in given.items():
+            roles |= dict.fromkeys(self._with_role(role), "ignore")
+            roles |= {
+                self[name].name: role for name in names if role != "feature" or self[name].name not in single.values()
+            }
+        return Schema(tuple(replace(column, role=roles.get(column.name, column.role)) for column in self.columns))
+
+    def admit(self, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Return the declared columns, checked, in the dtypes that programs expect; others are left out.
+
+        Parameters
+        ----------
+        columns : mapping of str to array of shape (n, *shape)
+            At least the declared columns.
+
+        Returns
+        -------
+        dict of str to array
+            See `Column.admit`.
+
+        Raises
+        ------
+        MissingColumn, NotFinite, OutOfRange, SchemaInvalid (HR-403, 404, 405, 409)
+            Of the first wrong column; the message names up to five of them.
+        """
+        admitted: dict[str, np.ndarray] = {}
+        errors: list[DataError] = []
+        for column in self.columns:
+            try:
+                if column.name not in columns:
+                    raise _missing(column.name, columns)
+                admitted[column.name] = column.admit(columns[column.name])
+            except DataError as error:
+                errors.append(error)
+        lengths = {name: len(values) for name, values in admitted.items()}
+        if len(set(lengths.values())) > 1:
+            errors.append(SchemaInvalid(f"columns differ in length: {lengths}", remedy="Give one value per record."))
+        if errors:
+            raise _together(errors)
+        return admitted
+
+    def synthetic(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return `n` records drawn from the declaration alone (see `Column.synthetic`)."""
+        return {column.name: column.synthetic(n, rng) for column in self.columns}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the schema as plain values."""
+        return {"columns": [column.to_json() for column in self.columns]}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """Return the schema that `to_json` described."""
+        if set(values) != {"columns"}:
+            raise SchemaInvalid(f"a schema has the keys {sorted(values)}", remedy="Give one key, `columns`.")
+        return cls(tuple(Column.from_json(column) for column in values["columns"]))
+
+    def _with_role(self, role: str) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns if column.role == role)
+
+
+def infer(
+    frame: pandas.DataFrame,
+    *,
+    target: str | None = None,
+    features: Sequence[str] | None = None,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+) -> Schema:
+    """Return a schema with the kinds of a data frame.
+
+    Booleans and numbers that are only 0 or 1 become `binary`, other integers `integer`, floats `number`, text and
+    categoricals `category` with sorted levels. Ranges are declared in `ranges` or absent: they are never taken from the
+    data. Levels are taken from the data; where the mere presence of a level is private, write the schema by hand.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        One record per row.
+    target : str, optional
+        Column that a model predicts.
+    features : sequence of str, optional
+        Columns that a model may read; all but the target by default.
+    ranges : mapping of str to (low, high), optional
+        Declared ranges.
+
+    Raises
+    ------
+    MissingColumn (HR-403), SchemaInvalid (HR-409)
+        A named column is absent; a column is neither numbers nor text.
+    """
+    schema = Schema(tuple(_infer_column(str(name), frame[name]) for name in frame.columns))
+    for name, (low, high) in (ranges or {}).items():
+        schema = schema.replace(replace(schema[name], low=low, high=high))
+    return schema.with_roles(target=target, features=features)
+
+
+def _infer_column(name: str, series: pandas.Series) -> Column:
+    from pandas import CategoricalDtype
+    from pandas.api import types
+
+    known = series.dropna()
+    dtype = series.dtype
+    if isinstance(dtype, CategoricalDtype):
+        return Column(name, "category", levels=tuple(sorted(map(str, dtype.categories))))
+    if types.is_numeric_dtype(dtype):
+        is_binary = len(known) > 0 and bool(known.isin([0, 1]).all())
+        kind: Kind = "binary" if is_binary else "integer" if types.is_integer_dtype(dtype) else "number"
+        return Column(name, kind)
+    if types.is_string_dtype(dtype) or types.is_object_dtype(dtype):
+        return Column(name, "category", levels=tuple(sorted(map(str, known.unique()))))
+    raise SchemaInvalid(
+        f"column {name!r} holds {dtype}, which is neither numbers nor text",
+        remedy="Convert it (dates, for example, to days since a fixed date), or drop it.",
+    )
+
+
+def _missing(name: str, known: Mapping[str, Any] | Sequence[str]) -> MissingColumn:
+    return MissingColumn(f"column {name!r} is not in the table", remedy=suggestion(name, known))
+
+
+def _together(errors: Sequence[DataError]) -> DataError:
+    reasons = [error.reason for error in errors[:MOST_PROBLEMS]]
+    if len(errors) > MOST_PROBLEMS:
+        reasons.append(f"and {len(errors) - MOST_PROBLEMS} more columns are wrong")
+    remedies = dict.fromkeys(error.remedy for error in errors[:MOST_PROBLEMS])
+    return type(errors[0])("; ".join(reasons), remedy="\n".join(remedies))

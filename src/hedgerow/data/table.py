@@ -1,0 +1,165 @@
+"""The table: admitted columns with their schema and a sentence that says where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hedgerow.core.errors import OutOfRange, SchemaInvalid
+from hedgerow.core.randomness import Streams
+from hedgerow.data.schema import Schema, infer
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """Records of one party, or of a whole study before it is partitioned.
+
+    Parameters
+    ----------
+    columns : dict of str to array of shape (n, *shape)
+        As `Schema.admit` returns them.
+    schema : Schema
+        Their declaration.
+    name : str
+        What the table is called in reports.
+    source : str
+        One sentence: what it is, publisher, licence.
+    test : Table or None
+        The published hold-out records, where there are any.
+    """
+
+    columns: dict[str, np.ndarray]
+    schema: Schema
+    name: str = "table"
+    source: str = ""
+    test: Table | None = None
+
+    def __post_init__(self) -> None:
+        if tuple(self.columns) != self.schema.names:
+            raise SchemaInvalid(
+                f"table {self.name!r} holds {list(self.columns)}, its schema declares {list(self.schema.names)}",
+                remedy="Make the columns with schema.admit(...).",
+            )
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.columns[self.schema[name].name]
+
+    def __repr__(self) -> str:
+        held_out = f", test={len(self.test)} records" if self.test is not None else ""
+        return f"Table({self.name!r}, {len(self)} records, {len(self.columns)} columns{held_out})"
+
+    def take(self, indices: Any) -> Table:
+        """Return the records at `indices` (positions, slice or mask); `test` stays whole."""
+        return replace(self, columns={name: values[indices] for name, values in self.columns.items()})
+
+    def select(self, names: Sequence[str]) -> Table:
+        """Return the table with the columns `names` only, in that order."""
+        columns = {name: self[name] for name in names}
+        test = self.test.select(names) if self.test is not None else None
+        return replace(self, columns=columns, schema=self.schema.select(names), test=test)
+
+    def split(self, fraction: float, seed: int) -> tuple[Table, Table]:
+        """Return two disjoint tables that together hold every record.
+
+        Parameters
+        ----------
+        fraction : float
+            Share of the records that the first table gets, between 0 and 1; rounded to whole records.
+        seed : int
+            Decides which records.
+        """
+        if not 0 <= fraction <= 1:
+            raise OutOfRange(f"fraction={fraction} of a table", remedy="Choose a fraction between 0 and 1.")
+        order = Streams(seed).stream(0, "server", "split").permutation(len(self))
+        first, second = np.split(order, [round(fraction * len(self))])
+        return self.take(np.sort(first)), self.take(np.sort(second))
+
+    def declare(self, clip: bool = False, **ranges: tuple[float | None, float | None]) -> Table:
+        """Return the table with declared ranges, such as `table.declare(age=(18, 90))`.
+
+        Parameters
+        ----------
+        clip : bool
+            Whether values outside are clipped to the new ranges; otherwise they are refused.
+        **ranges : (low, high)
+            By column name; `None` leaves a side open.
+
+        Raises
+        ------
+        MissingColumn (HR-403), OutOfRange (HR-405)
+            No such column; a record lies outside and `clip` is false.
+        """
+        schema = self.schema
+        for name, (low, high) in ranges.items():
+            schema = schema.replace(replace(schema[name], low=low, high=high, clip=clip))
+        columns = self.columns | schema.select(list(ranges)).admit(self.columns)
+        test = self.test.declare(clip, **ranges) if self.test is not None else None
+        return replace(self, columns=columns, schema=schema, test=test)
+
+    def with_roles(self, **roles: Any) -> Table:
+        """Return the table with other roles (see `Schema.with_roles`)."""
+        schema = self.schema.with_roles(**roles)
+        test = replace(self.test, schema=schema) if self.test is not None else None
+        return replace(self, schema=schema, test=test)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a data frame; categories come back as `pandas.Categorical`, array-shaped columns are left out."""
+        import pandas
+
+        scalars = [column for column in self.schema if not column.shape]
+        return pandas.DataFrame(
+            {
+                column.name: pandas.Categorical.from_codes(self.columns[column.name], list(column.levels))
+                if column.kind == "category"
+                else self.columns[column.name]
+                for column in scalars
+            }
+        )
+
+    @classmethod
+    def from_pandas(
+        cls,
+        frame: pandas.DataFrame,
+        *,
+        target: str | None = None,
+        schema: Schema | None = None,
+        name: str = "frame",
+        source: str = "",
+    ) -> Table:
+        """Return the table of a data frame.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            One record per row; the index is left out.
+        target : str, optional
+            Column that a model predicts.
+        schema : Schema, optional
+            Declared columns; inferred without ranges otherwise (see `infer`).
+
+        Raises
+        ------
+        MissingColumn, NotFinite, OutOfRange, SchemaInvalid (HR-403, 404, 405, 409)
+            The frame does not fit the schema.
+        """
+        schema = infer(frame, target=target) if schema is None else schema.with_roles(target=target)
+        columns = {str(key): _plain(frame[key]) for key in frame.columns}
+        return cls(schema.admit(columns), schema, name=name, source=source)
+
+
+def _plain(series: pandas.Series) -> np.ndarray:
+    """Return a series as a numpy array, a missing value of a nullable dtype as NaN."""
+    from pandas.api import types
+
+    if types.is_numeric_dtype(series.dtype):
+        return series.to_numpy(dtype=np.float64, na_value=np.nan)
+    return series.to_numpy(dtype=object)

@@ -1,0 +1,174 @@
+"""`InProcess`: many parties in one process, fast, with simulated dropouts and stragglers.
+
+A planner picks one of three paths for each query; all give the numbers of `Loop`, and parity tests say so:
+
+    collapse    the local function is additive and nothing is done party by party: one call on the pooled records
+    stack       the local function accepts a leading axis: one call for each chunk of parties that fits the cache
+    threads     anything else: one party at a time, one thread for each core
+
+Chunks hold `1.5 L2 / (8 (P + A))` parties, with P the numbers in a contribution and A those in a party's records, and at
+most an even share for each thread; below two parties a chunk, or where padding would more than triple the records,
+stacking is given up. Chunks are added in the order of the parties, so a result does not depend on which thread was first.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.engine import Inbox, Outbox, collect, declined
+from hedgerow.core.errors import BudgetInvalid
+from hedgerow.core.party import Parties
+from hedgerow.core.query import Query, answer
+
+PADDING_LIMIT = 3.0
+"""Stack only where padded records stay below this multiple of the real ones."""
+
+
+@dataclass
+class InProcess:
+    """Run parties in this process.
+
+    Parameters
+    ----------
+    threads : int, optional
+        One for each core by default.
+    dropout_rate : float
+        Probability that a party does not answer a question.
+    dropped : collection of str
+        Parties that never answer.
+    deadline : float, optional
+        Simulated seconds after which an answer comes too late and is not counted.
+    latency : (float, float)
+        Median (seconds) and log-standard-deviation of the simulated, lognormal time to answer.
+    collapse : bool
+        Whether pooled records may stand for the sum of distinct contributions.
+    """
+
+    threads: int = field(default_factory=lambda: os.cpu_count() or 1)
+    dropout_rate: float = 0.0
+    dropped: Collection[str] = ()
+    deadline: float | None = None
+    latency: tuple[float, float] = (1.0, 0.5)
+    collapse: bool = True
+    held: Parties = field(default_factory=lambda: Parties((), {}, ()), repr=False)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.dropout_rate < 1:
+            raise BudgetInvalid(f"a dropout rate of {self.dropout_rate!r} is outside [0, 1).")
+        if self.deadline is not None and self.deadline <= 0:
+            raise BudgetInvalid(f"a deadline of {self.deadline!r} seconds leaves no time to answer.")
+
+    def hosting(self, held: Parties) -> InProcess:
+        """Return this engine with these parties."""
+        return replace(self, held=held)
+
+    @property
+    def parties(self) -> Sequence[str]:
+        return self.held.ids
+
+    def exchange(self, outbox: Outbox) -> Inbox:
+        """Ask every party in the outbox; those that drop out or come too late are missing from the inbox."""
+        query, ids = outbox.query, self._answering(outbox)
+        if not ids:
+            return Inbox(())
+        parties = self.held.prepared(query.preparations, together=True)
+        which = np.arange(len(parties)) if ids is parties.ids else np.array([parties.index[name] for name in ids])
+        with one_thread_each():
+            if self.collapse and collapses(query):
+                return self._collapsed(query, parties, which, ids)
+            jobs = self._stacks(query, parties, which) if stacks(query) else [np.array([i]) for i in which]
+            return collect(query, self._map(lambda part: _guarded(query, parties, part), jobs), tuple(ids))
+
+    def _collapsed(self, query: Query, parties: Parties, which: Array, ids: Sequence[str]) -> Inbox:
+        pooled = parties.pool(which)
+        together = Parties(("pooled parties",), pooled.columns, [len(pooled.w)], pooled.w)
+        return collect(query, [_guarded(query, together, np.array([0]))], tuple(ids))
+
+    def _stacks(self, query: Query, parties: Parties, which: Array) -> list[Array]:
+        """Split parties into chunks that fit the cache, at least one for each thread."""
+        sizes = parties.sizes[which]
+        if len(which) * int(sizes.max()) > PADDING_LIMIT * int(sizes.sum()):
+            return [np.array([i]) for i in which]
+        record = sum(int(np.prod(column.shape[1:])) for column in parties.columns.values())
+        numbers = _size(query.broadcast) + record * int(sizes.max())
+        chunk = min(int(1.5 * l2_bytes() / (8 * numbers)), -(-len(which) // self.threads))
+        if chunk < 2:
+            return [np.array([i]) for i in which]
+        return [which[i : i + chunk] for i in range(0, len(which), chunk)]
+
+    def _map(self, job: Callable[[Array], Any], parts: Sequence[Array]) -> list[Any]:
+        if self.threads == 1 or len(parts) == 1:
+            return [job(part) for part in parts]
+        with ThreadPoolExecutor(self.threads) as pool:
+            return list(pool.map(job, parts))
+
+    def _answering(self, outbox: Outbox) -> Sequence[str]:
+        """The parties whose answer arrives, drawn from the round's stream so that every run repeats."""
+        ids, query = outbox.ids, outbox.query
+        keep = np.ones(len(ids), bool)
+        if self.dropped:
+            keep &= np.array([name not in self.dropped for name in ids])
+        if self.dropout_rate:
+            keep &= query.streams.uniform(len(ids), query.number, "engine", "dropout") >= self.dropout_rate
+        if self.deadline is not None:
+            median, spread = self.latency
+            normal = query.streams.stream(query.number, "engine", "latency").standard_normal(len(ids))
+            keep &= median * np.exp(spread * normal) <= self.deadline
+        return ids if keep.all() else tuple(name for name, kept in zip(ids, keep, strict=True) if kept)
+
+
+def collapses(query: Query) -> bool:
+    """Whether pooled records give the same total: an additive sum through an open channel, with no row kept."""
+    return query.verb == "sum" and query.additive and query.shield.open and not query.keep_rows and query.init is None
+
+
+def stacks(query: Query) -> bool:
+    """Whether several parties may be answered for in one call."""
+    return query.stackable and query.verb != "each"
+
+
+def _guarded(query: Query, parties: Parties, which: Array) -> Any:
+    try:
+        return answer(query, parties, which)
+    except Exception as error:
+        name = parties.ids[int(which[0])] if len(which) == 1 else f"{len(which)} parties"
+        raise declined(name, error) from error
+
+
+def _size(arrays: Any) -> int:
+    values: Iterable[Any] = arrays.values() if isinstance(arrays, dict) else [] if arrays is None else [arrays]
+    return sum(int(np.size(value)) for value in values)
+
+
+def l2_bytes() -> int:
+    """Size of a core's second-level cache, or 1 MiB where the system does not say."""
+    try:
+        text = Path("/sys/devices/system/cpu/cpu0/cache/index2/size").read_text().strip()
+        return int(text[:-1]) * {"K": 1024, "M": 1024**2}[text[-1]]
+    except (OSError, KeyError, ValueError):
+        return 1024**2
+
+
+@contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Let torch, where it is loaded, use one thread for each party rather than all threads for each product."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,44 @@
+"""`Loop` asks one party after the other: slow, obvious, and what every other engine must equal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hedgerow.core.engine import Inbox, Outbox, collect, declined
+from hedgerow.core.party import Parties
+from hedgerow.core.query import answer
+
+
+@dataclass
+class Loop:
+    """The reference engine: a plain `for`.
+
+    Parameters
+    ----------
+    held : Parties
+        The parties of this process; set by `hosting`.
+    """
+
+    held: Parties = field(default_factory=lambda: Parties((), {}, ()), repr=False)
+
+    def hosting(self, held: Parties) -> Loop:
+        """Return this engine with these parties."""
+        return Loop(held)
+
+    @property
+    def parties(self) -> Sequence[str]:
+        return self.held.ids
+
+    def exchange(self, outbox: Outbox) -> Inbox:
+        """Ask every party in turn."""
+        query, answers = outbox.query, []
+        parties = self.held.prepared(query.preparations, together=False)
+        for name in outbox.ids:
+            try:
+                answers.append(answer(query, parties, np.array([parties.index[name]])))
+            except Exception as error:
+                raise declined(name, error) from error
+        return collect(query, answers, tuple(outbox.ids))

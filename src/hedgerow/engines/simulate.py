@@ -1,0 +1,70 @@
+"""`simulate`: a federation of made-up parties over one table, in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hedgerow.core.federation import Federation
+from hedgerow.core.party import Parties
+from hedgerow.core.randomness import Streams
+from hedgerow.core.view import Views
+from hedgerow.data import Partition, Table
+
+from .inprocess import InProcess
+
+
+def simulate(
+    data: Table | pd.DataFrame,
+    partition: Callable[[Table, int], Partition] | Partition,
+    *,
+    seed: int | None = 0,
+    engine: Any = None,
+    record_views: bool = False,
+) -> Federation:
+    """Split a table among parties and return them as a federation.
+
+    Parameters
+    ----------
+    data : Table or pandas.DataFrame
+        A frame's schema is inferred: kinds from its types, no ranges.
+    partition : partitioner or Partition
+        For example `hedgerow.data.iid(parties=5)`.
+    seed : int or None
+        Seed of partition, sampling, local randomness and noise. `None` draws all but the partition from the operating
+        system; runs then differ, and the ledger says so.
+    engine : engine, optional
+        `InProcess()` by default; `Loop()` is the reference.
+    record_views : bool
+        Keep what server and parties see, for attacks.
+
+    Raises
+    ------
+    DataError (HR-4xx)
+        Columns that are missing, not finite or out of their declared range; parties without records.
+    """
+    table = data if isinstance(data, Table) else Table.from_pandas(data)
+    split = partition if isinstance(partition, Partition) else partition(table, seed or 0)
+    held = parties_of(table, split)
+    return Federation(
+        (engine or InProcess()).hosting(held),
+        schema=table.schema,
+        streams=Streams(seed),
+        views=Views(record_views),
+    )
+
+
+def parties_of(table: Table, split: Partition) -> Parties:
+    """Order a table's records by party."""
+    columns: Mapping[str, Any] = table.columns if split.columns is None else {**table.columns, **split.columns}
+    order = np.concatenate(split.indices)
+    weight = table.schema.weight
+    return Parties(
+        split.names,
+        {name: column[order] for name, column in columns.items()},
+        [len(part) for part in split.indices],
+        columns[weight][order] if weight else None,
+    )

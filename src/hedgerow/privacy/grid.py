@@ -1,0 +1,80 @@
+"""The integer grid on which every private release lives.
+
+Contributions are rounded to multiples of a public power of two `step` before they are summed, sums are exact in 64-bit
+integers, and noise is an integer number of steps. So the low bits of a release say nothing about its input (Mironov, CCS
+2012), and the order of summation cannot change the distance of neighbours (Casacuberta et al., CCS 2022).
+
+Rounding can lengthen a vector. A party-level bound is therefore enforced again on the grid; for a record-level bound,
+where a record moves a party's sum that is rounded afterwards, the noise is scaled to the lengthened distance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hedgerow.core.arrays import Array, Layout
+from hedgerow.core.bound import Bound, Bounds, blocks
+from hedgerow.core.errors import ContributionInvalid
+
+
+@dataclass(frozen=True)
+class Block:
+    """One part of the flat contribution with its bound, its grid, and the scale of its noise in steps of that grid."""
+
+    part: slice
+    bound: Bound
+    step: float
+    scale: float
+
+    def round(self, rows: Array) -> Array:
+        """Round rows of shape (parties, size) to whole steps, never beyond a party-level bound."""
+        exact = rows / self.step
+        whole = np.rint(exact)
+        if self.bound.unit == "record":
+            return whole
+        limit = self.bound.radius / self.step
+        for _ in range(4):  # shorten what rounding lengthened, by a second-order amount, and round again
+            size = self.bound.size(whole)
+            if not (size > limit).any():
+                return whole
+            exact = np.where(size > limit, exact * (limit / np.maximum(size, 1.0)), exact)
+            whole = np.where(size > limit, np.rint(exact), whole)
+        return np.where(self.bound.size(whole) > limit, np.trunc(self.bound.clip(rows) / self.step), whole)
+
+
+def plan(bounds: Bounds, layout: Layout, multiplier: float, norm: int, step: Callable[[float], float]) -> list[Block]:
+    """Lay out grid and noise for a contribution.
+
+    Parameters
+    ----------
+    multiplier : float
+        Noise scale over the neighbours' distance in `norm`. K bounds share one event: each part gets K (l1) or sqrt(K)
+        (l2) times its own noise, so that their costs add up to that of a single release.
+    step : callable
+        Grid step for noise of a given scale.
+    """
+    parts = blocks(bounds, layout)
+    share = multiplier * (len(parts) if norm == 1 else math.sqrt(len(parts)))
+    planned = []
+    for part, bound in parts:
+        d = part.stop - part.start
+        distance = bound.distance(norm, d)
+        size = step(share * distance)
+        rounding = 0.0 if bound.unit == "party" else (d if norm == 1 else math.sqrt(d))
+        planned.append(Block(part, bound, size, share * (distance / size + rounding)))
+    return planned
+
+
+def to_steps(rows: Array, planned: list[Block]) -> Array:
+    """Round rows of shape (parties, size) to integers; refuse what 64-bit sums could not hold."""
+    whole = np.concatenate([block.round(rows[:, block.part]) for block in planned], axis=-1)
+    if np.abs(whole).max(initial=0.0) >= 2.0**52:
+        raise ContributionInvalid(
+            "a contribution overflows the integer grid: its bound is far too small for it.",
+            remedy="Declare the bound in the units of the contribution.",
+        )
+    return whole.astype(np.int64)

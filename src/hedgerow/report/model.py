@@ -1,0 +1,221 @@
+"""What a report holds: plain frozen values that go to JSON and come back equal.
+
+Nothing here draws or formats. A study fills a `Report`; `page` and `console` show it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Literal
+
+from hedgerow.core.errors import StudyInvalid
+
+Cell = str | int | float | None
+"""What a table or a fact may hold; `None` is shown as a dash."""
+
+Pairs = tuple[tuple[str, Cell], ...]
+"""Labels and their values, in the order in which they are shown."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line of a curve.
+
+    Parameters
+    ----------
+    name : str
+        As the legend shows it.
+    x, y : tuple of float
+        Equally long; a `y` that is not finite breaks the line. A `reference` of one point is drawn across the whole
+        figure, as the level that a baseline reaches.
+    style : {"main", "reference", "muted"}
+        What the reader came for, what it is compared with, and context.
+    """
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    style: Literal["main", "reference", "muted"] = "main"
+
+    def __post_init__(self) -> None:
+        if len(self.x) != len(self.y):
+            raise StudyInvalid(
+                f"series {self.name!r} has {len(self.x)} x and {len(self.y)} y",
+                remedy="Give one y for every x.",
+            )
+
+    @property
+    def is_level(self) -> bool:
+        """Whether this is a single value that holds for every x."""
+        return self.style == "reference" and len(self.y) == 1
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A figure of lines; `line` draws one horizontal limit, such as a budget or a target, which `note` explains."""
+
+    title: str
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+    line: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Heat:
+    """How records spread: `counts` holds one row per party and one column per label."""
+
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    counts: tuple[tuple[float, ...], ...]
+    sentence: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One metric beside its alternatives.
+
+    Parameters
+    ----------
+    metric : str
+        What is compared, as a reader would say it: "accuracy".
+    higher_is_better : bool
+        The direction, which gives the loss its sign.
+    rows : tuple of (name, value, note)
+        Rows whose names begin with "federated" and "centralised" give the loss.
+    sentence : str
+        What the reader should take from it.
+    ranges : tuple of (name, lowest, highest)
+        Spread of a row over parties, drawn as a bar behind its dot.
+    """
+
+    metric: str
+    higher_is_better: bool
+    rows: tuple[tuple[str, float, str], ...]
+    sentence: str = ""
+    ranges: tuple[tuple[str, float, float], ...] = ()
+
+    @property
+    def loss(self) -> float | None:
+        """How much worse the federated value is than the centralised one; negative when it is better."""
+        federated, centralised = self._value("federated"), self._value("centralised", "centralized")
+        if federated is None or centralised is None:
+            return None
+        return centralised - federated if self.higher_is_better else federated - centralised
+
+    def _value(self, *beginnings: str) -> float | None:
+        return next((value for name, value, _ in self.rows if name.lower().startswith(beginnings)), None)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table; the first column names the row."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Everything that one run has to say for itself.
+
+    Parameters
+    ----------
+    title, study, description : str
+        A heading, the name of the study, one line on what was done.
+    privacy : str
+        The guarantee in one sentence, from the ledger.
+    privacy_ok : bool
+        Whether that sentence claims a finite epsilon.
+    facts : pairs
+        Parties, records, rounds, engine, seconds.
+    metrics : pairs
+        The few numbers that a reader looks for first.
+    curves, heat, comparison
+        Figures: by round, the partition, and the alternatives.
+    left : Grid or None
+        What left each party: query, times, numbers per party, bound, mechanism, event.
+    parties : Grid or None
+        One row per party.
+    tables : tuple of Grid
+        Results, such as a table of coefficients.
+    text : tuple of (title, text)
+        Preformatted blocks, such as a summary.
+    notes, warnings : tuple of str
+        Sentences; warnings are shown beside the privacy statement.
+    provenance : pairs
+        Versions, seeds and the command.
+    """
+
+    title: str
+    study: str
+    description: str
+    privacy: str
+    privacy_ok: bool
+    facts: Pairs = ()
+    metrics: Pairs = ()
+    curves: tuple[Curve, ...] = ()
+    heat: Heat | None = None
+    comparison: Comparison | None = None
+    parties: Grid | None = None
+    left: Grid | None = None
+    tables: tuple[Grid, ...] = ()
+    text: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    provenance: Pairs = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain lists, dictionaries and strictly lawful JSON numbers."""
+        return _thaw(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Report:
+        """Return the report that `to_json` described.
+
+        Raises
+        ------
+        StudyInvalid (HR-101)
+            The data is not a report, or one of another version.
+        """
+        try:
+            values = {key: _freeze(value) for key, value in data.items()}
+            for key, kind in {"heat": Heat, "comparison": Comparison, "parties": Grid, "left": Grid}.items():
+                if values.get(key) is not None:
+                    values[key] = kind(**values[key])
+            curves = [curve | {"series": tuple(Series(**s) for s in curve["series"])} for curve in values["curves"]]
+            values["curves"] = tuple(Curve(**curve) for curve in curves)
+            values["tables"] = tuple(Grid(**grid) for grid in values["tables"])
+            return cls(**values)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise StudyInvalid(
+                f"this is not a report of this version: {type(error).__name__} at {error}",
+                remedy="Write the report again with the installed version.",
+            ) from error
+
+
+def _thaw(value: Any) -> Any:
+    if is_dataclass(value):
+        return {field.name: _thaw(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple | list):
+        return [_thaw(item) for item in value]
+    if hasattr(value, "item"):  # a scalar of numpy
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}  # JSON has no infinity
+    return value
+
+
+def _freeze(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_freeze(item) for item in value)
+    if isinstance(value, dict):
+        if value.keys() == {"float"}:
+            return float(value["float"])
+        return {key: _freeze(item) for key, item in value.items()}
+    return value
