@@ -61,5 +61,5 @@ def items(arrays: Arrays) -> list[tuple[str, Any]]:
 def flatten(arrays: Arrays, lead: int = 0) -> Array:
     """Concatenate a contribution to float64 of shape (size,), or (parties, size) where `lead` is 1."""
     parts = [np.asarray(value, dtype=np.float64) for _, value in items(arrays)]
-    flat = [part.reshape(part.shape[:lead] + (-1,)) for part in parts]
+    flat = [part.reshape((*part.shape[:lead], -1)) for part in parts]
     return flat[0] if len(flat) == 1 else np.concatenate(flat, axis=-1)

@@ -40,7 +40,8 @@ class Bound:
 
     def size(self, rows: Array) -> Array:
         """Norm of each row: shape (parties, size) to (parties, 1)."""
-        return np.linalg.norm(rows, ord=self.norm, axis=-1, keepdims=True)
+        size: Array = np.linalg.norm(rows, ord=self.norm, axis=-1, keepdims=True)
+        return size
 
     def clip(self, rows: Array) -> Array:
         """Shorten the rows that are longer than the radius; leave the others as they are, to the bit."""

@@ -89,11 +89,11 @@ class MissingExtra(StudyError, code="HR-105"):
 
 
 # ---- 2xx: the waist -------------------------------------------------------------------------------------------------
-class WaistError(HedgerowError, code="HR-210"):
+class WaistError(HedgerowError):
     """A query, a channel, a budget or a ledger."""
 
 
-class UnboundedSum(WaistError):
+class UnboundedSum(WaistError, code="HR-210"):
     """Noise or fixed-point encoding was asked for a sum that declares no bound."""
 
 
@@ -146,11 +146,11 @@ class LedgerDamaged(WaistError, code="HR-231"):
 
 
 # ---- 3xx: statistics ------------------------------------------------------------------------------------------------
-class StatisticsError(HedgerowError, code="HR-310"):
+class StatisticsError(HedgerowError):
     """Formulas and estimation."""
 
 
-class FormulaInvalid(StatisticsError):
+class FormulaInvalid(StatisticsError, code="HR-310"):
     """A formula cannot be read, or asks what cannot be computed record by record."""
 
 
@@ -171,11 +171,11 @@ class NotConverged(StatisticsError, code="HR-322", asked=True):
 
 
 # ---- 4xx: data ------------------------------------------------------------------------------------------------------
-class DataError(HedgerowError, code="HR-401"):
+class DataError(HedgerowError):
     """Tables, schemas and partitions."""
 
 
-class UnknownDataset(DataError):
+class UnknownDataset(DataError, code="HR-401"):
     """No data set of this name is catalogued."""
 
 
@@ -216,11 +216,11 @@ class ChecksumMismatch(DataError, code="HR-411"):
 
 
 # ---- 5xx: learning --------------------------------------------------------------------------------------------------
-class LearningError(HedgerowError, code="HR-510"):
+class LearningError(HedgerowError):
     """Models and training settings."""
 
 
-class ModelInvalid(LearningError):
+class ModelInvalid(LearningError, code="HR-510"):
     """A module cannot be trained federatedly or does not fit the data."""
 
 

@@ -110,7 +110,7 @@ class Federation:
             sampling = Sampling("fixed", size / self.size, size)
         self.clock.cohorts = number
         names = self.engine.parties
-        return replace(self, members=tuple(names[i] for i in np.flatnonzero(chosen)), sampling=sampling, cohort=number)
+        return replace(self, members=tuple(name for name, taken in zip(names, chosen, strict=True) if taken), sampling=sampling, cohort=number)
 
     # ---- how --------------------------------------------------------------------------------------------------------
     def protect(self, *, clip: Bounds | None = None, mechanism: Any = None, aggregation: Any = None) -> Federation:

@@ -80,11 +80,17 @@ class Ledger:
 
     def __init__(self, limit: Limit | None = None, path: Path | None = None) -> None:
         self.limit = limit
-        self.path = path
+        self.path: Path | None = None
         self.entries: list[Entry] = []
         self._expected: list[Entry] = []
         self._last_hash = ""
-        if path is not None and path.exists():
+        if path is not None:
+            self.attach(path)
+
+    def attach(self, path: Path) -> None:
+        """Keep this ledger, still empty, in a file from now on; an existing file is read, checked and continued."""
+        self.path = path
+        if path.exists():
             self.entries, self._last_hash = read(path)
 
     def __len__(self) -> int:

@@ -81,7 +81,7 @@ class Parties(Sequence[Party]):
     """
 
     def __init__(
-        self, ids: Sequence[str], columns: Mapping[str, Array], sizes: Sequence[int], w: Array | None = None
+        self, ids: Sequence[str], columns: Mapping[str, Array], sizes: Sequence[int] | Array, w: Array | None = None
     ) -> None:
         self.ids = tuple(ids)
         self.columns = dict(columns)
@@ -89,12 +89,12 @@ class Parties(Sequence[Party]):
         self.offsets = np.concatenate([[0], np.cumsum(self.sizes)])
         n_records = int(self.offsets[-1])
         self.w = np.ones(n_records) if w is None else np.asarray(w, dtype=np.float64)
-        self.index = {name: i for i, name in enumerate(self.ids)}
+        self.position = {name: i for i, name in enumerate(self.ids)}
         self.kept: dict[str, _Kept] = {}
         self._prepared: dict[Any, Parties] = {}
-        if len(self.index) != len(self.sizes):
+        if len(self.position) != len(self.sizes):
             raise ColumnsDiffer(
-                f"{len(self.sizes)} parties have {len(self.index)} different names.",
+                f"{len(self.sizes)} parties have {len(self.position)} different names.",
                 remedy="Give each party its own name.",
             )
         if (self.sizes == 0).any():

@@ -161,5 +161,5 @@ def contribution_rows(made: Arrays, layout: Layout, stacked: bool, n_parties: in
 def _state(query: Query, parties: Parties, name: str) -> dict[str, Any]:
     state = parties.settle(name, query.counted)
     if not state and query.init is not None:
-        return dict(query.init(query.broadcast, parties[parties.index[name]]))
+        return dict(query.init(query.broadcast, parties[parties.position[name]]))
     return dict(state)

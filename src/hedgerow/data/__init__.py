@@ -1,0 +1,39 @@
+"""Tables, schemas, the catalogue of public data sets, and partitions into parties."""
+
+from .catalogue import load, names
+from .column import Column
+from .loaders import read, read_idx
+from .partition import Heat, Partition, Partitioner
+from .partitioners import PARTITIONERS, partitioner
+from .schema import Schema, infer
+from .shift import concept_drift, concept_shift, covariate_shift, feature_noise
+from .skew import dirichlet_labels, dirichlet_quantity, labels_per_party, shards
+from .splits import by_column, iid, stores
+from .table import Table
+
+__all__ = [
+    "PARTITIONERS",
+    "Column",
+    "Heat",
+    "Partition",
+    "Partitioner",
+    "Schema",
+    "Table",
+    "by_column",
+    "concept_drift",
+    "concept_shift",
+    "covariate_shift",
+    "dirichlet_labels",
+    "dirichlet_quantity",
+    "feature_noise",
+    "iid",
+    "infer",
+    "labels_per_party",
+    "load",
+    "names",
+    "partitioner",
+    "read",
+    "read_idx",
+    "shards",
+    "stores",
+]

@@ -1,7 +1,7 @@
 """One column: its declared meaning, and the admission of values to it.
 
-A range is declared from what a column means, never from the values that it holds: a range taken from the data would leak
-its extremes. Clips, bounds and noise are computed from declared ranges alone.
+A range is declared from what a column means, never from the values that it holds: a range taken from the data would
+leak its extremes. Clips, bounds and noise are computed from declared ranges alone.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Column:
         self._check_range()
         self._check_levels()
         if any(size < 1 for size in self.shape):
-            raise SchemaInvalid(f"column {self.name!r} has shape {self.shape}", remedy="Every size is at least 1.")
+            raise SchemaInvalid(f"column {self.name!r} has shape {self.shape}.", remedy="Every size is at least 1.")
 
     @property
     def absolute(self) -> float | None:
@@ -99,15 +99,13 @@ class Column:
         array = np.asarray(values)
         if array.ndim == 0 or array.shape[1:] != self.shape:
             raise SchemaInvalid(
-                f"column {self.name!r} holds values of shape {array.shape[1:]}, declared is {self.shape}",
+                f"column {self.name!r} holds values of shape {array.shape[1:]}, declared is {self.shape}.",
                 remedy=f"Declare shape={array.shape[1:]}, or reshape the values to (n, *{self.shape}).",
             )
         if self.kind == "category":
             return self._codes(array)
         numbers = self._numbers(array)
-        self._refuse_where(
-            ~np.isfinite(numbers) if numbers.dtype.kind == "f" else None, NotFinite, "missing or infinite"
-        )
+        self._refuse_where(~np.isfinite(numbers) if numbers.dtype.kind == "f" else None, NotFinite, "missing or infinite")
         if self.kind == "binary":
             self._refuse_where((numbers != 0) & (numbers != 1), OutOfRange, "neither 0 nor 1")
         if self.kind == "integer" and numbers.dtype.kind == "f":
@@ -149,37 +147,37 @@ class Column:
         known = [field.name for field in fields(cls)]
         for key in values:
             if key not in known:
-                raise SchemaInvalid(f"a column declares {key!r}, which is unknown", remedy=suggestion(key, known))
+                raise SchemaInvalid(f"a column declares {key!r}, which is unknown.", remedy=suggestion(key, known))
         if not {"name", "kind"} <= set(values):
-            raise SchemaInvalid(f"a column is declared as {dict(values)}", remedy="Give at least `name` and `kind`.")
-        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+            raise SchemaInvalid(f"a column is declared as {dict(values)}.", remedy="Give at least `name` and `kind`.")
+        given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+        return cls(**given)
 
     def _check_word(self, what: str, word: str, known: tuple[str, ...]) -> None:
         if word not in known:
-            raise SchemaInvalid(f"column {self.name!r} has {what} {word!r}", remedy=suggestion(str(word), known))
+            raise SchemaInvalid(f"column {self.name!r} has {what} {word!r}.", remedy=suggestion(str(word), known))
 
     def _check_range(self) -> None:
         ends = [end for end in (self.low, self.high) if end is not None]
         if self.kind in ("binary", "category") and (ends or self.clip):
+            raise SchemaInvalid(f"{self.kind} column {self.name!r} declares a range.", remedy="Leave out low, high and clip.")
+        if not all(isinstance(end, int | float) and math.isfinite(end) for end in ends) or sorted(ends) != ends:
             raise SchemaInvalid(
-                f"{self.kind} column {self.name!r} declares a range", remedy="Leave out low, high and clip."
-            )
-        if not all(math.isfinite(end) for end in ends) or sorted(ends) != ends:
-            raise SchemaInvalid(
-                f"column {self.name!r} declares the range [{self.low}, {self.high}]",
+                f"column {self.name!r} declares the range [{self.low}, {self.high}].",
                 remedy="Give finite ends with low <= high, or None for an open side.",
             )
 
     def _check_levels(self) -> None:
         if self.kind == "category" and not self.levels:
-            raise SchemaInvalid(f"category {self.name!r} declares no levels", remedy="Give levels=('a', 'b', ...).")
+            raise SchemaInvalid(f"category {self.name!r} declares no levels.", remedy="Give levels=('a', 'b', ...).")
         if self.kind != "category" and self.levels:
             raise SchemaInvalid(
-                f"{self.kind} column {self.name!r} declares levels", remedy="Leave them out, or make it a category."
+                f"{self.kind} column {self.name!r} declares levels.", remedy="Leave them out, or make it a category."
             )
-        if len(set(self.levels)) != len(self.levels) or not all(isinstance(level, str) for level in self.levels):
+        words = isinstance(self.levels, tuple) and all(isinstance(level, str) for level in self.levels)
+        if not words or len(set(self.levels)) != len(self.levels):
             raise SchemaInvalid(
-                f"category {self.name!r} declares the levels {self.levels[:5]}", remedy="Give different strings."
+                f"category {self.name!r} declares the levels {self.levels[:5]}.", remedy="Give a tuple of different strings."
             )
 
     def _numbers(self, array: np.ndarray) -> np.ndarray:
@@ -194,7 +192,7 @@ class Column:
             return array.astype(np.float64)
         except (TypeError, ValueError):
             raise SchemaInvalid(
-                f"column {self.name!r} is declared {self.kind} and holds {array.dtype} such as {array.flat[0]!r}",
+                f"column {self.name!r} is declared {self.kind} and holds {array.dtype} such as {array.flat[0]!r}.",
                 remedy="Convert it to numbers, or declare it a category.",
             ) from None
 
@@ -216,7 +214,7 @@ class Column:
         strange = [repr(_word(word)) for word, code in zip(words, code_of_word, strict=True) if code < 0]
         if strange:
             raise OutOfRange(
-                f"column {self.name!r} holds {', '.join(strange[:3])}, not among its {len(self.levels)} levels",
+                f"column {self.name!r} holds {', '.join(strange[:3])}, not among its {len(self.levels)} levels.",
                 remedy="Add the level to the schema, or recode the value. " + suggestion(strange[0][1:-1], self.levels),
             )
         return code_of_word[positions].reshape(array.shape)
@@ -235,7 +233,7 @@ class Column:
 
     def _refuse_where(self, wrong: np.ndarray | None, error: type[DataError], what: str) -> None:
         if wrong is not None and (count := int(np.count_nonzero(wrong))):
-            raise error(f"column {self.name!r} has {count} of {wrong.size} values {what}", remedy=_REMEDIES[error])
+            raise error(f"column {self.name!r} has {count} of {wrong.size} values {what}.", remedy=_REMEDIES[error])
 
     def _draw(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         if self.low is not None and self.high is not None:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from hedgerow.core.errors import DataError, MissingColumn, SchemaInvalid, suggestion
-from hedgerow.data.column import Column, Kind, Role
+
+from .column import Column, Kind, Role
 
 if TYPE_CHECKING:
     import pandas
@@ -44,10 +45,10 @@ class Schema:
     def __post_init__(self) -> None:
         repeated = sorted({name for name in self.names if self.names.count(name) > 1})
         if repeated:
-            raise SchemaInvalid(f"columns {repeated} are declared twice", remedy="Give every column its own name.")
+            raise SchemaInvalid(f"columns {repeated} are declared twice.", remedy="Give every column its own name.")
         for role in ("target", "weight", "offset"):
             if len(found := self._with_role(role)) > 1:
-                raise SchemaInvalid(f"columns {list(found)} all have role {role!r}", remedy=f"Choose one {role}.")
+                raise SchemaInvalid(f"columns {list(found)} all have role {role!r}.", remedy=f"Choose one {role}.")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -115,16 +116,13 @@ class Schema:
         A column that loses its role to another is ignored from then on, not made a feature: a former target would often
         give the new one away. The same holds for columns left out of `features`.
         """
-        roles: dict[str, Role] = {}
-        single: dict[Role, str | None] = {"target": target, "weight": weight, "offset": offset}
-        given: dict[Role, Sequence[str]] = {role: [name] for role, name in single.items() if name is not None}
-        if features is not None:
-            given["feature"] = features
-        for role, names in given.items():
-            roles |= dict.fromkeys(self._with_role(role), "ignore")
-            roles |= {
-                self[name].name: role for name in names if role != "feature" or self[name].name not in single.values()
-            }
+        single: dict[Role, str] = {
+            role: name for role, name in (("target", target), ("weight", weight), ("offset", offset)) if name is not None
+        }
+        moved: list[Role] = [*single, "feature"] if features is not None else [*single]
+        roles: dict[str, Role] = {name: "ignore" for role in moved for name in self._with_role(role)}
+        roles.update(dict.fromkeys(self.select(features or ()).names, "feature"))
+        roles.update({self[name].name: role for role, name in single.items()})
         return Schema(tuple(replace(column, role=roles.get(column.name, column.role)) for column in self.columns))
 
     def admit(self, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -156,7 +154,7 @@ class Schema:
                 errors.append(error)
         lengths = {name: len(values) for name, values in admitted.items()}
         if len(set(lengths.values())) > 1:
-            errors.append(SchemaInvalid(f"columns differ in length: {lengths}", remedy="Give one value per record."))
+            errors.append(SchemaInvalid(f"columns differ in length: {lengths}.", remedy="Give one value per record."))
         if errors:
             raise _together(errors)
         return admitted
@@ -173,7 +171,7 @@ class Schema:
     def from_json(cls, values: Mapping[str, Any]) -> Self:
         """Return the schema that `to_json` described."""
         if set(values) != {"columns"}:
-            raise SchemaInvalid(f"a schema has the keys {sorted(values)}", remedy="Give one key, `columns`.")
+            raise SchemaInvalid(f"a schema has the keys {sorted(values)}.", remedy="Give one key, `columns`.")
         return cls(tuple(Column.from_json(column) for column in values["columns"]))
 
     def _with_role(self, role: str) -> tuple[str, ...]:
@@ -209,7 +207,7 @@ def infer(
     MissingColumn (HR-403), SchemaInvalid (HR-409)
         A named column is absent; a column is neither numbers nor text.
     """
-    schema = Schema(tuple(_infer_column(str(name), frame[name]) for name in frame.columns))
+    schema = Schema(tuple(_infer_column(str(name), series) for name, series in frame.items()))
     for name, (low, high) in (ranges or {}).items():
         schema = schema.replace(replace(schema[name], low=low, high=high))
     return schema.with_roles(target=target, features=features)
@@ -230,18 +228,18 @@ def _infer_column(name: str, series: pandas.Series) -> Column:
     if types.is_string_dtype(dtype) or types.is_object_dtype(dtype):
         return Column(name, "category", levels=tuple(sorted(map(str, known.unique()))))
     raise SchemaInvalid(
-        f"column {name!r} holds {dtype}, which is neither numbers nor text",
+        f"column {name!r} holds {dtype}, which is neither numbers nor text.",
         remedy="Convert it (dates, for example, to days since a fixed date), or drop it.",
     )
 
 
 def _missing(name: str, known: Mapping[str, Any] | Sequence[str]) -> MissingColumn:
-    return MissingColumn(f"column {name!r} is not in the table", remedy=suggestion(name, known))
+    return MissingColumn(f"column {name!r} is not in the table.", remedy=suggestion(name, known))
 
 
 def _together(errors: Sequence[DataError]) -> DataError:
     reasons = [error.reason for error in errors[:MOST_PROBLEMS]]
     if len(errors) > MOST_PROBLEMS:
-        reasons.append(f"and {len(errors) - MOST_PROBLEMS} more columns are wrong")
+        reasons.append(f"and {len(errors) - MOST_PROBLEMS} more columns are wrong.")
     remedies = dict.fromkeys(error.remedy for error in errors[:MOST_PROBLEMS])
-    return type(errors[0])("; ".join(reasons), remedy="\n".join(remedies))
+    return type(errors[0])(" ".join(reasons), remedy="\n".join(remedies))

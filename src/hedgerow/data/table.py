@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hedgerow.core.errors import OutOfRange, SchemaInvalid
+from hedgerow.core.errors import PartitionInvalid, SchemaInvalid
 from hedgerow.core.randomness import Streams
-from hedgerow.data.schema import Schema, infer
+
+from .schema import Schema, infer
 
 if TYPE_CHECKING:
     import pandas
@@ -43,7 +44,7 @@ class Table:
     def __post_init__(self) -> None:
         if tuple(self.columns) != self.schema.names:
             raise SchemaInvalid(
-                f"table {self.name!r} holds {list(self.columns)}, its schema declares {list(self.schema.names)}",
+                f"table {self.name!r} holds {list(self.columns)}, its schema declares {list(self.schema.names)}.",
                 remedy="Make the columns with schema.admit(...).",
             )
 
@@ -78,7 +79,7 @@ class Table:
             Decides which records.
         """
         if not 0 <= fraction <= 1:
-            raise OutOfRange(f"fraction={fraction} of a table", remedy="Choose a fraction between 0 and 1.")
+            raise PartitionInvalid(f"a table was split at fraction={fraction}.", remedy="Choose a fraction from 0 to 1.")
         order = Streams(seed).stream(0, "server", "split").permutation(len(self))
         first, second = np.split(order, [round(fraction * len(self))])
         return self.take(np.sort(first)), self.take(np.sort(second))
@@ -152,11 +153,11 @@ class Table:
             The frame does not fit the schema.
         """
         schema = infer(frame, target=target) if schema is None else schema.with_roles(target=target)
-        columns = {str(key): _plain(frame[key]) for key in frame.columns}
+        columns = {str(key): series_values(series) for key, series in frame.items()}
         return cls(schema.admit(columns), schema, name=name, source=source)
 
 
-def _plain(series: pandas.Series) -> np.ndarray:
+def series_values(series: pandas.Series) -> np.ndarray:
     """Return a series as a numpy array, a missing value of a nullable dtype as NaN."""
     from pandas.api import types
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ class InProcess:
         if not ids:
             return Inbox(())
         parties = self.held.prepared(query.preparations, together=True)
-        which = np.arange(len(parties)) if ids is parties.ids else np.array([parties.index[name] for name in ids])
+        which = np.arange(len(parties)) if ids is parties.ids else np.array([parties.position[name] for name in ids])
         with one_thread_each():
             if self.collapse and collapses(query):
                 return self._collapsed(query, parties, which, ids)
@@ -109,8 +110,7 @@ class InProcess:
     def _map(self, job: Callable[[Array], Any], parts: Sequence[Array]) -> list[Any]:
         if self.threads == 1 or len(parts) == 1:
             return [job(part) for part in parts]
-        with ThreadPoolExecutor(self.threads) as pool:
-            return list(pool.map(job, parts))
+        return list(pool(self.threads).map(job, parts))
 
     def _answering(self, outbox: Outbox) -> Sequence[str]:
         """The parties whose answer arrives, drawn from the round's stream so that every run repeats."""
@@ -125,6 +125,12 @@ class InProcess:
             normal = query.streams.stream(query.number, "engine", "latency").standard_normal(len(ids))
             keep &= median * np.exp(spread * normal) <= self.deadline
         return ids if keep.all() else tuple(name for name, kept in zip(ids, keep, strict=True) if kept)
+
+
+@lru_cache
+def pool(threads: int) -> ThreadPoolExecutor:
+    """Threads that outlive a round, so that what a thread keeps is made once."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="hedgerow")
 
 
 def collapses(query: Query) -> bool:

@@ -38,7 +38,7 @@ class Loop:
         parties = self.held.prepared(query.preparations, together=False)
         for name in outbox.ids:
             try:
-                answers.append(answer(query, parties, np.array([parties.index[name]])))
+                answers.append(answer(query, parties, np.array([parties.position[name]])))
             except Exception as error:
                 raise declined(name, error) from error
         return collect(query, answers, tuple(outbox.ids))

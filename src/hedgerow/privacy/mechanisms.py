@@ -20,6 +20,7 @@ from hedgerow.core.channel import Position
 from hedgerow.core.errors import BudgetInvalid
 from hedgerow.core.events import Event
 from hedgerow.core.randomness import Entropy
+
 from .grid import Block, plan, to_steps
 from .noise import discrete_gaussian, discrete_laplace, grid_step
 

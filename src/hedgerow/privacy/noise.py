@@ -5,15 +5,15 @@
 
 Floating-point noise leaks its input: which doubles can come out depends on what was added to the noise. Here data are
 rounded to a public grid first and noise is a whole number of grid steps, so that every output is reachable from every
-input. A coordinate is drawn by inverting a table of cumulative probabilities at a uniform number of 128 bits; the number
-of operations does not depend on the data, and the law is within a total variation of 2^-100 of the stated one.
+input. A coordinate is drawn by inverting a table of cumulative probabilities at a uniform number of 128 bits: no
+rejection, no loop over coordinates, and a law within a total variation of 2^-100 of the stated one.
 
-How that holds. A table has fewer than 2^21 entries, each cumulative is rounded by less than 2^-127, and the tail that is
-left out weighs less than 2^-120. Cumulatives are even, so the lowest bit of the uniform number is independent of the
-magnitude and gives the sign: the law is symmetric exactly.
+How that holds. A table has fewer than 2^21 entries, each cumulative is rounded by less than 2^-126, and the tail that
+is left out weighs less than 2^-120. Cumulatives are even, so the lowest bit of the uniform number is independent of the
+magnitude and gives the sign: the law is exactly symmetric.
 
-Source: inversion is classical (Devroye 1986, section III.2); Canonne, Kamath & Steinke 2020 for the privacy of the discrete
-Gaussian; Mironov 2012 for what floating point gives away.
+Source: Mironov 2012 for what floating point gives away; Canonne, Kamath & Steinke 2020 for the privacy of the discrete
+Gaussian; Devroye 1986, section III.2, for inversion by a guide table.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ def discrete_laplace(scale: float, size: int, entropy: Entropy) -> NDArray[np.in
 def grid_step(scale: float) -> float:
     """Return the power of two `g` for which `scale / g` lies in [4096, 8192).
 
-    On this grid rounding adds less than 1e-4 of the noise, tables stay small, and discrete noise costs what continuous
-    noise costs.
+    On this grid rounding moves a value by at most 2^-13 of the noise, tables stay small, and discrete noise costs what
+    continuous noise costs.
 
     Parameters
     ----------
@@ -199,8 +199,8 @@ def _gaussian_weights(sigma: float) -> Iterator[int]:
 def _laplace_tables(scale: float) -> tuple[_Table, _Table, int]:
     """Return the table of zero and the high digits, the table of the low digits, and their base.
 
-    With r = exp(-1 / scale), zero has probability (1 - r) / (1 + r); otherwise `magnitude - 1` is geometric with ratio r,
-    its high digit geometric with ratio r^base, and its low digit the same as below `base`.
+    With r = exp(-1 / scale), zero has probability (1 - r) / (1 + r). Otherwise `magnitude - 1` is geometric with ratio
+    r: its high digit is geometric with ratio r^base, its low digit with ratio r among the numbers below the base.
     """
     base = math.isqrt(int(89 * scale)) + 1  # balances the tables: beyond 89 * scale the tail is below 2^-128
     rate = 1 / Fraction(scale)

@@ -1,7 +1,7 @@
 """Figures as small SVG: no plotting library, no ids, no colours of their own; the style sheet gives those.
 
-Drawn by hand rather than by matplotlib so that they follow light and dark, keep their text as text, scale to a phone and
-add a few kilobytes to a page.
+Drawn by hand rather than by matplotlib so that they follow light and dark, keep their text as text, scale to a phone,
+and are there in every installation.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hedgerow.report.markup import Html, join, tag
+from hedgerow.report.markup import Html, tag
 from hedgerow.report.model import Comparison, Curve, Series
 from hedgerow.report.numerals import fixed, show
 
@@ -18,7 +18,7 @@ _WIDTH, _HEIGHT = 440.0, 264.0
 _TOP, _RIGHT, _BOTTOM = 30.0, 12.0, 40.0
 _MOST_POINTS = 600  # more would be finer than the screen
 _LARGEST = 1e300  # beyond it a range overflows
-_TRACK_WIDTH, _TRACK_HEIGHT = 240.0, 26.0
+_TRACK_WIDTH, _TRACK_HEIGHT = 180.0, 24.0
 
 
 def line_chart(curve: Curve) -> Html | None:
@@ -30,7 +30,7 @@ def line_chart(curve: Curve) -> Html | None:
     y_ticks = nice_ticks(*_extent(values), outward=True)
     x_ticks = nice_ticks(*_extent(places), whole=all(float(x).is_integer() for x in places))
     y_labels, x_labels = tick_labels(y_ticks), tick_labels(x_ticks)
-    left = 12 + 6.6 * max(len(label) for label in y_labels)
+    left = 12 + 8 * max(len(label) for label in y_labels)
     across = _Scale(*_extent(places), left, _WIDTH - _RIGHT)
     upward = _Scale(y_ticks[0], y_ticks[-1], _HEIGHT - _BOTTOM, _TOP)
     base = _HEIGHT - _BOTTOM
@@ -86,7 +86,7 @@ def dot_tracks(comparison: Comparison) -> tuple[tuple[float, float], list[Html]]
             low, high = ranges[name]
             parts.append(tag("line", x1=across(low), x2=across(high), y1=middle, y2=middle, class_=f"spread ink{index % 5}"))
         if math.isfinite(value):
-            parts.append(tag("circle", cx=across(value), cy=middle, r=5.5, class_=f"dot ink{index % 5}"))
+            parts.append(tag("circle", cx=across(value), cy=middle, r=5, class_=f"dot ink{index % 5}"))
         tracks.append(tag("svg", *parts, viewBox=f"0 0 {_TRACK_WIDTH:g} {_TRACK_HEIGHT:g}", aria_hidden="true"))
     return (ticks[0], ticks[-1]), tracks
 
@@ -97,7 +97,7 @@ def nice_ticks(low: float, high: float, *, whole: bool = False, outward: bool = 
     Parameters
     ----------
     low, high : float
-        Finite, `low < high`.
+        Finite, and further apart than a billionth of the larger one.
     whole : bool
         Only whole numbers, for rounds.
     outward : bool
@@ -162,9 +162,10 @@ def _extent(values: Iterable[float]) -> tuple[float, float]:
     """Return the least and greatest drawable value, drawn apart when they are equal."""
     kept = _drawable(values)
     low, high = min(kept), max(kept)
-    if high - low > 1e-9 * max(abs(low), abs(high)):
+    size = max(abs(low), abs(high))
+    if high - low > max(1e-9 * size, 1 / _LARGEST):
         return low, high
-    apart = 0.5 * (abs(low) or 1.0)
+    apart = 0.5 * size if size > 1 / _LARGEST else 1.0
     return low - apart, high + apart
 
 
@@ -178,4 +179,4 @@ def _in_words(curve: Curve) -> str:
             told.append(f"{series.name}: {show(y0)} at {show(x0)}, {show(y1)} at {show(x1)}")
     if curve.line is not None:
         told.append(f"limit: {show(curve.line)}")
-    return join(told, ". ") + "."
+    return ". ".join(told) + "."

@@ -14,7 +14,7 @@ class Html(str):
     __slots__ = ()
 
 
-def tag(name: str, *children: str | None, **attributes: str | float | None) -> Html:
+def tag(name: str, /, *children: str | None, **attributes: str | float | None) -> Html:
     """Return an element; `class_` and `aria_label` become `class` and `aria-label`, `None` is left out."""
     opening = name
     for key, value in attributes.items():

@@ -172,7 +172,8 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain lists, dictionaries and strictly lawful JSON numbers."""
-        return _thaw(self)
+        data: dict[str, Any] = _thaw(self)
+        return data
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Report:

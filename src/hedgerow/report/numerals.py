@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from numbers import Integral, Real
 from statistics import median
 from typing import Any, TypeGuard
+
+import numpy as np
 
 from hedgerow.report.model import Cell
 
@@ -21,9 +22,9 @@ _P_VALUES = {"p", "p-value", "p value", "p>|z|", "p>|t|", "p > |z|", "p > |t|"}
 
 def show(value: Cell) -> str:
     """Return one value by itself: floats with four digits, integers grouped, `None` and NaN as a dash."""
-    if not _is_number(value):
+    if not is_number(value):
         return _words(value)
-    if isinstance(value, Integral):
+    if isinstance(value, int | np.integer):
         return _point(value, 0)
     size = abs(value)
     if size and not _SMALL <= size < _LARGE:
@@ -35,11 +36,11 @@ def show(value: Cell) -> str:
 
 def show_column(name: str, cells: Sequence[Cell]) -> list[str]:
     """Return the cells of one column with a common number of decimals; p-values below 0.001 are written so."""
-    numbers = [cell for cell in cells if _is_number(cell)]
+    numbers = [cell for cell in cells if is_number(cell)]
     if name.strip().lower() in _P_VALUES:
-        return [_p_value(cell) if _is_number(cell) else _words(cell) for cell in cells]
+        return [_p_value(cell) if is_number(cell) else _words(cell) for cell in cells]
     decimals = _common_decimals(numbers)
-    return [_in_column(cell, decimals) if _is_number(cell) else _words(cell) for cell in cells]
+    return [_in_column(cell, decimals) if is_number(cell) else _words(cell) for cell in cells]
 
 
 def fixed(value: float, decimals: int) -> str:
@@ -49,11 +50,12 @@ def fixed(value: float, decimals: int) -> str:
 
 def is_numeric(cell: Cell) -> bool:
     """Whether a cell should be aligned to the right."""
-    return isinstance(cell, str) and bool(_LOOKS_NUMERIC.fullmatch(cell.strip())) or _is_number(cell)
+    return (isinstance(cell, str) and bool(_LOOKS_NUMERIC.fullmatch(cell.strip()))) or is_number(cell)
 
 
-def _is_number(cell: Any) -> TypeGuard[float]:
-    return isinstance(cell, Real) and not isinstance(cell, bool) and math.isfinite(cell)
+def is_number(cell: Any) -> TypeGuard[float]:
+    """Whether a cell is a finite number, of Python or of numpy."""
+    return isinstance(cell, int | float | np.number) and not isinstance(cell, bool) and math.isfinite(cell)
 
 
 def _words(cell: Cell) -> str:
@@ -61,13 +63,13 @@ def _words(cell: Cell) -> str:
         return DASH
     if isinstance(cell, bool):
         return "yes" if cell else "no"
-    if isinstance(cell, Real):
+    if isinstance(cell, float | np.floating):
         return "∞" if cell > 0 else MINUS + "∞"
     return str(cell)
 
 
 def _in_column(value: float, decimals: int) -> str:
-    if isinstance(value, Integral):
+    if isinstance(value, int | np.integer):
         return _point(value, 0)
     vanishes = value != 0 and round(value, decimals) == 0
     return _power(value) if vanishes else fixed(value, decimals)

@@ -1,0 +1,93 @@
+"""The catalogue: real, public data sets by name, each with a schema that was declared before the data were read.
+
+    load("breast_cancer")                          comes with a Python package
+    load("mnist", data_dir="~/data")               files in a folder, or in the folder that HEDGEROW_DATA names
+    load("our_patients.csv")                       a path goes to `read`
+
+Nothing is downloaded: for most of these sets no stable address with a known checksum exists.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from hedgerow.core.errors import MissingData, UnknownDataset, suggestion
+
+from .entry import Entry
+from .loaders import Columns, admit, read
+from .sets_bundled import BUNDLED
+from .sets_images import IMAGES
+from .sets_large import LARGE
+from .sets_tabular import TABULAR
+from .table import Table
+
+CATALOGUE: dict[str, Entry] = dict(sorted((BUNDLED | TABULAR | LARGE | IMAGES).items()))
+
+
+def names() -> dict[str, str]:
+    """Return the name of every catalogued data set and one sentence about it."""
+    return {name: entry.sentence for name, entry in CATALOGUE.items()}
+
+
+def load(name: str | Path, *, data_dir: str | Path | None = None) -> Table:
+    """Return a catalogued data set, or the table in a file.
+
+    Parameters
+    ----------
+    name : str or Path
+        A name from `names()`, or a path (it has a suffix or a separator), which goes to `read`.
+    data_dir : str or Path, optional
+        Folder that holds the sets which do not come with a Python package; by default the folder that the environment
+        variable HEDGEROW_DATA names.
+
+    Returns
+    -------
+    Table
+        With declared ranges and levels, and with `test` where a test part is published.
+
+    Raises
+    ------
+    UnknownDataset (HR-401)
+        No data set has this name.
+    MissingData (HR-402)
+        Its files are not in the folder.
+    MissingExtra (HR-105)
+        It comes with a Python package that is not installed.
+    """
+    if Path(name).suffix or Path(name).name != str(name):
+        return read(name)
+    entry = CATALOGUE.get(str(name))
+    if entry is None:
+        raise UnknownDataset(f"no data set is called {str(name)!r}.", remedy=suggestion(str(name), CATALOGUE))
+    train, test = entry.reader(*_find(str(name), entry, data_dir))
+    table = _admitted(str(name), entry, train)
+    return table if test is None else replace(table, test=_admitted(str(name), entry, test))
+
+
+def _admitted(name: str, entry: Entry, columns: Columns) -> Table:
+    return admit(columns, entry.schema, name=name, source=entry.sentence, missing=entry.missing)
+
+
+def _find(name: str, entry: Entry, data_dir: str | Path | None) -> list[Path]:
+    if not entry.files:
+        return []
+    given = data_dir or os.environ.get("HEDGEROW_DATA")
+    remedy = (
+        f"It is: {entry.sentence}\nHedgerow does not download it. Get it from its publisher, put {', '.join(entry.files)} "
+        "into a folder,\nand name that folder with --data-dir or HEDGEROW_DATA."
+    )
+    if not given:
+        raise MissingData(f"data set {name!r} is read from a folder and none is named.", remedy=remedy)
+    folder = Path(given).expanduser()
+    found = [_locate(folder, file) for file in entry.files]
+    absent = [file for file, path in zip(entry.files, found, strict=True) if path is None]
+    if absent:
+        raise MissingData(f"data set {name!r} needs {', '.join(absent)}, not found in {folder}.", remedy=remedy)
+    return [path for path in found if path is not None]
+
+
+def _locate(folder: Path, file: str) -> Path | None:
+    """Return where `file` lies: at its path inside the folder, or directly in it."""
+    return next((path for path in (folder / file, folder / Path(file).name) if path.is_file()), None)

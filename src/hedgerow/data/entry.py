@@ -1,0 +1,104 @@
+"""What the catalogue knows of one data set, and the words in which its columns are declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from .column import Column
+from .loaders import Columns, read_csv
+from .schema import Schema
+from .table import series_values
+
+if TYPE_CHECKING:
+    import pandas
+
+Parts = tuple[Columns, Columns | None]
+"""Raw columns of the training part and, where one is published, of the test part."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One catalogued data set.
+
+    Parameters
+    ----------
+    sentence : str
+        What it is, records, publisher, licence.
+    schema : Schema
+        Declared from the meaning of the columns.
+    reader : callable
+        `reader(*paths)` returns the raw columns.
+    files : tuple of str
+        Paths inside the data folder; none for a set that comes with a Python package.
+    missing : {"refuse", "drop"}
+        What happens to records with missing values.
+    """
+
+    sentence: str
+    schema: Schema
+    reader: Callable[..., Parts]
+    files: tuple[str, ...] = ()
+    missing: Literal["refuse", "drop"] = "refuse"
+
+
+def number(name: str, low: float, high: float, unit: str = "", **more: Any) -> Column:
+    """Declare a real-valued column."""
+    return Column(name, "number", low=low, high=high, unit=unit, **more)
+
+
+def integer(name: str, low: float, high: float, unit: str = "", **more: Any) -> Column:
+    """Declare a whole-numbered column."""
+    return Column(name, "integer", low=low, high=high, unit=unit, **more)
+
+
+def binary(name: str, **more: Any) -> Column:
+    """Declare a column of zeros and ones."""
+    return Column(name, "binary", **more)
+
+
+def category(name: str, levels: str | Sequence[str], **more: Any) -> Column:
+    """Declare a category; `levels` may be words separated by spaces."""
+    return Column(name, "category", levels=tuple(levels.split() if isinstance(levels, str) else levels), **more)
+
+
+def declare(*columns: Column) -> Schema:
+    """Return the schema of `columns`."""
+    return Schema(columns)
+
+
+def csv(prepare: Callable[[pandas.DataFrame], pandas.DataFrame] | None = None, **options: Any) -> Callable[..., Parts]:
+    """Return a reader of one csv file, or of a training and a test file.
+
+    Parameters
+    ----------
+    prepare : callable, optional
+        Renames and recodes the published columns.
+    **options : Any
+        For `pandas.read_csv`.
+    """
+
+    def part(path: Path) -> Columns:
+        frame = read_csv(path, **options)
+        return columns_of(prepare(frame) if prepare else frame)
+
+    def reader(train: Path, test: Path | None = None) -> Parts:
+        return part(train), part(test) if test else None
+
+    return reader
+
+
+def columns_of(frame: pandas.DataFrame) -> Columns:
+    """Return the columns of a data frame by name, in lower case with underscores."""
+    return {_plain_name(str(name)): series_values(series) for name, series in frame.items()}
+
+
+def renamed(names: Mapping[str, str]) -> Callable[[pandas.DataFrame], pandas.DataFrame]:
+    """Return a preparation that only renames columns."""
+    return lambda frame: frame.rename(columns=names)
+
+
+def _plain_name(name: str) -> str:
+    return name.lower().replace(" ", "_").replace("-", "_").replace(".", "_")

@@ -1,0 +1,194 @@
+"""Files into tables: csv, tsv, parquet, npz and idx, gzipped or not, told apart by suffix.
+
+No file is ever unpickled: an npz file that would need it is refused.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from zipfile import BadZipFile
+
+import numpy as np
+
+from hedgerow.core.errors import MissingData, MissingExtra, SchemaInvalid, suggestion
+
+from .column import Column
+from .schema import Schema, infer
+from .table import Table, series_values
+
+if TYPE_CHECKING:
+    import pandas
+
+T = TypeVar("T")
+
+Columns = Mapping[str, Any]
+"""Raw columns by name, before they are admitted."""
+
+IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+
+
+def read(
+    path: str | Path,
+    *,
+    schema: Schema | None = None,
+    target: str | None = None,
+    missing: Literal["refuse", "drop"] = "refuse",
+) -> Table:
+    """Return the table in a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        A csv, tsv, parquet or npz file, or the images of an idx pair (`train-images-idx3-ubyte`); csv, tsv and idx files
+        may be gzipped.
+    schema : Schema, optional
+        Declared columns; inferred without ranges otherwise (see `infer`).
+    target : str, optional
+        Column that a model predicts.
+    missing : {"refuse", "drop"}
+        What happens to records with missing or infinite values. The table's `source` says how many were dropped.
+
+    Raises
+    ------
+    MissingData (HR-402)
+        No such file.
+    MissingExtra (HR-105)
+        A parquet file, and no pyarrow.
+    MissingColumn, NotFinite, OutOfRange, SchemaInvalid (HR-403, 404, 405, 409)
+        The file cannot be read, or does not fit the schema.
+    """
+    path = _existing(Path(path))
+    columns = _read_columns(path)
+    schema = _infer_columns(columns, target) if schema is None else schema.with_roles(target=target)
+    return admit(columns, schema, name=_stem(path), source=f"Read from {path.name}.", missing=missing)
+
+
+def admit(columns: Columns, schema: Schema, *, name: str, source: str, missing: Literal["refuse", "drop"] = "refuse") -> Table:
+    """Return the table of raw columns; with `missing="drop"`, without the records that lack a declared value."""
+    if missing == "drop":
+        columns, dropped = _drop_missing({key: columns[key] for key in schema.names if key in columns})
+        source += f" {dropped} records with missing values were dropped." if dropped else ""
+    return Table(schema.admit(columns), schema, name=name, source=source)
+
+
+def read_csv(path: Path, **options: Any) -> pandas.DataFrame:
+    """Return the data frame in a csv file; `options` go to `pandas.read_csv`."""
+    import pandas
+
+    return _refuse_unreadable(path, lambda: pandas.read_csv(path, low_memory=False, **options))
+
+
+def read_npz(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays in an npz file by name; never unpickles."""
+
+    def arrays() -> dict[str, np.ndarray]:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+
+    return _refuse_unreadable(path, arrays)
+
+
+def read_idx(path: str | Path) -> np.ndarray:
+    """Return the array in an idx file, the format of MNIST, gzipped or not.
+
+    Source: Y. LeCun, C. Cortes, C. Burges, The MNIST database, "the idx file format".
+    """
+    path = _existing(Path(path))
+    return _refuse_unreadable(path, lambda: _parse_idx(path))
+
+
+def read_idx_pair(images: Path) -> dict[str, np.ndarray]:
+    """Return `image` and `label` of the idx pair whose images are in `images`; labels lie beside them."""
+    labels = images.with_name(images.name.replace("images-idx3", "labels-idx1"))
+    return {"image": read_idx(images), "label": read_idx(labels)}
+
+
+def _read_columns(path: Path) -> Columns:
+    name = path.name.removesuffix(".gz")
+    if "images-idx3" in name:
+        return read_idx_pair(path)
+    readers: dict[str, Callable[[], Any]] = {
+        ".csv": lambda: read_csv(path),
+        ".tsv": lambda: read_csv(path, sep="\t"),
+        ".parquet": lambda: _read_parquet(path),
+        ".npz": lambda: read_npz(path),
+    }
+    suffix = Path(name).suffix.lower()
+    if suffix not in readers:
+        raise MissingData(f"{path.name} has the suffix {suffix!r}.", remedy=suggestion(suffix, readers))
+    columns = readers[suffix]()
+    return columns if isinstance(columns, dict) else {str(key): series_values(series) for key, series in columns.items()}
+
+
+def _read_parquet(path: Path) -> pandas.DataFrame:
+    import pandas
+
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise MissingExtra(f"{path.name} needs pyarrow.", remedy="pip install 'hedgerow[data]'") from None
+    return _refuse_unreadable(path, lambda: pandas.read_parquet(path, engine="pyarrow"))
+
+
+def _parse_idx(path: Path) -> np.ndarray:
+    content = path.read_bytes()
+    if content[:2] == b"\x1f\x8b":
+        content = gzip.decompress(content)
+    if content[:2] != b"\0\0" or len(content) < 4 or content[2] not in IDX_TYPES:
+        raise ValueError(f"starts with {content[:4].hex(' ')}, which is no idx header")
+    dtype, n_axes = np.dtype(IDX_TYPES[content[2]]), content[3]
+    shape = np.frombuffer(content, ">i4", n_axes, offset=4)
+    values = np.frombuffer(content, dtype, offset=4 + 4 * n_axes)
+    return values.reshape(shape).astype(dtype.newbyteorder("="))
+
+
+def _infer_columns(columns: Columns, target: str | None) -> Schema:
+    import pandas
+
+    scalars = {name: values for name, values in columns.items() if np.ndim(values) == 1}
+    inferred = infer(pandas.DataFrame(scalars))
+    shaped = {
+        name: Column(name, "integer" if values.dtype.kind in "iu" else "number", shape=values.shape[1:])
+        for name, values in columns.items()
+        if name not in scalars
+    }
+    declared = [shaped[name] if name in shaped else inferred[name] for name in columns]
+    return Schema(tuple(declared)).with_roles(target=target)
+
+
+def _drop_missing(columns: Columns) -> tuple[Columns, int]:
+    import pandas
+
+    lacking = [
+        pandas.isna(values) if values.dtype.kind not in "f" else ~np.isfinite(values)
+        for values in columns.values()
+        if values.ndim == 1
+    ]
+    dropped = np.logical_or.reduce(lacking)
+    return {name: values[~dropped] for name, values in columns.items()}, int(dropped.sum())
+
+
+def _existing(path: Path) -> Path:
+    if path.is_file():
+        return path
+    if not path.parent.is_dir():
+        raise MissingData(f"{path} does not exist, nor does its folder.", remedy="Check the path.")
+    raise MissingData(f"{path} does not exist.", remedy=suggestion(path.name, [p.name for p in path.parent.iterdir()]))
+
+
+def _refuse_unreadable(path: Path, reader: Callable[[], T]) -> T:
+    try:
+        return reader()
+    except (ValueError, OSError, EOFError, BadZipFile, zlib.error) as cause:
+        raise SchemaInvalid(
+            f"{path.name} cannot be read: {cause}.",
+            remedy="Check that the file is whole, that its suffix is right, and that npz files hold no Python objects.",
+        ) from cause
+
+
+def _stem(path: Path) -> str:
+    return path.name.split(".")[0]

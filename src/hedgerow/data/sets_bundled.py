@@ -1,0 +1,137 @@
+"""Data sets that come with scikit-learn and statsmodels: no download, no folder."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from hedgerow.core.errors import MissingExtra
+
+from .column import Column
+from .entry import Entry, Parts, binary, category, columns_of, declare, integer, number
+
+
+def _module(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        package = {"sklearn": "scikit-learn"}.get(name.split(".")[0], name.split(".")[0])
+        raise MissingExtra(f"this data set comes with {package}.", remedy="pip install 'hedgerow[data]'") from None
+
+
+def _breast_cancer() -> Parts:
+    frame = _module("sklearn.datasets").load_breast_cancer(as_frame=True).frame
+    frame["malignant"] = 1 - frame.pop("target")  # scikit-learn codes malignant as 0
+    return columns_of(frame), None
+
+
+def _diabetes() -> Parts:
+    frame = _module("sklearn.datasets").load_diabetes(scaled=False, as_frame=True).frame
+    return columns_of(frame.rename(columns={"target": "progression"})), None
+
+
+def _digits() -> Parts:
+    digits = _module("sklearn.datasets").load_digits()
+    return {"image": digits.data.astype(np.uint8), "digit": digits.target}, None
+
+
+def _hie() -> Parts:
+    return columns_of(_module("statsmodels.datasets.randhie").load_pandas().data), None
+
+
+def _fair() -> Parts:
+    return columns_of(_module("statsmodels.datasets.fair").load_pandas().data), None
+
+
+def _nucleus_columns() -> tuple[Column, ...]:
+    highest = {  # of the mean over the nuclei of an image, of its standard error, and of the mean of the largest three
+        "radius": (40, 4, 60),
+        "texture": (60, 8, 80),
+        "perimeter": (250, 30, 400),
+        "area": (4000, 800, 8000),
+        "smoothness": (0.3, 0.05, 0.4),
+        "compactness": (0.6, 0.25, 2),
+        "concavity": (0.8, 0.6, 2),
+        "concave_points": (0.4, 0.1, 0.5),
+        "symmetry": (0.5, 0.15, 1),
+        "fractal_dimension": (0.2, 0.05, 0.4),
+    }
+    names = ("mean_{}", "{}_error", "worst_{}")
+    return tuple(
+        number(name.format(trait), 0, ends[part]) for part, name in enumerate(names) for trait, ends in highest.items()
+    )
+
+
+_SEX = "as published: coded 1 and 2, without saying which is which"
+_OCCUPATION = "1 student, 2 farming or unskilled, 3 white-collar, 4 teacher, nurse or artist, 5 managerial, 6 professional"
+
+BUNDLED = {
+    "breast_cancer": Entry(
+        "Breast Cancer Wisconsin (Diagnostic): 569 fine-needle aspirates, 30 measurements of cell nuclei, malignant or "
+        "benign; W. H. Wolberg, W. N. Street and O. L. Mangasarian, UCI 17, CC BY 4.0.",
+        declare(*_nucleus_columns(), binary("malignant", role="target")),
+        _breast_cancer,
+    ),
+    "diabetes": Entry(
+        "Diabetes: 442 patients, ten measurements at baseline and progression of the disease one year later; Efron, "
+        "Hastie, Johnstone and Tibshirani 2004; licence not stated.",
+        declare(
+            number("age", 18, 100, "years"),
+            category("sex", "1 2", description=_SEX),
+            number("bmi", 10, 60, "kg/m²"),
+            number("bp", 40, 180, "mmHg", description="mean arterial pressure"),
+            number("s1", 50, 400, "mg/dL", description="total serum cholesterol"),
+            number("s2", 0, 300, "mg/dL", description="low-density lipoproteins"),
+            number("s3", 0, 150, "mg/dL", description="high-density lipoproteins"),
+            number("s4", 0, 15, description="total cholesterol over high-density lipoproteins"),
+            number("s5", 2, 8, description="logarithm of serum triglycerides in mg/dL"),
+            number("s6", 30, 200, "mg/dL", description="blood sugar"),
+            number("progression", 0, 400, role="target", description="quantitative measure after one year"),
+        ),
+        _diabetes,
+    ),
+    "digits": Entry(
+        "Optical Recognition of Handwritten Digits (test part): 1797 images of 8 x 8 pixels; E. Alpaydin and "
+        "C. Kaynak, UCI 80, CC BY 4.0.",
+        declare(
+            integer("image", 0, 16, shape=(64,), description="8 x 8 pixels, row by row"),
+            category("digit", "0 1 2 3 4 5 6 7 8 9", role="target"),
+        ),
+        _digits,
+    ),
+    "hie": Entry(
+        "RAND Health Insurance Experiment: 20190 person-years, visits to a doctor under randomly assigned insurance "
+        "plans; Cameron and Trivedi 2005, from RAND; public domain as far as statsmodels knows.",
+        declare(
+            integer("mdvis", 0, 100, "visits", role="target", description="outpatient visits to a doctor in a year"),
+            number("lncoins", 0, 4.62, description="ln(coinsurance in percent + 1)"),
+            binary("idp", description="individual deductible plan"),
+            number("lpi", 0, 8, description="ln(max(1, annual participation incentive in dollars))"),
+            number("fmde", 0, 10, description="ln(max(1, maximum expenditure / (0.01 coinsurance))); 0 if idp"),
+            number("physlm", 0, 1, description="physical limitation"),
+            number("disea", 0, 60, description="chronic diseases"),
+            binary("hlthg", description="rates own health good (reference: excellent)"),
+            binary("hlthf", description="rates own health fair"),
+            binary("hlthp", description="rates own health poor"),
+        ),
+        _hie,
+    ),
+    "fair": Entry(
+        "Extramarital affairs: 6366 married women who answered a Redbook survey in 1974; R. Fair, Journal of Political "
+        "Economy 1978; public domain as far as statsmodels knows.",
+        declare(
+            integer("rate_marriage", 1, 5, description="1 very poor to 5 very good"),
+            number("age", 15, 50, "years"),
+            number("yrs_married", 0, 30, "years"),
+            number("children", 0, 6, description="5.5 stands for five or more"),
+            integer("religious", 1, 4, description="1 not to 4 strongly"),
+            integer("educ", 9, 20, "years"),
+            category("occupation", "1 2 3 4 5 6", description=_OCCUPATION),
+            category("occupation_husb", "1 2 3 4 5 6", description=_OCCUPATION),
+            number("affairs", 0, 100, role="target", description="measure of time spent in affairs, per year"),
+        ),
+        _fair,
+    ),
+}

@@ -1,0 +1,115 @@
+"""Image and signal sets that are read from a data folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from .entry import Entry, Parts, binary, category, declare, integer, number
+from .loaders import Columns, read_idx, read_npz
+
+UCI_TEST_SUBJECTS = (2, 4, 9, 10, 12, 13, 18, 20, 24)
+"""Volunteers whom the publisher of the activity data held out."""
+
+_IDX_FILES = tuple(f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1"))
+
+
+def _in_folder(folder: str) -> tuple[str, ...]:
+    return tuple(f"{folder}/{name}" for name in _IDX_FILES)
+
+
+def _digits(train_images: Path, train_labels: Path, test_images: Path, test_labels: Path) -> Parts:
+    train = {"image": read_idx(train_images), "digit": read_idx(train_labels)}
+    return train, {"image": read_idx(test_images), "digit": read_idx(test_labels)}
+
+
+def _garments(train_images: Path, train_labels: Path, test_images: Path, test_labels: Path) -> Parts:
+    train = {"image": read_idx(train_images), "garment": read_idx(train_labels).astype(np.int16)}
+    return train, {"image": read_idx(test_images), "garment": read_idx(test_labels).astype(np.int16)}
+
+
+def _cifar(train: Path, test: Path) -> Parts:
+    return _cifar_part(train), _cifar_part(test)
+
+
+def _cifar_part(path: Path) -> Columns:
+    file = read_npz(path)
+    image = np.cumsum(np.cumsum(file["d"], axis=2, dtype=np.uint8), axis=3, dtype=np.uint8)
+    image[:, 0] += image[:, 1]  # red and blue are stored as differences from green, modulo 256
+    image[:, 2] += image[:, 1]
+    return {"image": image, "object": file["y"].astype(np.int16)}
+
+
+def _pneumonia(path: Path) -> Parts:
+    file = read_npz(path)
+    train = {"image": file["train_images"], "pneumonia": file["train_labels"].ravel()}
+    return train, {"image": file["test_images"], "pneumonia": file["test_labels"].ravel()}
+
+
+def _activity(path: Path) -> Parts:
+    file = read_npz(path)
+    steps = np.cumsum(file["hi"].astype(np.int16) * 256 + file["lo"], axis=2, dtype=np.int16)
+    columns: dict[str, np.ndarray] = {
+        "signals": (steps / 1000).astype(np.float32),
+        "activity": file["y"].astype(np.int16),
+        "subject": file["subject"],
+        "within_subject_test": file["is_test"],
+    }
+    held_out = np.isin(file["subject"], UCI_TEST_SUBJECTS)
+    train = {name: values[~held_out] for name, values in columns.items()}
+    return train, {name: values[held_out] for name, values in columns.items()}
+
+
+_GARMENTS = "t-shirt trouser pullover dress coat sandal shirt sneaker bag ankle-boot"
+_OBJECTS = "airplane automobile bird cat deer dog frog horse ship truck"
+_ACTIVITIES = "walking upstairs downstairs sitting standing laying"
+
+IMAGES = {
+    "mnist": Entry(
+        "MNIST: 60000 images of handwritten digits, 10000 for testing, 28 x 28 pixels; Y. LeCun, C. Cortes and "
+        "C. Burges; usually given as CC BY-SA 3.0.",
+        declare(
+            integer("image", 0, 255, shape=(28, 28)),
+            category("digit", "0 1 2 3 4 5 6 7 8 9", role="target"),
+        ),
+        _digits,
+        _in_folder("mnist"),
+    ),
+    "fashion_mnist": Entry(
+        "Fashion-MNIST: 60000 images of garments in ten classes, 10000 for testing, 28 x 28 pixels; Zalando Research, "
+        "MIT licence.",
+        declare(integer("image", 0, 255, shape=(28, 28)), category("garment", _GARMENTS, role="target")),
+        _garments,
+        _in_folder("fashion_mnist"),
+    ),
+    "cifar10": Entry(
+        "CIFAR-10, a subset: 20000 colour images in ten classes, 4000 for testing, 32 x 32 pixels; A. Krizhevsky, "
+        "V. Nair and G. Hinton, University of Toronto; free for research with citation.",
+        declare(
+            integer("image", 0, 255, shape=(3, 32, 32), description="red, green and blue planes"),
+            category("object", _OBJECTS, role="target"),
+        ),
+        _cifar,
+        ("cifar10/cifar10_train20k.npz", "cifar10/cifar10_test4k.npz"),
+    ),
+    "pneumoniamnist": Entry(
+        "PneumoniaMNIST: 4708 chest X-rays of children, 624 for testing, 28 x 28 pixels (the 524 validation images are "
+        "left out); MedMNIST v2, J. Yang et al. 2023, from Kermany et al. 2018; CC BY 4.0.",
+        declare(integer("image", 0, 255, shape=(28, 28)), binary("pneumonia", role="target")),
+        _pneumonia,
+        ("pneumoniamnist/pneumoniamnist.npz",),
+    ),
+    "har": Entry(
+        "Human Activity Recognition Using Smartphones: 10299 windows of 128 samples of 30 volunteers, nine of them for "
+        "testing; D. Anguita et al. 2013, UCI 240, CC BY 4.0 (original readme: no commercial use).",
+        declare(
+            number("signals", -10, 10, "g, rad/s", shape=(9, 128), description="body, rotation, gravity; x, y, z each"),
+            category("activity", _ACTIVITIES, role="target"),
+            category("subject", [str(subject) for subject in range(1, 31)], role="id"),
+            binary("within_subject_test", role="ignore", description="a random quarter within each volunteer"),
+        ),
+        _activity,
+        ("har/ucihar_by_subject.npz",),
+    ),
+}

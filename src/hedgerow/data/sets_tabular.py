@@ -1,0 +1,220 @@
+"""Small tables that are read from a data folder: health, insurance, census, chemistry, fraud."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .entry import Entry, Parts, binary, category, csv, declare, integer, number, renamed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas
+
+_ADULT_COLUMNS = (
+    "age workclass fnlwgt education education_num marital_status occupation relationship race sex capital_gain "
+    "capital_loss hours_per_week native_country income"
+)
+_EDUCATION = (
+    "Preschool 1st-4th 5th-6th 7th-8th 9th 10th 11th 12th HS-grad Some-college Assoc-voc Assoc-acdm Bachelors Masters "
+    "Prof-school Doctorate"
+)
+_MARITAL = "Divorced Married-AF-spouse Married-civ-spouse Married-spouse-absent Never-married Separated Widowed"
+_WORK = "? Federal-gov Local-gov Never-worked Private Self-emp-inc Self-emp-not-inc State-gov Without-pay"
+_OCCUPATION = (
+    "? Adm-clerical Armed-Forces Craft-repair Exec-managerial Farming-fishing Handlers-cleaners Machine-op-inspct "
+    "Other-service Priv-house-serv Prof-specialty Protective-serv Sales Tech-support Transport-moving"
+)
+_COUNTRY = (
+    "? Cambodia Canada China Columbia Cuba Dominican-Republic Ecuador El-Salvador England France Germany Greece "
+    "Guatemala Haiti Holand-Netherlands Honduras Hong Hungary India Iran Ireland Italy Jamaica Japan Laos Mexico "
+    "Nicaragua Outlying-US(Guam-USVI-etc) Peru Philippines Poland Portugal Puerto-Rico Scotland South Taiwan Thailand "
+    "Trinadad&Tobago United-States Vietnam Yugoslavia"
+)
+
+
+def _adult(train: Path, test: Path) -> Parts:
+    read = csv(_income, header=None, names=_ADULT_COLUMNS.split(), skipinitialspace=True, comment="|")
+    return read(train, test)
+
+
+def _income(frame: pandas.DataFrame) -> pandas.DataFrame:
+    frame["income_over_50k"] = frame.pop("income").str.startswith(">")  # test labels end with a full stop
+    return frame
+
+
+def _insurance(frame: pandas.DataFrame) -> pandas.DataFrame:
+    frame["smoker"] = frame["smoker"] == "yes"
+    return frame
+
+
+def _haberman(frame: pandas.DataFrame) -> pandas.DataFrame:
+    frame["died_within_5y"] = frame.pop("status") == 2
+    return frame
+
+
+def _coimbra(frame: pandas.DataFrame) -> pandas.DataFrame:
+    frame["patient"] = frame.pop("Classification") == 2
+    return frame
+
+
+def _cardio(frame: pandas.DataFrame) -> pandas.DataFrame:
+    frame["gender"] = frame["gender"].map({1: "woman", 2: "man"})
+    return frame
+
+
+TABULAR = {
+    "adult": Entry(
+        "Adult (census income): 32561 people, 16281 for testing, whether they earn over 50000 dollars a year; R. Kohavi "
+        "and B. Becker 1996, UCI 2, CC BY 4.0.",
+        declare(
+            integer("age", 17, 90, "years"),
+            category("workclass", _WORK),
+            integer("fnlwgt", 0, 2_000_000, role="ignore", description="people whom the record stands for"),
+            category("education", _EDUCATION),
+            integer("education_num", 1, 16),
+            category("marital_status", _MARITAL),
+            category("occupation", _OCCUPATION),
+            category("relationship", "Husband Not-in-family Other-relative Own-child Unmarried Wife"),
+            category("race", "Amer-Indian-Eskimo Asian-Pac-Islander Black Other White"),
+            category("sex", "Female Male"),
+            integer("capital_gain", 0, 99_999, "dollars"),
+            integer("capital_loss", 0, 5_000, "dollars"),
+            integer("hours_per_week", 1, 99, "hours"),
+            category("native_country", _COUNTRY),
+            binary("income_over_50k", role="target"),
+        ),
+        _adult,
+        ("tabular/adult.data.gz", "tabular/adult.test.gz"),
+    ),
+    "insurance": Entry(
+        "Medical Cost Personal: 1338 insured people and what they were charged in a year; B. Lantz, Machine Learning "
+        "with R; ODbL.",
+        declare(
+            integer("age", 18, 65, "years"),
+            category("sex", "female male"),
+            number("bmi", 10, 60, "kg/m²"),
+            integer("children", 0, 10),
+            binary("smoker"),
+            category("region", "northeast northwest southeast southwest"),
+            number("charges", 0, 100_000, "dollars", role="target"),
+        ),
+        csv(_insurance),
+        ("tabular/insurance.csv",),
+    ),
+    "city_health": Entry(
+        "City health: 53 small cities, doctors, hospitals, income, density and deaths; G. S. Thomas, Life in America's "
+        "Small Cities, in Brase and Brase, Understandable Statistics (mlr07); licence not stated.",
+        declare(
+            number("doctors", 0, 500, "per 100 000 residents"),
+            number("hospitals", 0, 2_500, "per 100 000 residents", description="hospital availability"),
+            number("income", 0, 30, "1000 dollars", description="per person in a year"),
+            number("density", 0, 1_000, "people per square mile"),
+            number("deaths", 0, 20, "per 1000 residents", role="target"),
+        ),
+        csv(renamed({"X1": "deaths", "X2": "doctors", "X3": "hospitals", "X4": "income", "X5": "density"})),
+        ("tabular/city_health_mlr07.csv",),
+    ),
+    "casp": Entry(
+        "Physicochemical Properties of Protein Tertiary Structure: 45730 decoys and their distance from the native "
+        "structure; P. S. Rana, UCI 265, CC BY 4.0.",
+        declare(
+            number("rmsd", 0, 25, "Å", role="target", description="root mean square deviation"),
+            number("f1", 0, 50_000, "Å²", description="total surface area"),
+            number("f2", 0, 20_000, "Å²", description="non-polar exposed area"),
+            number("f3", 0, 1, description="fraction of the area that is exposed and non-polar"),
+            number("f4", 0, 500, description="fractional area of the exposed non-polar part of residues"),
+            number("f5", 0, 7_000_000, description="exposed area weighted by molecular mass"),
+            number("f6", 0, 1_000, description="average deviation from the standard exposed area of residues"),
+            number("f7", 0, 150_000, description="Euclidean distance"),
+            integer("f8", 0, 400, description="secondary structure penalty"),
+            number("f9", 0, 100, description="spatial distribution constraints"),
+        ),
+        csv(),
+        ("tabular/CASP.csv.gz",),
+    ),
+    "haberman": Entry(
+        "Haberman's Survival: 306 patients after breast-cancer surgery; S. Haberman 1976, UCI 43, CC BY 4.0.",
+        declare(
+            integer("age", 18, 100, "years"),
+            integer("operation_year", 58, 70, "years since 1900"),
+            integer("nodes_detected", 0, 60, description="positive axillary nodes"),
+            binary("died_within_5y", role="target"),
+        ),
+        csv(_haberman, header=None, names=["age", "operation_year", "nodes_detected", "status"]),
+        ("tabular/haberman.csv",),
+    ),
+    "coimbra": Entry(
+        "Breast Cancer Coimbra: 116 women, 64 of them patients, nine measurements of blood and body; M. Patrício et al. "
+        "2018, UCI 451, CC BY 4.0.",
+        declare(
+            integer("age", 18, 100, "years"),
+            number("bmi", 10, 60, "kg/m²"),
+            number("glucose", 30, 400, "mg/dL"),
+            number("insulin", 0, 100, "µU/mL"),
+            number("homa", 0, 50, description="insulin resistance"),
+            number("leptin", 0, 150, "ng/mL"),
+            number("adiponectin", 0, 60, "µg/mL"),
+            number("resistin", 0, 120, "ng/mL"),
+            number("mcp_1", 0, 2_500, "pg/dL"),
+            binary("patient", role="target"),
+        ),
+        csv(_coimbra),
+        ("tabular/breast_cancer_coimbra.csv",),
+    ),
+    "heart_failure": Entry(
+        "Heart Failure Clinical Records: 299 patients, 96 of whom died during follow-up; T. Ahmad et al. 2017, D. Chicco "
+        "and G. Jurman 2020, UCI 519, CC BY 4.0.",
+        declare(
+            number("age", 18, 110, "years"),
+            binary("anaemia"),
+            number("creatinine_phosphokinase", 0, 10_000, "µg/L"),
+            binary("diabetes"),
+            number("ejection_fraction", 0, 100, "%"),
+            binary("high_blood_pressure"),
+            number("platelets", 0, 1_000_000, "per mL"),
+            number("serum_creatinine", 0, 15, "mg/dL"),
+            number("serum_sodium", 100, 170, "mEq/L"),
+            binary("sex", description="1 is a man"),
+            binary("smoking"),
+            integer("time", 0, 365, "days", role="ignore", description="follow-up, which ends with death"),
+            binary("death_event", role="target"),
+        ),
+        csv(),
+        ("tabular/heart_failure_clinical_records.csv",),
+    ),
+    "cardio": Entry(
+        "Cardiovascular Disease: 70000 examined people, half of them with the disease; impossible blood pressures are "
+        "clipped; S. Ulianova, Kaggle; licence not stated.",
+        declare(
+            integer("id", 0, 99_999, role="id"),
+            integer("age", 9_000, 30_000, "days"),
+            category("gender", "woman man"),
+            integer("height", 50, 250, "cm"),
+            number("weight", 5, 250, "kg"),
+            integer("ap_hi", 60, 260, "mmHg", clip=True, description="systolic blood pressure"),
+            integer("ap_lo", 30, 180, "mmHg", clip=True, description="diastolic blood pressure"),
+            integer("cholesterol", 1, 3, description="1 normal, 2 above, 3 well above"),
+            integer("gluc", 1, 3, description="1 normal, 2 above, 3 well above"),
+            binary("smoke"),
+            binary("alco"),
+            binary("active"),
+            binary("cardio", role="target"),
+        ),
+        csv(_cardio, sep=";"),
+        ("tabular/cardio_train.csv.gz",),
+    ),
+    "credit_card": Entry(
+        "Credit card fraud, a subset: 34267 card payments of two days in 2013 with all 492 frauds (1.4 % instead of "
+        "0.17 %; column `part` tells how a payment was sampled); Worldline and ULB Machine Learning Group, ODbL.",
+        declare(
+            integer("time", 0, 172_800, "s", description="since the first payment"),
+            *(number(f"v{i}", -125, 125, description="principal component") for i in range(1, 29)),
+            number("amount", 0, 30_000, "euro"),
+            binary("fraud", role="target"),
+            category("part", "fraud head_or_tail random_full random_partial", role="ignore"),
+        ),
+        csv(renamed({"Class": "fraud"})),
+        ("tabular/creditcard_subset_34267.csv.gz",),
+    ),
+}

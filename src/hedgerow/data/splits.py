@@ -1,0 +1,67 @@
+"""Partitions without skew of our making: natural parties, records dealt at random, one party for each record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hedgerow.core.errors import PartitionInvalid
+
+from .partition import Draw, Partitioner, deal, numbered, require_whole
+from .table import Table
+
+
+@dataclass(frozen=True)
+class by_column(Partitioner):
+    """Natural parties: the records with one value of `column` are one party, named after the value.
+
+    Parameters
+    ----------
+    column : str
+        A column with one value for each record; its role does not matter.
+    """
+
+    column: str
+
+    def draw(self, table: Table, rng: np.random.Generator) -> Draw:
+        column = table.schema[self.column]
+        if column.shape:
+            raise PartitionInvalid(
+                f"{self}: the column holds arrays of shape {column.shape}.", remedy="Choose a column of single values."
+            )
+        values, owner = np.unique(table[self.column], return_inverse=True)
+        if column.kind == "category":
+            names = [column.levels[code] for code in values]
+        else:
+            names = [repr(int(value)) if value.is_integer() else repr(float(value)) for value in values]
+        sentence = f"{len(names)} natural parties, one for each value of {self.column} that occurs."
+        return Draw(owner, names, sentence)
+
+
+@dataclass(frozen=True)
+class iid(Partitioner):
+    """Records dealt at random, in equal numbers (differing by at most one).
+
+    Parameters
+    ----------
+    parties : int
+    """
+
+    parties: int
+
+    def __post_init__(self) -> None:
+        require_whole(self, "parties")
+
+    def draw(self, table: Table, rng: np.random.Generator) -> Draw:
+        sentence = f"{len(table)} records dealt at random to {self.parties} parties."
+        return Draw(deal(len(table), self.parties, rng), numbered(self.parties), sentence)
+
+
+@dataclass(frozen=True)
+class stores(Partitioner):
+    """One party for each record: personal data stores."""
+
+    def draw(self, table: Table, rng: np.random.Generator) -> Draw:
+        n = len(table)
+        return Draw(np.arange(n), numbered(n), f"{n} personal data stores, one for each record.")

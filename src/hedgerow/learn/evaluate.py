@@ -1,0 +1,52 @@
+"""Evaluation: by sums over the parties, or on a table that the server holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from hedgerow.core.bound import linf
+from hedgerow.core.federation import Federation
+from hedgerow.core.party import Party
+from hedgerow.data import Table
+
+from .local import score
+from .models import Model, Weights, model_for
+from .tensors import blank, inputs_and_target, prepared, settings
+
+
+def evaluate(federation: Federation, module: nn.Module, weights: Weights, features: Sequence[str] | None = None) -> dict[str, float]:
+    """Metrics of a model over all parties' records, by one federated sum.
+
+    Returns
+    -------
+    dict
+        `loss` and `accuracy` (classification) or `mean_squared_error`; `n`. Through a channel that adds noise the loss,
+        which has no bound, is left out, and the sums are noised per record and charged.
+    """
+    made_up = blank(federation.schema, features)
+    model = model_for(module, federation.schema, made_up["model_input"], made_up["model_target"])
+    noisy = federation.channel.mechanism is not None
+    bound = {"hits": linf(1, "record"), "n": linf(1, "record")} if noisy and model.kind != "number" else None
+    ask = partial(score, model=model, with_loss=not noisy)
+    return metrics(model, prepared(federation, features).sum(ask, model.flat(weights), bound=bound))
+
+
+def evaluate_on(table: Table, module: nn.Module, weights: Weights, features: Sequence[str] | None = None) -> dict[str, float]:
+    """Metrics of a model on a table that the server holds, such as a public test set; nothing is asked of a party."""
+    columns = inputs_and_target(table.columns, **settings(table.schema, features))  # type: ignore[arg-type]
+    model = model_for(module, table.schema, columns["model_input"][:2], columns["model_target"][:2])
+    sums = score(model.flat(weights), Party("server", columns, np.ones(len(table))), None, model=model)
+    return metrics(model, sums)
+
+
+def metrics(model: Model, sums: Any) -> dict[str, float]:
+    """Divide sums by the number of records."""
+    n = max(float(sums["n"]), 1e-12)
+    name = "mean_squared_error" if model.kind == "number" else "accuracy"
+    found = {name: float(sums["hits"]) / n, "n": n}
+    return found | ({"loss": float(sums["loss"]) / n} if "loss" in sums else {})

@@ -1,0 +1,131 @@
+"""FedAvg and FedSGD: federated averaging and its one-step limit.
+
+    server:  initialise w
+             for each round t:
+                 S    <- sampled parties                                   broadcast w
+                 w_k  <- local SGD on party k, from w                      E epochs, batches of B
+                 w    <- w + sum_k n_k (w_k - w) / sum_k n_k               sum, server
+
+FedSGD is E = 1, B = all records: then n_k (w_k - w) = -lr * (sum of record gradients), which is asked directly.
+
+Releases : sum of n_k (w_k - w) and sum of n_k, once per round.
+State    : none at the parties.
+Unit     : party. Through a channel that clips, `weighting` is "expected": parties count equally, the update alone is sent,
+           and its total is divided by the expected size of the cohort, which is public.
+Source   : McMahan et al., AISTATS 2017, Algorithm 1 and section 2. The weighted mean is taken over the updates w_k - w, which is the
+           same; "expected" is the fixed denominator of McMahan et al., ICLR 2018, section 2.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from torch import nn
+
+from hedgerow.core.federation import Federation
+
+from .local import gradient
+from .models import Weights
+from .training import mean_update, prepare_training
+
+
+@dataclass(frozen=True)
+class ModelState:
+    """A model after a round.
+
+    Attributes
+    ----------
+    round : int
+        Rounds so far.
+    weights : dict of arrays
+        Parameters by name, as in the module's `state_dict`.
+    """
+
+    round: int
+    weights: Weights
+
+
+def fedavg(
+    federation: Federation,
+    module: nn.Module,
+    *,
+    rounds: int,
+    rate: float | None = None,
+    size: int | None = None,
+    epochs: int = 1,
+    batch_size: int | None = 10,
+    learning_rate: float = 0.1,
+    weighting: str | None = None,
+    features: Sequence[str] | None = None,
+    start: ModelState | None = None,
+) -> Iterator[ModelState]:
+    """Federated averaging (McMahan et al. 2017, Algorithm 1).
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Architecture and initial weights; it is not changed.
+    rounds : int
+        Rounds in all, those before `start` included.
+    rate, size : float or int, optional
+        Participation: each party with this probability, or exactly so many; everybody by default.
+    epochs, batch_size, learning_rate : int, int or None, float
+        Of the local SGD; a batch of `None` is all records of the party.
+    weighting : {"records", "uniform", "expected"}, optional
+        "records" through an open channel, "expected" through one that clips.
+
+    Yields
+    ------
+    ModelState
+        After each round. `hedgerow.learn.with_weights(module, state)` makes a module of it.
+
+    Releases
+    --------
+    The total update, of shape (d,), and the total weight (except "expected"), once per round.
+
+    Raises
+    ------
+    ModelInvalid (HR-510), SettingsInvalid (HR-511)
+        Before any party is asked.
+    """
+    fed, model, train = prepare_training(
+        federation, module, features, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, weighting=weighting
+    )
+    w = model.initial if start is None else model.flat(start.weights)
+    for t in range(start.round if start else 0, rounds):
+        cohort = fed.sample(rate=rate, size=size) if rate or size else fed
+        w = w + mean_update(cohort.sum(train, w), cohort)
+        yield ModelState(t + 1, model.named(w))
+
+
+def fedsgd(
+    federation: Federation,
+    module: nn.Module,
+    *,
+    rounds: int,
+    rate: float | None = None,
+    size: int | None = None,
+    learning_rate: float = 1.0,
+    features: Sequence[str] | None = None,
+    start: ModelState | None = None,
+) -> Iterator[ModelState]:
+    """Federated SGD (McMahan et al. 2017, section 2): one gradient step on the cohort's records a round.
+
+    Parameters and yields as `fedavg`. Through an open channel the parties' gradient sums are asked, which an engine may
+    take in one pass over all records; through any other, FedAvg with one epoch and one batch, which is the same step.
+    """
+    if not federation.channel.open:
+        step = {"epochs": 1, "batch_size": None, "learning_rate": learning_rate, "features": features}
+        yield from fedavg(federation, module, rounds=rounds, rate=rate, size=size, start=start, **step)
+        return
+    fed, model, _ = prepare_training(federation, module, features, epochs=1, batch_size=None, learning_rate=learning_rate)
+    ask = partial(gradient, model=model)
+    w = model.initial if start is None else model.flat(start.weights)
+    for t in range(start.round if start else 0, rounds):
+        cohort = fed.sample(rate=rate, size=size) if rate or size else fed
+        total = cohort.sum(ask, w)
+        w = (w - learning_rate * total["gradient"] / np.maximum(total["n"], 1.0)).astype(np.float32)
+        yield ModelState(t + 1, model.named(w))

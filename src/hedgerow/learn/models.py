@@ -1,0 +1,170 @@
+"""Models as the waist sees them: one flat vector of parameters, a loss per record, and a module that turns one into the other."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from hedgerow.core.errors import ModelInvalid, SettingsInvalid
+from hedgerow.data import Schema
+
+Weights = Mapping[str, np.ndarray]
+"""Parameters by name, as in a module's `state_dict`."""
+
+
+def per_record_loss(kind: str) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return the loss of each record, shape (n,): cross-entropy, log-loss of logits, or squared error."""
+    return {
+        "category": lambda output, target: F.cross_entropy(output, target, reduction="none"),
+        "binary": lambda output, target: F.binary_cross_entropy_with_logits(output.reshape(target.shape), target, reduction="none"),
+        "number": lambda output, target: (output.reshape(target.shape) - target) ** 2,
+    }[kind]
+
+
+def hits(kind: str, output: Tensor, target: Tensor) -> Tensor:
+    """Return 1.0 where a record is classified rightly, shape (n,); for numbers the squared error."""
+    if kind == "category":
+        return (output.argmax(-1) == target).float()
+    if kind == "binary":
+        return ((output.reshape(target.shape) > 0) == (target > 0.5)).float()
+    return (output.reshape(target.shape) - target) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A module with its task, as local functions receive it.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Template: its architecture is used, its parameters only as initial weights.
+    kind : {"category", "binary", "number"}
+        Kind of the target, which decides the loss.
+    """
+
+    module: nn.Module
+    kind: str
+    names: tuple[str, ...] = field(init=False)
+    _copies: threading.local = field(init=False, repr=False, default_factory=threading.local)
+
+    def __post_init__(self) -> None:
+        parameters = dict(self.module.named_parameters())
+        if not parameters:
+            raise ModelInvalid(f"{type(self.module).__name__} has no parameters to train.", remedy="Give a module with at least one layer.")
+        for name, part in self.module.named_modules():
+            if isinstance(part, nn.modules.batchnorm._BatchNorm):
+                raise ModelInvalid(
+                    f"layer {name!r} is {type(part).__name__}, which mixes records and keeps statistics of them.",
+                    remedy="Use nn.GroupNorm or nn.LayerNorm.",
+                )
+        object.__setattr__(self, "names", tuple(parameters))
+
+    @cached_property
+    def shapes(self) -> list[torch.Size]:
+        return [value.shape for value in self.module.parameters()]
+
+    @property
+    def initial(self) -> np.ndarray:
+        """The template's parameters as a flat float32 vector."""
+        return torch.cat([value.detach().reshape(-1) for value in self.module.parameters()]).numpy().astype(np.float32)
+
+    def named(self, flat: np.ndarray) -> dict[str, np.ndarray]:
+        """Split a flat vector into parameters by name."""
+        parts = np.split(np.asarray(flat, np.float32), np.cumsum([shape.numel() for shape in self.shapes])[:-1])
+        return {name: part.reshape(shape) for name, part, shape in zip(self.names, parts, self.shapes, strict=True)}
+
+    def flat(self, weights: Weights) -> np.ndarray:
+        """Join parameters by name into a flat vector."""
+        return np.concatenate([np.asarray(weights[name], np.float32).reshape(-1) for name in self.names])
+
+    def outputs(self, flat: Tensor, x: Tensor) -> Tensor:
+        """Apply the module with these parameters to records of shape (n, ...)."""
+        parts = torch.split(flat, [shape.numel() for shape in self.shapes])
+        weights = {name: part.view(shape) for name, part, shape in zip(self.names, parts, self.shapes, strict=True)}
+        return functional_call(self._of_this_thread, weights, (x,))
+
+    @property
+    def _of_this_thread(self) -> nn.Module:
+        """A copy of the module: `functional_call` swaps parameters in place, which threads must not share."""
+        if not hasattr(self._copies, "module"):
+            self._copies.module = copy.deepcopy(self.module)
+        return self._copies.module
+
+    def losses(self, flat: Tensor, x: Tensor, target: Tensor) -> Tensor:
+        """Loss of each record, shape (n,)."""
+        return per_record_loss(self.kind)(self.outputs(flat, x), target)
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether the module draws random numbers while it trains."""
+        return any(isinstance(part, nn.modules.dropout._DropoutNd) and part.p > 0 for part in self.module.modules())
+
+    def with_weights(self, weights: Weights) -> nn.Module:
+        """Return a copy of the module with these parameters."""
+        module = copy.deepcopy(self.module)
+        module.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights.items()}, strict=False)
+        return module
+
+
+def model_for(module: nn.Module, schema: Schema, x: np.ndarray, target: np.ndarray) -> Model:
+    """Pair a module with the schema's target, and try it on one made-up record before any party is asked."""
+    kind = {"category": "category", "binary": "binary"}.get(schema[schema.target].kind, "number") if schema.target else "number"
+    model = Model(module, kind)
+    try:
+        with torch.no_grad():
+            output = model.outputs(torch.from_numpy(model.initial), torch.from_numpy(x))
+            model.losses(torch.from_numpy(model.initial), torch.from_numpy(x), torch.from_numpy(target))
+    except (RuntimeError, ValueError, IndexError) as error:
+        raise ModelInvalid(
+            f"{type(module).__name__} does not accept records of shape {x.shape[1:]} with a {kind} target: {error}",
+            remedy="The features' shapes, joined, are the module's input; a category needs one output for each level.",
+        ) from error
+    if kind == "category" and output.shape[-1] != len(schema[schema.target].levels):
+        raise ModelInvalid(
+            f"{type(module).__name__} has {output.shape[-1]} outputs, the target {schema.target!r} has {len(schema[schema.target].levels)} levels.",
+            remedy="Give the last layer one output for each level.",
+        )
+    return model
+
+
+_generator = threading.Lock()
+
+
+@contextmanager
+def own_generator(rng: Any) -> Iterator[None]:
+    """Let torch's global generator follow a party's stream, one party at a time, and put it back afterwards."""
+    with _generator, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(rng.integers(2**62)))
+        yield
+
+
+def linear(n_inputs: int, n_outputs: int) -> nn.Module:
+    """Logistic or linear regression, starting at zero."""
+    layer = nn.Linear(n_inputs, n_outputs)
+    nn.init.zeros_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return nn.Sequential(nn.Flatten(), layer)
+
+
+def mlp(n_inputs: int, hidden: Sequence[int], n_outputs: int, *, seed: int = 0) -> nn.Module:
+    """Fully connected layers with ReLU between them; the seed decides the initial weights."""
+    if any(width < 1 for width in hidden):
+        raise SettingsInvalid(f"hidden layers of {list(hidden)} units.", remedy="Every layer has at least one unit.")
+    widths = [n_inputs, *hidden, n_outputs]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        layers: list[nn.Module] = [nn.Flatten()]
+        for inputs, outputs in zip(widths[:-1], widths[1:], strict=True):
+            layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+        return nn.Sequential(*layers[:-1])

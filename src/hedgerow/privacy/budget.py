@@ -1,0 +1,85 @@
+"""Budgets: what a unit may lose, asked before every query."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hedgerow.core.errors import BudgetInvalid, HedgerowWarning
+from hedgerow.core.events import Charge, Unit
+from hedgerow.privacy import accounting
+from hedgerow.privacy.accounting import Accountant, Adjacency
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A limit on everything that is released about one unit.
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0; infinity sets no limit.
+    delta : float
+        In (0, 1), and well below one over the number of units (`warn_if_large`).
+    unit : {"party", "record"}
+        Whose data change between neighbours.
+    adjacency : {"add-remove"}
+        Neighbours differ by one unit that is there or not.
+    accountant : {"tightest", "pld", "rdp", "basic"}
+        How charges are added up (`accounting.epsilon`).
+
+    Raises
+    ------
+    BudgetInvalid (HR-214)
+        A value is out of its range.
+    """
+
+    epsilon: float
+    delta: float
+    unit: Unit = "party"
+    adjacency: Adjacency = "add-remove"
+    accountant: Accountant = "tightest"
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.epsilon) or self.epsilon <= 0:
+            raise BudgetInvalid(
+                f"a budget of epsilon {self.epsilon:g} admits no query: epsilon must be positive",
+                remedy="Values between 0.1 (strong) and 10 (weak) are usual.",
+            )
+        self.spent(())  # prices nothing, and refuses a delta, adjacency or accountant that is out of range
+
+    def admits(self, charges: Iterable[Charge]) -> bool:
+        """Tell whether all of `charges` together, the next query's included, stay within the budget."""
+        charges = tuple(charges)
+        if self.accountant == "tightest" and self._price(charges, "rdp") <= self.epsilon:
+            return True  # the quick bound settles most queries; the tightest can only be smaller
+        return self.spent(charges) <= self.epsilon
+
+    def spent(self, charges: Iterable[Charge]) -> float:
+        """Return the epsilon of `charges` at this budget's delta."""
+        return self._price(charges, self.accountant)
+
+    def _price(self, charges: Iterable[Charge], accountant: Accountant) -> float:
+        return accounting.epsilon(charges, delta=self.delta, adjacency=self.adjacency, accountant=accountant)
+
+    def __str__(self) -> str:
+        return f"epsilon {self.epsilon:g}, delta {self.delta:g} per {self.unit}, {self.adjacency}"
+
+
+def warn_if_large(delta: float, n: int) -> None:
+    """Warn when `delta` is at least one over the number of units `n`.
+
+    Warns
+    -----
+    HedgerowWarning
+        Publishing one unit drawn at random, whole, satisfies delta = 1 / n.
+    """
+    if delta * n >= 1:
+        warnings.warn(
+            f"delta {delta:g} is at least 1/n for n = {n}: such a delta is met by publishing one of them, drawn at "
+            f"random, whole. Choose a delta well below {1 / n:.2g}, such as {0.1 / n:.2g}.",
+            HedgerowWarning,
+            stacklevel=2,
+        )

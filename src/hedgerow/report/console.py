@@ -1,0 +1,63 @@
+"""A report in a terminal: the guarantee, the numbers, the alternatives, and what left each party."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from unicodedata import category
+
+from rich import box
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from hedgerow.report.model import Cell, Comparison, Grid, Report
+from hedgerow.report.numerals import show, show_column
+from hedgerow.report.page import loss_sentence
+from hedgerow.report.tables import all_numeric
+
+
+def print_report(report: Report, console: Console) -> None:
+    """Print a compact summary of a report; names that parties chose cannot style or steer the terminal."""
+    console.print(_plain(report.title, "bold"))
+    console.print(_plain(report.description, "dim"))
+    name, style = ("Differentially private", "green") if report.privacy_ok else ("Not differentially private", "blue")
+    console.print(Panel(_plain(report.privacy), title=name, title_align="left", border_style=style, padding=(0, 1)))
+    for warning in report.warnings:
+        console.print(_plain(f"Worth knowing: {warning}", "yellow"))
+    if report.metrics or report.facts:
+        pairs = [(label, show(value)) for label, value in (*report.metrics, *report.facts)]
+        console.print(_table(("", ""), pairs, numeric=(False, True), headed=False))
+    if report.comparison:
+        _print_comparison(report.comparison, console)
+    if report.left:
+        _print_grid(report.left, console)
+
+
+def _print_comparison(comparison: Comparison, console: Console) -> None:
+    values = show_column("", [value for _, value, _ in comparison.rows])
+    rows = [(name, value, note) for (name, _, note), value in zip(comparison.rows, values, strict=True)]
+    console.print(_table(("", comparison.metric, ""), rows, numeric=(False, True, False)))
+    if loss := loss_sentence(comparison):
+        console.print(_plain(loss))
+
+
+def _print_grid(grid: Grid, console: Console) -> None:
+    columns: list[tuple[Cell, ...]] = list(zip(*grid.rows, strict=True)) or [() for _ in grid.columns]
+    shown = [show_column(name, column) for name, column in zip(grid.columns, columns, strict=True)]
+    console.print(_plain(grid.title, "bold"))
+    console.print(_table(grid.columns, zip(*shown, strict=True), numeric=[all_numeric(column) for column in columns]))
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numeric: Sequence[bool], headed: bool = True) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_header=headed, pad_edge=False, header_style="dim")
+    for name, right in zip(columns, numeric, strict=True):
+        table.add_column(_plain(name), justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(_plain, row))
+    return table
+
+
+def _plain(words: str, style: str = "") -> Text:
+    """Return the words without control and direction characters, which could rewrite the lines above them."""
+    return Text("".join("\N{REPLACEMENT CHARACTER}" if category(c)[0] == "C" else c for c in words), style=style)

@@ -1,0 +1,193 @@
+"""One static HTML page that explains a run: a single file that loads nothing and needs no script.
+
+The order is that of a reader's questions: what was done, what does it reveal, how good is it, how did it get there,
+what would have happened otherwise, what exactly left each party, and how can it be run again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from hedgerow.core.errors import CannotWrite
+from hedgerow.report.figures import dot_tracks, line_chart, series_inks, swatch
+from hedgerow.report.markup import Html, join, tag
+from hedgerow.report.model import Comparison, Curve, Grid, Heat, Pairs, Report, Series
+from hedgerow.report.numerals import fixed, show, show_column
+from hedgerow.report.style import STYLE
+from hedgerow.report.tables import curve_table, folded, heat_table, party_tables, table
+
+_NOTHING_LOADS = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def write(report: Report, path: str | Path) -> None:
+    """Write the page of a report, making its folder where that is missing.
+
+    Raises
+    ------
+    CannotWrite (HR-104)
+        The disk is full, a permission is missing, or `path` is a folder.
+    """
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(render(report), encoding="utf-8", errors="xmlcharrefreplace")
+    except OSError as error:
+        raise CannotWrite(
+            f"the report could not be written to {path}: {error.strerror}",
+            remedy="Name a file in a folder that you may write to.",
+        ) from error
+
+
+def render(report: Report) -> str:
+    """Return the complete page."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_NOTHING_LOADS),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", f"{report.title} · Hedgerow"),
+        tag("style", Html(STYLE)),
+    )
+    return f"<!doctype html>\n{tag('html', head, tag('body', _header(report), _main(report), _footer()), lang='en')}\n"
+
+
+def _header(report: Report) -> Html:
+    return tag(
+        "header",
+        tag("p", tag("span", "Hedgerow", class_="brand"), f" {report.study}", class_="kicker"),
+        tag("h1", report.title),
+        tag("p", report.description, class_="lead"),
+    )
+
+
+def _main(report: Report) -> Html:
+    r = report
+    parts = [
+        _privacy(r),
+        _warnings(r.warnings),
+        _section("At a glance", "glance", _figures_of_merit(r)) if r.metrics or r.facts else None,
+        _section("Round by round", None, tag("div", *map(_curve, r.curves), class_="curves")) if r.curves else None,
+        _comparison(r.comparison) if r.comparison else None,
+        *(_grid(grid, table(grid)) for grid in r.tables),
+        *(_section(title, None, tag("pre", block, tabindex="0")) for title, block in r.text),
+        _heat(r.heat) if r.heat else None,
+        _grid(r.left, table(r.left)) if r.left else None,
+        _grid(r.parties, party_tables(r.parties)) if r.parties else None,
+        _section("Notes", None, tag("ul", *(tag("li", note) for note in r.notes))) if r.notes else None,
+        _section("Provenance", None, folded("Versions, seeds, command", _provenance(r.provenance))) if r.provenance else None,
+    ]
+    return tag("main", *parts)
+
+
+def _footer() -> Html:
+    return tag("footer", tag("p", "Written by Hedgerow. This page is one file and loads nothing from anywhere."))
+
+
+def _section(heading: str, class_: str | None, *children: str | None) -> Html:
+    return tag("section", tag("h2", heading), *children, class_=class_)
+
+
+def _note(words: str) -> Html | None:
+    return tag("p", words, class_="note") if words else None
+
+
+def _grid(grid: Grid, body: Html) -> Html:
+    return _section(grid.title, None, _note(grid.note), body)
+
+
+def _privacy(report: Report) -> Html:
+    name = "Differentially private" if report.privacy_ok else "Not differentially private"
+    kind = "privacy private" if report.privacy_ok else "privacy open"
+    return tag("section", tag("h2", name), tag("p", report.privacy), class_=kind)
+
+
+def _warnings(warnings: tuple[str, ...]) -> Html | None:
+    if not warnings:
+        return None
+    return tag("section", tag("h2", "Worth knowing"), tag("ul", *(tag("li", each) for each in warnings)), class_="warnings")
+
+
+def _figures_of_merit(report: Report) -> Html:
+    return join(
+        [
+            _pairs(report.metrics, "metrics") if report.metrics else None,
+            _pairs(report.facts, "facts") if report.facts else None,
+        ]
+    )
+
+
+def _pairs(pairs: Pairs, class_: str) -> Html:
+    return tag("dl", *(tag("div", tag("dt", name), tag("dd", show(value))) for name, value in pairs), class_=class_)
+
+
+def _provenance(pairs: Pairs) -> Html:
+    """Seeds and versions are names rather than quantities: they are written as they are."""
+    return tag("dl", *(tag("div", tag("dt", name), tag("dd", str(value))) for name, value in pairs), class_="provenance")
+
+
+def _curve(curve: Curve) -> Html:
+    legend = [_legend(series, ink) for series, ink in zip(curve.series, series_inks(curve.series), strict=True)]
+    return tag(
+        "figure",
+        tag("figcaption", tag("h3", curve.title), tag("ul", *legend, class_="legend")),
+        line_chart(curve) or tag("p", "No value is finite, so there is nothing to draw.", class_="note"),
+        _note(curve.note),
+        curve_table(curve),
+    )
+
+
+def _legend(series: Series, ink: str) -> Html:
+    last = tag("b", show(series.y[-1])) if series.y else None
+    return tag("li", swatch(ink), tag("span", series.name), last)
+
+
+def _comparison(comparison: Comparison) -> Html:
+    drawn = dot_tracks(comparison)
+    ends = drawn[0] if drawn else None
+    tracks: Sequence[Html | None] = drawn[1] if drawn else [None] * len(comparison.rows)
+    values = show_column("", [value for _, value, _ in comparison.rows])
+    loss = loss_sentence(comparison)
+    head = tag(
+        "tr",
+        tag("td"),
+        tag("th", comparison.metric, scope="col", class_="number"),
+        tag("th", *(tag("span", show(end)) for end in ends), class_="track", aria_hidden="true") if ends else None,
+    )
+    rows = [
+        tag(
+            "tr",
+            tag("th", name, tag("small", note) if note else None, scope="row"),
+            tag("td", value, class_="number"),
+            tag("td", track, class_="track") if track else None,
+        )
+        for (name, _, note), value, track in zip(comparison.rows, values, tracks, strict=True)
+    ]
+    return _section(
+        "Beside the alternatives",
+        None,
+        tag("p", comparison.sentence) if comparison.sentence else None,
+        tag("p", loss, class_="loss") if loss else None,
+        tag("table", tag("thead", head), tag("tbody", *rows), class_="comparison"),
+        _note("Bars show the range over parties.") if comparison.ranges and drawn else None,
+    )
+
+
+def loss_sentence(comparison: Comparison) -> str | None:
+    """Return what federation costs in the comparison's own metric, or `None` where there is nothing to compare."""
+    loss = comparison.loss
+    if loss is None or not math.isfinite(loss):
+        return None
+    if not loss:
+        return f"Federated {comparison.metric} equals the centralised one."
+    size = show(abs(loss)) if abs(loss) < 1e-3 else fixed(abs(loss), 4).rstrip("0").rstrip(".")
+    return f"Federated {comparison.metric} is {size} {'worse' if loss > 0 else 'better'} than centralised."
+
+
+def _heat(heat: Heat) -> Html:
+    sentence = tag("p", heat.sentence) if heat.sentence else None
+    return _section(
+        heat.title, None, sentence, heat_table(heat), _note("The stronger the colour, the more records; empty cells hold none.")
+    )

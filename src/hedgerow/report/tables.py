@@ -1,0 +1,128 @@
+"""Tables: aligned columns, row headings, and the long ones summed up first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from hedgerow.report.markup import Html, join, tag
+from hedgerow.report.model import Cell, Curve, Grid, Heat
+from hedgerow.report.numerals import is_number, is_numeric, show, show_column
+
+Item = TypeVar("Item")
+
+ROWS_SHOWN, PARTIES_DRAWN, LABELS_DRAWN, _SHORT = 30, 40, 100, 12
+
+
+def table(grid: Grid) -> Html:
+    """Return a table that scrolls sideways by itself where it does not fit.
+
+    Columns of numbers are aligned to the right and share their decimals. The first column names its row, so whole
+    numbers there are written as they are.
+    """
+    cells = list(zip(*grid.rows, strict=True)) or [() for _ in grid.columns]
+    shown = [show_column(name, column) for name, column in zip(grid.columns, cells, strict=True)]
+    shown[:1] = [[str(cell) if isinstance(cell, int | np.integer) else show(cell) for cell in cells[0]]] if cells else []
+    sides = ["number" if all_numeric(column) else None for column in cells]
+    sides[:1] = [None] * bool(sides)
+    head = [tag("th", name, scope="col", class_=side) for name, side in zip(grid.columns, sides, strict=True)]
+    body = [
+        tag(
+            "tr",
+            tag("th", row[0], scope="row"),
+            *(tag("td", c, class_=s) for c, s in zip(row[1:], sides[1:], strict=True)),
+        )
+        for row in zip(*shown, strict=True)
+    ]
+    return _scrolling(grid.title, tag("thead", tag("tr", *head)), tag("tbody", *body))
+
+
+def party_tables(grid: Grid) -> Html:
+    """Return a short grid whole; a long one as quantiles, with its first rows folded away."""
+    n = len(grid.rows)
+    if n <= _SHORT:
+        return table(grid)
+    first = Grid(grid.title, grid.columns, grid.rows[:ROWS_SHOWN])
+    summary = f"All {n} parties" if n <= ROWS_SHOWN else f"The first {ROWS_SHOWN} of {show(n)} parties"
+    quantiles = _quantiles(grid)
+    return join([table(quantiles) if quantiles.rows else None, folded(summary, table(first))])
+
+
+def curve_table(curve: Curve) -> Html:
+    """Return the numbers of a curve, thinned evenly, for those who read rather than look."""
+    places = sorted({x for series in curve.series if not series.is_level for x in series.x})
+    kept = evenly(places, ROWS_SHOWN)
+    found = [dict(zip(series.x, series.y, strict=True)) for series in curve.series]
+    rows = tuple(
+        (
+            show(x),
+            *(series.y[0] if series.is_level else at.get(x) for series, at in zip(curve.series, found, strict=True)),
+        )
+        for x in kept
+    )
+    thinned = "" if len(kept) == len(places) else f", {len(kept)} of {show(len(places))}"
+    grid = Grid(curve.title, (curve.x_label, *(series.name for series in curve.series)), rows)
+    return folded(f"Numbers{thinned}", table(grid), class_="numbers")
+
+
+def heat_table(heat: Heat) -> Html:
+    """Return the counts as a table whose cells are shaded by the square root of their share of the greatest."""
+    rows = evenly(list(zip(heat.rows, heat.counts, strict=True)), PARTIES_DRAWN)
+    columns = evenly(range(len(heat.columns)), LABELS_DRAWN)
+    greatest = max((counts[j] for _, counts in rows for j in columns), default=0) or 1
+    head = [tag("th", heat.columns[j], scope="col") for j in columns]
+    body = [tag("tr", tag("th", name, scope="row"), *(_shaded(counts[j], greatest) for j in columns)) for name, counts in rows]
+    spread = "heat dense" if len(columns) > 20 else "heat"
+    return join(
+        [
+            tag("p", _left_out(heat), class_="note") if _left_out(heat) else None,
+            _scrolling(heat.title, tag("thead", tag("tr", tag("td"), *head)), tag("tbody", *body), class_=spread),
+        ]
+    )
+
+
+def folded(summary: str, *children: str | None, class_: str | None = None) -> Html:
+    """Return a part that opens on demand, without a script."""
+    return tag("details", tag("summary", summary), *children, class_=class_)
+
+
+def evenly(items: Sequence[Item], most: int) -> list[Item]:
+    """Return at most `most` of the items, evenly spaced, with the first and the last."""
+    if len(items) <= most:
+        return list(items)
+    return [items[i] for i in np.linspace(0, len(items) - 1, most).round().astype(int)]
+
+
+def all_numeric(column: Sequence[Cell]) -> bool:
+    """Whether a column holds numbers, perhaps with gaps, and so is aligned to the right."""
+    return any(map(is_numeric, column)) and all(cell is None or cell != cell or is_numeric(cell) for cell in column)
+
+
+def _quantiles(grid: Grid) -> Grid:
+    rows = []
+    for name, column in zip(grid.columns[1:], list(zip(*grid.rows, strict=True))[1:], strict=True):
+        values = [cell for cell in column if is_number(cell)]
+        if values and all_numeric(column):
+            least, *middle, greatest = np.quantile(values, [0, 0.25, 0.5, 0.75, 1], method="inverted_cdf").tolist()
+            rows.append((name, *show_column("", [least, *middle, greatest])))
+    return Grid(f"{grid.title}: quantiles", ("over parties", "least", "25%", "median", "75%", "greatest"), tuple(rows))
+
+
+def _shaded(count: float, greatest: float) -> Html:
+    share = round(100 * (max(count, 0) / greatest) ** 0.5)
+    return tag("td", show(count) if count else "", style=f"--shade:{share}%" if share else None)
+
+
+def _left_out(heat: Heat) -> str:
+    told = []
+    if len(heat.rows) > PARTIES_DRAWN:
+        told.append(f"{PARTIES_DRAWN} of {show(len(heat.rows))} parties are shown, evenly spaced.")
+    if len(heat.columns) > LABELS_DRAWN:
+        told.append(f"{LABELS_DRAWN} of {show(len(heat.columns))} labels are shown, evenly spaced.")
+    return " ".join(told)
+
+
+def _scrolling(name: str, *children: str | None, class_: str | None = None) -> Html:
+    return tag("div", tag("table", *children, class_=class_), class_="scroll", role="region", aria_label=name, tabindex="0")

@@ -1,0 +1,38 @@
+"""Listings of programs that bring scores and baselines. Modules that need an extra are imported when they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from hedgerow.core.errors import MissingExtra
+
+from .listing import Listing
+
+
+def later(module: str, name: str, extra: str) -> Callable[..., Any]:
+    """Return a function that is imported on its first call."""
+
+    def call(*arguments: Any) -> Any:
+        try:
+            function = getattr(import_module(module), name)
+        except ImportError as error:
+            raise MissingExtra(f"{module} needs a package that is not installed: {error}.", remedy=f"pip install 'hedgerow[{extra}]'") from error
+        return function(*arguments)
+
+    return call
+
+
+def neural(function: str, sentence: str) -> Listing:
+    """List a program of `studies.neural`."""
+    module = "hedgerow.studies.neural"
+    return Listing(
+        f"{module}:{function}",
+        sentence,
+        outcome=later(module, "outcome", "neural"),
+        watch=later(module, "on_table", "neural"),
+        score=later(module, "accuracy", "neural"),
+        ask=later(module, "over_parties", "neural"),
+        metric=("accuracy", True),
+    )

@@ -1,0 +1,90 @@
+"""Baselines that only a simulation can fit: the same program on all records in one place, and at each party alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from hedgerow.core.errors import HedgerowError
+from hedgerow.core.federation import Federation
+from hedgerow.core.party import Parties
+from hedgerow.core.randomness import Streams
+from hedgerow.data import Table
+from hedgerow.engines import InProcess
+from hedgerow.engines.simulate import parties_of
+from hedgerow.runs import last
+
+from .build import Built
+
+LARGEST_ALONE = 20
+"""At most so many parties are fitted alone, evenly spread."""
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """Scores on the same table, the server's if there is one and else all parties' records.
+
+    Attributes
+    ----------
+    federated, centralised : float or None
+    alone : dict from party to score
+        Parties that could be fitted alone.
+    failed : int
+        Parties that could not.
+    tried : int
+    at_parties : dict from party to (records, score of the federated model there)
+    """
+
+    federated: float | None = None
+    centralised: float | None = None
+    alone: dict[str, float] = field(default_factory=dict)
+    failed: int = 0
+    tried: int = 0
+    at_parties: dict[str, tuple[int, float]] = field(default_factory=dict)
+    on: str = ""
+
+
+def baselines(built: Built, state: object) -> Baselines:
+    """Score a state beside the centralised and the local-only fit of the same program, unprotected."""
+    score = built.listing.score
+    if score is None:
+        return Baselines()
+    table = built.test if built.test is not None else built.table
+
+    def judge(found: object, where: Table) -> float:
+        return score(built.settings, found, built.schema, where)
+
+    whole = parties_of(built.table, built.partition)
+    spread = np.unique(np.linspace(0, len(whole) - 1, min(LARGEST_ALONE, len(whole))).astype(int))
+    pooled = whole.pool(np.arange(len(whole)))
+    alone: dict[str, float] = {}
+    for i in spread:
+        party = whole[int(i)]
+        fitted = _fit(built, Parties((party.id,), party.columns, [len(party.w)], party.w))
+        if fitted is not None:
+            alone[party.id] = judge(fitted, table)
+    central = _fit(built, Parties(("everybody",), pooled.columns, [len(pooled.w)], pooled.w))
+    held = {whole.ids[i]: whole[int(i)] for i in spread}
+    return Baselines(
+        federated=judge(state, table),
+        centralised=None if central is None else judge(central, table),
+        alone=alone,
+        failed=len(spread) - len(alone),
+        tried=len(spread),
+        at_parties={
+            name: (len(party.w), judge(state, replace(built.table, columns=dict(party.columns), test=None)))
+            for name, party in held.items()
+        },
+        on=f"the server's {len(table)} test records" if built.test is not None else f"all {len(table)} records of the parties",
+    )
+
+
+def _fit(built: Built, parties: Parties) -> object | None:
+    """Run the study's program on one party that holds these records, without protection; None where it cannot be fitted."""
+    everybody = {key: None for key in ("rate", "size") if key in built.settings}
+    federation = Federation(InProcess().hosting(parties), schema=built.schema, streams=Streams(built.study.simulation_seed or 0))
+    try:
+        return last(built.listing.program({**built.settings, **everybody})(federation))
+    except (HedgerowError, np.linalg.LinAlgError):
+        return None

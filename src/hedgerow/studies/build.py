@@ -1,0 +1,105 @@
+"""From a study to what runs: table, partition, federation. Every refusal that can come before a party is asked comes here."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hedgerow.core.errors import HedgerowWarning
+from hedgerow.core.federation import Federation
+from hedgerow.data import Partition, Schema, Table, load, partitioner, read
+from hedgerow.engines import InProcess, Loop, simulate
+from hedgerow.privacy.budget import warn_if_large
+
+from .catalogue import listing
+from .listing import Listing
+from .study import EngineSection, Study
+
+
+@dataclass(frozen=True)
+class Built:
+    """A study made ready.
+
+    Attributes
+    ----------
+    table : Table
+        The records that the parties hold.
+    test : Table or None
+        Records that the server holds.
+    """
+
+    study: Study
+    listing: Listing
+    settings: dict[str, Any]
+    table: Table
+    test: Table | None
+    partition: Partition
+    federation: Federation
+
+    @property
+    def schema(self) -> Schema:
+        return self.table.schema
+
+
+def build(study: Study, *, data_dir: Path | None = None) -> Built:
+    """Load, split and protect; ask nobody."""
+    found = listing(study.program.name)
+    settings = found.settings(study.program.model_extra or {})
+    table, test = tables(study, data_dir)
+    seed = study.simulation_seed
+    partition = partitioner(study.partition.by, **(study.partition.model_extra or {}))(table, seed or 0)
+    federation = simulate(table, partition, seed=seed, engine=engine(study.engine)).protect(**study.protection.slots())
+    budget = study.budget.budget() if study.budget else None
+    if budget is not None:
+        federation = federation.within(budget)
+        warn_if_large(budget.delta, federation.size if budget.unit == "party" else len(table))
+    _warn_of_one_class(table, partition)
+    return Built(study, found, settings, table, test, partition, federation)
+
+
+def tables(study: Study, data_dir: Path | None) -> tuple[Table, Table | None]:
+    """Load the parties' table and the server's."""
+    data = study.data
+    table = read(data.path, target=data.target, missing=data.missing) if data.path else load(str(data.name), data_dir=data_dir)
+    if data.target:
+        table = table.with_roles(target=data.target)
+    if data.features:
+        table = table.select([*data.features, *_other_roles(table.schema)])
+    if data.ranges:
+        table = table.declare(clip=data.clip, **data.ranges)
+    test = table.test
+    if study.evaluation.holdout:
+        test, table = table.split(study.evaluation.holdout, study.simulation_seed or 0)
+    return table, test
+
+
+def engine(section: EngineSection) -> Any:
+    """Return the engine that a study names."""
+    if section.name == "loop":
+        return Loop()
+    threads = {"threads": section.threads} if section.threads else {}
+    return InProcess(dropout_rate=section.dropout_rate, dropped=tuple(section.dropped), deadline=section.deadline, **threads)
+
+
+def _other_roles(schema: Schema) -> list[str]:
+    return [column.name for column in schema.columns if column.role != "feature"]
+
+
+def _warn_of_one_class(table: Table, partition: Partition) -> None:
+    """Say which parties hold one class only: lawful, but they cannot fit a model alone."""
+    target = table.schema.target
+    if target is None or table.schema[target].kind not in ("binary", "category") or len(partition.indices) > 1000:
+        return
+    values = (partition.columns or {}).get(target, table.columns[target])
+    single = [name for name, rows in zip(partition.names, partition.indices, strict=True) if len(np.unique(values[rows])) == 1]
+    if single:
+        shown = ", ".join(single[:5]) + (f" and {len(single) - 5} more" if len(single) > 5 else "")
+        warnings.warn(
+            f"{shown} hold one class of {target!r} only: the federation can learn from them, but they cannot fit alone.",
+            HedgerowWarning,
+            stacklevel=2,
+        )

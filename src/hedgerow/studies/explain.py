@@ -1,0 +1,198 @@
+"""From a finished run to its report: what was learned, what it cost, what left each party."""
+
+from __future__ import annotations
+
+import math
+import platform
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hedgerow.core.ledger import Entry, Ledger
+from hedgerow.data import Heat as PartitionHeat
+from hedgerow.privacy import Budget
+from hedgerow.privacy.statement import Statement, statement
+from hedgerow.report import Comparison, Curve, Grid, Heat, Report, Series
+from hedgerow.runs import Run
+
+from .baselines import Baselines
+from .build import Built
+from .listing import Outcome
+
+EPSILON_POINTS = 40
+"""At most so many points of the epsilon curve are computed."""
+
+
+def explain(
+    built: Built,
+    ended: Run,
+    outcome: Outcome,
+    compared: Baselines,
+    history: Sequence[dict[str, float]],
+    *,
+    seconds: float,
+    warnings: tuple[str, ...],
+    command: str,
+) -> Report:
+    """Put a run into words, tables and figures."""
+    study, federation = built.study, built.federation
+    said = statement_of(built, federation.ledger)
+    rounds = ended.state.round if ended.state else 0
+    endings = {"finished": f"finished after {rounds} rounds", "budget": f"stopped by the budget after {rounds} rounds"}
+    last_row = {key: value for key, value in (history[-1] if history else {}).items() if key != "round"}
+    notes = [built.partition.sentence, built.table.source]
+    if ended.reason:
+        notes.insert(0, f"The run stopped: {ended.reason}")
+    if compared.federated is not None:
+        notes.append("Baselines and per-party metrics are computed by the simulator, which holds all records; a deployed study would not have them.")
+    return Report(
+        title=study.title or study.name,
+        study=study.name,
+        description=study.description or built.listing.sentence,
+        privacy=said.sentence,
+        privacy_ok=said.private,
+        facts=(
+            ("parties", federation.size),
+            ("records", len(built.table)),
+            ("program", study.program.name),
+            ("run", endings.get(ended.stopped, f"interrupted after {rounds} rounds")),
+            ("questions asked", len(federation.ledger)),
+            ("engine", f"{type(federation.engine).__name__}"),
+            ("seconds", round(seconds, 2)),
+        ),
+        metrics=tuple(outcome.metrics.items()) + tuple(last_row.items()),
+        curves=(*metric_curves(history, compared), *epsilon_curve(built)),
+        heat=heat_of(built.partition.heat, built.partition.sentence),
+        comparison=comparison_of(built, compared),
+        parties=party_grid(built, compared),
+        left=what_left(federation.ledger.entries),
+        tables=tuple(grid_of(title, frame) for title, frame in outcome.tables.items()),
+        text=tuple(outcome.text.items()),
+        notes=tuple(note for note in notes if note),
+        warnings=warnings,
+        provenance=provenance(built, command),
+    )
+
+
+def statement_of(built: Built, ledger: Ledger) -> Statement:
+    """The privacy statement of a study's ledger; without a budget at delta = 1 / (10 n)."""
+    seeded = built.study.simulation_seed is not None
+    return statement(ledger, delta=0.1 / max(built.federation.size, 10), seeded=seeded)
+
+
+def metric_curves(history: Sequence[dict[str, float]], compared: Baselines) -> tuple[Curve, ...]:
+    """One figure for each metric that was measured in more than one round."""
+    names = list(dict.fromkeys(key for row in history for key in row if key != "round"))
+    curves = []
+    for name in names:
+        points = [(row["round"], row[name]) for row in history if name in row]
+        if len(points) < 2:
+            continue
+        series = [Series("federated", *_columns(points))]
+        if name.endswith(("accuracy", "mean squared error")) and compared.on.startswith("the server"):
+            levels = {"centralised": compared.centralised, "local only, median": _median(list(compared.alone.values()))}
+            series += [Series(label, (1.0,), (value,), "reference") for label, value in levels.items() if value is not None]
+        curves.append(Curve(name.capitalize(), "round", name, tuple(series)))
+    return tuple(curves)
+
+
+def epsilon_curve(built: Built) -> tuple[Curve, ...]:
+    """Epsilon spent after each question, where all releases are private."""
+    ledger, budget = built.federation.ledger, built.federation.ledger.limit
+    charges = ledger.charges(budget.unit) if isinstance(budget, Budget) else []
+    if not isinstance(budget, Budget) or len(charges) < 2 or not math.isfinite(budget.spent(charges)):
+        return ()
+    counts = sorted({round(x) for x in np.linspace(1, len(charges), min(EPSILON_POINTS, len(charges)))})
+    spent = tuple((float(k), budget.spent(charges[:k])) for k in counts)
+    note = f"The line is the budget: the first question that would cross it is refused before any party is asked. Delta {budget.delta:g}."
+    return (Curve("Epsilon spent", "releases", "epsilon", (Series("epsilon", *_columns(spent)),), budget.epsilon, note),)
+
+
+def comparison_of(built: Built, compared: Baselines) -> Comparison | None:
+    """Federated beside centralised and local-only."""
+    if compared.federated is None:
+        return None
+    metric, more = built.listing.metric
+    rows = [("federated", compared.federated, "this run")]
+    if compared.centralised is not None:
+        rows.append(("centralised", compared.centralised, "same program, all records in one place, no protection"))
+    alone = list(compared.alone.values())
+    median = _median(alone)
+    ranges: tuple[tuple[str, float, float], ...] = ()
+    if median is not None:
+        rows.append(("local only", median, f"median of {len(alone)} parties, each with its own records"))
+        ranges = (("local only", min(alone), max(alone)),)
+    sentence = f"Measured on {compared.on}."
+    if compared.failed:
+        sentence += f" {compared.failed} of {compared.tried} parties that were tried cannot fit this model alone."
+    return Comparison(metric, more, tuple(rows), sentence, ranges)
+
+
+def party_grid(built: Built, compared: Baselines) -> Grid | None:
+    """The federated model at each party, beside the party's own."""
+    if not compared.at_parties:
+        return None
+    metric = built.listing.metric[0]
+    rows = [(name, records, value, compared.alone.get(name)) for name, (records, value) in compared.at_parties.items()]
+    note = f"{compared.tried} of {built.federation.size} parties, evenly spread. The own model is measured on {compared.on}."
+    columns = ("party", "records", f"{metric} of the federated model at the party", f"{metric} of the party's own model")
+    return Grid("At the parties", columns, tuple(rows), note)
+
+
+def what_left(entries: Sequence[Entry]) -> Grid:
+    """What left each party: one row for each kind of question."""
+    kinds = Counter((e.verb, e.query, e.bound if e.clip == "none" else e.clip, e.mechanism, e.aggregation, str(e.event), str(e.sampling)) for e in entries)
+    sizes = {e.query: e.numbers for e in entries if e.numbers is not None}
+    rows = tuple(
+        (query.split(".", 1)[-1], verb, times, sizes.get(query), bound, mechanism, aggregation, event, sampling)
+        for (verb, query, bound, mechanism, aggregation, event, sampling), times in kinds.items()
+    )
+    columns = ("query", "verb", "times", "numbers", "bound", "mechanism", "aggregation", "event", "asked of")
+    return Grid("What left each party", columns, rows, "Numbers in each contribution; nothing else leaves a party.")
+
+
+def heat_of(heat: PartitionHeat, sentence: str) -> Heat:
+    """The partition as parties by labels."""
+    counts = tuple(tuple(float(count) for count in row) for row in heat.counts)
+    return Heat("How records are spread", tuple(heat.rows), tuple(heat.columns), counts, sentence)
+
+
+def grid_of(title: str, frame: pd.DataFrame) -> Grid:
+    """A data frame as a table; a named index is its first column."""
+    shown = frame if isinstance(frame.index, pd.RangeIndex) else frame.reset_index(names="")
+    rows = tuple(tuple(_cell(value) for value in row) for row in shown.itertuples(index=False))
+    return Grid(title, tuple(str(name) for name in shown.columns), rows)
+
+
+def provenance(built: Built, command: str) -> tuple[tuple[str, str], ...]:
+    """Versions, seeds and the command."""
+    packages = [(name, version(name)) for name in ("hedgerow", "numpy", "scipy", "dp-accounting")]
+    seed = built.study.simulation_seed
+    return (
+        ("command", command or "hedgerow.studies.run"),
+        ("study digest", built.study.digest),
+        ("seed", "operating system" if seed is None else str(seed)),
+        ("python", f"{sys.version.split()[0]} on {platform.system()} {platform.machine()}"),
+        *packages,
+    )
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, (np.floating, float)):
+        return float(value)
+    if isinstance(value, (np.integer, int)):
+        return int(value)
+    return None if value is None else str(value)
+
+
+def _columns(points: Sequence[tuple[float, float]]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    return tuple(float(x) for x, _ in points), tuple(float(y) for _, y in points)
+
+
+def _median(values: list[float]) -> float | None:
+    return float(np.median(values)) if values else None

@@ -1,0 +1,125 @@
+"""The catalogue's entries: how a study's `[program]` section becomes a program, and its last state a result."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial
+from importlib import import_module
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from hedgerow.core.errors import MissingExtra, StudyInvalid, suggestion
+from hedgerow.core.federation import Federation
+from hedgerow.data import Schema, Table
+
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a finished program has to show.
+
+    Attributes
+    ----------
+    metrics : dict
+        The few numbers that a reader looks for first.
+    tables : dict from title to DataFrame
+    text : dict from title to preformatted text
+    arrays : dict of arrays
+        Written to `model.safetensors`.
+    coefficients : DataFrame, optional
+        Written to `coefficients.csv`.
+    """
+
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    text: Mapping[str, str] = field(default_factory=dict)
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+    coefficients: pd.DataFrame | None = None
+
+
+def plain_outcome(federation: Federation, settings: Settings, state: Any) -> Outcome:
+    """Show a state as it is: its `to_frame()`, or a table of its fields."""
+    if hasattr(state, "to_frame"):
+        return Outcome(tables={"result": state.to_frame()})
+    values = {item.name: getattr(state, item.name) for item in fields(state)} if is_dataclass(state) else {"value": state}
+    return Outcome(tables={"result": pd.DataFrame([(key, str(value)) for key, value in values.items()], columns=["name", "value"])})
+
+
+@dataclass(frozen=True)
+class Listing:
+    """One program of the catalogue.
+
+    Parameters
+    ----------
+    path : str
+        `module:function` of the program, `(federation, *, settings..., start=None) -> Iterator[State]`. Its keyword
+        arguments are the keys of `[program]`, its annotations their types, its return annotation the kind of state.
+    sentence : str
+        What it does, for lists.
+    outcome : callable
+        `(federation, settings, state) -> Outcome`.
+    watch : callable, optional
+        `(settings, state, schema, test) -> dict` of metrics after a round; `test` is the server's table or None.
+    score : callable, optional
+        `(settings, state, schema, table) -> float`: how well the state predicts a table; with it come baselines.
+    metric : (str, bool)
+        Name of that score and whether more is better.
+    ask : callable, optional
+        `(federation, settings, state) -> dict`: metrics by a federated sum, for `evaluation.on = "parties"`.
+    """
+
+    path: str
+    sentence: str
+    outcome: Callable[[Federation, Settings, Any], Outcome] = plain_outcome
+    watch: Callable[[Settings, Any, Schema, Table | None], dict[str, float]] | None = None
+    score: Callable[[Settings, Any, Schema, Table], float] | None = None
+    metric: tuple[str, bool] = ("score", True)
+    ask: Callable[[Federation, Settings, Any], dict[str, float]] | None = None
+
+    @property
+    def function(self) -> Callable[..., Iterator[Any]]:
+        module, name = self.path.split(":")
+        try:
+            found: Callable[..., Iterator[Any]] = getattr(import_module(module), name)
+        except ImportError as error:
+            raise MissingExtra(f"{self.path} needs a package that is not installed: {error}.", remedy="pip install 'hedgerow[all]'") from error
+        return found
+
+    @property
+    def state(self) -> type[Any]:
+        """The kind of state that the program yields."""
+        kind: type[Any] = get_args(get_type_hints(self.function)["return"])[0]
+        return kind
+
+    def keys(self) -> type[BaseModel]:
+        """The `[program]` section as a model: one key for each keyword argument."""
+        hints = get_type_hints(self.function)
+        keys: dict[str, Any] = {}
+        for parameter in list(inspect.signature(self.function).parameters.values())[1:]:
+            if parameter.name != "start":
+                default = ... if parameter.default is parameter.empty else parameter.default
+                keys[parameter.name] = (hints[parameter.name], default)
+        return create_model("program", __config__=ConfigDict(extra="forbid"), **keys)
+
+    def settings(self, given: Settings) -> dict[str, Any]:
+        """Check the keys of a `[program]` section and fill in defaults."""
+        model = self.keys()
+        try:
+            return dict(model.model_validate(dict(given)))
+        except ValidationError as error:
+            lines = []
+            for problem in error.errors():
+                key = str(problem["loc"][0]) if problem["loc"] else ""
+                unknown = problem["type"] == "extra_forbidden"
+                lines.append(f"unknown key {key!r}. {suggestion(key, model.model_fields)}" if unknown else f"{key}: {problem['msg']}")
+            raise StudyInvalid(f"the section [program] has {len(lines)} problem(s):", remedy="\n".join(lines)) from error
+
+    def program(self, settings: Settings) -> Callable[..., Iterator[Any]]:
+        """Return the program with its settings, ready for `drive`."""
+        return partial(self.function, **settings)

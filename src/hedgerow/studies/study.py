@@ -1,0 +1,240 @@
+"""A study: one TOML file that says everything about a run. Unknown keys are refused with the nearest known one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from hedgerow.core.bound import Bound, Bounds, l1, l2, linf
+from hedgerow.core.errors import StudyInvalid, UnknownStudy, suggestion
+from hedgerow.privacy import Budget, Noise
+
+
+class Section(BaseModel):
+    """A part of a study; every key is known."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Data(Section):
+    """Which records: a catalogued set by name, or a file by path."""
+
+    name: str | None = Field(None, description="a catalogued data set, e.g. breast_cancer")
+    path: str | None = Field(None, description="a CSV, Parquet or npz file, relative to the study")
+    target: str | None = Field(None, description="the column to predict")
+    features: list[str] | None = Field(None, description="columns to use; all others are left at the parties")
+    ranges: dict[str, tuple[float, float]] = Field(default_factory=dict, description="declared ranges, from which bounds are made")
+    clip: bool = Field(False, description="clip values to their declared range instead of refusing them")
+    missing: Literal["refuse", "drop"] = Field("refuse", description="what to do with records that miss a value")
+
+    @model_validator(mode="after")
+    def one_source(self) -> Data:
+        if (self.name is None) == (self.path is None):
+            raise ValueError("give data.name or data.path, one of the two")
+        return self
+
+
+class PartitionSection(BaseModel):
+    """How records are spread over parties; the other keys are those of the partitioner."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    by: str = Field("iid", description="a partitioner, e.g. iid, shards, dirichlet_labels, by_column")
+
+
+class ProgramSection(BaseModel):
+    """What is computed; the other keys are those of the program."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: str = Field(description="a catalogued program, e.g. fedavg, logistic_regression")
+
+
+class Clip(Section):
+    """A party-level bound."""
+
+    norm: Literal["l1", "l2", "linf"] = "l2"
+    radius: float
+
+    def bound(self) -> Bound:
+        return {"l1": l1, "l2": l2, "linf": linf}[self.norm](self.radius)
+
+
+class MechanismSection(Section):
+    """Noise: its law, its size relative to the bound, and who adds it."""
+
+    law: Literal["gaussian", "laplace"] = "gaussian"
+    noise_multiplier: float
+    at: Literal["server", "party"] = "server"
+
+
+class Protection(Section):
+    """The channel's slots."""
+
+    clip: Clip | dict[str, Clip] | None = None
+    mechanism: MechanismSection | None = None
+
+    def slots(self) -> dict[str, Any]:
+        """Return the arguments of `Federation.protect`."""
+        clip: Bounds | None = None
+        if isinstance(self.clip, Clip):
+            clip = self.clip.bound()
+        elif self.clip is not None:
+            clip = {key: part.bound() for key, part in self.clip.items()}
+        noise = self.mechanism
+        return {"clip": clip, "mechanism": noise and Noise(noise.law, noise.noise_multiplier, noise.at)}
+
+
+class BudgetSection(Section):
+    """The limit on epsilon."""
+
+    epsilon: float
+    delta: float
+    unit: Literal["party", "record"] = "party"
+    adjacency: Literal["add-remove"] = "add-remove"
+    accountant: Literal["tightest", "pld", "rdp", "basic"] = "tightest"
+
+    def budget(self) -> Budget:
+        return Budget(**self.model_dump())
+
+
+class EngineSection(Section):
+    """Where parties run, and what goes wrong there."""
+
+    name: Literal["in-process", "loop"] = "in-process"
+    threads: int | None = None
+    dropout_rate: float = 0.0
+    dropped: list[str] = Field(default_factory=list)
+    deadline: float | None = None
+
+
+class Evaluation(Section):
+    """On what a model is measured while it trains, and how often."""
+
+    on: Literal["test", "parties", "none"] = Field("test", description="a table that the server holds, or sums over the parties")
+    holdout: float = Field(0.0, ge=0, lt=1, description="share of the records that become the server's test table")
+    every: int = Field(1, ge=1, description="rounds between two measurements")
+
+
+class Study(Section):
+    """A whole study."""
+
+    name: str = "study"
+    title: str = ""
+    description: str = ""
+    seed: int | Literal["system"] = 0
+    data: Data
+    partition: PartitionSection = Field(default_factory=lambda: PartitionSection(by="iid", parties=5))
+    program: ProgramSection
+    protection: Protection = Field(default_factory=Protection)
+    budget: BudgetSection | None = None
+    engine: EngineSection = Field(default_factory=EngineSection)
+    evaluation: Evaluation = Field(default_factory=Evaluation)
+    baselines: bool = Field(True, description="fit the centralised and the local-only baseline, which only a simulation can")
+
+    @property
+    def digest(self) -> str:
+        """Identifies what may resume from this study's checkpoints: everything but names and words."""
+        kept = self.model_dump(mode="json", exclude={"name", "title", "description", "baselines"})
+        return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def simulation_seed(self) -> int | None:
+        """The seed of all streams, or None where they come from the operating system."""
+        return None if self.seed == "system" else int(self.seed)
+
+
+def bundled() -> dict[str, Path]:
+    """The studies that come with Hedgerow."""
+    folder = Path(str(resources.files("hedgerow.studies")))
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def load(study: str | Path, changes: Mapping[str, Any] | None = None) -> Study:
+    """Read a study by name or path, with `a.b` = value changes applied on top.
+
+    Raises
+    ------
+    UnknownStudy (HR-102), StudyInvalid (HR-101)
+        All problems of the file at once, each with the nearest known key.
+    """
+    path = bundled().get(str(study)) or Path(study)
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UnknownStudy(f"no study {str(study)!r}, by name or as a file.", remedy=suggestion(str(study), bundled())) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise StudyInvalid(f"{path} is not a TOML file: {error}.") from error
+    found.setdefault("name", path.stem)
+    for dotted, value in (changes or {}).items():
+        _set(found, dotted, value)
+    data = found.get("data")
+    if isinstance(data, dict) and isinstance(data.get("path"), str):
+        data["path"] = str((path.parent / data["path"]).resolve())
+    return parse(found)
+
+
+def parse(found: Mapping[str, Any]) -> Study:
+    """Check a study that is already a mapping."""
+    try:
+        return Study.model_validate(found)
+    except ValidationError as error:
+        raise StudyInvalid(
+            f"the study {found.get('name', '')!r} has {error.error_count()} problem(s):",
+            remedy="\n".join(_sentence(problem) for problem in error.errors()),
+        ) from error
+
+
+def change(text: str) -> tuple[str, Any]:
+    """Read `a.b=c` from the command line; c is a TOML value, or else a string."""
+    dotted, equals, value = text.partition("=")
+    if not equals or not dotted:
+        raise StudyInvalid(f"--set {text!r} is not of the form key=value.", remedy="For example --set program.rounds=20")
+    try:
+        return dotted.strip(), tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return dotted.strip(), value
+
+
+def to_toml(values: Mapping[str, Any], prefix: str = "") -> str:
+    """Write nested mappings of plain values as TOML."""
+    plain = {key: value for key, value in values.items() if value is not None and not isinstance(value, Mapping)}
+    lines = [f"{_key(key)} = {json.dumps(value)}" for key, value in plain.items()]
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            lines += ["", f"[{prefix}{_key(key)}]", to_toml(value, f"{prefix}{_key(key)}.")]
+    return "\n".join(lines)
+
+
+def _key(key: str) -> str:
+    return key if key.replace("_", "").replace("-", "").isalnum() else json.dumps(key)
+
+
+def _set(found: dict[str, Any], dotted: str, value: Any) -> None:
+    *parents, key = dotted.split(".")
+    for parent in parents:
+        found = found.setdefault(parent, {})
+        if not isinstance(found, dict):
+            raise StudyInvalid(f"--set {dotted}: {parent!r} is a value, not a section.")
+    found[key] = value
+
+
+def _sentence(problem: Any) -> str:
+    where = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        return f"unknown key {where!r}. {suggestion(str(problem['loc'][-1]), _known(problem['loc'][:-1]))}"
+    given = "" if problem["type"] == "missing" else f" (given: {problem['input']!r})" if not isinstance(problem["input"], dict) else ""
+    return f"{where or 'study'}: {problem['msg'].removeprefix('Value error, ')}{given}"
+
+
+def _known(parents: tuple[Any, ...]) -> list[str]:
+    section: Any = Study
+    for parent in parents:
+        annotation = section.model_fields[parent].annotation if isinstance(section, type) and parent in section.model_fields else None
+        section = next((kind for kind in (annotation, *getattr(annotation, "__args__", ())) if isinstance(kind, type) and issubclass(kind, BaseModel)), Section)
+    return list(section.model_fields)

@@ -1,0 +1,265 @@
+"""Discrete noise: its law, its table to the last bit, and what it does not give away.
+
+Statistical tests use fixed seeds; each would raise a false alarm for one seed in a million.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2, norm
+
+from hedgerow.core.errors import BudgetInvalid
+from hedgerow.core.randomness import Entropy, Streams
+from hedgerow.privacy import noise
+from hedgerow.privacy.noise import discrete_gaussian, discrete_laplace, grid_step
+
+FALSE_ALARM = 1e-6
+DRAWS = 50_000
+Sampler = Callable[[float, int, Entropy], np.ndarray]
+
+
+def entropy(seed: int = 0) -> Entropy:
+    return Streams(seed).entropy(0, "server", "noise")
+
+
+# ---- exact laws -----------------------------------------------------------------------------------------------------
+def gaussian_pmf(sigma: float, reach: int) -> dict[int, mpmath.mpf]:
+    with mpmath.workdps(60):
+        total = mpmath.jtheta(3, 0, mpmath.exp(-1 / (2 * mpmath.mpf(sigma) ** 2)))
+        return {k: mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * mpmath.mpf(sigma) ** 2)) / total for k in range(reach + 1)}
+
+
+def laplace_pmf(scale: float, reach: int) -> dict[int, mpmath.mpf]:
+    with mpmath.workdps(60):
+        r = mpmath.exp(-1 / mpmath.mpf(scale))
+        return {k: (1 - r) / (1 + r) * r**k for k in range(reach + 1)}
+
+
+def law_p_value(draws: np.ndarray, pmf: Mapping[int, mpmath.mpf]) -> float:
+    """Chi-square test of signed integers against a symmetric law; values that are expected rarely share a bin."""
+    kept = [k for k, p in pmf.items() if float(p) * len(draws) >= 10]
+    values = np.array([-k for k in kept if k][::-1] + kept)
+    expected = np.array([float(pmf[abs(k)]) for k in values]) * len(draws)
+    observed = np.array([(draws == k).sum() for k in values])
+    expected, observed = (
+        np.append(expected, len(draws) - expected.sum()),
+        np.append(observed, len(draws) - observed.sum()),
+    )
+    return float(chi2.sf(((observed - expected) ** 2 / expected).sum(), len(values)))
+
+
+LAWS = [(discrete_gaussian, gaussian_pmf, 1.0), (discrete_gaussian, gaussian_pmf, 3.7)]
+LAWS += [(discrete_laplace, laplace_pmf, 1.0), (discrete_laplace, laplace_pmf, 3.7)]
+
+
+@pytest.mark.parametrize(("sampler", "pmf", "scale"), LAWS)
+def test_draws_follow_the_law(sampler, pmf, scale):
+    assert law_p_value(sampler(scale, DRAWS, entropy()), pmf(scale, 60)) > FALSE_ALARM
+
+
+def wider(sampler: Sampler, scale: float) -> np.ndarray:
+    return sampler(1.05 * scale, DRAWS, entropy())
+
+
+def without_negative_side(sampler: Sampler, scale: float) -> np.ndarray:
+    return np.abs(sampler(scale, DRAWS, entropy()))
+
+
+def with_zero_counted_for_both_signs(sampler: Sampler, scale: float) -> np.ndarray:
+    draws = sampler(scale, 2 * DRAWS, entropy())
+    return np.append(draws, np.zeros((draws == 0).sum(), draws.dtype))
+
+
+@pytest.mark.parametrize("broken", [wider, without_negative_side, with_zero_counted_for_both_signs])
+@pytest.mark.parametrize(("sampler", "pmf", "scale"), LAWS)
+def test_broken_twins_do_not_follow_the_law(sampler, pmf, scale, broken):
+    assert law_p_value(broken(sampler, scale), pmf(scale, 60)) < FALSE_ALARM
+
+
+def test_gaussian_has_the_declared_variance():
+    sigma, n = 5000.3, 100_000
+    low, high = chi2.interval(1 - FALSE_ALARM, n)
+    assert low < (discrete_gaussian(sigma, n, entropy()).astype(float) ** 2).sum() / sigma**2 < high
+
+
+@pytest.mark.parametrize("scale", [5000.3, 1e5])
+def test_laplace_magnitudes_have_the_declared_mean(scale):
+    draws = np.abs(discrete_laplace(scale, DRAWS, entropy()))
+    low, high = chi2.interval(1 - FALSE_ALARM, 2 * DRAWS)  # 2 |K| / scale has the law of chi-square with 2 degrees
+    assert low < 2 * draws.sum() / scale < high
+
+
+@pytest.mark.parametrize("sampler", [discrete_gaussian, discrete_laplace])
+def test_both_signs_come_equally_often_at_a_large_scale(sampler):
+    signs = np.sign(sampler(5000.0, DRAWS, entropy()))
+    assert abs(signs.sum()) < norm.isf(FALSE_ALARM / 2) * np.sqrt(np.abs(signs).sum())
+
+
+# ---- the table ------------------------------------------------------------------------------------------------------
+def cumulative(table: noise._Table) -> list[int]:
+    return [(int(high) << 64) + int(low) for high, low in zip(table.high, table.low, strict=True)]
+
+
+def masses(table: noise._Table) -> np.ndarray:
+    ends = np.array([0, *cumulative(table), 2**128], dtype=object)
+    return ends[1:] - ends[:-1]
+
+
+@pytest.mark.parametrize("sigma", [0.3, 1.0, 3.7, 900.5])
+def test_cumulatives_are_even_rise_and_end_at_one_exactly(sigma):
+    ends = noise._cumulative(noise._gaussian_weights(sigma))
+    assert ends[-1] == 2**128
+    assert all(end % 2 == 0 for end in ends)
+    assert ends == sorted(ends)
+    assert ends[:-1] == cumulative(noise._gaussian_table(sigma))
+
+
+@pytest.mark.parametrize("sigma", [1.0, 3.7, 900.5])
+def test_gaussian_table_holds_the_law_to_30_digits(sigma):
+    mass, exact = masses(noise._gaussian_table(sigma)), gaussian_pmf(sigma, 5)
+    far = round(3 * sigma)
+    exact |= {far: gaussian_pmf(sigma, far)[far]}
+    for k, p in exact.items():
+        assert abs(mpmath.mpf(int(mass[k])) / 2**128 - (2 if k else 1) * p) < 1e-30
+
+
+@pytest.mark.parametrize("scale", [1.0, 3.7, 900.5])
+def test_laplace_tables_hold_the_law_to_30_digits(scale):
+    zero_or_high, low, base = noise._laplace_tables(scale)
+    high_mass, low_mass = masses(zero_or_high), masses(low)
+    far = round(5 * scale)
+    with mpmath.workdps(60):
+        for k, p in (laplace_pmf(scale, 5) | {far: laplace_pmf(scale, far)[far]}).items():
+            high, digit = divmod(k - 1, base)
+            both = int(high_mass[high + 1]) * int(low_mass[digit]) if k else int(high_mass[0]) << 128
+            assert abs(mpmath.mpf(both) / 2**256 - (2 if k else 1) * p) < 1e-30
+
+
+def test_table_ends_only_where_128_bits_do():
+    mass = masses(noise._gaussian_table(3.7))
+    assert mass[-1] < 2**16
+    assert gaussian_pmf(3.7, len(mass))[len(mass)] < mpmath.mpf(2) ** -127
+
+
+def invert_one(table: noise._Table, number: int) -> int:
+    words = np.frombuffer(number.to_bytes(16, "little"), "<u8").reshape(1, 2)
+    return int(table.invert(words)[0])
+
+
+@settings(deadline=None)
+@given(sigma=st.sampled_from([0.05, 0.3, 1.0, 3.7, 900.5]), data=st.data())
+def test_inversion_equals_bisection_of_whole_numbers(sigma, data):
+    table = noise._gaussian_table(sigma)
+    ends = cumulative(table)
+    near_an_end = st.sampled_from([0, *ends, 2**128 - 1]).flatmap(lambda end: st.integers(end - 2, end + 2))
+    number = data.draw((near_an_end | st.integers(0, 2**128 - 1)).filter(lambda u: 0 <= u < 2**128))
+    assert invert_one(table, number) == bisect_right(ends, number)
+
+
+def test_low_word_decides_where_high_words_agree():
+    table = noise._gaussian_table(900.5)
+    ends = cumulative(table)
+    tied = np.flatnonzero(table.high == table.high[-1])
+    assert len(tied) > 100  # the far tail shares its high word
+    for i in tied[:: len(tied) // 10]:
+        for number in (ends[i] - 1, ends[i]):
+            assert invert_one(table, number) == bisect_right(ends, number)
+
+
+def test_high_words_alone_would_miss_the_tail():
+    table = noise._gaussian_table(900.5)
+    i = int(np.flatnonzero(table.high == table.high[-1])[50])
+    by_high_word_alone = int(np.searchsorted(table.high, table.high[i]))
+    assert by_high_word_alone != invert_one(table, cumulative(table)[i])
+
+
+# ---- the grid -------------------------------------------------------------------------------------------------------
+def share_on_grid(values: np.ndarray, grid: float) -> float:
+    """Share of outputs in (-1/2, 1/2) that are whole multiples of the grid."""
+    near = values[np.abs(values) < 0.5]
+    return float((near / grid == np.round(near / grid)).mean())
+
+
+def test_grid_probe_learns_nothing_from_discrete_noise():
+    grid = grid_step(1.0)
+    for datum in (0.0, 1.0, np.round(0.1 / grid) * grid):
+        assert share_on_grid(datum + discrete_laplace(1 / grid, DRAWS, entropy()) * grid, grid) == 1.0
+
+
+def test_grid_probe_tells_data_apart_under_floating_point_noise():
+    draws = np.random.default_rng(0).laplace(size=DRAWS)
+    assert share_on_grid(0.0 + draws, 2.0**-52) < 0.3 < 0.6 < share_on_grid(1.0 + draws, 2.0**-52)
+
+
+@given(st.floats(1e-300, 1e300))
+def test_grid_is_a_power_of_two_of_thousands_per_scale(scale):
+    grid = grid_step(scale)
+    assert np.frexp(grid)[0] == 0.5
+    assert 4096 <= scale / grid < 8192
+
+
+def test_discrete_gaussian_costs_what_the_continuous_one_does():
+    steps = 4096  # the coarsest grid that grid_step gives, for a noise multiplier of 1
+    k = np.arange(-12 * steps, 13 * steps, dtype=float)
+    here, there = (np.exp(-((k - shift) ** 2) / (2 * steps**2)) for shift in (steps, 0))
+    for epsilon in (0.5, 2.0, 4.0):
+        discrete = np.maximum(here - np.exp(epsilon) * there, 0).sum() / there.sum()
+        continuous = norm.cdf(0.5 - epsilon) - np.exp(epsilon) * norm.cdf(-0.5 - epsilon)
+        assert discrete == pytest.approx(continuous, rel=1e-6)
+
+
+# ---- the bytes ------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("sampler", [discrete_gaussian, discrete_laplace])
+def test_same_bytes_give_same_draws(sampler):
+    first, again, other = (sampler(5000.0, 1000, entropy(seed)) for seed in (1, 1, 2))
+    assert first.dtype == np.int64
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+@pytest.mark.parametrize(("sampler", "per_coordinate"), [(discrete_gaussian, 16), (discrete_laplace, 32)])
+def test_blocks_cover_the_vector_and_spend_the_stated_bytes(sampler, per_coordinate):
+    spent = []
+
+    def counted(n: int) -> bytes:
+        spent.append(n)
+        return bytes(n)
+
+    assert len(sampler(1.0, noise._BLOCK + 3, counted)) == noise._BLOCK + 3
+    assert sum(spent) == per_coordinate * (noise._BLOCK + 3)
+
+
+def test_blocks_follow_one_another():
+    source = entropy()
+    blocks = [discrete_gaussian(1.0, n, source) for n in (noise._BLOCK, 3)]
+    np.testing.assert_array_equal(discrete_gaussian(1.0, noise._BLOCK + 3, entropy()), np.concatenate(blocks))
+
+
+def test_no_coordinates_need_no_bytes():
+    assert discrete_gaussian(1.0, 0, lambda n: pytest.fail("asked for bytes")).shape == (0,)
+
+
+def test_vanishing_scale_is_no_noise():
+    for sampler in (discrete_gaussian, discrete_laplace):
+        assert not sampler(1e-3, 100, entropy()).any()
+
+
+# ---- refusals -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("sampler", [discrete_gaussian, discrete_laplace])
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf, 2 * noise.LARGEST_SCALE])
+def test_samplers_refuse_a_scale_out_of_range(sampler, scale):
+    with pytest.raises(BudgetInvalid, match="HR-214"):
+        sampler(scale, 1, entropy())
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf, -np.inf, 1e-320])
+def test_grid_refuses_a_scale_out_of_range(scale):
+    with pytest.raises(BudgetInvalid, match="HR-214"):
+        grid_step(scale)
