@@ -69,7 +69,7 @@ def never_admits_beyond(admits, charges, epsilon: float) -> bool:
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(charges=CHARGES, epsilon=st.floats(0.05, 8))
 def test_never_admits_beyond(charges, epsilon):
     assert never_admits_beyond(Budget(epsilon, 1e-5).admits, charges, epsilon)

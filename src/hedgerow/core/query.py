@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Literal, TypeVar
@@ -102,6 +102,34 @@ class Query:
         return self.streams.stream(self.number, party, "local")
 
 
+@dataclass(frozen=True)
+class Names(Sequence[str]):
+    """The names of some parties, looked up when needed."""
+
+    ids: Sequence[str]
+    which: Array
+
+    def __len__(self) -> int:
+        return len(self.which)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self.ids[int(self.which[i])]
+
+
+@dataclass(frozen=True)
+class Rngs(Sequence[Stream]):
+    """The randomness of stacked parties: item i is party i's own stream, made when needed."""
+
+    query: Query
+    names: Names
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self.query.stream(self.names[i])
+
+
 def answer(query: Query, parties: Parties, which: Array, *, together: bool = False) -> tuple[Layout, Array] | None:
     """Answer for some parties: one alone, or several stacked.
 
@@ -119,15 +147,15 @@ def answer(query: Query, parties: Parties, which: Array, *, together: bool = Fal
     (Layout, array of shape (k, size)) or None
         The protected rows; nothing for `each`.
     """
-    names = [parties.ids[i] for i in which]
+    names = Names(parties.ids, which)
     stacked = together or len(which) > 1
     party: Party = parties.stack(which) if stacked else parties[int(which[0])]
-    rngs = [query.stream(name) for name in names]
+    rng = Rngs(query, names) if stacked else query.stream(names[0])
     keeps_state = query.init is not None or query.verb == "each" or bool(parties.kept)
     if keeps_state:
         states = [_state(query, parties, name) for name in names]
         party.state = parties.stack_states(states) if stacked else dict(states[0])
-    made = query.local(query.broadcast, party, rngs if stacked else rngs[0])
+    made = query.local(query.broadcast, party, rng)
     if keeps_state:
         for i, name in enumerate(names):
             parties.propose(

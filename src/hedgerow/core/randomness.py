@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,17 +22,18 @@ Entropy = Callable[[int], bytes]
 class Stream:
     """A `numpy.random.Generator` that is made when first used, so that unused streams cost nothing."""
 
-    __slots__ = ("_generator", "_key")
+    __slots__ = ("_generator", "_name")
 
-    def __init__(self, key: Sequence[int] | None) -> None:
-        self._key = key
+    def __init__(self, name: str | None) -> None:
+        self._name = name
         self._generator: np.random.Generator | None = None
 
     @property
     def generator(self) -> np.random.Generator:
         if self._generator is None:
-            words = None if self._key is None else list(self._key)
-            self._generator = np.random.Generator(np.random.Philox(np.random.SeedSequence(words)))
+            name = self._name
+            key = os.urandom(16) if name is None else hashlib.blake2b(name.encode(), digest_size=16).digest()
+            self._generator = np.random.Generator(np.random.Philox(key=int.from_bytes(key, "little")))
         return self._generator
 
     def __getattr__(self, name: str) -> Any:
@@ -58,22 +59,16 @@ class Streams:
 
     def stream(self, round: int, party: str, purpose: str) -> Stream:
         """Return the generator stream of one party (or `server`) in one round for one purpose."""
-        if self.seed is None:
-            return Stream(None)
-        return Stream((self.seed, round, *_words(party), *_words(purpose)))
+        return Stream(None if self.seed is None else f"{self.seed}/{round}/{purpose}/{party}")
 
     def entropy(self, round: int, party: str, purpose: str) -> Entropy:
         """Return the byte source of one party (or `server`) in one round for one purpose."""
         if self.seed is None:
             return os.urandom
-        return self.stream(round, party, purpose).generator.bytes
+        stream = self.stream(round, party, purpose)
+        return lambda n: stream.generator.bytes(n)
 
     def uniform(self, size: int, round: int, party: str, purpose: str) -> np.ndarray:
         """Return `size` uniform floats in [0, 1) with 53 bits each."""
         words = np.frombuffer(self.entropy(round, party, purpose)(8 * size), np.uint64)
         return (words >> np.uint64(11)).astype(float) * 2.0**-53
-
-
-def _words(name: str) -> tuple[int, int]:
-    digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
-    return int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")

@@ -12,6 +12,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
+import pandas
 
 from hedgerow.core.errors import DataError, NotFinite, OutOfRange, SchemaInvalid, suggestion
 
@@ -89,7 +90,7 @@ class Column:
         Returns
         -------
         array of shape (n, *shape)
-            float64; int16 codes for a category; array-shaped columns keep float32, uint8 and integer types.
+            float64; int16 codes for a category; array-shaped columns keep float32, uint8 and integer pandas.api.types.
 
         Raises
         ------
@@ -166,6 +167,11 @@ class Column:
                 f"column {self.name!r} declares the range [{self.low}, {self.high}].",
                 remedy="Give finite ends with low <= high, or None for an open side.",
             )
+        if self.kind == "integer" and any(end != round(end) for end in ends):
+            raise SchemaInvalid(
+                f"integer column {self.name!r} declares the range [{self.low}, {self.high}].",
+                remedy="Give whole ends, or declare a number.",
+            )
 
     def _check_levels(self) -> None:
         if self.kind == "category" and not self.levels:
@@ -205,8 +211,6 @@ class Column:
         return codes
 
     def _match(self, array: np.ndarray) -> np.ndarray:
-        import pandas  # here, because it takes half a second that a party without categories need not spend
-
         positions, words = pandas.factorize(array.ravel())
         self._refuse_where(positions < 0, NotFinite, "missing")
         code_of = {level: code for code, level in enumerate(self.levels)}

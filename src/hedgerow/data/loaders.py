@@ -9,19 +9,17 @@ import gzip
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
+import pandas
 
 from hedgerow.core.errors import MissingData, MissingExtra, SchemaInvalid, suggestion
 
 from .column import Column
 from .schema import Schema, infer
 from .table import Table, series_values
-
-if TYPE_CHECKING:
-    import pandas
 
 T = TypeVar("T")
 
@@ -77,8 +75,6 @@ def admit(columns: Columns, schema: Schema, *, name: str, source: str, missing: 
 
 def read_csv(path: Path, **options: Any) -> pandas.DataFrame:
     """Return the data frame in a csv file; `options` go to `pandas.read_csv`."""
-    import pandas
-
     return _refuse_unreadable(path, lambda: pandas.read_csv(path, low_memory=False, **options))
 
 
@@ -125,8 +121,6 @@ def _read_columns(path: Path) -> Columns:
 
 
 def _read_parquet(path: Path) -> pandas.DataFrame:
-    import pandas
-
     try:
         import pyarrow  # noqa: F401
     except ImportError:
@@ -147,8 +141,6 @@ def _parse_idx(path: Path) -> np.ndarray:
 
 
 def _infer_columns(columns: Columns, target: str | None) -> Schema:
-    import pandas
-
     scalars = {name: values for name, values in columns.items() if np.ndim(values) == 1}
     inferred = infer(pandas.DataFrame(scalars))
     shaped = {
@@ -161,15 +153,18 @@ def _infer_columns(columns: Columns, target: str | None) -> Schema:
 
 
 def _drop_missing(columns: Columns) -> tuple[Columns, int]:
-    import pandas
-
-    lacking = [
-        pandas.isna(values) if values.dtype.kind not in "f" else ~np.isfinite(values)
-        for values in columns.values()
-        if values.ndim == 1
-    ]
-    dropped = np.logical_or.reduce(lacking)
+    if len({len(values) for values in columns.values()}) != 1:
+        return columns, 0  # `Schema.admit` refuses them with a better message
+    dropped = np.logical_or.reduce([_lacks_value(values) for values in columns.values()])
     return {name: values[~dropped] for name, values in columns.items()}, int(dropped.sum())
+
+
+def _lacks_value(values: np.ndarray) -> np.ndarray:
+    """Return which records have a missing or infinite value, shape (n,)."""
+    if values.dtype.kind in "biu":
+        return np.zeros(len(values), bool)
+    lacking = ~np.isfinite(values) if values.dtype.kind == "f" else pandas.isna(values)
+    return lacking.reshape(len(values), -1).any(axis=1)
 
 
 def _existing(path: Path) -> Path:

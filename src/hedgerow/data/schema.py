@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+import pandas
 
 from hedgerow.core.errors import DataError, MissingColumn, SchemaInvalid, suggestion
 
 from .column import Column, Kind, Role
-
-if TYPE_CHECKING:
-    import pandas
 
 MOST_PROBLEMS = 5
 """How many wrong columns one error names."""
@@ -214,18 +212,15 @@ def infer(
 
 
 def _infer_column(name: str, series: pandas.Series) -> Column:
-    from pandas import CategoricalDtype
-    from pandas.api import types
-
     known = series.dropna()
     dtype = series.dtype
-    if isinstance(dtype, CategoricalDtype):
+    if isinstance(dtype, pandas.CategoricalDtype):
         return Column(name, "category", levels=tuple(sorted(map(str, dtype.categories))))
-    if types.is_numeric_dtype(dtype):
+    if pandas.api.types.is_numeric_dtype(dtype):
         is_binary = len(known) > 0 and bool(known.isin([0, 1]).all())
-        kind: Kind = "binary" if is_binary else "integer" if types.is_integer_dtype(dtype) else "number"
+        kind: Kind = "binary" if is_binary else "integer" if pandas.api.types.is_integer_dtype(dtype) else "number"
         return Column(name, kind)
-    if types.is_string_dtype(dtype) or types.is_object_dtype(dtype):
+    if pandas.api.types.is_string_dtype(dtype) or pandas.api.types.is_object_dtype(dtype):
         return Column(name, "category", levels=tuple(sorted(map(str, known.unique()))))
     raise SchemaInvalid(
         f"column {name!r} holds {dtype}, which is neither numbers nor text.",

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pandas
 
 from .entry import Entry, binary, category, csv, declare, integer, number
-
-if TYPE_CHECKING:
-    import pandas
 
 _DRUGS = (
     "metformin repaglinide nateglinide chlorpropamide glimepiride acetohexamide glipizide glyburide tolbutamide "

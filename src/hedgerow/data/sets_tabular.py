@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import pandas
 
 from .entry import Entry, Parts, binary, category, csv, declare, integer, number, renamed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pandas
 
 _ADULT_COLUMNS = (
     "age workclass fnlwgt education education_num marital_status occupation relationship race sex capital_gain "

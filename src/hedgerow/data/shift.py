@@ -58,7 +58,7 @@ class feature_noise(Partitioner):
             columns[column.name] = altered = table[column.name].copy()
             scale = _scale(column, altered)
             for party, records in enumerate(_records_of(owner, self.parties)):
-                noise = rng.standard_normal((len(records), *column.shape), np.float32) * (scale * deviation[party])
+                noise = rng.standard_normal((len(records), *column.shape), np.float32) * float(scale * deviation[party])
                 altered[records] = column.settle(altered[records] + noise, altered.dtype)
         sentence = (
             f"{len(table)} records dealt at random to {self.parties} parties; party i adds noise of variance "

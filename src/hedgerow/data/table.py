@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas
 
 from hedgerow.core.errors import PartitionInvalid, SchemaInvalid
 from hedgerow.core.randomness import Streams
 
 from .schema import Schema, infer
-
-if TYPE_CHECKING:
-    import pandas
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,8 +112,6 @@ class Table:
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a data frame; categories come back as `pandas.Categorical`, array-shaped columns are left out."""
-        import pandas
-
         scalars = [column for column in self.schema if not column.shape]
         return pandas.DataFrame(
             {
@@ -159,8 +155,6 @@ class Table:
 
 def series_values(series: pandas.Series) -> np.ndarray:
     """Return a series as a numpy array, a missing value of a nullable dtype as NaN."""
-    from pandas.api import types
-
-    if types.is_numeric_dtype(series.dtype):
+    if pandas.api.types.is_numeric_dtype(series.dtype):
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     return series.to_numpy(dtype=object)

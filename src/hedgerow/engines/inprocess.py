@@ -14,10 +14,8 @@ stacking is given up. Chunks are added in the order of the parties, so a result 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -30,6 +28,8 @@ from hedgerow.core.engine import Inbox, Outbox, collect, declined
 from hedgerow.core.errors import BudgetInvalid
 from hedgerow.core.party import Parties
 from hedgerow.core.query import Query, answer
+
+from .threads import one_thread_each
 
 PADDING_LIMIT = 3.0
 """Stack only where padded records stay below this multiple of the real ones."""
@@ -156,6 +156,7 @@ def _size(arrays: Any) -> int:
     return sum(int(np.size(value)) for value in values)
 
 
+@lru_cache
 def l2_bytes() -> int:
     """Size of a core's second-level cache, or 1 MiB where the system does not say."""
     try:
@@ -163,18 +164,3 @@ def l2_bytes() -> int:
         return int(text[:-1]) * {"K": 1024, "M": 1024**2}[text[-1]]
     except (OSError, KeyError, ValueError):
         return 1024**2
-
-
-@contextmanager
-def one_thread_each() -> Iterator[None]:
-    """Let torch, where it is loaded, use one thread for each party rather than all threads for each product."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        yield
-        return
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

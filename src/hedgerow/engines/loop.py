@@ -11,6 +11,8 @@ from hedgerow.core.engine import Inbox, Outbox, collect, declined
 from hedgerow.core.party import Parties
 from hedgerow.core.query import answer
 
+from .threads import one_thread_each
+
 
 @dataclass
 class Loop:
@@ -36,9 +38,10 @@ class Loop:
         """Ask every party in turn."""
         query, answers = outbox.query, []
         parties = self.held.prepared(query.preparations, together=False)
-        for name in outbox.ids:
-            try:
-                answers.append(answer(query, parties, np.array([parties.position[name]])))
-            except Exception as error:
-                raise declined(name, error) from error
+        with one_thread_each():
+            for name in outbox.ids:
+                try:
+                    answers.append(answer(query, parties, np.array([parties.position[name]])))
+                except Exception as error:
+                    raise declined(name, error) from error
         return collect(query, answers, tuple(outbox.ids))

@@ -1,0 +1,7 @@
+"""Decision trees by histograms: a program without gradients over the same waist."""
+
+from .bins import Bins, binned
+from .cart import decision_tree, grow, histogram
+from .tree import Tree, TreeState
+
+__all__ = ["Bins", "Tree", "TreeState", "binned", "decision_tree", "grow", "histogram"]

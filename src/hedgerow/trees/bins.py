@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -48,9 +48,7 @@ class Bins:
     heaviest: float | None = 1.0
 
     @classmethod
-    def of(
-        cls, schema: Schema, *, features: Sequence[str] | None = None, target: str | None = None, n_bins: int = 32
-    ) -> Bins:
+    def of(cls, schema: Schema, *, features: Sequence[str] | None = None, target: str | None = None, n_bins: int = 32) -> Bins:
         """Place cut points by a schema.
 
         Parameters
@@ -72,7 +70,7 @@ class Bins:
         schema = schema.with_roles(target=target, features=features)
         if schema.target is None or not schema.features:
             raise SchemaInvalid(
-                f"a tree needs a target and features; the schema has target {schema.target!r} and {len(schema.features)} features.",
+                f"a tree needs a target and features; here are target {schema.target!r} and {len(schema.features)} features.",
                 remedy="Name them: decision_tree(federation, target='y', features=['a', 'b']).",
             )
         chosen = tuple(schema[name] for name in schema.features)
@@ -110,7 +108,7 @@ class Bins:
         |y| <= 1 to count and sum: l2 length sqrt(f), or sqrt(2 f), times the heaviest weight. Its l1 length, which
         Laplace noise needs, is f or 2 f, but a bound has one norm, and this one fits Gaussian noise.
         """
-        if self.target.absolute is None and not self.classes or self.heaviest is None:
+        if (self.target.absolute is None and not self.classes) or self.heaviest is None:
             return None
         return l2(self.heaviest * math.sqrt(len(self.features) * (1 if self.classes else 2)), "record")
 
@@ -134,11 +132,10 @@ def _cuts(column: Column, n_bins: int) -> tuple[float, ...]:
         return (0.5,)
     if column.kind == "category":
         return tuple(np.arange(0.5, len(column.levels) - 1).tolist())
-    assert column.low is not None and column.high is not None
-    low, high = math.ceil(column.low), math.floor(column.high)
-    if column.kind == "integer" and high - low < n_bins:
-        return tuple(np.arange(low + 0.5, high).tolist())
-    return tuple(np.linspace(column.low, column.high, n_bins + 1)[1:-1].tolist())
+    low, high = cast(float, column.low), cast(float, column.high)  # declared: see `_refuse_unbinnable`
+    if column.kind == "integer" and math.floor(high) - math.ceil(low) < n_bins:
+        return tuple(np.arange(math.ceil(low) + 0.5, high).tolist())
+    return tuple(np.linspace(low, high, n_bins + 1)[1:-1].tolist())
 
 
 def _refuse_unbinnable(features: tuple[Column, ...], target: Column) -> None:

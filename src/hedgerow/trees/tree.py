@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.data import Column, Table
+from hedgerow.data import Column, Schema, Table
 from hedgerow.data.table import series_values
 
 from .bins import Bins
@@ -57,9 +57,9 @@ class TreeState:
     @classmethod
     def root(cls, bins: Bins) -> TreeState:
         """Return the tree of a single node, before anything was asked."""
-        width, one = max(1, len(bins.classes)), np.zeros(1)
-        whole = np.zeros(1, np.int64)
-        return cls(0, whole + LEAF, whole, whole, one, one, np.full((1, width), np.nan), whole)
+        zero, position = np.zeros(1), np.zeros(1, np.int64)
+        unknown = np.full((1, max(1, len(bins.classes))), np.nan)
+        return cls(0, position + LEAF, position, position, zero, zero, unknown, position)
 
 
 def descend(tree: Mapping[str, Array], bins: Array) -> Array:
@@ -128,21 +128,22 @@ class Tree:
         return "\n".join(self._rules(0, ""))
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return one row for each node: feature, cut, left and right child, gain, records, and its value by class."""
+        """Return one row for each node: feature, cut, left and right child, gain, records, and its probabilities or mean."""
         import pandas
 
-        state, names = self.state, np.array([column.name for column in self.bins.features], object)
+        state, features = self.state, np.array([column.name for column in self.bins.features], object)
         is_split = state.feature != LEAF
         cut = [self._cut(i) if is_split[i] else np.nan for i in range(len(is_split))]
         columns = {
-            "feature": np.where(is_split, names[state.feature], ""),
+            "feature": np.where(is_split, features[state.feature], ""),
             "cut": cut,
             "left": np.where(is_split, state.left, LEAF),
             "right": np.where(is_split, state.left + 1, LEAF),
             "gain": state.gain,
             "records": state.records,
         }
-        values = dict(zip(self.bins.classes or ("mean",), state.value.T, strict=True))
+        names = [f"probability of {name}" for name in self.bins.classes] or ["mean"]
+        values = dict(zip(names, state.value.T, strict=True))
         return pandas.DataFrame(columns | values).rename_axis("node")
 
     def __str__(self) -> str:
@@ -157,7 +158,7 @@ class Tree:
             data = data.columns
         elif hasattr(data, "to_numpy"):
             data = {name: series_values(series) for name, series in data.items()}
-        columns = _admitted(self.bins.features, data)
+        columns = Schema(self.bins.features).admit(data)
         return self.state.value[descend(vars(self.state), self.bins.number(columns))]
 
     def _cut(self, node: int) -> float:
@@ -187,7 +188,7 @@ def _sides(column: Column, cut: float) -> tuple[str, str]:
         return f"{column.name} = 0", f"{column.name} = 1"
     if column.kind == "category":
         first = int(cut) + 1
-        return tuple(f"{column.name} in {', '.join(part)}" for part in (column.levels[:first], column.levels[first:]))  # type: ignore[return-value]
+        return f"{column.name}: {', '.join(column.levels[:first])}", f"{column.name}: {', '.join(column.levels[first:])}"
     return f"{column.name} <= {cut:.6g}{_unit(column)}", f"{column.name} > {cut:.6g}{_unit(column)}"
 
 

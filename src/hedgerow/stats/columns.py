@@ -1,0 +1,88 @@
+"""What statistics ask of a schema: which columns to read, and how far one record can reach in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.errors import SchemaInvalid, StatisticsError
+from hedgerow.core.federation import Federation
+from hedgerow.core.party import Party
+
+if TYPE_CHECKING:
+    from hedgerow.data import Column, Schema
+
+NUMERIC = ("number", "integer", "binary")
+COUNTED = ("category", "binary")
+BINARY_LEVELS = ("0", "1")
+
+
+def schema_of(federation: Federation) -> Schema:
+    """Return the declared columns, without which no statistic can be asked for."""
+    if federation.schema is None:
+        raise SchemaInvalid(
+            "this federation declares no schema, so its columns are unknown to the server.",
+            remedy="Give one: Federation(engine, schema=...), or make it with simulate(table, partition).",
+        )
+    schema: Schema = federation.schema
+    return schema
+
+
+def chosen(schema: Schema, names: Sequence[str] | None, kinds: Sequence[str]) -> tuple[Column, ...]:
+    """Return the named columns, or every feature and target of these kinds.
+
+    Raises
+    ------
+    MissingColumn (HR-403), StatisticsError (HR-310)
+        A name is unknown; a named column is of another kind, or holds arrays. No party was asked.
+    """
+    if names is None:
+        found = [c for c in schema if c.role in ("feature", "target") and c.kind in kinds and not c.shape]
+    else:
+        found = [schema[name] for name in names]
+    if not found:
+        raise StatisticsError(f"no column is {' or '.join(kinds)}.", remedy="Name the columns to read.")
+    for column in found:
+        if column.kind not in kinds or column.shape:
+            held = f"holds arrays of shape {column.shape}" if column.shape else f"is of kind {column.kind!r}"
+            raise StatisticsError(
+                f"column {column.name!r} {held}; this statistic reads {' or '.join(kinds)} columns.",
+                remedy="Leave it out. Counts are for categories, moments and quantiles for numbers.",
+            )
+    return tuple(found)
+
+
+def names_of(columns: Sequence[Column]) -> tuple[str, ...]:
+    """Return the names of columns."""
+    return tuple(column.name for column in columns)
+
+
+def levels_of(column: Column) -> tuple[str, ...]:
+    """Return the words that a counted column's codes stand for."""
+    return column.levels if column.kind == "category" else BINARY_LEVELS
+
+
+def range_of(column: Column) -> tuple[float, float] | None:
+    """Return the declared range of a column, where both ends are declared."""
+    if column.kind == "binary":
+        return 0.0, 1.0
+    return None if column.low is None or column.high is None else (column.low, column.high)
+
+
+def heaviest(schema: Schema, weights: str | None = None) -> float | None:
+    """Return the largest weight that a record may have: 1 without weights, `None` where their range is not declared."""
+    name = weights or schema.weight
+    return 1.0 if name is None else schema.absolute(name)
+
+
+def matrix(party: Party, names: Sequence[str]) -> Array:
+    """Return columns side by side, shape (..., n_records, n_columns)."""
+    return np.stack([party[name] for name in names], axis=-1)
+
+
+def is_exact(federation: Federation) -> bool:
+    """Whether totals arrive as they are, neither clipped nor with noise."""
+    return federation.channel.clip is None and federation.channel.mechanism is None

@@ -1,0 +1,210 @@
+"""Expressions in formulas: arithmetic on the values of one record, computed without evaluating code.
+
+A formula may have come over a network. Its expressions are read into Python's syntax tree, and only what is listed here
+is computed: numbers, columns, `+ - * / **`, comparisons, and a few functions of one argument. So an expression is
+record-wise by construction, and its range follows from the declared ranges of its columns by interval arithmetic.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.errors import FormulaInvalid, suggestion
+
+from .columns import range_of
+
+if TYPE_CHECKING:
+    from hedgerow.data import Schema
+
+Interval = tuple[float, float]
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "I": lambda x: x,
+    "abs": np.abs,
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "log2": np.log2,
+    "sqrt": np.sqrt,
+}
+"""All but `abs` rise, which `_range_of_call` relies on."""
+STATEFUL = ("center", "scale", "standardize", "poly", "bs", "cs", "cr", "cc", "te", "rank", "lag", "cut", "qcut")
+OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+COMPARISONS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+
+
+@lru_cache(maxsize=512)
+def read(text: str) -> ast.expr:
+    """Read an expression, refusing whatever is not arithmetic on one record.
+
+    Raises
+    ------
+    FormulaInvalid (HR-310)
+    """
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError) as error:
+        raise FormulaInvalid(f"{text!r} is not an expression: {error}.", remedy="Write e.g. log(age).") from None
+    _check(tree, text)
+    return tree
+
+
+def variables(text: str) -> tuple[str, ...]:
+    """Return the columns that an expression reads, in the order of their first mention."""
+    calls = {node.func for node in ast.walk(read(text)) if isinstance(node, ast.Call)}
+    modules = {node.value for node in calls if isinstance(node, ast.Attribute)}
+    names = [node for node in ast.walk(read(text)) if isinstance(node, ast.Name) and node not in calls | modules]
+    return tuple(dict.fromkeys(node.id for node in sorted(names, key=lambda node: node.col_offset)))
+
+
+def evaluate(text: str, columns: Mapping[str, Array]) -> Array:
+    """Compute a column, or an expression of columns, as float64; what is undefined becomes NaN or infinite."""
+    if text in columns:
+        return np.asarray(columns[text], dtype=np.float64)
+    with np.errstate(all="ignore"):
+        return np.asarray(_value(read(text), columns), dtype=np.float64)
+
+
+def interval(text: str, schema: Schema) -> Interval | None:
+    """Return a range that holds every value of an expression; `None` where a declared range does not give one."""
+    if text in schema:
+        return range_of(schema[text])
+    with np.errstate(all="ignore"):
+        return _range(read(text), schema)
+
+
+def is_binary(text: str, schema: Schema) -> bool:
+    """Whether an expression can only be 0 or 1: a binary column, an integer in [0, 1], or a comparison."""
+    if text in schema:
+        return schema[text].kind == "binary" or (schema[text].kind == "integer" and range_of(schema[text]) == (0, 1))
+    tree = read(text)
+    while isinstance(tree, ast.Call) and _function(tree) == "I":
+        tree = tree.args[0]
+    return isinstance(tree, ast.Compare)
+
+
+def _check(node: ast.expr, text: str) -> None:
+    match node:
+        case ast.Name() | ast.Constant(value=int() | float()):
+            return
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=inner):
+            _check(inner, text)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
+            _check(left, text)
+            _check(right, text)
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARISONS:
+            _check(left, text)
+            _check(right, text)
+        case ast.Call(args=[inner], keywords=[]) if _function(node) in FUNCTIONS:
+            _check(inner, text)
+        case ast.Call():
+            raise _unknown_function(_function(node), text)
+        case _:
+            raise FormulaInvalid(
+                f"{ast.unparse(node)!r} in {text!r} is not arithmetic on columns.",
+                remedy="Use numbers, columns, + - * / **, one comparison, and " + ", ".join(sorted(FUNCTIONS)) + ".",
+            )
+
+
+def _function(call: ast.Call) -> str:
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(value=ast.Name(id="np"), attr=name):
+            return name
+        case other:
+            return ast.unparse(other)
+
+
+def _unknown_function(name: str, text: str) -> FormulaInvalid:
+    if name in STATEFUL:
+        return FormulaInvalid(
+            f"{name}(...) in {text!r} needs all records at once, and a party has only its own.",
+            remedy="To centre or scale, use hr.stats.standardise(federation, columns) and the plain column.",
+        )
+    if name in FUNCTIONS or name == "C":
+        return FormulaInvalid(
+            f"{text!r} calls {name} with more than one argument, or inside an expression.",
+            remedy="Write log(age), or C(group) as a term of its own.",
+        )
+    return FormulaInvalid(f"{name!r} in {text!r} is not a function.", remedy=suggestion(name, FUNCTIONS))
+
+
+def _value(node: ast.AST, columns: Mapping[str, Array]) -> Any:
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.Name(id=name):
+            return np.asarray(columns[name], dtype=np.float64)
+        case ast.UnaryOp(op=op, operand=inner):
+            return _value(inner, columns) * (-1 if isinstance(op, ast.USub) else 1)
+        case ast.BinOp(left=left, op=op, right=right):
+            return OPERATORS[type(op)](_value(left, columns), _value(right, columns))
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            return COMPARISONS[type(op)](_value(left, columns), _value(right, columns))
+        case ast.Call(args=[inner]):
+            return FUNCTIONS[_function(node)](_value(inner, columns))
+    raise AssertionError(f"{ast.dump(node)} passed the check")
+
+
+def _range(node: ast.AST, schema: Schema) -> Interval | None:
+    match node:
+        case ast.Constant(value=value):
+            return (float(value), float(value))
+        case ast.Name(id=name):
+            return range_of(schema[name])
+        case ast.Compare():
+            return (0.0, 1.0)
+        case ast.UnaryOp(op=op, operand=inner):
+            sign = -1.0 if isinstance(op, ast.USub) else 1.0
+            found = _range(inner, schema)
+            return found and _hull(sign * np.array(found))
+        case ast.BinOp(left=left, op=op, right=right):
+            first, second = _range(left, schema), _range(right, schema)
+            return first and second and _range_of_operation(op, first, second)
+        case ast.Call(args=[inner]):
+            found = _range(inner, schema)
+            return found and _range_of_call(_function(node), found)
+    raise AssertionError(f"{ast.dump(node)} passed the check")
+
+
+def _range_of_operation(op: ast.operator, first: Interval, second: Interval) -> Interval | None:
+    if isinstance(op, ast.Pow):
+        if second[0] != second[1]:
+            return None
+        turning = [0.0] if first[0] < 0 < first[1] else []
+        return _hull(np.array([*first, *turning]) ** second[0])
+    if isinstance(op, ast.Div) and second[0] <= 0 <= second[1]:
+        return None
+    return _hull(OPERATORS[type(op)](np.array(first)[:, None], np.array(second)))
+
+
+def _range_of_call(name: str, found: Interval) -> Interval | None:
+    turning = [0.0] if name == "abs" and found[0] < 0 < found[1] else []
+    return _hull(FUNCTIONS[name](np.array([*found, *turning])))
+
+
+def _hull(values: Array) -> Interval | None:
+    low, high = float(values.min()), float(values.max())
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else None

@@ -1,0 +1,182 @@
+"""Formulas: from `y ~ a + b:C(c)` to terms. Only syntax is left to `formulaic`; nothing in a formula is evaluated."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hedgerow.core.errors import FormulaInvalid, MissingColumn, NotBinary, suggestion
+
+from .columns import levels_of
+from .design import Factor, Levels, Number, Term
+from .expressions import variables
+
+if TYPE_CHECKING:
+    from hedgerow.data import Column, Schema
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m|⧛\[[0-9;]*m|⧚")
+
+
+def read_formula(formula: str, schema: Schema) -> tuple[Factor, tuple[Term, ...]]:
+    """Read a formula against a schema.
+
+    Parameters
+    ----------
+    formula : str
+        `target ~ terms`, with `+ - : * ** .`, categories by themselves, as `C(c)` or `C(c, Treatment('level'))`, and the
+        functions of `hedgerow.stats.expressions`. `.` stands for every feature that is not the target.
+    schema : Schema
+
+    Raises
+    ------
+    FormulaInvalid (HR-310), MissingColumn (HR-403), NotBinary (HR-311)
+        Before any party is asked.
+    """
+    target, groups = _parse(formula, schema)
+    texts = list(dict.fromkeys(text for group in groups for text in group))
+    factors = {text: _factor(text, schema) for text in texts}
+    coded = _coding(groups, factors)
+    terms = tuple(Term(tuple(_reduced(factors[text], less) for text, less in group)) for group in coded)
+    if not terms:
+        raise FormulaInvalid(f"{formula!r} has no columns.", remedy="Add a term, or 1 for the intercept.")
+    return _response(target, schema), terms
+
+
+def _parse(formula: str, schema: Schema) -> tuple[str, list[list[str]]]:
+    """Return the text of the target, and of the factors of every term (none for the intercept)."""
+    from formulaic import Formula
+    from formulaic.errors import FormulaicError
+
+    scalars = [name for name in schema.features if not schema[name].shape]
+    left = formula.partition("~")[0]
+    context = {"__formulaic_variables_available__": [name for name in scalars if name not in _words(left)]}
+    try:
+        parsed = Formula(formula, _context=context)
+        target, right = list(parsed.lhs), list(parsed.rhs)
+        groups = [[_text(factor) for factor in term.factors if factor.expr != "1"] for term in right]
+        targets = [_text(factor) for term in target for factor in term.factors]
+    except (FormulaicError, AttributeError) as error:
+        reason = _COLOURS.sub("", str(error)).splitlines()[0] if isinstance(error, FormulaicError) else "one `~` is needed"
+        raise FormulaInvalid(f"{formula!r} cannot be read: {reason}.", remedy="Write `target ~ a + b`.") from None
+    if len(targets) != 1:
+        raise FormulaInvalid(f"{formula!r} has {len(targets)} targets.", remedy="Write one before the `~`.")
+    return targets[0], groups
+
+
+def _text(factor: Any) -> str:
+    if factor.eval_method.value == "literal":
+        raise FormulaInvalid(f"{factor.expr!r} is a number, not a term.", remedy="Multiply inside I(...): I(2 * age).")
+    return str(factor.expr)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"`([^`]*)`", text)) | set(re.findall(r"\w+", text))
+
+
+def _factor(text: str, schema: Schema) -> Factor:
+    """Return a factor with all its levels; `_reduced` drops the reference."""
+    call = _category_call(text) if text not in schema else None
+    if call is not None:
+        return _levels(text, _column(call[0], schema), call[1])
+    if text in schema and _column(text, schema).kind == "category":
+        return _levels(text, schema[text], None)
+    names = (text,) if text in schema or text.isidentifier() else variables(text)
+    for name in names:
+        if _column(name, schema).kind == "category":
+            raise FormulaInvalid(f"{name!r} in {text!r} is a category.", remedy=f"Use {name} or C({name}) by itself.")
+    if not names:
+        raise FormulaInvalid(f"{text!r} names no column.", remedy="Write 1 for the intercept.")
+    return Number(text)
+
+
+def _category_call(text: str) -> tuple[str, str | None] | None:
+    """Take `C(c)` or `C(c, Treatment('level'))` apart; `None` for anything else."""
+    try:
+        node = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+    match node:
+        case ast.Call(func=ast.Name("C"), args=[ast.Name(name)], keywords=[]):
+            return name, None
+        case ast.Call(func=ast.Name("C"), args=[ast.Name(name), ast.Call(args=[ast.Constant(str(base))])]):
+            return name, base
+        case ast.Call(func=ast.Name("C"), args=[ast.Name(name), ast.Call(keywords=[ast.keyword(value=ast.Constant(base))])]):
+            return name, str(base)
+        case ast.Call(func=ast.Name("C")):
+            raise FormulaInvalid(f"{text!r} is not understood.", remedy="Write C(c) or C(c, Treatment('level')).")
+    return None
+
+
+def _levels(text: str, column: Column, base: str | None) -> Levels:
+    if column.kind not in ("category", "binary"):
+        raise FormulaInvalid(
+            f"{text!r}: column {column.name!r} is of kind {column.kind!r} and declares no levels.",
+            remedy="Declare it a category with levels in the schema: parties must agree on them before they are asked.",
+        )
+    labels = levels_of(column)
+    if base is not None and base not in labels:
+        raise FormulaInvalid(f"{base!r} in {text!r} is not a level.", remedy=suggestion(base, labels))
+    first = 0 if base is None else labels.index(base)
+    order = [first, *(code for code in range(len(labels)) if code != first)]
+    return Levels(text, column.name, tuple(order), tuple(labels[code] for code in order), full=True)
+
+
+def _reduced(factor: Factor, less: bool) -> Factor:
+    """Drop the reference level of a category, where the other terms span it."""
+    if isinstance(factor, Number) or not less:
+        return factor
+    return Levels(factor.text, factor.column, factor.codes[1:], factor.labels[1:], full=False)
+
+
+def _coding(groups: list[list[str]], factors: dict[str, Factor]) -> list[list[tuple[str, bool]]]:
+    """Decide by `formulaic`, on made-up columns, which categories drop their reference level in which term."""
+    import pandas
+    from formulaic import ModelSpec, SimpleFormula
+    from formulaic.parser.types import Factor as Part
+    from formulaic.parser.types import Term as Parts
+
+    stand_in = {text: f"f{i}" for i, text in enumerate(factors)}
+    text_of = {name: text for text, name in stand_in.items()}
+    frame = pandas.DataFrame(
+        {
+            stand_in[text]: pandas.Categorical.from_codes([0, 1], ["a", "b"])
+            if isinstance(factor, Levels)
+            else np.zeros(2)
+            for text, factor in factors.items()
+        },
+        index=range(2),
+    )
+    parts = [
+        Parts([Part(stand_in[text], eval_method="lookup") for text in group] or [Part("1", eval_method="literal")])
+        for group in groups
+    ]
+    structure = ModelSpec.from_spec(SimpleFormula(parts, _ordering="none")).get_model_matrix(frame).model_spec.structure
+    return [
+        [(text_of[part.factor.expr], bool(part.reduced)) for part in scoped.factors]
+        for term in structure
+        for scoped in term.scoped_terms
+    ]
+
+
+def _response(target: str, schema: Schema) -> Factor:
+    factor = _factor(target, schema)
+    if isinstance(factor, Number):
+        return factor
+    if len(factor.labels) != 2:
+        raise NotBinary(
+            f"target {factor.column!r} has {len(factor.labels)} levels.",
+            remedy="Logistic regression needs two, linear regression a number. Compare one level with the rest beforehand.",
+        )
+    return _reduced(factor, less=True)
+
+
+def _column(name: str, schema: Schema) -> Column:
+    if name not in schema:
+        raise MissingColumn(f"no column {name!r} in the schema.", remedy=suggestion(name, schema.names))
+    column = schema[name]
+    if column.shape:
+        raise FormulaInvalid(f"column {name!r} holds arrays of shape {column.shape}.", remedy="Use columns of numbers.")
+    return column

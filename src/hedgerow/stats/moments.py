@@ -1,0 +1,209 @@
+"""Moments and correlations, by sums about a centre.
+
+Sums of squares about zero lose their digits where a mean is far from zero. So the centre moves: the first question is
+asked about the middle of each declared range (zero where none is declared), the second about the mean that the first one
+gave. Through a channel that clips or adds noise one question is asked, since a second would cost as much again.
+
+Releases : n, the sum of deviations and the sum of their squares (or products); twice, or once where they are protected.
+Unit     : record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.bound import Bound, l2, linf
+from hedgerow.core.federation import Federation
+from hedgerow.core.party import Party
+from hedgerow.core.query import local
+
+from .columns import NUMERIC, chosen, heaviest, is_exact, matrix, names_of, range_of, schema_of
+
+if TYPE_CHECKING:
+    import pandas
+
+    from hedgerow.data import Column
+
+
+@local(additive=True, stackable=True)
+def deviations(centre: Array, party: Party, rng: Any, *, columns: tuple[str, ...], cross: bool) -> dict[str, Array]:
+    """Add up records, their deviations from `centre` (k,), and the squares (k,) or products (k, k) of deviations."""
+    x = matrix(party, columns) - centre
+    weighted = party.w[..., None] * x
+    squares = np.swapaxes(x, -1, -2) @ weighted if cross else (weighted * x).sum(-2)
+    return {"n": party.n, "sum": weighted.sum(-2), "squares": squares}
+
+
+def deviation_bounds(
+    centre: Array, columns: Sequence[Column], weight: float | None, *, cross: bool
+) -> dict[str, Bound] | None:
+    """Return by how much one record moves `deviations`, from declared ranges; `None` where one is not declared."""
+    ranges = [range_of(column) for column in columns]
+    if weight is None or any(found is None for found in ranges):
+        return None
+    low, high = np.array(ranges, dtype=float).T
+    reach = np.maximum(np.abs(high - centre), np.abs(centre - low))
+    length = float(np.linalg.norm(reach))
+    squares = length**2 if cross else float(np.linalg.norm(reach**2))
+    return {
+        "n": linf(weight, "record"),
+        "sum": l2(weight * length or weight, "record"),  # a bound is above zero, even where no value can differ
+        "squares": l2(weight * squares or weight, "record"),
+    }
+
+
+@dataclass(frozen=True)
+class DeviationState:
+    """Totals about a centre.
+
+    Attributes
+    ----------
+    centre : array of shape (k,)
+        Where deviations were taken from.
+    totals : dict
+        `n` (), `sum` (k,), `squares` (k,) or (k, k).
+    """
+
+    round: int
+    centre: Array
+    totals: dict[str, Array]
+
+    @property
+    def n(self) -> float:
+        return float(self.totals["n"])
+
+    @property
+    def mean(self) -> Array:
+        return self.centre + self.totals["sum"] / self.n
+
+    @property
+    def covariance(self) -> Array:
+        """Variances (k,) or covariances (k, k), with n - 1 in the denominator; weights count as repeated records."""
+        mean, squares = self.totals["sum"] / self.n, self.totals["squares"]
+        shift = np.outer(mean, mean) if squares.ndim == 2 else mean**2
+        return (squares - self.n * shift) / (self.n - 1) if self.n > 1 else np.full_like(squares, np.nan)
+
+
+def centred_sums(
+    federation: Federation,
+    columns: Sequence[str] | None = None,
+    *,
+    cross: bool = False,
+    start: DeviationState | None = None,
+) -> Iterator[DeviationState]:
+    """Ask for sums of deviations and their squares (`cross`: products), first about a public centre, then about the mean.
+
+    Yields
+    ------
+    DeviationState
+        After each of two rounds, or of one where the channel clips or adds noise.
+
+    Releases
+    --------
+    n, sum of deviations (k,), their squares (k,) or products (k, k); once a round.
+    """
+    schema = schema_of(federation)
+    read = chosen(schema, columns, NUMERIC)
+    ask = partial(deviations, columns=names_of(read), cross=cross)
+    rounds = 2 if is_exact(federation) else 1
+    state = start
+    while state is None or state.round < rounds:
+        centre = np.array([sum(range_of(c) or (0.0, 0.0)) / 2 for c in read]) if state is None else state.mean
+        bounds = deviation_bounds(centre, read, heaviest(schema), cross=cross)
+        totals = federation.sum(ask, centre, bound=bounds)
+        state = DeviationState(1 if state is None else state.round + 1, centre, totals)
+        yield state
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Means and variances of columns.
+
+    Attributes
+    ----------
+    names : tuple of str
+    n : float
+        Records, or the sum of their weights.
+    mean, variance : arrays of shape (k,)
+        The variance has n - 1 in the denominator.
+    """
+
+    names: tuple[str, ...]
+    n: float
+    mean: Array
+    variance: Array
+
+    @property
+    def sd(self) -> Array:
+        """Standard deviations, shape (k,)."""
+        return np.sqrt(np.maximum(self.variance, 0.0))  # noise can push a variance below zero
+
+    @property
+    def standard_error(self) -> Array:
+        """Standard errors of the means, shape (k,)."""
+        return self.sd / np.sqrt(self.n)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return one row for each column."""
+        import pandas
+
+        return pandas.DataFrame(
+            {
+                "n": self.n,
+                "mean": self.mean,
+                "sd": self.sd,
+                "variance": self.variance,
+                "standard error": self.standard_error,
+            },
+            index=pandas.Index(self.names, name="column"),
+        )
+
+
+def moments(federation: Federation, columns: Sequence[str] | None = None) -> Moments:
+    """Mean, variance, standard deviation and standard error of columns.
+
+    Parameters
+    ----------
+    federation : Federation
+    columns : sequence of str, optional
+        Numbers, integers or binary columns; every such feature and target by default.
+
+    Notes
+    -----
+    Weights count as repeated records. Minimum and maximum are not sums and are not asked for; see `quantiles`.
+
+    Raises
+    ------
+    MissingColumn (HR-403), StatisticsError (HR-310), UnboundedSum (HR-210)
+        A column is unknown or holds no numbers; the channel adds noise and a range is not declared.
+
+    Examples
+    --------
+    >>> moments(federation, ["age", "bmi"]).to_frame()
+    """
+    *_, state = centred_sums(federation, columns)
+    names = names_of(chosen(schema_of(federation), columns, NUMERIC))
+    return Moments(names, state.n, state.mean, state.covariance)
+
+
+def correlation(federation: Federation, columns: Sequence[str] | None = None) -> pandas.DataFrame:
+    """Pearson correlations of columns, as a data frame of shape (k, k); NaN beside a constant column.
+
+    Releases
+    --------
+    n, sums of deviations (k,) and of their products (k, k); as `centred_sums`.
+    """
+    import pandas
+
+    *_, state = centred_sums(federation, columns, cross=True)
+    names = names_of(chosen(schema_of(federation), columns, NUMERIC))
+    variances = np.diag(state.covariance)
+    sd = np.sqrt(np.where(variances > 0, variances, np.nan))
+    found = np.clip(state.covariance / np.outer(sd, sd), -1.0, 1.0)
+    return pandas.DataFrame((found + found.T) / 2, index=names, columns=names)

@@ -1,0 +1,167 @@
+"""Quantiles by bisection: count what lies at or below some thresholds, halve the intervals, ask again.
+
+    low, high <- declared range, for each quantile
+    until high - low <= tol:
+        t             <- (low + high) / 2                       broadcast, one threshold for each quantile
+        below, n      <- sum of  w * [x <= t],  w               sum
+        high, or low  <- t, where below reaches q * n, or not
+
+Releases : counts at or below one threshold for each quantile, and n; once a round.
+Unit     : record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.bound import Bound, linf
+from hedgerow.core.errors import StatisticsError
+from hedgerow.core.federation import Federation
+from hedgerow.core.party import Party
+from hedgerow.core.query import local
+
+from .columns import NUMERIC, chosen, heaviest, range_of, schema_of
+
+if TYPE_CHECKING:
+    import pandas
+
+    from hedgerow.data import Column
+
+HALVINGS = 20
+"""Rounds without a tolerance: a millionth of the range."""
+
+
+@local(additive=True, stackable=True)
+def counts_below(thresholds: Array, party: Party, rng: Any, *, column: str) -> dict[str, Array]:
+    """Add up the weights of records at or below each threshold (k,), and of all records."""
+    x, w = party[column], party.w
+    return {"below": ((x[..., None, :] <= thresholds[:, None]) * w[..., None, :]).sum(-1), "n": party.n}
+
+
+def below_bounds(weight: float | None) -> dict[str, Bound] | None:
+    """Return by how much one record moves `counts_below`: each count by at most its weight."""
+    return None if weight is None else {"below": linf(weight, "record"), "n": linf(weight, "record")}
+
+
+@dataclass(frozen=True)
+class QuantileState:
+    """Each quantile lies above `low` and at or below `high`, both of shape (k,)."""
+
+    round: int
+    low: Array
+    high: Array
+    n: float = 0.0
+
+
+def bisection(
+    federation: Federation,
+    column: str,
+    q: Sequence[float] = (0.25, 0.5, 0.75),
+    *,
+    tol: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    start: QuantileState | None = None,
+) -> Iterator[QuantileState]:
+    """Bisect for all quantiles at once; see `quantiles`.
+
+    Yields
+    ------
+    QuantileState
+        After each round; the intervals halve from one to the next.
+    """
+    schema = schema_of(federation)
+    bottom, top = _interval(chosen(schema, [column], NUMERIC)[0], low, high)
+    shares = _shares(q)
+    tol = (top - bottom) / 2**HALVINGS if tol is None else tol
+    if tol <= 0:
+        raise StatisticsError(f"tol={tol!r} is never reached.", remedy="Give a tolerance above zero, or leave it out.")
+    state = start or QuantileState(0, np.full(len(shares), bottom), np.full(len(shares), top))
+    ask, bounds = partial(counts_below, column=column), below_bounds(heaviest(schema))
+    while (state.high - state.low).max() > tol:
+        middle = (state.low + state.high) / 2
+        found = federation.sum(ask, middle, bound=bounds)
+        reached = found["below"] >= shares * found["n"] * (1 - 1e-12)
+        state = QuantileState(
+            state.round + 1,
+            np.where(reached, state.low, middle),
+            np.where(reached, middle, state.high),
+            float(found["n"]),
+        )
+        yield state
+
+
+def quantiles(
+    federation: Federation,
+    column: str,
+    q: Sequence[float] = (0.25, 0.5, 0.75),
+    *,
+    tol: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+) -> pandas.Series:
+    """Quantiles of a column, as `numpy.quantile(..., method="inverted_cdf")` of the pooled records to within `tol`.
+
+    Parameters
+    ----------
+    column : str
+        Numbers, integers or a binary column.
+    q : sequence of float
+        Shares between 0 and 1.
+    tol : float, optional
+        In units of the column; a millionth of the range by default. A round halves the error. Quantiles of integers are
+        exact where `tol` is below 1.
+    low, high : float, optional
+        Where to search; the declared range by default. What lies outside counts as lying at its ends.
+
+    Returns
+    -------
+    pandas.Series
+        Indexed by `q`.
+
+    Raises
+    ------
+    StatisticsError (HR-310)
+        No range is declared or given. No party was asked.
+
+    Examples
+    --------
+    >>> quantiles(federation, "age", q=[0.5], tol=0.1)
+    """
+    import pandas
+
+    read = chosen(schema_of(federation), [column], NUMERIC)[0]
+    bottom, top = _interval(read, low, high)
+    state = QuantileState(0, np.full(len(_shares(q)), bottom), np.full(len(_shares(q)), top))
+    for state in bisection(federation, column, q, tol=tol, low=low, high=high):  # noqa: B007
+        pass
+    whole = read.kind != "number" and (state.high - state.low).max() < 1
+    found = np.floor(state.high) if whole else (state.low + state.high) / 2
+    return pandas.Series(found, index=pandas.Index(list(q), name="q"), name=column)
+
+
+def _interval(column: Column, low: float | None, high: float | None) -> tuple[float, float]:
+    declared = range_of(column) or (column.low, column.high)
+    bottom, top = (given if given is not None else end for given, end in zip((low, high), declared, strict=True))
+    if bottom is None or top is None:
+        raise StatisticsError(
+            f"column {column.name!r} declares the range [{column.low}, {column.high}], and bisection needs both ends.",
+            remedy=f"Give low= and high=, or declare them: table.declare({column.name}=(low, high)).",
+        )
+    if not bottom < top:
+        raise StatisticsError(f"[{bottom}, {top}] is not an interval.", remedy="Give low < high.")
+    # the lowest value itself must lie above the lower end of its interval
+    return float(np.nextafter(bottom, -np.inf)), float(top)
+
+
+def _shares(q: Sequence[float]) -> Array:
+    shares = np.atleast_1d(np.asarray(q, dtype=float))
+    if shares.ndim != 1 or not len(shares) or not ((shares >= 0) & (shares <= 1)).all():
+        raise StatisticsError(f"q={q!r} are not shares.", remedy="Give numbers between 0 and 1, e.g. q=[0.25, 0.5].")
+    return shares

@@ -1,0 +1,71 @@
+"""Standardisation: means and standard deviations by sums, then a preparation at each party."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.federation import Federation
+
+from .columns import chosen, names_of, schema_of
+from .moments import moments
+
+
+def rescale(
+    columns: Mapping[str, Array], *, names: tuple[str, ...], means: tuple[float, ...], scales: tuple[float, ...]
+) -> dict[str, Array]:
+    """Subtract a mean and divide by a scale, column by column."""
+    return {name: (columns[name] - mean) / scale for name, mean, scale in zip(names, means, scales, strict=True)}
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Means and scales of columns, as released; applies to any federation that holds those columns.
+
+    Attributes
+    ----------
+    names : tuple of str
+    means, scales : tuples of float
+        The scale of a constant column is 1.
+    """
+
+    names: tuple[str, ...]
+    means: tuple[float, ...]
+    scales: tuple[float, ...]
+
+    def apply(self, federation: Federation) -> Federation:
+        """Return the federation with these columns standardised at each party, and its schema with the new ranges."""
+        schema = schema_of(federation)
+        for name, mean, scale in zip(self.names, self.means, self.scales, strict=True):
+            column = schema[name]
+            low, high = (None if end is None else (end - mean) / scale for end in (column.low, column.high))
+            schema = schema.replace(replace(column, kind="number", unit="sd", low=low, high=high))
+        prepared = federation.prepare(rescale, names=self.names, means=self.means, scales=self.scales)
+        return replace(prepared, schema=schema)
+
+
+def scaling(federation: Federation, columns: Sequence[str] | None = None) -> Scaling:
+    """Ask for the means and standard deviations of columns: every number and integer among the features by default.
+
+    Releases
+    --------
+    As `moments`.
+    """
+    schema = schema_of(federation)
+    if columns is None:
+        columns = [name for name in schema.features if schema[name].kind in ("number", "integer")]
+        columns = [name for name in columns if not schema[name].shape]
+    found = moments(federation, names_of(chosen(schema, columns, ("number", "integer"))))
+    scales = tuple(float(sd) if sd > 0 else 1.0 for sd in found.sd)
+    return Scaling(found.names, tuple(map(float, found.mean)), scales)
+
+
+def standardise(federation: Federation, columns: Sequence[str] | None = None) -> Federation:
+    """Return the federation with columns of mean 0 and standard deviation 1; `scaling` keeps what was subtracted.
+
+    Examples
+    --------
+    >>> fit = logistic_regression(standardise(federation), "malignant ~ mean_radius")
+    """
+    return scaling(federation, columns).apply(federation)

@@ -1,0 +1,70 @@
+"""Small federations and local functions that many tests share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hedgerow.core import Federation, Parties, local
+from hedgerow.core.randomness import Streams
+from hedgerow.core.view import Views
+from hedgerow.engines import InProcess, Loop
+
+ENGINES = [Loop(), InProcess(threads=1), InProcess(threads=2), InProcess(threads=2, collapse=False)]
+ENGINE_NAMES = ["loop", "one-thread", "two-threads", "no-collapse"]
+
+
+def parties(n_parties: int = 6, seed: int = 0) -> Parties:
+    """Ragged parties with `x` of shape (n, 3) and `y` in {0, 1}."""
+    rng = np.random.default_rng(seed)
+    sizes = [4 + 3 * i for i in range(n_parties)]
+    x = rng.normal(size=(sum(sizes), 3))
+    y = (rng.random(len(x)) < 1 / (1 + np.exp(-x[:, 0]))).astype(float)
+    return Parties([f"party {i + 1}" for i in range(n_parties)], {"x": x, "y": y}, sizes)
+
+
+def federation(engine: object = None, seed: int | None = 0, recording: bool = False, **kwargs: int) -> Federation:
+    """A federation of `parties` on an engine."""
+    hosted = (engine or InProcess(threads=1)).hosting(parties(**kwargs))  # type: ignore[attr-defined]
+    return Federation(hosted, streams=Streams(seed), views=Views(recording))
+
+
+@local(additive=True, stackable=True)
+def totals(broadcast, party, rng):
+    """Sum of x and number of records."""
+    return {"sum": (party.w[..., None] * party["x"]).sum(-2), "n": party.n}
+
+
+def norm_of_x(broadcast, party, rng):
+    """Something that cannot be stacked or pooled."""
+    return np.linalg.norm(party["x"])
+
+
+def zeros(broadcast, party, rng, *, size):
+    """A contribution of nothing."""
+    return np.zeros(size)
+
+
+def noisy(broadcast, party, rng):
+    """A contribution from the party's own randomness."""
+    return rng.normal(size=2)
+
+
+def remember(broadcast, party, rng):
+    """Keep the sum of x, plus the broadcast."""
+    party.state["kept"] = party["x"].sum(0) + broadcast
+
+
+def recall(broadcast, party, rng):
+    """Contribute what was kept."""
+    return party.state["kept"]
+
+
+def one_count(broadcast, party):
+    """Initial state of `counting`."""
+    return {"count": np.zeros(())}
+
+
+def counting(broadcast, party, rng):
+    """Count the rounds that were counted."""
+    party.state["count"] = party.state["count"] + 1
+    return party.state["count"]
