@@ -7,6 +7,7 @@ import numpy as np
 from hedgerow.core import Federation, Parties, local
 from hedgerow.core.randomness import Streams
 from hedgerow.core.view import Views
+from hedgerow.data import Column, Schema
 from hedgerow.engines import InProcess, Loop
 
 ENGINES = [Loop(), InProcess(threads=1), InProcess(threads=2), InProcess(threads=2, collapse=False)]
@@ -25,7 +26,8 @@ def parties(n_parties: int = 6, seed: int = 0) -> Parties:
 def federation(engine: object = None, seed: int | None = 0, recording: bool = False, **kwargs: int) -> Federation:
     """A federation of `parties` on an engine."""
     hosted = (engine or InProcess(threads=1)).hosting(parties(**kwargs))  # type: ignore[attr-defined]
-    return Federation(hosted, streams=Streams(seed), views=Views(recording))
+    schema = Schema((Column("x", "number", shape=(3,)), Column("y", "binary", role="target")))
+    return Federation(hosted, schema, streams=Streams(seed), views=Views(recording))
 
 
 @local(additive=True, stackable=True)

@@ -16,14 +16,21 @@ from hedgerow.core.errors import HedgerowError
 from .show import Bar, show_rehearsal, show_result, show_studies
 
 app = typer.Typer(
-    help="Learning from data that must stay where it is.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    help="Learning from data that must stay where it is.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
 )
 console = Console()
 errors = Console(stderr=True)
 
 StudyArgument = Annotated[str, typer.Argument(help="A bundled study by name, or a TOML file.")]
-SetOption = Annotated[list[str] | None, typer.Option("--set", help="Change a key: --set program.rounds=20", metavar="KEY=VALUE")]
-DataOption = Annotated[Path | None, typer.Option("--data-dir", help="Folder of data sets (else HEDGEROW_DATA).", envvar="HEDGEROW_DATA")]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", help="Change a key: --set program.rounds=20", metavar="KEY=VALUE")
+]
+DataOption = Annotated[
+    Path | None, typer.Option("--data-dir", help="Folder of data sets (else HEDGEROW_DATA).", envvar="HEDGEROW_DATA")
+]
 
 
 @app.command()

@@ -48,31 +48,39 @@ def show_result(result: Any, console: Console) -> None:
 
 
 def show_rehearsal(rehearsal: Any, console: Console) -> None:
-    """Print every question with its size, bound, mechanism, event and running epsilon."""
-    console.print(f"[bold]{rehearsal.study.title or rehearsal.study.name}[/bold]: rehearsal, no party was asked.")
-    console.print(f"{rehearsal.parties} parties; the program {rehearsal.ended}.", highlight=False)
-    table = Table("round", "query", "verb", "asked", "numbers", "bound", "mechanism", "event", "epsilon so far", title="Questions in order")
-    shown = list(zip(rehearsal.entries, rehearsal.epsilons, strict=True))
-    for entry, epsilon in shown[:8] + ([(None, None)] if len(shown) > 12 else []) + shown[max(8, len(shown) - 4) :]:
-        if entry is None:
-            table.add_row(*["…"] * 9)
-            continue
-        bound = entry.clip if entry.clip != "none" else entry.bound
-        spent = "not private" if epsilon is None else f"{epsilon:.4g}"
-        numbers = "?" if entry.numbers is None else str(entry.numbers)
-        row = (entry.round, entry.query.split(".", 1)[-1], entry.verb, entry.parties, numbers, bound, entry.mechanism, entry.event, spent)
-        table.add_row(*map(str, row))
-    console.print(table)
-    show_grid(rehearsal.left, console)
+    """Print every question with its size, bound, mechanism, event and running epsilon; equal ones in a row together."""
+    console.print(
+        f"[bold]{rehearsal.study.title or rehearsal.study.name}[/bold]: rehearsed on made-up records, no party was asked."
+    )
+    console.print(f"{rehearsal.parties} parties; the program {rehearsal.ended}.\n", highlight=False)
+    for first, last in rehearsal.runs():
+        entry, (bound, mechanism) = rehearsal.entries[first], rehearsal.entries[first].protection
+        numbers = rehearsal.numbers(entry)
+        rounds = f"question {first + 1}" if first == last else f"questions {first + 1} to {last + 1}"
+        console.print(f"[bold]{rounds}[/bold]: {entry.verb} of {entry.query}", highlight=False)
+        lines = Table.grid(padding=(0, 2))
+        lines.add_row("  asked of", f"{entry.sampling}, {entry.parties} the first time, of {rehearsal.parties}")
+        lines.add_row("  leaves", f"{numbers} numbers from each" if numbers else "nothing")
+        lines.add_row("  bound", bound)
+        lines.add_row("  mechanism", f"{mechanism}, {entry.aggregation} aggregation")
+        lines.add_row("  event", str(entry.event))
+        spent = [rehearsal.epsilon_after(first + 1), rehearsal.epsilon_after(last + 1)]
+        words = ["not private" if value is None else f"{value:.4g}" for value in spent]
+        lines.add_row("  epsilon", words[0] if first == last else f"{words[0]} after the first, {words[1]} after the last")
+        console.print(lines, highlight=False)
+    console.print()
+    console.print(grid_table(rehearsal.left))
     console.print(rehearsal.statement.sentence, highlight=False)
 
 
-def show_grid(grid: Grid, console: Console) -> None:
-    """Print a table of a report."""
-    table = Table(*grid.columns, title=grid.title, caption=grid.note)
+def grid_table(grid: Grid) -> Table:
+    """A table of a report, for the terminal."""
+    table = Table(title=grid.title, caption=grid.note, title_justify="left", caption_justify="left")
+    for column in grid.columns:
+        table.add_column(column, overflow="fold")
     for row in grid.rows:
         table.add_row(*("" if cell is None else str(cell) for cell in row))
-    console.print(table)
+    return table
 
 
 def show_studies(console: Console) -> None:
@@ -83,7 +91,10 @@ def show_studies(console: Console) -> None:
     for title, rows in (
         ("Studies (hedgerow run NAME)", {name: load(name).title for name in bundled()}),
         ("Programs ([program] name)", {name: listing.sentence for name, listing in PROGRAMS.items()}),
-        ("Partitions ([partition] by)", {name: (made.__doc__ or "").strip().split("\n")[0] for name, made in data.PARTITIONERS.items()}),
+        (
+            "Partitions ([partition] by)",
+            {name: (made.__doc__ or "").strip().split("\n")[0] for name, made in data.PARTITIONERS.items()},
+        ),
         ("Data sets ([data] name)", data.names()),
     ):
         table = Table("name", "what it is", title=title, title_justify="left", expand=True)

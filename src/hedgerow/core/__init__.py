@@ -8,4 +8,19 @@ from .ledger import Entry, Ledger
 from .party import Parties, Party
 from .query import local
 
-__all__ = ["Bound", "Channel", "Entry", "Event", "Federation", "Ledger", "Parties", "Party", "Plain", "Sampling", "l1", "l2", "linf", "local"]
+__all__ = [
+    "Bound",
+    "Channel",
+    "Entry",
+    "Event",
+    "Federation",
+    "Ledger",
+    "Parties",
+    "Party",
+    "Plain",
+    "Sampling",
+    "l1",
+    "l2",
+    "linf",
+    "local",
+]

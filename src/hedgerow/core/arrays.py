@@ -43,10 +43,7 @@ class Layout:
 
     def unflatten(self, vector: Array) -> Any:
         """Turn a flat vector of shape (size,) back into an array or a dict of arrays."""
-        found = {
-            key: vector[part].reshape(shape)
-            for (key, shape), part in zip(self.shapes, self.slices.values(), strict=True)
-        }
+        found = {key: vector[part].reshape(shape) for (key, shape), part in zip(self.shapes, self.slices.values(), strict=True)}
         return found[""] if list(found) == [""] else found
 
     def __str__(self) -> str:

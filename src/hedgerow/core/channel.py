@@ -86,18 +86,14 @@ class Shield:
     @property
     def event(self) -> Event:
         """The cost of one release through this shield."""
-        return (
-            Event("nonprivate") if self.mechanism is None or self.bounds is None else self.mechanism.event(self.bounds)
-        )
+        return Event("nonprivate") if self.mechanism is None or self.bounds is None else self.mechanism.event(self.bounds)
 
     def at_party(self, rows: Array, layout: Layout, entropies: Callable[[int], Entropy]) -> Array:
         """Clip contributions of shape (parties, size) and pass them through the mechanism's half at the party."""
         finite = np.isfinite(rows).all(-1, keepdims=True)
         if not finite.all():
             if self.open:
-                raise ContributionInvalid(
-                    "a contribution is not finite.", remedy="Look for missing or overflowing values."
-                )
+                raise ContributionInvalid("a contribution is not finite.", remedy="Look for missing or overflowing values.")
             rows = np.where(finite, rows, 0.0)  # to refuse it would reveal it
         if self.clip is not None:
             rows = np.concatenate([bound.clip(rows[:, part]) for part, bound in blocks(self.clip, layout)], axis=-1)

@@ -55,9 +55,7 @@ class Sampling:
         return {"kind": self.kind, "rate": self.rate} | ({"size": self.size} if self.size else {})
 
     def __str__(self) -> str:
-        return {"all": "all parties", "poisson": f"Poisson rate {self.rate:g}", "fixed": f"{self.size} parties"}[
-            self.kind
-        ]
+        return {"all": "all parties", "poisson": f"Poisson rate {self.rate:g}", "fixed": f"{self.size} parties"}[self.kind]
 
 
 Charge = tuple[Sampling, tuple[Event, ...]]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ class Federation:
     preparations: tuple[Preparation, ...] = ()
     clock: Clock = field(default_factory=Clock, compare=False)
     views: Views = field(default_factory=Views, compare=False)
-    layouts: dict[Any, Layout] = field(default_factory=dict, compare=False, repr=False)
+    layouts: dict[Any, Layout | None] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.members and not self.cohort:
@@ -110,7 +111,12 @@ class Federation:
             sampling = Sampling("fixed", size / self.size, size)
         self.clock.cohorts = number
         names = self.engine.parties
-        return replace(self, members=tuple(name for name, taken in zip(names, chosen, strict=True) if taken), sampling=sampling, cohort=number)
+        return replace(
+            self,
+            members=tuple(name for name, taken in zip(names, chosen, strict=True) if taken),
+            sampling=sampling,
+            cohort=number,
+        )
 
     # ---- how --------------------------------------------------------------------------------------------------------
     def protect(self, *, clip: Bounds | None = None, mechanism: Any = None, aggregation: Any = None) -> Federation:
@@ -158,9 +164,7 @@ class Federation:
         self._debit(query, Event("none"), None)
         self._exchange(query)
 
-    def sum(
-        self, local: Local, broadcast: Arrays = None, *, bound: Bounds | None = None, init: Local | None = None
-    ) -> Any:
+    def sum(self, local: Local, broadcast: Arrays = None, *, bound: Bounds | None = None, init: Local | None = None) -> Any:
         """Ask for the total of the parties' contributions.
 
         Parameters
@@ -190,6 +194,8 @@ class Federation:
         self._debit(query, shield.event, bound)
         inbox = self._exchange(query)
         layout = inbox.layout or self._layout(query)
+        if layout is None:
+            raise NobodyAnswered(f"the cohort of {query.name} is empty, and the shape of its total is unknown.", remedy="Give the federation a schema.")
         total = np.zeros(layout.size) if inbox.total is None else inbox.total
         released = shield.at_server(total, layout, self.streams.entropy(query.number, "server", "noise"))
         self.views.note(query, self.members, inbox, released)
@@ -236,7 +242,7 @@ class Federation:
 
     def _debit(self, query: Query, event: Event, bound: Bounds | None) -> None:
         shield, channel = query.shield, self.channel
-        layout = self.layouts.get(query.name)
+        layout = None if query.verb == "each" else self._layout(query)
         at_party = shield.mechanism is not None and shield.mechanism.at == "party"
         self.ledger.debit(
             Entry(
@@ -269,16 +275,23 @@ class Federation:
             )
         if query.init is not None or query.verb == "each" or self.clock.counted:
             self.clock.counted.update(dict.fromkeys(inbox.answered, query.number))
-        if inbox.layout is not None:
-            self.layouts[query.name] = inbox.layout
         return inbox
 
-    def _layout(self, query: Query) -> Layout:
-        """Keys and shapes of an answer when nobody was sampled: from an earlier answer, or from one made-up record."""
-        if query.name not in self.layouts:
-            columns = self.schema.synthetic(1, np.random.default_rng(0))
-            blank = Parties(("nobody",), columns, [1], np.zeros(1)).prepared(self.preparations, together=False)
-            made = answer(replace(query, shield=Shield(), counted={}), blank, np.array([0]))
-            assert made is not None
-            self.layouts[query.name] = made[0]
-        return self.layouts[query.name]
+    def _layout(self, query: Query) -> Layout | None:
+        """Keys and shapes of an answer, before anybody is asked: that of one made-up record of weight zero.
+
+        None where it cannot be known, because there is no schema or the local function needs a party's state.
+        """
+        if self.schema is None:
+            return None
+        settings = query.local.keywords if isinstance(query.local, partial) else {}
+        key = (query.name, str(settings), Layout.of(query.broadcast), self.preparations)
+        if key not in self.layouts:
+            made_up = self.schema.synthetic(1, np.random.default_rng(0))
+            try:
+                nobody = Parties(("nobody",), made_up, [1], np.zeros(1)).prepared(self.preparations, together=False)
+                made = answer(replace(query, shield=Shield(), counted={}), nobody, np.array([0]))
+                self.layouts[key] = made[0] if made else None
+            except Exception:  # it will fail at the parties too, and say why
+                self.layouts[key] = None
+        return self.layouts[key]

@@ -32,7 +32,7 @@ class Entry:
     parties : int
         How many were asked.
     numbers : int or None
-        Numbers in each contribution, once known (the first question of its kind has no answer yet).
+        Numbers in each contribution, where the schema tells before anybody is asked.
     """
 
     round: int
@@ -49,6 +49,11 @@ class Entry:
     event: Event
     sampling: Sampling
     randomness: str
+
+    @property
+    def protection(self) -> tuple[str, str]:
+        """The bound that held, and the noise."""
+        return (self.bound if self.clip == "none" else self.clip), self.mechanism
 
     def to_json(self) -> dict[str, Any]:
         return vars(self) | {"event": self.event.to_json(), "sampling": self.sampling.to_json()}

@@ -140,9 +140,7 @@ class Parties(Sequence[Party]):
             )
         steps = np.arange(width)
         rows = self.offsets[which][:, None] + np.minimum(steps, sizes[:, None] - 1)
-        return Party(
-            name, {k: c[rows] for k, c in self.columns.items()}, np.where(steps < sizes[:, None], self.w[rows], 0.0)
-        )
+        return Party(name, {k: c[rows] for k, c in self.columns.items()}, np.where(steps < sizes[:, None], self.w[rows], 0.0))
 
     def pool(self, which: Array) -> Party:
         """Return the records of several parties as those of one."""
@@ -194,9 +192,7 @@ class Parties(Sequence[Party]):
         """Stack the states of several parties along a leading axis."""
         every = list(states)
         if any(set(state) != set(every[0]) for state in every):
-            raise ContributionInvalid(
-                "parties of one cohort keep different states.", remedy="Declare an init for the state."
-            )
+            raise ContributionInvalid("parties of one cohort keep different states.", remedy="Declare an init for the state.")
         return {key: np.stack([state[key] for state in every]) for key in every[0]}
 
 

@@ -180,9 +180,7 @@ def contribution_rows(made: Arrays, layout: Layout, stacked: bool, n_parties: in
         raise ContributionInvalid(f"{name} returned what is not arrays of numbers.", remedy=str(error)) from error
     rows = rows if stacked else rows[None]
     if rows.shape != (n_parties, layout.size):
-        raise ContributionInvalid(
-            f"{name} returned rows of shape {np.shape(rows)} for {n_parties} parties and {layout}."
-        )
+        raise ContributionInvalid(f"{name} returned rows of shape {np.shape(rows)} for {n_parties} parties and {layout}.")
     return rows
 
 

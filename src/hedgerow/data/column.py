@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
-import pandas
+import pandas as pd
 
 from hedgerow.core.errors import DataError, NotFinite, OutOfRange, SchemaInvalid, suggestion
 
@@ -90,7 +90,7 @@ class Column:
         Returns
         -------
         array of shape (n, *shape)
-            float64; int16 codes for a category; array-shaped columns keep float32, uint8 and integer pandas.api.types.
+            float64; int16 codes for a category; array-shaped columns keep float32, uint8 and integer types.
 
         Raises
         ------
@@ -211,7 +211,7 @@ class Column:
         return codes
 
     def _match(self, array: np.ndarray) -> np.ndarray:
-        positions, words = pandas.factorize(array.ravel())
+        positions, words = pd.factorize(array.ravel())
         self._refuse_where(positions < 0, NotFinite, "missing")
         code_of = {level: code for code, level in enumerate(self.levels)}
         code_of_word = np.array([code_of.get(_word(word), -1) for word in words], np.int16)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import pandas
+import pandas as pd
 
 from .column import Column
 from .loaders import Columns, read_csv
@@ -68,7 +68,7 @@ def declare(*columns: Column) -> Schema:
     return Schema(columns)
 
 
-def csv(prepare: Callable[[pandas.DataFrame], pandas.DataFrame] | None = None, **options: Any) -> Callable[..., Parts]:
+def csv(prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None, **options: Any) -> Callable[..., Parts]:
     """Return a reader of one csv file, or of a training and a test file.
 
     Parameters
@@ -89,12 +89,12 @@ def csv(prepare: Callable[[pandas.DataFrame], pandas.DataFrame] | None = None, *
     return reader
 
 
-def columns_of(frame: pandas.DataFrame) -> Columns:
+def columns_of(frame: pd.DataFrame) -> Columns:
     """Return the columns of a data frame by name, in lower case with underscores."""
     return {_plain_name(str(name)): series_values(series) for name, series in frame.items()}
 
 
-def renamed(names: Mapping[str, str]) -> Callable[[pandas.DataFrame], pandas.DataFrame]:
+def renamed(names: Mapping[str, str]) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """Return a preparation that only renames columns."""
     return lambda frame: frame.rename(columns=names)
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
-import pandas
+import pandas as pd
 
 from hedgerow.core.errors import MissingData, MissingExtra, SchemaInvalid, suggestion
 
@@ -73,9 +73,9 @@ def admit(columns: Columns, schema: Schema, *, name: str, source: str, missing: 
     return Table(schema.admit(columns), schema, name=name, source=source)
 
 
-def read_csv(path: Path, **options: Any) -> pandas.DataFrame:
+def read_csv(path: Path, **options: Any) -> pd.DataFrame:
     """Return the data frame in a csv file; `options` go to `pandas.read_csv`."""
-    return _refuse_unreadable(path, lambda: pandas.read_csv(path, low_memory=False, **options))
+    return _refuse_unreadable(path, lambda: pd.read_csv(path, low_memory=False, **options))
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:
@@ -120,12 +120,12 @@ def _read_columns(path: Path) -> Columns:
     return columns if isinstance(columns, dict) else {str(key): series_values(series) for key, series in columns.items()}
 
 
-def _read_parquet(path: Path) -> pandas.DataFrame:
+def _read_parquet(path: Path) -> pd.DataFrame:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
         raise MissingExtra(f"{path.name} needs pyarrow.", remedy="pip install 'hedgerow[data]'") from None
-    return _refuse_unreadable(path, lambda: pandas.read_parquet(path, engine="pyarrow"))
+    return _refuse_unreadable(path, lambda: pd.read_parquet(path, engine="pyarrow"))
 
 
 def _parse_idx(path: Path) -> np.ndarray:
@@ -142,7 +142,7 @@ def _parse_idx(path: Path) -> np.ndarray:
 
 def _infer_columns(columns: Columns, target: str | None) -> Schema:
     scalars = {name: values for name, values in columns.items() if np.ndim(values) == 1}
-    inferred = infer(pandas.DataFrame(scalars))
+    inferred = infer(pd.DataFrame(scalars))
     shaped = {
         name: Column(name, "integer" if values.dtype.kind in "iu" else "number", shape=values.shape[1:])
         for name, values in columns.items()
@@ -163,7 +163,7 @@ def _lacks_value(values: np.ndarray) -> np.ndarray:
     """Return which records have a missing or infinite value, shape (n,)."""
     if values.dtype.kind in "biu":
         return np.zeros(len(values), bool)
-    lacking = ~np.isfinite(values) if values.dtype.kind == "f" else pandas.isna(values)
+    lacking = ~np.isfinite(values) if values.dtype.kind == "f" else pd.isna(values)
     return lacking.reshape(len(values), -1).any(axis=1)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-import pandas
+import pandas as pd
 
 from hedgerow.core.errors import DataError, MissingColumn, SchemaInvalid, suggestion
 
@@ -177,7 +177,7 @@ class Schema:
 
 
 def infer(
-    frame: pandas.DataFrame,
+    frame: pd.DataFrame,
     *,
     target: str | None = None,
     features: Sequence[str] | None = None,
@@ -211,16 +211,16 @@ def infer(
     return schema.with_roles(target=target, features=features)
 
 
-def _infer_column(name: str, series: pandas.Series) -> Column:
+def _infer_column(name: str, series: pd.Series) -> Column:
     known = series.dropna()
     dtype = series.dtype
-    if isinstance(dtype, pandas.CategoricalDtype):
+    if isinstance(dtype, pd.CategoricalDtype):
         return Column(name, "category", levels=tuple(sorted(map(str, dtype.categories))))
-    if pandas.api.types.is_numeric_dtype(dtype):
+    if pd.api.types.is_numeric_dtype(dtype):
         is_binary = len(known) > 0 and bool(known.isin([0, 1]).all())
-        kind: Kind = "binary" if is_binary else "integer" if pandas.api.types.is_integer_dtype(dtype) else "number"
+        kind: Kind = "binary" if is_binary else "integer" if pd.api.types.is_integer_dtype(dtype) else "number"
         return Column(name, kind)
-    if pandas.api.types.is_string_dtype(dtype) or pandas.api.types.is_object_dtype(dtype):
+    if pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype):
         return Column(name, "category", levels=tuple(sorted(map(str, known.unique()))))
     raise SchemaInvalid(
         f"column {name!r} holds {dtype}, which is neither numbers nor text.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pandas
+import pandas as pd
 
 from .entry import Entry, binary, category, csv, declare, integer, number
 
@@ -35,21 +35,21 @@ def _numerals(last: int) -> list[str]:
     return [str(number) for number in range(1, last + 1)]
 
 
-def _readmission(frame: pandas.DataFrame) -> pandas.DataFrame:
+def _readmission(frame: pd.DataFrame) -> pd.DataFrame:
     frame["diabetesMed"] = frame["diabetesMed"] == "Yes"
     frame["change"] = frame["change"] == "Ch"
     frame["readmitted_30d"] = frame["readmitted"] == "<30"
     return frame
 
 
-def _loans_2007_2011(frame: pandas.DataFrame) -> pandas.DataFrame:
+def _loans_2007_2011(frame: pd.DataFrame) -> pd.DataFrame:
     frame["emp_length"] = frame["emp_length"].fillna("n/a")
     frame["issue_year"] = frame["issue_d"].str[:4]
     frame["charged_off"] = frame["loan_status"].str.endswith("Charged Off")
     return frame
 
 
-def _loans_119987(frame: pandas.DataFrame) -> pandas.DataFrame:
+def _loans_119987(frame: pd.DataFrame) -> pd.DataFrame:
     frame["term"] = frame["term"].str.removesuffix(" months")
     frame["defaulted"] = frame["outcome"] == "default"
     mistaken = (frame["int_rate_source"] == "derived") & (frame["int_rate"] < 5.3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pandas
+import pandas as pd
 
 from .entry import Entry, Parts, binary, category, csv, declare, integer, number, renamed
 
@@ -35,27 +35,27 @@ def _adult(train: Path, test: Path) -> Parts:
     return read(train, test)
 
 
-def _income(frame: pandas.DataFrame) -> pandas.DataFrame:
+def _income(frame: pd.DataFrame) -> pd.DataFrame:
     frame["income_over_50k"] = frame.pop("income").str.startswith(">")  # test labels end with a full stop
     return frame
 
 
-def _insurance(frame: pandas.DataFrame) -> pandas.DataFrame:
+def _insurance(frame: pd.DataFrame) -> pd.DataFrame:
     frame["smoker"] = frame["smoker"] == "yes"
     return frame
 
 
-def _haberman(frame: pandas.DataFrame) -> pandas.DataFrame:
+def _haberman(frame: pd.DataFrame) -> pd.DataFrame:
     frame["died_within_5y"] = frame.pop("status") == 2
     return frame
 
 
-def _coimbra(frame: pandas.DataFrame) -> pandas.DataFrame:
+def _coimbra(frame: pd.DataFrame) -> pd.DataFrame:
     frame["patient"] = frame.pop("Classification") == 2
     return frame
 
 
-def _cardio(frame: pandas.DataFrame) -> pandas.DataFrame:
+def _cardio(frame: pd.DataFrame) -> pd.DataFrame:
     frame["gender"] = frame["gender"].map({1: "woman", 2: "man"})
     return frame
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas
+import pandas as pd
 
 from hedgerow.core.errors import PartitionInvalid, SchemaInvalid
 from hedgerow.core.randomness import Streams
@@ -110,12 +110,12 @@ class Table:
         test = replace(self.test, schema=schema) if self.test is not None else None
         return replace(self, schema=schema, test=test)
 
-    def to_pandas(self) -> pandas.DataFrame:
+    def to_pandas(self) -> pd.DataFrame:
         """Return a data frame; categories come back as `pandas.Categorical`, array-shaped columns are left out."""
         scalars = [column for column in self.schema if not column.shape]
-        return pandas.DataFrame(
+        return pd.DataFrame(
             {
-                column.name: pandas.Categorical.from_codes(self.columns[column.name], list(column.levels))
+                column.name: pd.Categorical.from_codes(self.columns[column.name], list(column.levels))
                 if column.kind == "category"
                 else self.columns[column.name]
                 for column in scalars
@@ -125,7 +125,7 @@ class Table:
     @classmethod
     def from_pandas(
         cls,
-        frame: pandas.DataFrame,
+        frame: pd.DataFrame,
         *,
         target: str | None = None,
         schema: Schema | None = None,
@@ -153,8 +153,8 @@ class Table:
         return cls(schema.admit(columns), schema, name=name, source=source)
 
 
-def series_values(series: pandas.Series) -> np.ndarray:
+def series_values(series: pd.Series) -> np.ndarray:
     """Return a series as a numpy array, a missing value of a nullable dtype as NaN."""
-    if pandas.api.types.is_numeric_dtype(series.dtype):
+    if pd.api.types.is_numeric_dtype(series.dtype):
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     return series.to_numpy(dtype=object)

@@ -19,7 +19,9 @@ from .models import Model, Weights, model_for
 from .tensors import blank, inputs_and_target, prepared, settings
 
 
-def evaluate(federation: Federation, module: nn.Module, weights: Weights, features: Sequence[str] | None = None) -> dict[str, float]:
+def evaluate(
+    federation: Federation, module: nn.Module, weights: Weights, features: Sequence[str] | None = None
+) -> dict[str, float]:
     """Metrics of a model over all parties' records, by one federated sum.
 
     Returns

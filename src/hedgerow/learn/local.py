@@ -128,4 +128,7 @@ def _take(values: Tensor, records: Tensor) -> Tensor:
 
 
 def _tensors(party: Party) -> Sequence[Tensor]:
-    return [torch.from_numpy(np.ascontiguousarray(a)) for a in (party["model_input"], party["model_target"], party.w.astype(np.float32))]
+    return [
+        torch.from_numpy(np.ascontiguousarray(a))
+        for a in (party["model_input"], party["model_target"], party.w.astype(np.float32))
+    ]

@@ -27,7 +27,9 @@ def per_record_loss(kind: str) -> Callable[[Tensor, Tensor], Tensor]:
     """Return the loss of each record, shape (n,): cross-entropy, log-loss of logits, or squared error."""
     return {
         "category": lambda output, target: F.cross_entropy(output, target, reduction="none"),
-        "binary": lambda output, target: F.binary_cross_entropy_with_logits(output.reshape(target.shape), target, reduction="none"),
+        "binary": lambda output, target: F.binary_cross_entropy_with_logits(
+            output.reshape(target.shape), target, reduction="none"
+        ),
         "number": lambda output, target: (output.reshape(target.shape) - target) ** 2,
     }[kind]
 
@@ -61,7 +63,9 @@ class Model:
     def __post_init__(self) -> None:
         parameters = dict(self.module.named_parameters())
         if not parameters:
-            raise ModelInvalid(f"{type(self.module).__name__} has no parameters to train.", remedy="Give a module with at least one layer.")
+            raise ModelInvalid(
+                f"{type(self.module).__name__} has no parameters to train.", remedy="Give a module with at least one layer."
+            )
         for name, part in self.module.named_modules():
             if isinstance(part, nn.modules.batchnorm._BatchNorm):
                 raise ModelInvalid(

@@ -53,9 +53,7 @@ def prepare_training(
     made_up = blank(federation.schema, features)
     model = model_for(module, federation.schema, made_up["model_input"], made_up["model_target"])
     solver = local_sgd if stackable(model, made_up) else local_sgd_alone
-    train = partial(
-        solver, model=model, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, weighting=weighting
-    )
+    train = partial(solver, model=model, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, weighting=weighting)
     return prepared(federation, features), model, train
 
 
@@ -65,7 +63,9 @@ def stackable(model: Model, made_up: Mapping[str, np.ndarray]) -> bool:
         return False
     x, target = torch.from_numpy(made_up["model_input"])[None], torch.from_numpy(made_up["model_target"])[None]
     try:
-        vmap(grad(mean_loss), in_dims=(0, 0, 0, 0, None))(torch.from_numpy(model.initial)[None], x, target, torch.ones(1, 2), model)
+        vmap(grad(mean_loss), in_dims=(0, 0, 0, 0, None))(
+            torch.from_numpy(model.initial)[None], x, target, torch.ones(1, 2), model
+        )
     except (RuntimeError, ValueError, NotImplementedError) as error:
         log.info("%s cannot be stacked (%s): parties train one by one", type(model.module).__name__, str(error).split("\n")[0])
         return False

@@ -90,7 +90,7 @@ class Noise:
         return _planned(items, layout, self.noise_multiplier, 2 if self.law == "gaussian" else 1)
 
     def __str__(self) -> str:
-        return f"{self.law.capitalize()}(noise_multiplier={self.noise_multiplier:g}, at={self.at!r})"
+        return f"{self.law.capitalize()}({self.noise_multiplier:g}) at the {self.at}"
 
 
 @lru_cache(maxsize=64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +12,8 @@ import numpy as np
 from hedgerow.core.errors import FormulaInvalid, MissingColumn, NotBinary, suggestion
 
 from .columns import levels_of
-from .design import Factor, Levels, Number, Term
 from .expressions import variables
+from .factors import Factor, Levels, Number, Term
 
 if TYPE_CHECKING:
     from hedgerow.data import Column, Schema
@@ -20,46 +21,49 @@ if TYPE_CHECKING:
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m|⧛\[[0-9;]*m|⧚")
 
 
-def read_formula(formula: str, schema: Schema) -> tuple[Factor, tuple[Term, ...]]:
+def read_formula(formula: str, schema: Schema, aside: Sequence[str] = ()) -> tuple[Factor, tuple[Term, ...]]:
     """Read a formula against a schema.
 
     Parameters
     ----------
     formula : str
         `target ~ terms`, with `+ - : * ** .`, categories by themselves, as `C(c)` or `C(c, Treatment('level'))`, and the
-        functions of `hedgerow.stats.expressions`. `.` stands for every feature that is not the target.
+        functions of `hedgerow.stats.expressions`. `.` stands for every feature that is not the target or set aside.
     schema : Schema
+    aside : sequence of str
+        Columns that `.` leaves out: offset and weights.
 
     Raises
     ------
     FormulaInvalid (HR-310), MissingColumn (HR-403), NotBinary (HR-311)
         Before any party is asked.
     """
-    target, groups = _parse(formula, schema)
+    target, groups = _parse(formula, schema, aside)
     texts = list(dict.fromkeys(text for group in groups for text in group))
     factors = {text: _factor(text, schema) for text in texts}
     coded = _coding(groups, factors)
-    terms = tuple(Term(tuple(_reduced(factors[text], less) for text, less in group)) for group in coded)
+    terms = tuple(Term(tuple(_coded(factors[text], reduced) for text, reduced in group)) for group in coded)
     if not terms:
         raise FormulaInvalid(f"{formula!r} has no columns.", remedy="Add a term, or 1 for the intercept.")
     return _response(target, schema), terms
 
 
-def _parse(formula: str, schema: Schema) -> tuple[str, list[list[str]]]:
+def _parse(formula: str, schema: Schema, aside: Sequence[str]) -> tuple[str, list[list[str]]]:
     """Return the text of the target, and of the factors of every term (none for the intercept)."""
     from formulaic import Formula
     from formulaic.errors import FormulaicError
 
-    scalars = [name for name in schema.features if not schema[name].shape]
-    left = formula.partition("~")[0]
-    context = {"__formulaic_variables_available__": [name for name in scalars if name not in _words(left)]}
+    left_out = _words(formula.partition("~")[0]) | set(aside)
+    dot = [name for name in schema.features if not schema[name].shape and name not in left_out]
+    context = {"__formulaic_variables_available__": dot}
     try:
         parsed = Formula(formula, _context=context)
         target, right = list(parsed.lhs), list(parsed.rhs)
         groups = [[_text(factor) for factor in term.factors if factor.expr != "1"] for term in right]
         targets = [_text(factor) for term in target for factor in term.factors]
     except (FormulaicError, AttributeError) as error:
-        reason = _COLOURS.sub("", str(error)).splitlines()[0] if isinstance(error, FormulaicError) else "one `~` is needed"
+        syntax = isinstance(error, FormulaicError)
+        reason = _COLOURS.sub("", str(error)).splitlines()[0].rstrip(".") if syntax else "it needs one `~`, and no `|`"
         raise FormulaInvalid(f"{formula!r} cannot be read: {reason}.", remedy="Write `target ~ a + b`.") from None
     if len(targets) != 1:
         raise FormulaInvalid(f"{formula!r} has {len(targets)} targets.", remedy="Write one before the `~`.")
@@ -77,7 +81,7 @@ def _words(text: str) -> set[str]:
 
 
 def _factor(text: str, schema: Schema) -> Factor:
-    """Return a factor with all its levels; `_reduced` drops the reference."""
+    """Return a factor with all its levels; `_coded` drops the reference."""
     call = _category_call(text) if text not in schema else None
     if call is not None:
         return _levels(text, _column(call[0], schema), call[1])
@@ -124,11 +128,8 @@ def _levels(text: str, column: Column, base: str | None) -> Levels:
     return Levels(text, column.name, tuple(order), tuple(labels[code] for code in order), full=True)
 
 
-def _reduced(factor: Factor, less: bool) -> Factor:
-    """Drop the reference level of a category, where the other terms span it."""
-    if isinstance(factor, Number) or not less:
-        return factor
-    return Levels(factor.text, factor.column, factor.codes[1:], factor.labels[1:], full=False)
+def _coded(factor: Factor, reduced: bool) -> Factor:
+    return factor.without_reference() if reduced and isinstance(factor, Levels) else factor
 
 
 def _coding(groups: list[list[str]], factors: dict[str, Factor]) -> list[list[tuple[str, bool]]]:
@@ -142,9 +143,7 @@ def _coding(groups: list[list[str]], factors: dict[str, Factor]) -> list[list[tu
     text_of = {name: text for text, name in stand_in.items()}
     frame = pandas.DataFrame(
         {
-            stand_in[text]: pandas.Categorical.from_codes([0, 1], ["a", "b"])
-            if isinstance(factor, Levels)
-            else np.zeros(2)
+            stand_in[text]: pandas.Categorical.from_codes([0, 1], ["a", "b"]) if isinstance(factor, Levels) else np.zeros(2)
             for text, factor in factors.items()
         },
         index=range(2),
@@ -170,7 +169,7 @@ def _response(target: str, schema: Schema) -> Factor:
             f"target {factor.column!r} has {len(factor.labels)} levels.",
             remedy="Logistic regression needs two, linear regression a number. Compare one level with the rest beforehand.",
         )
-    return _reduced(factor, less=True)
+    return factor.without_reference()
 
 
 def _column(name: str, schema: Schema) -> Column:

@@ -40,9 +40,7 @@ def deviations(centre: Array, party: Party, rng: Any, *, columns: tuple[str, ...
     return {"n": party.n, "sum": weighted.sum(-2), "squares": squares}
 
 
-def deviation_bounds(
-    centre: Array, columns: Sequence[Column], weight: float | None, *, cross: bool
-) -> dict[str, Bound] | None:
+def deviation_bounds(centre: Array, columns: Sequence[Column], weight: float | None, *, cross: bool) -> dict[str, Bound] | None:
     """Return by how much one record moves `deviations`, from declared ranges; `None` where one is not declared."""
     ranges = [range_of(column) for column in columns]
     if weight is None or any(found is None for found in ranges):

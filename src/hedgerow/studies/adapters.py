@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -18,10 +18,22 @@ def later(module: str, name: str, extra: str) -> Callable[..., Any]:
         try:
             function = getattr(import_module(module), name)
         except ImportError as error:
-            raise MissingExtra(f"{module} needs a package that is not installed: {error}.", remedy=f"pip install 'hedgerow[{extra}]'") from error
+            raise MissingExtra(
+                f"{module} needs a package that is not installed: {error}.", remedy=f"pip install 'hedgerow[{extra}]'"
+            ) from error
         return function(*arguments)
 
     return call
+
+
+MOST_PASSES = 30
+"""Baselines of trained models take at most so many passes over their records."""
+
+
+def few_passes(settings: Mapping[str, Any], rounds: int) -> dict[str, Any]:
+    """Everybody in every round, one pass a round, at most `MOST_PASSES` of them."""
+    passes = {"rounds": min(rounds * settings.get("epochs", 1), MOST_PASSES), "rate": None, "size": None}
+    return {**settings, **passes} | ({"epochs": 1} if "epochs" in settings else {})
 
 
 def neural(function: str, sentence: str) -> Listing:
@@ -34,5 +46,6 @@ def neural(function: str, sentence: str) -> Listing:
         watch=later(module, "on_table", "neural"),
         score=later(module, "accuracy", "neural"),
         ask=later(module, "over_parties", "neural"),
+        alone=few_passes,
         metric=("accuracy", True),
     )

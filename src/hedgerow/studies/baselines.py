@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from hedgerow.engines.simulate import parties_of
 from hedgerow.runs import last
 
 from .build import Built
+from .listing import Settings
 
 LARGEST_ALONE = 20
 """At most so many parties are fitted alone, evenly spread."""
@@ -45,7 +47,7 @@ class Baselines:
     on: str = ""
 
 
-def baselines(built: Built, state: object) -> Baselines:
+def baselines(built: Built, state: Any) -> Baselines:
     """Score a state beside the centralised and the local-only fit of the same program, unprotected."""
     score = built.listing.score
     if score is None:
@@ -55,16 +57,17 @@ def baselines(built: Built, state: object) -> Baselines:
     def judge(found: object, where: Table) -> float:
         return score(built.settings, found, built.schema, where)
 
+    settings = built.listing.alone(built.settings, state.round)
     whole = parties_of(built.table, built.partition)
     spread = np.unique(np.linspace(0, len(whole) - 1, min(LARGEST_ALONE, len(whole))).astype(int))
     pooled = whole.pool(np.arange(len(whole)))
     alone: dict[str, float] = {}
     for i in spread:
         party = whole[int(i)]
-        fitted = _fit(built, Parties((party.id,), party.columns, [len(party.w)], party.w))
+        fitted = _fit(built, settings, Parties((party.id,), party.columns, [len(party.w)], party.w))
         if fitted is not None:
             alone[party.id] = judge(fitted, table)
-    central = _fit(built, Parties(("everybody",), pooled.columns, [len(pooled.w)], pooled.w))
+    central = _fit(built, settings, Parties(("everybody",), pooled.columns, [len(pooled.w)], pooled.w))
     held = {whole.ids[i]: whole[int(i)] for i in spread}
     return Baselines(
         federated=judge(state, table),
@@ -80,11 +83,12 @@ def baselines(built: Built, state: object) -> Baselines:
     )
 
 
-def _fit(built: Built, parties: Parties) -> object | None:
+def _fit(built: Built, settings: Settings, parties: Parties) -> object | None:
     """Run the study's program on one party that holds these records, without protection; None where it cannot be fitted."""
-    everybody = {key: None for key in ("rate", "size") if key in built.settings}
-    federation = Federation(InProcess().hosting(parties), schema=built.schema, streams=Streams(built.study.simulation_seed or 0))
+    federation = Federation(
+        InProcess().hosting(parties), schema=built.schema, streams=Streams(built.study.simulation_seed or 0)
+    )
     try:
-        return last(built.listing.program({**built.settings, **everybody})(federation))
+        return last(built.listing.program(settings)(federation))
     except (HedgerowError, np.linalg.LinAlgError):
         return None

@@ -44,6 +44,16 @@ class Built:
     def schema(self) -> Schema:
         return self.table.schema
 
+    def measure(self, state: Any) -> dict[str, float]:
+        """Metrics of a state, where they are due in its round: on the server's table, or by a sum over the parties."""
+        evaluation = self.study.evaluation
+        due = state.round % evaluation.every == 0 or state.round == self.settings.get("rounds")
+        if evaluation.on == "none" or not due:
+            return {}
+        if evaluation.on == "parties" and self.listing.ask is not None:
+            return self.listing.ask(self.federation, self.settings, state)
+        return self.listing.watch(self.settings, state, self.schema, self.test) if self.listing.watch else {}
+
 
 def build(study: Study, *, data_dir: Path | None = None) -> Built:
     """Load, split and protect; ask nobody."""

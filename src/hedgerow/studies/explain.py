@@ -24,7 +24,7 @@ from .baselines import Baselines
 from .build import Built
 from .listing import Outcome
 
-EPSILON_POINTS = 40
+EPSILON_POINTS = 12
 """At most so many points of the epsilon curve are computed."""
 
 
@@ -49,7 +49,9 @@ def explain(
     if ended.reason:
         notes.insert(0, f"The run stopped: {ended.reason}")
     if compared.federated is not None:
-        notes.append("Baselines and per-party metrics are computed by the simulator, which holds all records; a deployed study would not have them.")
+        notes.append(
+            "Baselines and per-party metrics are computed by the simulator, which holds all records; a deployed study would not have them."
+        )
     return Report(
         title=study.title or study.name,
         study=study.name,
@@ -146,14 +148,27 @@ def party_grid(built: Built, compared: Baselines) -> Grid | None:
 
 def what_left(entries: Sequence[Entry]) -> Grid:
     """What left each party: one row for each kind of question."""
-    kinds = Counter((e.verb, e.query, e.bound if e.clip == "none" else e.clip, e.mechanism, e.aggregation, str(e.event), str(e.sampling)) for e in entries)
-    sizes = {e.query: e.numbers for e in entries if e.numbers is not None}
-    rows = tuple(
-        (query.split(".", 1)[-1], verb, times, sizes.get(query), bound, mechanism, aggregation, event, sampling)
-        for (verb, query, bound, mechanism, aggregation, event, sampling), times in kinds.items()
-    )
-    columns = ("query", "verb", "times", "numbers", "bound", "mechanism", "aggregation", "event", "asked of")
-    return Grid("What left each party", columns, rows, "Numbers in each contribution; nothing else leaves a party.")
+    kinds = Counter((entry.verb, entry.query, entry.protection, entry.sampling) for entry in entries)
+    sizes = numbers_by_query(entries)
+    rows = []
+    for (verb, query, (bound, mechanism), sampling), times in kinds.items():
+        name = short_name(query) + ("" if verb == "sum" else f" ({verb})")
+        rows.append((name, times, sizes.get(query, 0) if verb != "each" else 0, bound, mechanism, str(sampling)))
+    aggregations = ", ".join(sorted({entry.aggregation for entry in entries})) or "none"
+    note = f"Numbers in each contribution, once for each time; nothing else leaves a party. Aggregation: {aggregations}."
+    return Grid("What left each party", ("query", "times", "numbers", "bound", "noise", "asked of"), tuple(rows), note)
+
+
+def numbers_by_query(entries: Sequence[Entry]) -> dict[str, int]:
+    """Numbers in a contribution to each query, known from its second question on."""
+    return {entry.query: entry.numbers for entry in entries if entry.numbers is not None}
+
+
+def short_name(query: str) -> str:
+    """`hedgerow.stats.glm:score` as `stats.score`; other names as they are."""
+    module, _, function = query.partition(":")
+    parts = module.split(".")
+    return f"{parts[1]}.{function}" if parts[0] == "hedgerow" and len(parts) > 1 else query
 
 
 def heat_of(heat: PartitionHeat, sentence: str) -> Heat:

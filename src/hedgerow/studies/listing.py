@@ -48,7 +48,9 @@ def plain_outcome(federation: Federation, settings: Settings, state: Any) -> Out
     if hasattr(state, "to_frame"):
         return Outcome(tables={"result": state.to_frame()})
     values = {item.name: getattr(state, item.name) for item in fields(state)} if is_dataclass(state) else {"value": state}
-    return Outcome(tables={"result": pd.DataFrame([(key, str(value)) for key, value in values.items()], columns=["name", "value"])})
+    return Outcome(
+        tables={"result": pd.DataFrame([(key, str(value)) for key, value in values.items()], columns=["name", "value"])}
+    )
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class Listing:
         `(settings, state, schema, table) -> float`: how well the state predicts a table; with it come baselines.
     metric : (str, bool)
         Name of that score and whether more is better.
+    alone : callable, optional
+        `(settings, rounds) -> settings` with which baselines run on one party, given the rounds that the run took.
     ask : callable, optional
         `(federation, settings, state) -> dict`: metrics by a federated sum, for `evaluation.on = "parties"`.
     """
@@ -80,6 +84,7 @@ class Listing:
     watch: Callable[[Settings, Any, Schema, Table | None], dict[str, float]] | None = None
     score: Callable[[Settings, Any, Schema, Table], float] | None = None
     metric: tuple[str, bool] = ("score", True)
+    alone: Callable[[Settings, int], Settings] = lambda settings, rounds: settings
     ask: Callable[[Federation, Settings, Any], dict[str, float]] | None = None
 
     @property
@@ -88,7 +93,9 @@ class Listing:
         try:
             found: Callable[..., Iterator[Any]] = getattr(import_module(module), name)
         except ImportError as error:
-            raise MissingExtra(f"{self.path} needs a package that is not installed: {error}.", remedy="pip install 'hedgerow[all]'") from error
+            raise MissingExtra(
+                f"{self.path} needs a package that is not installed: {error}.", remedy="pip install 'hedgerow[all]'"
+            ) from error
         return found
 
     @property
@@ -117,7 +124,9 @@ class Listing:
             for problem in error.errors():
                 key = str(problem["loc"][0]) if problem["loc"] else ""
                 unknown = problem["type"] == "extra_forbidden"
-                lines.append(f"unknown key {key!r}. {suggestion(key, model.model_fields)}" if unknown else f"{key}: {problem['msg']}")
+                lines.append(
+                    f"unknown key {key!r}. {suggestion(key, model.model_fields)}" if unknown else f"{key}: {problem['msg']}"
+                )
             raise StudyInvalid(f"the section [program] has {len(lines)} problem(s):", remedy="\n".join(lines)) from error
 
     def program(self, settings: Settings) -> Callable[..., Iterator[Any]]:

@@ -33,7 +33,8 @@ def module_for(schema: Schema, model: str, hidden: list[int], seed: int = 0) -> 
         made = getattr(import_module(module), name)(n_inputs, n_outputs)
     except (ValueError, ImportError, AttributeError) as error:
         raise ModelInvalid(
-            f"model {model!r} is neither 'linear', 'mlp' nor an import path: {error}.", remedy="Write it as package.module:factory."
+            f"model {model!r} is neither 'linear', 'mlp' nor an import path: {error}.",
+            remedy="Write it as package.module:factory.",
         ) from error
     if not isinstance(made, nn.Module):
         raise ModelInvalid(f"{model} made a {type(made).__name__}, not a torch.nn.Module.")

@@ -24,7 +24,7 @@ from hedgerow.report import Grid
 from hedgerow.runs import drive
 
 from .build import build
-from .explain import statement_of, what_left
+from .explain import numbers_by_query, statement_of, what_left
 from .study import Study
 
 RECORDS = 200
@@ -37,21 +37,42 @@ class Rehearsal:
 
     Attributes
     ----------
-    entries : list of Entry
-        Every question in order.
-    epsilons : list of float or None
-        Running epsilon after each question; None where it is infinite.
+    ledger : Ledger
+        Every question in order, as it would be debited.
     ended : str
         Why the program stopped.
     """
 
     study: Study
     parties: int
-    entries: list[Entry]
-    epsilons: list[float | None]
+    ledger: Ledger
     statement: Statement
     left: Grid
     ended: str
+
+    @property
+    def entries(self) -> list[Entry]:
+        """Every question, in order."""
+        return self.ledger.entries
+
+    def runs(self) -> list[tuple[int, int]]:
+        """First and last index of each run of equal questions."""
+        kinds = [(e.verb, e.query, e.protection, e.event, e.sampling) for e in self.entries]
+        starts = [i for i, kind in enumerate(kinds) if i == 0 or kind != kinds[i - 1]]
+        return list(zip(starts, [*(start - 1 for start in starts[1:]), len(kinds) - 1], strict=True))
+
+    def numbers(self, entry: Entry) -> int:
+        """Numbers in a contribution to a question."""
+        return 0 if entry.verb == "each" else numbers_by_query(self.entries).get(entry.query, entry.numbers or 0)
+
+    def epsilon_after(self, questions: int) -> float | None:
+        """Epsilon spent by the first questions; None where it is infinite, or where there is no budget to name its delta."""
+        budget, upto = self.ledger.limit, Ledger()
+        if not isinstance(budget, Budget):
+            return None
+        upto.entries = self.ledger.entries[:questions]
+        spent = budget.spent(upto.charges(budget.unit))
+        return spent if math.isfinite(spent) else None
 
 
 def rehearse(study: Study, *, data_dir: Path | None = None) -> Rehearsal:
@@ -64,32 +85,12 @@ def rehearse(study: Study, *, data_dir: Path | None = None) -> Rehearsal:
     columns = built.schema.synthetic(each * federation.size, np.random.default_rng(0))
     made_up = Parties(federation.engine.parties, columns, [each] * federation.size)
     federation = replace(federation, engine=InProcess(threads=1).hosting(made_up))
+    made_ready = replace(built, federation=federation, test=None)
     try:
-        ended = drive(built.listing.program(built.settings), federation)
+        ended = drive(built.listing.program(built.settings), federation, watch=made_ready.measure)
         rounds = ended.state.round if ended.state else 0
         words = f"ends after {rounds} rounds" if ended.stopped == "finished" else f"stops after {rounds} rounds: {ended.reason}"
     except (NotIdentified, Separated) as error:
         words = f"on made-up records the fit stops early ({type(error).__name__}); real records decide how many rounds it takes"
-    entries = federation.ledger.entries
-    return Rehearsal(
-        study,
-        federation.size,
-        entries,
-        running_epsilon(federation.ledger),
-        statement_of(replace(built, federation=federation), federation.ledger),
-        what_left(entries),
-        words,
-    )
-
-
-def running_epsilon(ledger: Ledger) -> list[float | None]:
-    """Epsilon after each question, None where it is infinite or not limited by a budget."""
-    budget, found = ledger.limit, []
-    if not isinstance(budget, Budget):
-        return [None] * len(ledger)
-    upto = Ledger(budget)
-    for entry in ledger.entries:
-        upto.entries.append(entry)
-        spent = budget.spent(upto.charges(budget.unit))
-        found.append(spent if math.isfinite(spent) else None)
-    return found
+    ledger = federation.ledger
+    return Rehearsal(study, federation.size, ledger, statement_of(built, ledger), what_left(ledger.entries), words)

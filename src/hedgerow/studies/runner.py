@@ -1,13 +1,14 @@
 """Run a study: drive its program, measure, checkpoint, compare with baselines, write the run folder.
 
-    report.html       one page that explains the run          result.json        numbers, versions, seeds
-    ledger.jsonl      every question, debited before asked    model.safetensors  or coefficients.csv
-    study.toml        the resolved study                      rounds.jsonl       metrics by round
+report.html       one page that explains the run          result.json        numbers, versions, seeds
+ledger.jsonl      every question, debited before asked    model.safetensors  or coefficients.csv
+study.toml        the resolved study                      rounds.jsonl       metrics by round
 """
 
 from __future__ import annotations
 
 import json
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.core.errors import CannotWrite, CheckpointMismatch, HedgerowWarning, StudyInvalid, UnknownStudy
+from hedgerow.privacy import Budget
 from hedgerow.report import Report, write
 from hedgerow.runs import Run, drive
 from hedgerow.runs.checkpoint import load_checkpoint, write_arrays, write_bytes
@@ -86,7 +88,9 @@ def run(
         ended = drive(program, built.federation, watch=rounds.watch, checkpoint=checkpoint, study=study.digest, start=start)
         seconds = time.perf_counter() - started
         outcome = built.listing.outcome(built.federation, built.settings, ended.state) if ended.state else Outcome()
-        compared = baselines(built, ended.state) if study.baselines and ended.state and ended.stopped != "interrupted" else Baselines()
+        compared = (
+            baselines(built, ended.state) if study.baselines and ended.state and ended.stopped != "interrupted" else Baselines()
+        )
     said = tuple(dict.fromkeys(str(warning.message) for warning in caught if issubclass(warning.category, HedgerowWarning)))
     report = explain(built, ended, outcome, compared, rounds.history, seconds=seconds, warnings=said, command=command)
     _write_results(folder, report, outcome)
@@ -98,29 +102,31 @@ class Rounds:
 
     def __init__(self, built: Built, path: Path, kept: int, on_progress: Callable[[Progress], None]) -> None:
         self.built, self.path, self.on_progress = built, path, on_progress
+        self._epsilon: float | None = None
+        self._spent_at = -math.inf
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         self.history: list[dict[str, float]] = [row for row in _rows(lines) if row["round"] <= kept]
         _write(path, "".join(json.dumps(row) + "\n" for row in self.history))
 
     def watch(self, state: Any) -> None:
         """Measure a state, remember and report it."""
-        row = {"round": state.round, **self._metrics(state)}
+        row = {"round": state.round, **self.built.measure(state)}
         self.history.append(row)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
-        budget = self.built.federation.ledger.limit
-        spent = budget.spent(self.built.federation.ledger.charges(budget.unit)) if budget else None
         metrics = {key: value for key, value in row.items() if key != "round"}
-        self.on_progress(Progress(state.round, self.built.settings.get("rounds"), metrics, spent, budget and budget.epsilon))
+        limit = self.built.federation.ledger.limit
+        self.on_progress(
+            Progress(state.round, self.built.settings.get("rounds"), metrics, self._spent(), limit and limit.epsilon)
+        )
 
-    def _metrics(self, state: Any) -> dict[str, float]:
-        built, evaluation = self.built, self.built.study.evaluation
-        due = state.round % evaluation.every == 0 or state.round == self.built.settings.get("rounds")
-        if evaluation.on == "none" or not due:
-            return {}
-        if evaluation.on == "parties" and built.listing.ask is not None:
-            return built.listing.ask(built.federation, built.settings, state)
-        return built.listing.watch(built.settings, state, built.schema, built.test) if built.listing.watch else {}
+    def _spent(self) -> float | None:
+        """Epsilon so far, computed again only when a second has passed: the tightest accountant takes a moment."""
+        ledger = self.built.federation.ledger
+        if isinstance(ledger.limit, Budget) and time.monotonic() - self._spent_at > 1.0:
+            self._epsilon = ledger.limit.spent(ledger.charges(ledger.limit.unit))
+            self._spent_at = time.monotonic()
+        return self._epsilon
 
 
 def _rows(lines: list[str]) -> list[dict[str, float]]:
@@ -135,10 +141,13 @@ def _rows(lines: list[str]) -> list[dict[str, float]]:
 
 def _open_folder(folder: Path, study: Study, resume: bool) -> None:
     if not resume and (folder / "ledger.jsonl").exists():
-        raise CannotWrite(f"{folder} already holds a run.", remedy="Add --resume to continue it, or choose another --out.", asked=False)
+        raise CannotWrite(
+            f"{folder} already holds a run.", remedy="Add --resume to continue it, or choose another --out.", asked=False
+        )
     if resume and (folder / "digest").exists() and (folder / "digest").read_text() != study.digest:
         raise CheckpointMismatch(
-            f"{folder} holds a run of another study.", remedy="Resume with the study and settings that started it, or choose another --out."
+            f"{folder} holds a run of another study.",
+            remedy="Resume with the study and settings that started it, or choose another --out.",
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -167,7 +176,9 @@ def read_report(folder: Path) -> Result:
     try:
         report = Report.from_json(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError as error:
-        raise UnknownStudy(f"{folder} holds no finished run.", remedy="Give a folder that `hedgerow run` wrote, e.g. runs/digits-fedavg-001.") from error
+        raise UnknownStudy(
+            f"{folder} holds no finished run.", remedy="Give a folder that `hedgerow run` wrote, e.g. runs/digits-fedavg-001."
+        ) from error
     except ValueError as error:
         raise StudyInvalid(f"{path} cannot be read: {error}.") from error
     write(report, folder / "report.html")

@@ -30,7 +30,9 @@ class Data(Section):
     path: str | None = Field(None, description="a CSV, Parquet or npz file, relative to the study")
     target: str | None = Field(None, description="the column to predict")
     features: list[str] | None = Field(None, description="columns to use; all others are left at the parties")
-    ranges: dict[str, tuple[float, float]] = Field(default_factory=dict, description="declared ranges, from which bounds are made")
+    ranges: dict[str, tuple[float, float]] = Field(
+        default_factory=dict, description="declared ranges, from which bounds are made"
+    )
     clip: bool = Field(False, description="clip values to their declared range instead of refusing them")
     missing: Literal["refuse", "drop"] = Field("refuse", description="what to do with records that miss a value")
 
@@ -116,7 +118,9 @@ class EngineSection(Section):
 class Evaluation(Section):
     """On what a model is measured while it trains, and how often."""
 
-    on: Literal["test", "parties", "none"] = Field("test", description="a table that the server holds, or sums over the parties")
+    on: Literal["test", "parties", "none"] = Field(
+        "test", description="a table that the server holds, or sums over the parties"
+    )
     holdout: float = Field(0.0, ge=0, lt=1, description="share of the records that become the server's test table")
     every: int = Field(1, ge=1, description="rounds between two measurements")
 
@@ -167,7 +171,9 @@ def load(study: str | Path, changes: Mapping[str, Any] | None = None) -> Study:
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise UnknownStudy(f"no study {str(study)!r}, by name or as a file.", remedy=suggestion(str(study), bundled())) from error
+        raise UnknownStudy(
+            f"no study {str(study)!r}, by name or as a file.", remedy=suggestion(str(study), bundled())
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise StudyInvalid(f"{path} is not a TOML file: {error}.") from error
     found.setdefault("name", path.stem)
@@ -228,13 +234,28 @@ def _sentence(problem: Any) -> str:
     where = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":
         return f"unknown key {where!r}. {suggestion(str(problem['loc'][-1]), _known(problem['loc'][:-1]))}"
-    given = "" if problem["type"] == "missing" else f" (given: {problem['input']!r})" if not isinstance(problem["input"], dict) else ""
+    given = (
+        ""
+        if problem["type"] == "missing"
+        else f" (given: {problem['input']!r})"
+        if not isinstance(problem["input"], dict)
+        else ""
+    )
     return f"{where or 'study'}: {problem['msg'].removeprefix('Value error, ')}{given}"
 
 
 def _known(parents: tuple[Any, ...]) -> list[str]:
     section: Any = Study
     for parent in parents:
-        annotation = section.model_fields[parent].annotation if isinstance(section, type) and parent in section.model_fields else None
-        section = next((kind for kind in (annotation, *getattr(annotation, "__args__", ())) if isinstance(kind, type) and issubclass(kind, BaseModel)), Section)
+        annotation = (
+            section.model_fields[parent].annotation if isinstance(section, type) and parent in section.model_fields else None
+        )
+        section = next(
+            (
+                kind
+                for kind in (annotation, *getattr(annotation, "__args__", ()))
+                if isinstance(kind, type) and issubclass(kind, BaseModel)
+            ),
+            Section,
+        )
     return list(section.model_fields)

@@ -177,7 +177,7 @@ def _broadcast(state: TreeState) -> dict[str, Array]:
 
 
 def _measured(state: TreeState, found: Array, bins: Bins) -> TreeState:
-    """Set records and values of the open nodes. Every feature holds the node's total: their mean has the least noise."""
+    """Set records and values of the open nodes. Each feature holds the total of the node: averaging evens out noise."""
     records, value = state.records.copy(), state.value.copy()
     records[state.open], value[state.open] = _node(found.sum(2).mean(1), bins)
     return replace(state, records=records, value=value)

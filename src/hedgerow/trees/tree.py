@@ -162,7 +162,7 @@ class Tree:
         return self.state.value[descend(vars(self.state), self.bins.number(columns))]
 
     def _cut(self, node: int) -> float:
-        return self.bins.cuts[self.state.feature[node]][self.state.threshold[node]]
+        return float(self.bins.cuts[self.state.feature[node]][self.state.threshold[node]])
 
     def _rules(self, node: int, margin: str) -> Iterator[str]:
         if self.state.feature[node] == LEAF:

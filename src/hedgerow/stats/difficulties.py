@@ -1,0 +1,84 @@
+"""What makes estimates ambiguous or infinite, found from the sums alone and told in the names of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.errors import NotIdentified, Separated
+
+from .factors import INTERCEPT
+
+SINGULAR = 1e-13
+"""Eigenvalues of the information, scaled to a unit diagonal, below which columns are dependent: rounding stays below."""
+
+
+def check_identified(information: Array, n: float, names: Sequence[str], *, residual: bool) -> None:
+    """Refuse columns that are constant or combinations of others.
+
+    Parameters
+    ----------
+    information : array of shape (d, d)
+        At coefficients of zero, where it is a matrix of sums of products of columns.
+    residual : bool
+        Whether records must be left over to estimate a dispersion.
+
+    Raises
+    ------
+    NotIdentified (HR-320)
+    """
+    d = len(names)
+    if residual and n <= d:
+        raise NotIdentified(f"{n:g} records cannot give {d} coefficients and a variance.", remedy="Drop terms.")
+    size = np.sqrt(np.diag(information))
+    empty = [name for name, length in zip(names, size, strict=True) if length == 0]
+    if empty:
+        raise NotIdentified(
+            f"{_listed(empty)} {'is' if len(empty) == 1 else 'are'} zero in every record.",
+            remedy="Drop the column; for the level of a category, drop or merge the level in the schema.",
+        )
+    values, vectors = np.linalg.eigh(information / np.outer(size, size))
+    null = vectors[:, values < SINGULAR]
+    if null.size == 0:
+        return
+    involved = [name for name, load in zip(names, np.abs(null).max(1), strict=True) if load > 1e-3]
+    others = [name for name in involved if name != INTERCEPT]
+    if len(others) == 1:
+        raise NotIdentified(f"{_listed(others)} is constant.", remedy="Drop it from the formula.")
+    raise NotIdentified(
+        f"{_listed(involved)} are linear combinations of one another.",
+        remedy="Drop one of them; of indicators that always add up to one, drop the intercept or one level.",
+    )
+
+
+def check_target(events: float, n: float) -> None:
+    """Refuse a binary target that is the same in every record.
+
+    Raises
+    ------
+    Separated (HR-321)
+    """
+    if not 0 < events < n:
+        raise Separated(
+            f"the target is {'0' if events <= 0 else '1'} in all of {n:g} records, so no coefficient is finite.",
+            remedy="Check how the target is coded; a target without variation has nothing to explain.",
+        )
+
+
+def separated(step: Array, beta: Array, names: Sequence[str]) -> Separated:
+    """Name the columns whose coefficients still move while the likelihood stands still."""
+    moves = np.abs(step) > 0.01 * np.abs(beta)
+    moving = [name for name, moved in zip(names, moves, strict=True) if moved] or list(names)
+    named = [name for name in moving if name != INTERCEPT] or moving
+    return Separated(
+        f"{_listed(named)} {'separates' if len(named) == 1 else 'separate'} the classes: fitted probabilities of some "
+        "records run to 0 or 1, and these coefficients to infinity.",
+        remedy="Drop or merge the column or level, or gather more records of the rarer outcome.",
+    )
+
+
+def _listed(names: Sequence[str], most: int = 6) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown + (f" and {len(names) - most} more columns" if len(names) > most else "")

@@ -1,0 +1,224 @@
+"""A fitted regression: estimates and inference, with the conventions of statsmodels' OLS and Logit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import stats
+
+from hedgerow.core.arrays import Array
+
+from .design import Design
+from .families import FAMILIES, FamilyName
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Estimates of a regression, with d coefficients.
+
+    Attributes
+    ----------
+    spec : Design
+        Formula and columns.
+    family : {"gaussian", "binomial"}
+    coef_ : array of shape (d,)
+        Binomial: log-odds for each unit of a column.
+    covariance : array of shape (d, d)
+        Of `coef_`; without the noise of a private channel.
+    dispersion : float
+        Gaussian: residual variance. Binomial: 1.
+    n_records : float
+        Records, or the sum of their weights, which count as repeated records.
+    deviance, total_squares, target_mean : float or None
+        Residual sum of squares, or minus twice the log-likelihood; squares of the target (about its mean where the
+        columns span a constant); mean of the target. `None` where the channel left them out.
+    rounds : int
+        Questions asked.
+    n_parties : int
+        Parties asked.
+    left : tuple of str
+        What left each party, in words.
+    protection : str
+        How it was protected, in words.
+    """
+
+    spec: Design
+    family: FamilyName
+    coef_: Array
+    covariance: Array
+    dispersion: float
+    n_records: float
+    rounds: int
+    n_parties: int
+    left: tuple[str, ...]
+    protection: str
+    deviance: float | None = None
+    total_squares: float | None = None
+    target_mean: float | None = None
+
+    # ---- estimates --------------------------------------------------------------------------------------------------
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the coefficients."""
+        return self.spec.names
+
+    @property
+    def df_residual(self) -> float:
+        """Records beyond the coefficients."""
+        return self.n_records - len(self.coef_)
+
+    @property
+    def se_(self) -> Array:
+        """Standard errors, shape (d,)."""
+        se: Array = np.sqrt(np.diag(self.covariance))
+        return se
+
+    @property
+    def statistic_(self) -> Array:
+        """Coefficients over their standard errors, shape (d,): t for a linear regression, z otherwise."""
+        return self.coef_ / self.se_
+
+    @property
+    def p_values(self) -> Array:
+        """Two-sided p-values, shape (d,)."""
+        p: Array = 2 * self._reference.sf(np.abs(self.statistic_))
+        return p
+
+    def conf_int(self, level: float = 0.95) -> Array:
+        """Confidence intervals of the coefficients, shape (d, 2)."""
+        reach = self._reference.ppf((1 + level) / 2) * self.se_
+        return np.column_stack([self.coef_ - reach, self.coef_ + reach])
+
+    def odds_ratios(self, level: float = 0.95) -> pandas.DataFrame:
+        """Exponentials of coefficients and of their confidence intervals."""
+        import pandas
+
+        with np.errstate(over="ignore"):
+            values = np.exp(np.column_stack([self.coef_, self.conf_int(level)]))
+        return pandas.DataFrame(values, index=list(self.names), columns=["odds ratio", "low", "high"])
+
+    @property
+    def _reference(self) -> Any:
+        return stats.t(self.df_residual) if self.family == "gaussian" else stats.norm
+
+    # ---- goodness of fit --------------------------------------------------------------------------------------------
+    @property
+    def n_events(self) -> float | None:
+        """Records whose target is 1, of a binary target."""
+        if self.family == "gaussian" or self.target_mean is None:
+            return None
+        return self.n_records * self.target_mean
+
+    @property
+    def log_likelihood(self) -> float | None:
+        """Of the fit; `None` through a channel that clips or adds noise, since a record moves it without bound."""
+        return self._log_likelihood(self.deviance)
+
+    @property
+    def null_log_likelihood(self) -> float | None:
+        """Of a constant alone; `None` for a binary target with an offset, which would take another fit."""
+        if self.family == "gaussian":
+            return self._log_likelihood(self.total_squares)
+        if self.target_mean is None or self.spec.offset:
+            return None
+        p = self.target_mean
+        return self.n_records * (p * math.log(p) + (1 - p) * math.log1p(-p))
+
+    @property
+    def aic(self) -> float | None:
+        """Akaike's criterion."""
+        found = self.log_likelihood
+        return None if found is None else 2 * len(self.coef_) - 2 * found
+
+    @property
+    def bic(self) -> float | None:
+        """Schwarz's criterion."""
+        found = self.log_likelihood
+        return None if found is None else math.log(self.n_records) * len(self.coef_) - 2 * found
+
+    @property
+    def r_squared(self) -> float | None:
+        """Linear: share of the target's squares that is explained. Logistic: McFadden's 1 - log-likelihood / null's."""
+        if self.family == "gaussian":
+            return None if self.deviance is None or not self.total_squares else 1 - self.deviance / self.total_squares
+        found, null = self.log_likelihood, self.null_log_likelihood
+        return None if found is None or not null else 1 - found / null
+
+    @property
+    def adjusted_r_squared(self) -> float | None:
+        """R squared of a linear regression, adjusted for the number of coefficients."""
+        if self.family != "gaussian" or self.r_squared is None:
+            return None
+        return 1 - (1 - self.r_squared) * (self.n_records - self.spec.has_constant) / self.df_residual
+
+    @property
+    def f_test(self) -> tuple[float, float] | None:
+        """F statistic of all coefficients but the constant's, and its p-value; of a linear regression."""
+        df = len(self.coef_) - self.spec.has_constant
+        if self.family != "gaussian" or self.deviance is None or self.total_squares is None or df == 0:
+            return None
+        statistic = (self.total_squares - self.deviance) / df / self.dispersion
+        return statistic, float(stats.f.sf(statistic, df, self.df_residual))
+
+    def _log_likelihood(self, deviance: float | None) -> float | None:
+        if deviance is None:
+            return None
+        if self.family == "binomial":
+            return -deviance / 2
+        with np.errstate(divide="ignore"):
+            return float(-self.n_records / 2 * (np.log(2 * np.pi * deviance / self.n_records) + 1))
+
+    # ---- use --------------------------------------------------------------------------------------------------------
+    def predict(self, frame: pandas.DataFrame) -> Array:
+        """Expected target of new records: a probability for a logistic regression.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            The columns of the formula's right-hand side, offset included, within their declared ranges and levels.
+
+        Returns
+        -------
+        array of shape (n,)
+
+        Raises
+        ------
+        MissingColumn, NotFinite, OutOfRange (HR-403, 404, 405)
+        """
+        given = {name: np.asarray(frame[name]) for name in self.spec.reads if name in frame}
+        columns, n = self.spec.schema.select(self.spec.reads).admit(given), len(frame)
+        eta = self.spec.matrix(columns, n) @ self.coef_ + self.spec.offsets(columns, n)
+        mean: Array = FAMILIES[self.family].mean(eta)
+        return mean
+
+    def to_frame(self, level: float = 0.95) -> pandas.DataFrame:
+        """Return one row for each coefficient."""
+        import pandas
+
+        low, high = self.conf_int(level).T
+        values = {
+            "coef": self.coef_,
+            "se": self.se_,
+            "t" if self.family == "gaussian" else "z": self.statistic_,
+            "p": self.p_values,
+            "low": low,
+            "high": high,
+        }
+        if self.family == "binomial":
+            values["odds ratio"] = self.odds_ratios(level)["odds ratio"].to_numpy()
+        return pandas.DataFrame(values, index=pandas.Index(self.names, name="column"))
+
+    def summary(self, level: float = 0.95) -> str:
+        """Return the estimates as text, with what left each party and how it was protected."""
+        from .summary import summarise
+
+        return summarise(self, level)
+
+    def __str__(self) -> str:
+        return self.summary()

@@ -1,0 +1,97 @@
+"""Newton's method on noisy sums: a fixed number of rounds, and an information that stays positive definite.
+
+Only score, information and n are asked for, which have bounds by declared ranges. A linear regression asks once, at
+coefficients of zero, where these are X'y and X'X, and for y'y. Noise can make an information indefinite or a direction
+of it far too small; so its eigenvalues are raised to the size of the noise, which shortens steps along directions of
+which the release says nothing.
+
+Source : the floor follows Wang 2018 (UAI), AdaSSP, in spirit. Differs: eigenvalues are raised instead of a ridge added.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.bound import Bound, Bounds
+from hedgerow.core.federation import Federation
+
+from .design import Design
+from .families import FAMILIES, FamilyName
+from .state import NewtonState, solve
+
+BOUNDED = {"binomial": ("score", "information", "n"), "gaussian": ("score", "information", "n", "deviance")}
+
+
+def noisy_newton(
+    asked: Federation,
+    spec: Design,
+    ask: Any,
+    family: FamilyName,
+    rounds: int,
+    start: NewtonState | None,
+) -> Iterator[NewtonState]:
+    """Yield a state for each round; `beta` is where the round's step led, the sums are those before it.
+
+    Parameters
+    ----------
+    asked : Federation
+        Prepared with the design.
+    ask : callable
+        `score_and_information` with its family.
+    """
+    bounds = FAMILIES[family].bounds(spec)
+    rounds = 1 if family == "gaussian" else rounds
+    state = start or NewtonState.at_zero(spec.size)
+    while state.round < rounds:
+        broadcast = {"beta": state.beta, "centre": np.array(0.0)}
+        sums = asked.sum(partial(ask, keys=BOUNDED[family]), broadcast, bound=bounds)
+        noise = noise_level(asked, bounds, "information", spec.size**2)
+        information = raised(sums["information"], noise * math.sqrt(2 * spec.size))
+        step = solve(information, sums["score"])
+        deviance = float(sums["deviance"] - 2 * step @ sums["score"] + step @ information @ step) if "deviance" in sums else 0.0
+        beta = state.beta + step
+        state = replace(
+            state,
+            round=state.round + 1,
+            beta=beta,
+            trial=beta,
+            score=sums["score"],
+            information=information,
+            deviance=deviance,
+            n=float(sums["n"]),
+            length=math.sqrt(step @ sums["score"]),
+            converged=state.round + 1 == rounds,
+        )
+        yield state
+
+
+def raised(information: Array, floor: float) -> Array:
+    """Return the symmetric part with its eigenvalues raised to `floor`, or to 1e-12 of the largest."""
+    values, vectors = np.linalg.eigh((information + information.T) / 2)
+    least = max(floor, 1e-12 * abs(values).max(), np.finfo(float).tiny)
+    lifted: Array = (vectors * np.maximum(values, least)) @ vectors.T
+    return lifted
+
+
+def noise_level(federation: Federation, bounds: Bounds | None, key: str, size: int) -> float:
+    """Standard deviation of the noise in each number of one key of a release; 0 without a mechanism."""
+    shield = federation.channel.shield(key, bounds)
+    if shield.mechanism is None or shield.bounds is None:
+        return 0.0
+    parts = len(shield.bounds) if isinstance(shield.bounds, Mapping) else 1
+    bound: Bound = shield.bounds[key] if isinstance(shield.bounds, Mapping) else shield.bounds
+    z = shield.event.noise_multiplier
+    if shield.event.kind == "laplace":
+        level = math.sqrt(2) * z * parts * bound.distance(1, size)
+    else:
+        level = z * math.sqrt(parts) * bound.distance(2, size)
+    if shield.mechanism.at == "party":  # every party adds its own; a party-level event counts twice its radius
+        level *= math.sqrt(federation.size) * (2 if bound.unit == "party" else 1)
+    return level

@@ -1,0 +1,155 @@
+"""Linear and logistic regression by formula, with inference."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hedgerow.core.arrays import Layout
+from hedgerow.core.errors import FormulaInvalid, NotBinary
+from hedgerow.core.federation import Federation
+
+from .columns import is_exact, schema_of
+from .design import Design
+from .expressions import is_binary
+from .factors import Levels, Number
+from .families import FamilyName
+from .fit import Fit
+from .glm import newton
+from .state import NewtonState, solve
+
+
+def logistic_regression(
+    federation: Federation,
+    formula: str,
+    *,
+    offset: str | None = None,
+    weights: str | None = None,
+    tol: float = 1e-8,
+    max_rounds: int = 25,
+    rounds: int = 5,
+) -> Fit:
+    """Logistic regression by maximum likelihood; equal to the pooled fit.
+
+    Parameters
+    ----------
+    federation : Federation
+    formula : str
+        For example `"malignant ~ mean_radius + C(site)"`; see `hedgerow.stats.formula.read_formula`. The target is binary,
+        a comparison such as `I(visits > 0)`, or a category of two levels, of which the second is the event.
+    offset : str, optional
+        Column or expression added to the log-odds; by default the schema's offset column.
+    weights : str, optional
+        Column of frequency weights: a record of weight 3 counts as three records.
+    tol, max_rounds, rounds
+        See `newton`; `rounds` holds through a channel that clips or adds noise.
+
+    Raises
+    ------
+    FormulaInvalid (HR-310), NotBinary (HR-311), MissingColumn (HR-403)
+        Before any party is asked.
+    NotIdentified (HR-320), Separated (HR-321), NotConverged (HR-322)
+        Estimates are not unique, infinite, or not reached.
+
+    Releases
+    --------
+    As `newton`.
+
+    Examples
+    --------
+    >>> print(logistic_regression(federation, "malignant ~ mean_radius + mean_texture").summary())
+    """
+    spec = Design.of(formula, schema_of(federation), offset=offset, weights=weights)
+    if isinstance(spec.response, Number) and not is_binary(spec.response.text, spec.schema):
+        raise NotBinary(
+            f"target {spec.response.text!r} is not declared binary.",
+            remedy="Use linear_regression; or compare it, e.g. I(visits > 0); or declare its kind binary in the schema.",
+        )
+    return _fit(federation, spec, "binomial", tol, max_rounds, rounds)
+
+
+def linear_regression(
+    federation: Federation,
+    formula: str,
+    *,
+    offset: str | None = None,
+    weights: str | None = None,
+    tol: float = 1e-8,
+    max_rounds: int = 25,
+) -> Fit:
+    """Linear regression by least squares; equal to the pooled fit. See `logistic_regression` for what is alike.
+
+    Parameters
+    ----------
+    offset : str, optional
+        Column or expression that is subtracted from the target.
+
+    Examples
+    --------
+    >>> linear_regression(federation, "progression ~ bmi + bp").to_frame()
+    """
+    spec = Design.of(formula, schema_of(federation), offset=offset, weights=weights)
+    if isinstance(spec.response, Levels):
+        raise FormulaInvalid(f"target {spec.response.column!r} is a category.", remedy="Use logistic_regression.")
+    return _fit(federation, spec, "gaussian", tol, max_rounds, rounds=1)
+
+
+def _fit(federation: Federation, spec: Design, family: FamilyName, tol: float, max_rounds: int, rounds: int) -> Fit:
+    exact = is_exact(federation)
+    scaled = spec if exact else spec.to_unit()
+    asked_before = len(federation.ledger)
+    *_, state = newton(federation, scaled, family=family, tol=tol, max_rounds=max_rounds, rounds=rounds)
+    scales = np.array(scaled.scales or np.ones(spec.size))
+    dispersion = _dispersion(state, family)
+    inverse = solve(state.information, np.eye(spec.size))
+    return Fit(
+        spec=spec,
+        family=family,
+        coef_=state.beta / scales,
+        covariance=dispersion * (inverse + inverse.T) / 2 / np.outer(scales, scales),
+        dispersion=dispersion,
+        n_records=state.n,
+        rounds=state.round,
+        n_parties=len(federation.members),
+        left=_left(federation, asked_before),
+        protection=_protection(federation),
+        deviance=state.deviance if exact else None,
+        total_squares=(state.total_squares if spec.has_constant else state.raw_squares) if exact else None,
+        target_mean=state.mean if exact else None,
+    )
+
+
+def _dispersion(state: NewtonState, family: FamilyName) -> float:
+    """Residual variance; NaN where noise left nothing of it."""
+    if family == "binomial":
+        return 1.0
+    df = state.n - len(state.beta)
+    return state.deviance / df if df > 0 and state.deviance >= 0 else float("nan")
+
+
+def _left(federation: Federation, asked_before: int) -> tuple[str, ...]:
+    """Say what each party was asked for since, and how often."""
+    queries = [entry.query for entry in federation.ledger.entries[asked_before:]]
+    return tuple(f"{_keys(federation.layouts[query])}, {_times(queries.count(query))}" for query in dict.fromkeys(queries))
+
+
+def _keys(layout: Layout) -> str:
+    *first, last = (f"{key} {shape}" if shape else key for key, shape in layout.shapes)
+    return f"{', '.join(first)} and {last}"
+
+
+def _times(n: int) -> str:
+    return {1: "once", 2: "twice"}.get(n, f"{n} times")
+
+
+def _protection(federation: Federation) -> str:
+    found = federation.channel.describe()
+    clip = "" if found["clip"] == "none" else f"clip {found['clip']}; "
+    if federation.channel.mechanism is None:
+        return (
+            f"{clip}{found['aggregation']} aggregation, no mechanism: {found['meaning']}; "
+            "this release is not differentially private"
+        )
+    return (
+        f"{clip}{found['mechanism']}, {found['aggregation']} aggregation: {found['meaning']}; "
+        "standard errors do not include this noise"
+    )

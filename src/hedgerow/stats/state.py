@@ -1,0 +1,86 @@
+"""What Newton's method carries from round to round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from hedgerow.core.arrays import Array
+
+
+@dataclass(frozen=True)
+class NewtonState:
+    """A point, the sums at that point, and the point to try next.
+
+    Attributes
+    ----------
+    beta : array of shape (d,)
+        The best coefficients so far.
+    trial : array of shape (d,)
+        Where the next round asks.
+    score, information : arrays of shape (d,) and (d, d)
+        At `beta`; the inverse of the information, times the dispersion, is the covariance of the estimates.
+    deviance : float
+        At `beta`: residual sum of squares, or minus twice the log-likelihood of a binary target.
+    n : float
+        Records, or the sum of their weights.
+    centre, response, squares : float
+        The target's deviations from `centre`, and their squares, added up.
+    length : float
+        Of the step from `beta` to `trial`, in standard errors.
+    crawled : int
+        Rounds in a row whose step hardly shrank though the gain vanished, as when classes are separated.
+    """
+
+    round: int
+    beta: Array
+    trial: Array
+    score: Array
+    information: Array
+    deviance: float = 0.0
+    n: float = 0.0
+    centre: float = 0.0
+    response: float = 0.0
+    squares: float = 0.0
+    length: float = 0.0
+    crawled: int = 0
+    converged: bool = False
+
+    @classmethod
+    def at_zero(cls, d: int) -> NewtonState:
+        """Before the first round."""
+        return cls(0, np.zeros(d), np.zeros(d), np.zeros(d), np.zeros((d, d)))
+
+    @property
+    def mean(self) -> float:
+        """Mean of the target, minus offset where it is a number."""
+        return self.centre + self.response / self.n if self.n else 0.0
+
+    @property
+    def total_squares(self) -> float:
+        """Squared deviations of the target from its mean, added up."""
+        return self.squares - self.response**2 / self.n
+
+    @property
+    def raw_squares(self) -> float:
+        """Squares of the target, added up."""
+        return self.squares + 2 * self.centre * self.response + self.n * self.centre**2
+
+
+def solve(information: Array, right: Array) -> Array:
+    """Solve `information @ x = right` by Cholesky after scaling to a unit diagonal.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        The information is not positive definite.
+    """
+    diagonal = np.diag(information)
+    if not (diagonal > 0).all():
+        raise np.linalg.LinAlgError("a diagonal element is not above zero")
+    size = np.sqrt(diagonal)
+    scaled = cho_solve(cho_factor(information / np.outer(size, size)), (right.T / size).T)
+    solved: Array = (scaled.T / size).T
+    return solved
