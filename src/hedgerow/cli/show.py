@@ -55,12 +55,12 @@ def show_rehearsal(rehearsal: Any, console: Console) -> None:
     console.print(f"{rehearsal.parties} parties; the program {rehearsal.ended}.\n", highlight=False)
     for first, last in rehearsal.runs():
         entry, (bound, mechanism) = rehearsal.entries[first], rehearsal.entries[first].protection
-        numbers = rehearsal.numbers(entry)
         rounds = f"question {first + 1}" if first == last else f"questions {first + 1} to {last + 1}"
         console.print(f"[bold]{rounds}[/bold]: {entry.verb} of {entry.query}", highlight=False)
         lines = Table.grid(padding=(0, 2))
         lines.add_row("  asked of", f"{entry.sampling}, {entry.parties} the first time, of {rehearsal.parties}")
-        lines.add_row("  leaves", f"{numbers} numbers from each" if numbers else "nothing")
+        leaves = f"{entry.numbers or '?'} numbers from each: {entry.contribution}" if entry.verb != "each" else "nothing"
+        lines.add_row("  leaves", leaves)
         lines.add_row("  bound", bound)
         lines.add_row("  mechanism", f"{mechanism}, {entry.aggregation} aggregation")
         lines.add_row("  event", str(entry.event))

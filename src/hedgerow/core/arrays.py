@@ -47,7 +47,7 @@ class Layout:
         return found[""] if list(found) == [""] else found
 
     def __str__(self) -> str:
-        return ", ".join(f"{key or 'value'} {shape or 'number'}" for key, shape in self.shapes)
+        return ", ".join(f"{key or 'value'} {shape}" if shape else key or "a number" for key, shape in self.shapes)
 
 
 def items(arrays: Arrays) -> list[tuple[str, Any]]:

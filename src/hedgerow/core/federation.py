@@ -252,6 +252,7 @@ class Federation:
                 query=query.name,
                 parties=len(self.members),
                 numbers=0 if query.verb == "each" else (layout.size if layout else None),
+                contribution=str(layout or ""),
                 bound=describe(bound),
                 clip=describe(shield.clip),
                 mechanism=str(shield.mechanism or "none"),

@@ -32,7 +32,7 @@ class Entry:
     parties : int
         How many were asked.
     numbers : int or None
-        Numbers in each contribution, where the schema tells before anybody is asked.
+        Numbers in each contribution, where the schema tells before anybody is asked; `contribution` names their keys.
     """
 
     round: int
@@ -41,6 +41,7 @@ class Entry:
     query: str
     parties: int
     numbers: int | None
+    contribution: str
     bound: str
     clip: str
     mechanism: str

@@ -57,7 +57,7 @@ def statement(ledger: Ledger, *, delta: float, seeded: bool, adjacency: Adjacenc
             math.inf,
             delta,
             unit,
-            f"Not differentially private: {sum(_is_open(events) for _, events in charges)} of {len(charges)} releases went out without noise.",
+            f"No epsilon is claimed: {sum(_is_open(events) for _, events in charges)} of {len(charges)} releases went out without noise.",
         )
     spent = budget.spent(charges) if budget else epsilon(charges, delta=delta, adjacency=adjacency)
     sampling = sorted({str(sampling) for sampling, _ in charges})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.errors import SchemaInvalid, StatisticsError
+from hedgerow.core.errors import SchemaInvalid
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 
@@ -36,7 +36,7 @@ def chosen(schema: Schema, names: Sequence[str] | None, kinds: Sequence[str]) ->
 
     Raises
     ------
-    MissingColumn (HR-403), StatisticsError (HR-310)
+    MissingColumn (HR-403), SchemaInvalid (HR-409)
         A name is unknown; a named column is of another kind, or holds arrays. No party was asked.
     """
     if names is None:
@@ -44,11 +44,11 @@ def chosen(schema: Schema, names: Sequence[str] | None, kinds: Sequence[str]) ->
     else:
         found = [schema[name] for name in names]
     if not found:
-        raise StatisticsError(f"no column is {' or '.join(kinds)}.", remedy="Name the columns to read.")
+        raise SchemaInvalid(f"no column is {' or '.join(kinds)}.", remedy="Name the columns to read.")
     for column in found:
         if column.kind not in kinds or column.shape:
             held = f"holds arrays of shape {column.shape}" if column.shape else f"is of kind {column.kind!r}"
-            raise StatisticsError(
+            raise SchemaInvalid(
                 f"column {column.name!r} {held}; this statistic reads {' or '.join(kinds)} columns.",
                 remedy="Leave it out. Counts are for categories, moments and quantiles for numbers.",
             )

@@ -14,7 +14,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, l1
-from hedgerow.core.errors import StatisticsError
+from hedgerow.core.errors import SettingsInvalid
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
@@ -126,6 +126,6 @@ def histogram(federation: Federation, column: str, edges: Sequence[float]) -> pa
     chosen(schema, [column], NUMERIC)
     points = np.asarray(edges, dtype=float)
     if points.ndim != 1 or len(points) < 2 or not (np.diff(points) > 0).all():
-        raise StatisticsError(f"edges {list(edges)[:6]} do not enclose bins.", remedy="Give two or more edges in rising order.")
+        raise SettingsInvalid(f"edges {list(edges)[:6]} do not enclose bins.", remedy="Give two or more edges in rising order.")
     found = federation.sum(partial(bin_counts, column=column), points, bound=count_bound(heaviest(schema)))
     return pandas.DataFrame({"low": points[:-1], "high": points[1:], "count": found})

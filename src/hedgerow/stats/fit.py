@@ -42,7 +42,7 @@ class Fit:
         Questions asked.
     n_parties : int
         Parties asked.
-    left : tuple of str
+    left : str
         What left each party, in words.
     protection : str
         How it was protected, in words.
@@ -56,7 +56,7 @@ class Fit:
     n_records: float
     rounds: int
     n_parties: int
-    left: tuple[str, ...]
+    left: str
     protection: str
     deviance: float | None = None
     total_squares: float | None = None

@@ -18,6 +18,7 @@ from .factors import Factor, Levels, Number, Term
 if TYPE_CHECKING:
     from hedgerow.data import Column, Schema
 
+_DOT = re.compile(r"(?<![\w.])\.(?![\w.])")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m|⧛\[[0-9;]*m|⧚")
 
 
@@ -56,18 +57,19 @@ def _parse(formula: str, schema: Schema, aside: Sequence[str]) -> tuple[str, lis
     left_out = _words(formula.partition("~")[0]) | set(aside)
     dot = [name for name in schema.features if not schema[name].shape and name not in left_out]
     context = {"__formulaic_variables_available__": dot}
+    if not dot and _DOT.search(formula):
+        raise FormulaInvalid(f"`.` in {formula!r} stands for no column.", remedy="Declare features that are not arrays.")
     try:
         parsed = Formula(formula, _context=context)
-        target, right = list(parsed.lhs), list(parsed.rhs)
-        groups = [[_text(factor) for factor in term.factors if factor.expr != "1"] for term in right]
-        targets = [_text(factor) for term in target for factor in term.factors]
-    except (FormulaicError, AttributeError) as error:
-        syntax = isinstance(error, FormulaicError)
-        reason = _COLOURS.sub("", str(error)).splitlines()[0].rstrip(".") if syntax else "it needs one `~`, and no `|`"
+    except (FormulaicError, SyntaxError) as error:
+        reason = _COLOURS.sub("", str(error)).splitlines()[0].rstrip(".")
         raise FormulaInvalid(f"{formula!r} cannot be read: {reason}.", remedy="Write `target ~ a + b`.") from None
+    if not hasattr(parsed, "lhs") or isinstance(parsed.rhs, tuple):
+        raise FormulaInvalid(f"{formula!r} needs one `~` and no `|`.", remedy="Write `target ~ a + b`.")
+    targets = [_text(factor) for term in parsed.lhs for factor in term.factors]
     if len(targets) != 1:
         raise FormulaInvalid(f"{formula!r} has {len(targets)} targets.", remedy="Write one before the `~`.")
-    return targets[0], groups
+    return targets[0], [[_text(factor) for factor in term.factors if factor.expr != "1"] for term in parsed.rhs]
 
 
 def _text(factor: Any) -> str:

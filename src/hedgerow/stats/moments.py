@@ -178,7 +178,7 @@ def moments(federation: Federation, columns: Sequence[str] | None = None) -> Mom
 
     Raises
     ------
-    MissingColumn (HR-403), StatisticsError (HR-310), UnboundedSum (HR-210)
+    MissingColumn (HR-403), SchemaInvalid (HR-409), UnboundedSum (HR-210)
         A column is unknown or holds no numbers; the channel adds noise and a range is not declared.
 
     Examples
@@ -204,4 +204,5 @@ def correlation(federation: Federation, columns: Sequence[str] | None = None) ->
     variances = np.diag(state.covariance)
     sd = np.sqrt(np.where(variances > 0, variances, np.nan))
     found = np.clip(state.covariance / np.outer(sd, sd), -1.0, 1.0)
+    np.fill_diagonal(found, np.where(variances > 0, 1.0, np.nan))
     return pandas.DataFrame((found + found.T) / 2, index=names, columns=names)

@@ -21,7 +21,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, linf
-from hedgerow.core.errors import StatisticsError
+from hedgerow.core.errors import SchemaInvalid, SettingsInvalid
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
@@ -81,13 +81,13 @@ def bisection(
     shares = _shares(q)
     tol = (top - bottom) / 2**HALVINGS if tol is None else tol
     if tol <= 0:
-        raise StatisticsError(f"tol={tol!r} is never reached.", remedy="Give a tolerance above zero, or leave it out.")
+        raise SettingsInvalid(f"tol={tol!r} is never reached.", remedy="Give a tolerance above zero, or leave it out.")
     state = start or QuantileState(0, np.full(len(shares), bottom), np.full(len(shares), top))
     ask, bounds = partial(counts_below, column=column), below_bounds(heaviest(schema))
     while (state.high - state.low).max() > tol:
         middle = (state.low + state.high) / 2
         found = federation.sum(ask, middle, bound=bounds)
-        reached = found["below"] >= shares * found["n"] * (1 - 1e-12)
+        reached = (found["below"] >= shares * found["n"] * (1 - 1e-12)) & (found["below"] > 0)
         state = QuantileState(
             state.round + 1,
             np.where(reached, state.low, middle),
@@ -127,8 +127,8 @@ def quantiles(
 
     Raises
     ------
-    StatisticsError (HR-310)
-        No range is declared or given. No party was asked.
+    SchemaInvalid (HR-409), SettingsInvalid (HR-511)
+        No range is declared or given; `q` or `tol` are out of range. No party was asked.
 
     Examples
     --------
@@ -150,12 +150,12 @@ def _interval(column: Column, low: float | None, high: float | None) -> tuple[fl
     declared = range_of(column) or (column.low, column.high)
     bottom, top = (given if given is not None else end for given, end in zip((low, high), declared, strict=True))
     if bottom is None or top is None:
-        raise StatisticsError(
+        raise SchemaInvalid(
             f"column {column.name!r} declares the range [{column.low}, {column.high}], and bisection needs both ends.",
             remedy=f"Give low= and high=, or declare them: table.declare({column.name}=(low, high)).",
         )
     if not bottom < top:
-        raise StatisticsError(f"[{bottom}, {top}] is not an interval.", remedy="Give low < high.")
+        raise SettingsInvalid(f"[{bottom}, {top}] is not an interval.", remedy="Give low < high.")
     # the lowest value itself must lie above the lower end of its interval
     return float(np.nextafter(bottom, -np.inf)), float(top)
 
@@ -163,5 +163,5 @@ def _interval(column: Column, low: float | None, high: float | None) -> tuple[fl
 def _shares(q: Sequence[float]) -> Array:
     shares = np.atleast_1d(np.asarray(q, dtype=float))
     if shares.ndim != 1 or not len(shares) or not ((shares >= 0) & (shares <= 1)).all():
-        raise StatisticsError(f"q={q!r} are not shares.", remedy="Give numbers between 0 and 1, e.g. q=[0.25, 0.5].")
+        raise SettingsInvalid(f"q={q!r} are not shares.", remedy="Give numbers between 0 and 1, e.g. q=[0.25, 0.5].")
     return shares

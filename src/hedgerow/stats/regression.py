@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from hedgerow.core.arrays import Layout
 from hedgerow.core.errors import FormulaInvalid, NotBinary
 from hedgerow.core.federation import Federation
 
@@ -14,7 +15,8 @@ from .expressions import is_binary
 from .factors import Levels, Number
 from .families import FamilyName
 from .fit import Fit
-from .glm import newton
+from .glm import EVERYTHING, newton
+from .noisy import BOUNDED
 from .state import NewtonState, solve
 
 
@@ -96,7 +98,6 @@ def linear_regression(
 def _fit(federation: Federation, spec: Design, family: FamilyName, tol: float, max_rounds: int, rounds: int) -> Fit:
     exact = is_exact(federation)
     scaled = spec if exact else spec.to_unit()
-    asked_before = len(federation.ledger)
     *_, state = newton(federation, scaled, family=family, tol=tol, max_rounds=max_rounds, rounds=rounds)
     scales = np.array(scaled.scales or np.ones(spec.size))
     dispersion = _dispersion(state, family)
@@ -110,7 +111,7 @@ def _fit(federation: Federation, spec: Design, family: FamilyName, tol: float, m
         n_records=state.n,
         rounds=state.round,
         n_parties=len(federation.members),
-        left=_left(federation, asked_before),
+        left=_left(spec.size, EVERYTHING if exact else BOUNDED[family], state.round),
         protection=_protection(federation),
         deviance=state.deviance if exact else None,
         total_squares=(state.total_squares if spec.has_constant else state.raw_squares) if exact else None,
@@ -126,19 +127,11 @@ def _dispersion(state: NewtonState, family: FamilyName) -> float:
     return state.deviance / df if df > 0 and state.deviance >= 0 else float("nan")
 
 
-def _left(federation: Federation, asked_before: int) -> tuple[str, ...]:
-    """Say what each party was asked for since, and how often."""
-    queries = [entry.query for entry in federation.ledger.entries[asked_before:]]
-    return tuple(f"{_keys(federation.layouts[query])}, {_times(queries.count(query))}" for query in dict.fromkeys(queries))
-
-
-def _keys(layout: Layout) -> str:
-    *first, last = (f"{key} {shape}" if shape else key for key, shape in layout.shapes)
-    return f"{', '.join(first)} and {last}"
-
-
-def _times(n: int) -> str:
-    return {1: "once", 2: "twice"}.get(n, f"{n} times")
+def _left(d: int, keys: Sequence[str], rounds: int) -> str:
+    """Say what each party was asked for, and how often."""
+    shapes = {"score": f" ({d},)", "information": f" ({d}, {d})"}
+    *first, last = (key + shapes.get(key, "") for key in keys)
+    return f"{', '.join(first)} and {last}, " + {1: "once", 2: "twice"}.get(rounds, f"{rounds} times")
 
 
 def _protection(federation: Federation) -> str:

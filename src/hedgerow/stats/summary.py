@@ -31,7 +31,7 @@ def summarise(fit: Fit, level: float) -> str:
         *_table(fit, level),
         "",
         *_paragraph("protection", fit.protection),
-        *(line for words in fit.left for line in _paragraph("left each party", words)),
+        *_paragraph("left each party", fit.left),
         *(_paragraph("weights", "count as repeated records") if fit.spec.weights else []),
         *(_paragraph("not asked for", UNBOUNDED) if fit.deviance is None else []),
     ]

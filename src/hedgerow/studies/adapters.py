@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from hedgerow.core.errors import MissingExtra
+from hedgerow.data import Schema
 
 from .listing import Listing
 
@@ -47,5 +48,23 @@ def neural(function: str, sentence: str) -> Listing:
         score=later(module, "accuracy", "neural"),
         ask=later(module, "over_parties", "neural"),
         alone=few_passes,
-        metric=("accuracy", True),
+        metric=lambda schema: ("accuracy", True) if classifies(schema) else ("mean squared error", False),
     )
+
+
+def tree(sentence: str) -> Listing:
+    """List the decision tree."""
+    module = "hedgerow.studies.tree"
+    return Listing(
+        "hedgerow.trees:grow",
+        sentence,
+        outcome=later(module, "outcome", "all"),
+        watch=later(module, "watch", "all"),
+        score=later(module, "score", "all"),
+        metric=lambda schema: ("accuracy" if classifies(schema) else "R2", True),
+    )
+
+
+def classifies(schema: Schema) -> bool:
+    """Whether the target is a class."""
+    return schema.target is not None and schema[schema.target].kind in ("binary", "category")

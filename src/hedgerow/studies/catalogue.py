@@ -9,6 +9,7 @@ from .listing import Listing
 
 PROGRAMS: dict[str, Listing] = {
     "fedavg": adapters.neural("train", "Federated averaging of a torch model (McMahan et al. 2017)."),
+    "decision_tree": adapters.tree("One decision tree from sums of histograms, level by level (Breiman et al. 1984)."),
     "fedsgd": adapters.neural("descend", "Federated SGD of a torch model: one gradient step a round (McMahan et al. 2017)."),
 }
 

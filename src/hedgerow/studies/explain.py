@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import platform
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
@@ -119,7 +118,7 @@ def comparison_of(built: Built, compared: Baselines) -> Comparison | None:
     """Federated beside centralised and local-only."""
     if compared.federated is None:
         return None
-    metric, more = built.listing.metric
+    metric, more = built.listing.metric(built.schema)
     rows = [("federated", compared.federated, "this run")]
     if compared.centralised is not None:
         rows.append(("centralised", compared.centralised, "same program, all records in one place, no protection"))
@@ -139,7 +138,7 @@ def party_grid(built: Built, compared: Baselines) -> Grid | None:
     """The federated model at each party, beside the party's own."""
     if not compared.at_parties:
         return None
-    metric = built.listing.metric[0]
+    metric = built.listing.metric(built.schema)[0]
     rows = [(name, records, value, compared.alone.get(name)) for name, (records, value) in compared.at_parties.items()]
     note = f"{compared.tried} of {built.federation.size} parties, evenly spread. The own model is measured on {compared.on}."
     columns = ("party", "records", f"{metric} of the federated model at the party", f"{metric} of the party's own model")
@@ -148,20 +147,17 @@ def party_grid(built: Built, compared: Baselines) -> Grid | None:
 
 def what_left(entries: Sequence[Entry]) -> Grid:
     """What left each party: one row for each kind of question."""
-    kinds = Counter((entry.verb, entry.query, entry.protection, entry.sampling) for entry in entries)
-    sizes = numbers_by_query(entries)
+    kinds: dict[Any, list[int | None]] = {}
+    for entry in entries:
+        kinds.setdefault((entry.verb, entry.query, entry.protection, entry.sampling), []).append(0 if entry.verb == "each" else entry.numbers)
     rows = []
-    for (verb, query, (bound, mechanism), sampling), times in kinds.items():
+    for (verb, query, (bound, mechanism), sampling), numbers in kinds.items():
         name = short_name(query) + ("" if verb == "sum" else f" ({verb})")
-        rows.append((name, times, sizes.get(query, 0) if verb != "each" else 0, bound, mechanism, str(sampling)))
+        in_all = None if None in numbers else sum(n or 0 for n in numbers)
+        rows.append((name, len(numbers), in_all, bound, mechanism, str(sampling)))
     aggregations = ", ".join(sorted({entry.aggregation for entry in entries})) or "none"
-    note = f"Numbers in each contribution, once for each time; nothing else leaves a party. Aggregation: {aggregations}."
-    return Grid("What left each party", ("query", "times", "numbers", "bound", "noise", "asked of"), tuple(rows), note)
-
-
-def numbers_by_query(entries: Sequence[Entry]) -> dict[str, int]:
-    """Numbers in a contribution to each query, known from its second question on."""
-    return {entry.query: entry.numbers for entry in entries if entry.numbers is not None}
+    note = f"Numbers that a party sends if it is asked every time; nothing else leaves it. Aggregation: {aggregations}."
+    return Grid("What left each party", ("query", "times", "numbers in all", "bound", "noise", "asked of"), tuple(rows), note)
 
 
 def short_name(query: str) -> str:

@@ -70,8 +70,8 @@ class Listing:
         `(settings, state, schema, test) -> dict` of metrics after a round; `test` is the server's table or None.
     score : callable, optional
         `(settings, state, schema, table) -> float`: how well the state predicts a table; with it come baselines.
-    metric : (str, bool)
-        Name of that score and whether more is better.
+    metric : callable
+        `(schema) -> (name, more is better)` of that score.
     alone : callable, optional
         `(settings, rounds) -> settings` with which baselines run on one party, given the rounds that the run took.
     ask : callable, optional
@@ -83,7 +83,7 @@ class Listing:
     outcome: Callable[[Federation, Settings, Any], Outcome] = plain_outcome
     watch: Callable[[Settings, Any, Schema, Table | None], dict[str, float]] | None = None
     score: Callable[[Settings, Any, Schema, Table], float] | None = None
-    metric: tuple[str, bool] = ("score", True)
+    metric: Callable[[Schema], tuple[str, bool]] = lambda schema: ("score", True)
     alone: Callable[[Settings, int], Settings] = lambda settings, rounds: settings
     ask: Callable[[Federation, Settings, Any], dict[str, float]] | None = None
 

@@ -24,7 +24,7 @@ from hedgerow.report import Grid
 from hedgerow.runs import drive
 
 from .build import build
-from .explain import numbers_by_query, statement_of, what_left
+from .explain import statement_of, what_left
 from .study import Study
 
 RECORDS = 200
@@ -57,13 +57,9 @@ class Rehearsal:
 
     def runs(self) -> list[tuple[int, int]]:
         """First and last index of each run of equal questions."""
-        kinds = [(e.verb, e.query, e.protection, e.event, e.sampling) for e in self.entries]
+        kinds = [(e.verb, e.query, e.numbers, e.protection, e.event, e.sampling) for e in self.entries]
         starts = [i for i, kind in enumerate(kinds) if i == 0 or kind != kinds[i - 1]]
         return list(zip(starts, [*(start - 1 for start in starts[1:]), len(kinds) - 1], strict=True))
-
-    def numbers(self, entry: Entry) -> int:
-        """Numbers in a contribution to a question."""
-        return 0 if entry.verb == "each" else numbers_by_query(self.entries).get(entry.query, entry.numbers or 0)
 
     def epsilon_after(self, questions: int) -> float | None:
         """Epsilon spent by the first questions; None where it is infinite, or where there is no budget to name its delta."""

@@ -1,0 +1,117 @@
+"""Parts of pages that are made from the package while the site is built, so that they cannot fall behind it.
+
+A line of a page that begins with `::: ` is replaced:
+
+    ::: module hedgerow.stats     every public name (`__all__`) with its signature and docstring
+    ::: study                     every key of a study file, section by section
+    ::: programs, ::: partitioners, ::: errors
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+LISTED = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns")
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Replace the directives of a page."""
+    return re.sub(r"(?m)^::: (\w+) ?(\S*)$", lambda found: DIRECTIVES[found[1]](*filter(None, [found[2]])), markdown)
+
+
+def module(name: str) -> str:
+    found = importlib.import_module(name)
+    public = {name: getattr(found, name) for name in found.__all__ if not inspect.ismodule(getattr(found, name))}
+    return "\n\n".join([prose(found.__doc__), *(part for name, value in public.items() for part in described(name, value))])
+
+
+def described(name: str, value: Any) -> Iterator[str]:
+    """A heading, the signature and the docstring; then the same for each public method."""
+    if not (inspect.isclass(value) or inspect.isfunction(value)):
+        yield f"## `{name}`\n\nA value of type `{type(value).__name__}`."
+        return
+    kind = "class " if inspect.isclass(value) else ""
+    yield f"## `{name}`\n\n```python\n{kind}{signature(name, value)}\n```\n\n{prose(value.__doc__)}"
+    for key in vars(value) if inspect.isclass(value) else ():
+        method = getattr(value, key)
+        if (inspect.isfunction(method) or inspect.ismethod(method)) and not key.startswith("_") and method.__doc__:
+            yield f"### `{name}.{key}`\n\n```python\n{signature(key, method)}\n```\n\n{prose(method.__doc__)}"
+
+
+def signature(name: str, value: Any) -> str:
+    """Name, parameters and result, on one line where they fit."""
+    found, parts = inspect.signature(value), []
+    for p in found.parameters.values():
+        if p.kind is p.KEYWORD_ONLY and "*" not in parts:
+            parts.append("*")
+        stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        kind = "" if p.annotation is p.empty else f": {p.annotation}"
+        parts.append(
+            f"{stars}{p.name}{kind}" + ("" if p.default is p.empty else f" = {p.default!r}".replace("<factory>", "..."))
+        )
+    parts = [part for part in parts if part != "self"]
+    result = "" if inspect.isclass(value) or found.return_annotation is found.empty else f" -> {found.return_annotation}"
+    line = f"{name}({', '.join(parts)}){result}"
+    return line if len(line) <= 100 else "\n    ".join([f"{name}(", *(f"{part}," for part in parts)]) + f"\n){result}"
+
+
+def prose(text: str | None) -> str:
+    """A numpy-style docstring as Markdown: headings in bold, parameters as a list, examples as code."""
+    first, *rest = re.split(r"(?m)^(\w+)\n-{3,}\n", inspect.cleandoc(text or ""))
+    made = [first]
+    for heading, body in zip(rest[::2], rest[1::2], strict=True):
+        if heading == "Examples":
+            body = f"```python\n{body.strip()}\n```"
+        elif heading in LISTED:
+            body = re.sub(r"(?m)^(\S.*?)(?: : (.*))?$", lambda found: f"- `{found[1]}` {found[2] or ''}  ", body)
+        made += [f"**{heading}**", body]
+    return "\n\n".join(made)
+
+
+def keys(model: type[BaseModel]) -> str:
+    """A table of the keys of a section, with type, default and meaning."""
+    lines = ["| key | type | default | meaning |", "| --- | --- | --- | --- |"]
+    for key, field in model.model_fields.items():
+        kind = re.sub(r"<class '(.*)'>", r"\1", str(field.annotation)).replace("NoneType", "None").replace("|", "\\|")
+        kind = re.sub(r"[a-z_.]+[.](?=[A-Za-z])", "", kind)
+        default = "needed" if field.is_required() else "" if field.default_factory else f"`{field.default!r}`"
+        lines.append(f"| `{key}` | `{kind}` | {default} | {field.description or ''} |")
+    return "\n".join(lines)
+
+
+def sections(path: str, model: type[BaseModel]) -> Iterator[str]:
+    """The keys of a section, then those of the sections inside it."""
+    yield f"### {f'`[{path}]`' if path else 'Top level'}\n\n{model.__doc__}\n\n{keys(model)}"
+    for key, field in model.model_fields.items():
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if inspect.isclass(kind) and issubclass(kind, BaseModel):
+                yield from sections(f"{path}.{key}".strip("."), kind)
+
+
+def study() -> str:
+    return "\n\n".join(sections("", importlib.import_module("hedgerow.studies.study").Study))
+
+
+def programs() -> str:
+    found = importlib.import_module("hedgerow.studies").PROGRAMS
+    return "\n\n".join(f"### `{name}`\n\n{listing.sentence}\n\n{keys(listing.keys())}" for name, listing in found.items())
+
+
+def partitioners() -> str:
+    found = importlib.import_module("hedgerow.data").PARTITIONERS
+    return "\n\n".join(f"### `{name}`\n\n{prose(scheme.__doc__)}" for name, scheme in found.items())
+
+
+def errors() -> str:
+    found = importlib.import_module("hedgerow.core.errors").catalogue()
+    lines = [f"| [{code}]({code}.md) | `{kind.__name__}` | {kind.__doc__} |" for code, kind in found.items()]
+    return "\n".join(["| code | class | when |", "| --- | --- | --- |", *lines])
+
+
+DIRECTIVES = {made.__name__: made for made in (module, study, programs, partitioners, errors)}

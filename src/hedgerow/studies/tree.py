@@ -1,0 +1,51 @@
+"""Trees as a study: rules, importances, and a score for the baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hedgerow.core.federation import Federation
+from hedgerow.data import Schema, Table
+from hedgerow.trees import Bins, Tree, TreeState
+
+from .listing import Outcome
+
+
+def tree_of(settings: Mapping[str, Any], state: TreeState, schema: Schema) -> Tree:
+    """The tree of a state."""
+    bins = Bins.of(schema, features=settings["features"], target=settings["target"], n_bins=settings["n_bins"])
+    return Tree(state, bins)
+
+
+def score(settings: Mapping[str, Any], state: TreeState, schema: Schema, table: Table) -> float:
+    """R2 of a regression tree on a table, accuracy of a classification tree."""
+    tree = tree_of(settings, state, schema)
+    target = table.columns[tree.bins.target.name]
+    predicted = tree.predict(table)
+    if tree.bins.target.kind == "category":
+        return float(np.mean(predicted == np.array(tree.bins.classes)[target]))
+    if tree.bins.classes:
+        return float(np.mean(predicted == target))
+    return 1 - float(np.mean((target - predicted) ** 2) / np.var(target))
+
+
+def watch(settings: Mapping[str, Any], state: TreeState, schema: Schema, test: Table | None) -> dict[str, float]:
+    """Score of a state on the server's table."""
+    name = "test accuracy" if Bins.of(schema, target=settings["target"]).classes else "test R2"
+    return {} if test is None else {name: score(settings, state, schema, test)}
+
+
+def outcome(federation: Federation, settings: Mapping[str, Any], state: TreeState) -> Outcome:
+    """The tree as rules and as a table, its importances and its arrays."""
+    tree = tree_of(settings, state, federation.schema)
+    shares = sorted(tree.importance.items(), key=lambda pair: -pair[1])
+    arrays = {name: value for name, value in vars(state).items() if isinstance(value, np.ndarray)}
+    return Outcome(
+        tables={"Importance of the features": pd.DataFrame(shares, columns=["feature", "share of the gain"]), "Nodes": tree.to_frame()},
+        text={"The tree": tree.to_text()},
+        arrays=arrays,
+    )

@@ -1,0 +1,94 @@
+"""Regressions through channels that clip or add noise: bounded sums only, the same numbers on every engine."""
+
+import numpy as np
+import pytest
+from clinic import ENGINE_NAMES, ENGINES, clinic, federation
+
+from hedgerow import Budget, Gaussian, Laplace, l2
+from hedgerow.core.errors import BudgetExhausted, UnboundedSum
+from hedgerow.stats import Design, linear_regression, logistic_regression, newton
+from hedgerow.stats.noisy import raised
+
+CHANNELS = {
+    "central": {"mechanism": Gaussian(1.0)},
+    "laplace": {"mechanism": Laplace(0.5)},
+    "local": {"mechanism": Gaussian(0.5, at="party")},
+    "clip": {"clip": l2(20.0)},
+    "clip and noise": {"clip": l2(20.0), "mechanism": Gaussian(0.5)},
+}
+
+
+@pytest.mark.parametrize("channel", CHANNELS.values(), ids=CHANNELS)
+@pytest.mark.parametrize(("regression", "target"), [(logistic_regression, "ill"), (linear_regression, "pain")])
+def test_every_engine_gives_the_same_protected_fit(regression, target, channel):
+    expected, *others = (
+        regression(federation(engine=engine).protect(**channel), f"{target} ~ age + stage") for engine in ENGINES
+    )
+    for found, name in zip(others, ENGINE_NAMES[1:], strict=True):
+        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-8, err_msg=name)
+
+
+@pytest.mark.parametrize(("regression", "target"), [(logistic_regression, "ill"), (linear_regression, "pain")])
+def test_little_noise_changes_little(regression, target):
+    plain = regression(federation(clinic(4000)), f"{target} ~ age + dose + stage")
+    noisy = regression(federation(clinic(4000)).protect(mechanism=Gaussian(0.01)), f"{target} ~ age + dose + stage")
+    np.testing.assert_allclose(noisy.coef_, plain.coef_, atol=0.2 * plain.se_.max())
+    np.testing.assert_allclose(noisy.se_, plain.se_, rtol=0.05)
+
+
+def test_overwhelming_noise_still_ends():
+    fit = logistic_regression(federation().protect(mechanism=Gaussian(1000.0)), "ill ~ age + dose + stage")
+    assert np.isfinite(fit.coef_).all()
+
+
+def test_only_bounded_sums_are_asked_for():
+    fed = federation().protect(mechanism=Gaussian(1.0)).watch()
+    fit = logistic_regression(fed, "ill ~ age + dose", rounds=3)
+    assert [seen.kind for seen in fed.view("world")] == ["release"] * 3
+    assert {tuple(key for key, _ in seen.layout.shapes) for seen in fed.view("world")} == {("score", "information", "n")}
+    assert fit.log_likelihood is None
+    assert fit.r_squared is None
+    text = fit.summary()
+    for words in [
+        "3 rounds through a protected channel",
+        "do not include this noise",
+        "score (3,), information (3, 3) and n, 3 times",
+    ]:
+        assert words in text
+
+
+def test_a_linear_regression_asks_once():
+    fed = federation().protect(mechanism=Gaussian(1.0))
+    assert linear_regression(fed, "pain ~ age").rounds == 1
+    assert len(fed.ledger) == 1
+
+
+def test_columns_without_ranges_are_refused_before_any_party_is_asked():
+    fed = federation().protect(mechanism=Gaussian(1.0))
+    with pytest.raises(UnboundedSum):
+        logistic_regression(fed, "ill ~ age + open")
+    assert len(fed.ledger) == 0
+
+
+def test_a_budget_stops_the_next_round():
+    fed = federation().within(Budget(1.0, 1e-5, unit="record")).protect(mechanism=Gaussian(10.0))
+    with pytest.raises(BudgetExhausted):
+        logistic_regression(fed, "ill ~ age", rounds=100)
+    assert 0 < len(fed.ledger) < 100
+
+
+def test_a_protected_fit_resumes_from_every_state():
+    spec = Design.of("ill ~ age", federation().schema).to_unit()
+    states = list(newton(federation().protect(mechanism=Gaussian(1.0)), spec, rounds=3))
+    for i, state in enumerate(states[:-1]):
+        fed = federation().protect(mechanism=Gaussian(1.0))
+        fed.clock.queries = i + 1
+        *_, found = newton(fed, spec, rounds=3, start=state)
+        np.testing.assert_array_equal(found.beta, states[-1].beta)
+    assert states[-1].converged
+
+
+def test_raised_leaves_what_is_above_the_floor():
+    matrix = np.array([[2.0, 1.0], [0.0, -3.0]])
+    values = np.linalg.eigvalsh(raised(matrix, 0.5))
+    np.testing.assert_allclose(values, [0.5, np.linalg.eigvalsh((matrix + matrix.T) / 2)[1]])
