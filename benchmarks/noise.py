@@ -1,6 +1,6 @@
 """A million coordinates of integer noise from the operating system's entropy, beside numpy's floating-point normal.
 
-    python benchmarks/noise.py
+python benchmarks/noise.py
 """
 
 from __future__ import annotations

@@ -14,7 +14,9 @@ ROOMS = ("core", "data", "engines", "learn", "privacy", "report", "runs", "stats
 def main() -> int:
     """Print every problem; the exit status is their number."""
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCE.rglob("*.py")}
-    problems = [f"{path.relative_to(SOURCE)}: {n} lines, at most {LONGEST_FILE}" for path, n in lengths.items() if n > LONGEST_FILE]
+    problems = [
+        f"{path.relative_to(SOURCE)}: {n} lines, at most {LONGEST_FILE}" for path, n in lengths.items() if n > LONGEST_FILE
+    ]
     waist = sum(n for path, n in lengths.items() if path.parent == SOURCE / "core")
     if waist >= LARGEST_WAIST:
         problems.append(f"core: {waist} lines, below {LARGEST_WAIST}")

@@ -4,7 +4,7 @@
     share     <- above / n
 
 Releases : above and n, once.
-Unit     : record.
+Unit     : record, which moves each of the two by at most its weight.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from hedgerow import Federation, Party, linf, local
+from hedgerow.stats.columns import heaviest
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,12 @@ def share(federation: Federation, *, column: str, threshold: float, start: Share
 
     Raises
     ------
-    MissingColumn (HR-403)
+    MissingColumn (HR-403), UnboundedSum (HR-210)
         Before any party is asked.
     """
     if start is not None:
         return
-    name = federation.schema[column].name
-    total = federation.sum(partial(above, column=name), np.array(threshold), bound=linf(1.0, unit="record"))
+    name, weight = federation.schema[column].name, heaviest(federation.schema)
+    bound = None if weight is None else linf(weight, unit="record")  # None: the range of the weights is not declared
+    total = federation.sum(partial(above, column=name), np.array(threshold), bound=bound)
     yield ShareState(1, float(total["above"] / total["n"]), float(total["n"]))

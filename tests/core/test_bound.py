@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 from hedgerow.core import l1, l2, linf
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import blocks
-from hedgerow.core.errors import BudgetInvalid, ContributionInvalid
+from hedgerow.errors import BudgetInvalid, ContributionInvalid
 
 ROWS = hnp.arrays(float, (3, 4), elements=st.floats(-1e6, 1e6))
 

@@ -2,6 +2,22 @@ from functools import partial
 
 import numpy as np
 import pytest
+
+from hedgerow import Budget, Gaussian, Laplace, l2, linf
+from hedgerow.errors import (
+    BudgetExhausted,
+    BudgetInvalid,
+    ContributionInvalid,
+    MixedUnits,
+    NobodyAnswered,
+    NotNamed,
+    PartyDeclined,
+    SlotFilled,
+    UnboundedSum,
+    UnlawfulChannel,
+    ViewNotRecorded,
+)
+from hedgerow.engines import InProcess, Loop
 from helpers import (
     ENGINE_NAMES,
     ENGINES,
@@ -16,22 +32,6 @@ from helpers import (
     totals,
     zeros,
 )
-
-from hedgerow import Budget, Gaussian, Laplace, l2, linf
-from hedgerow.core.errors import (
-    BudgetExhausted,
-    BudgetInvalid,
-    ContributionInvalid,
-    MixedUnits,
-    NobodyAnswered,
-    NotNamed,
-    PartyDeclined,
-    SlotFilled,
-    UnboundedSum,
-    UnlawfulChannel,
-    ViewNotRecorded,
-)
-from hedgerow.engines import InProcess, Loop
 
 CHANNELS = {
     "open": {},
@@ -123,7 +123,7 @@ def test_impossible_cohorts_are_refused(wrong):
 
 
 def test_a_cohort_is_not_sampled_again():
-    with pytest.raises(BudgetInvalid, match="sampled again"):
+    with pytest.raises(BudgetInvalid, match="a cohort has no known cost"):
         federation().sample(size=3).sample(size=1)
 
 

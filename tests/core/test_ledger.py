@@ -1,11 +1,11 @@
 import json
 
 import pytest
-from helpers import federation, norm_of_x, totals
 
 from hedgerow import Gaussian, l2
 from hedgerow.core import Ledger
-from hedgerow.core.errors import CannotWrite, CheckpointMismatch, LedgerDamaged
+from hedgerow.errors import CannotWrite, CheckpointMismatch, LedgerDamaged
+from helpers import federation, norm_of_x, totals
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from hedgerow.core.errors import MissingData, MissingExtra, UnknownDataset
+from hedgerow.errors import MissingData, MissingExtra, UnknownDataset
 from hedgerow.data import load, names
 from hedgerow.data.catalogue import CATALOGUE
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from hedgerow.core.errors import NotFinite, OutOfRange, SchemaInvalid
+from hedgerow.errors import NotFinite, OutOfRange, SchemaInvalid
 from hedgerow.data import Column
 
 AGE = Column("age", "number", low=18, high=90, unit="years")

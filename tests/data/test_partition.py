@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hedgerow.core.errors import EmptyParty, MissingColumn, PartitionInvalid
+from hedgerow.errors import EmptyParty, MissingColumn, PartitionInvalid
 from hedgerow.data import (
     PARTITIONERS,
     Column,

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from hedgerow.core.errors import MissingColumn, NotFinite, SchemaInvalid
+from hedgerow.errors import MissingColumn, NotFinite, SchemaInvalid
 from hedgerow.data import Column, Schema, infer
 
 SCHEMA = Schema(

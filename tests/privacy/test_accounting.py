@@ -12,7 +12,7 @@ from dp_accounting import pld, rdp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hedgerow.core.errors import BudgetInvalid
+from hedgerow.errors import BudgetInvalid
 from hedgerow.core.events import Charge, Event, Sampling
 from hedgerow.privacy import accounting
 

@@ -13,7 +13,7 @@ from scipy import stats
 from hedgerow import Gaussian, Laplace, l1, l2, linf
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import Bound
-from hedgerow.core.errors import BudgetInvalid, ContributionInvalid
+from hedgerow.errors import BudgetInvalid, ContributionInvalid
 from hedgerow.core.randomness import Streams
 from hedgerow.privacy.grid import Block, plan, to_steps
 from hedgerow.privacy.mechanisms import Noise
@@ -82,7 +82,9 @@ def test_several_bounds_cost_as_much_as_one(norm):
 
 
 def released(mechanism, bound, size, value=0.0, seed=7):
-    row = mechanism.at_party(np.full((1, size), value), bound, vector(size), lambda i: Streams(seed).entropy(1, "p", "noise"))[0]
+    row = mechanism.at_party(np.full((1, size), value), bound, vector(size), lambda i: Streams(seed).entropy(1, "p", "noise"))[
+        0
+    ]
     return mechanism.at_server(row, bound, vector(size), Streams(seed).entropy(1, "server", "noise"))
 
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from hedgerow.core.errors import StudyInvalid
+from hedgerow.errors import StudyInvalid
 from hedgerow.report import Comparison, Report, Series
 
 

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from hedgerow.core.errors import CannotWrite
+from hedgerow.errors import CannotWrite
 from hedgerow.report import Comparison, Grid, Heat, Report, render, write
 from hedgerow.report.page import loss_sentence
 

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from hedgerow.core import l2
-from hedgerow.core.errors import SchemaInvalid, SettingsInvalid, UnboundedSum
+from hedgerow.errors import SchemaInvalid, SettingsInvalid, UnboundedSum
 from hedgerow.data import iid, load
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.privacy import Gaussian

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from hedgerow.core import l2
-from hedgerow.core.errors import MissingColumn, SchemaInvalid, SettingsInvalid
+from hedgerow.errors import MissingColumn, SchemaInvalid, SettingsInvalid
 from hedgerow.data import Column, Schema, Table
 from hedgerow.trees import Bins, binned
 

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from hedgerow.core.errors import HedgerowError
+from hedgerow.errors import HedgerowError
 
 from .show import Bar, show_rehearsal, show_result, show_studies
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .arrays import Array, Layout
-from .errors import BudgetInvalid, ContributionInvalid, MixedUnits
+from hedgerow.errors import BudgetInvalid, ContributionInvalid, MixedUnits
 from .events import Unit
 
 

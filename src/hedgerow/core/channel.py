@@ -14,7 +14,7 @@ import numpy as np
 
 from .arrays import Array, Layout
 from .bound import Bounds, blocks, describe, unit_of
-from .errors import ContributionInvalid, SlotFilled, UnboundedSum, UnlawfulChannel
+from hedgerow.errors import ContributionInvalid, SlotFilled, UnboundedSum, UnlawfulChannel
 from .events import Event, Unit
 from .randomness import Entropy
 

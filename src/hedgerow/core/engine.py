@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from .arrays import Array, Layout
-from .errors import ContributionInvalid, HedgerowError, PartyDeclined
+from hedgerow.errors import ContributionInvalid, HedgerowError, PartyDeclined
 from .query import Query
 
 

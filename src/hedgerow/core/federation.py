@@ -21,7 +21,7 @@ from .arrays import Array, Arrays, Layout
 from .bound import Bounds, describe
 from .channel import Channel, Shield
 from .engine import Engine, Inbox, Outbox
-from .errors import BudgetInvalid, NobodyAnswered, UnlawfulChannel
+from hedgerow.errors import BudgetInvalid, NobodyAnswered, UnlawfulChannel
 from .events import Event, Sampling
 from .ledger import Clock, Entry, Ledger, Limit
 from .party import Local, Parties
@@ -84,31 +84,18 @@ class Federation:
         size : int
             Exactly this many parties, without replacement.
         """
-        if self.cohort:
+        n, number = self.size, self.clock.cohorts + 1
+        lawful = (size is None and rate is not None and 0 < rate <= 1) or (rate is None and size is not None and 0 < size <= n)
+        if self.cohort or not lawful:
             raise BudgetInvalid(
-                "a cohort cannot be sampled again: its cost would be unknown.", remedy="Sample from the federation."
+                f"sample(rate={rate}, size={size}) of {'a cohort' if self.cohort else f'{n} parties'} has no known cost.",
+                remedy="Sample from the federation, by sample(rate=0.1), a rate in (0, 1], or sample(size=50), at most all.",
             )
-        if (rate is None) == (size is None):
-            raise BudgetInvalid(
-                f"sample(rate={rate}, size={size}): give one of the two.", remedy="sample(rate=0.1) or sample(size=50)"
-            )
-        number = self.clock.cohorts + 1
-        draws = self.streams.uniform(self.size, number, "server", "cohort")
-        if rate is not None:
-            if not 0 < rate <= 1:
-                raise BudgetInvalid(
-                    f"a sampling rate of {rate!r} is outside (0, 1].", remedy="Give the probability that a party joins."
-                )
-            chosen, sampling = draws < rate, Sampling("poisson", rate)
+        draws = self.streams.uniform(n, number, "server", "cohort")
+        if size is None:
+            chosen, sampling = draws < (rate or 0), Sampling("poisson", rate or 0)
         else:
-            if size is None or not 0 < size <= self.size:
-                raise BudgetInvalid(
-                    f"a cohort of {size!r} cannot be drawn from {self.size} parties.",
-                    remedy="Give a number between 1 and the parties.",
-                )
-            chosen = np.zeros(self.size, bool)
-            chosen[np.argsort(draws, kind="stable")[:size]] = True
-            sampling = Sampling("fixed", size / self.size, size)
+            chosen, sampling = draws.argsort(kind="stable").argsort() < size, Sampling("fixed", size / n, size)
         self.clock.cohorts = number
         names = self.engine.parties
         return replace(
@@ -195,7 +182,10 @@ class Federation:
         inbox = self._exchange(query)
         layout = inbox.layout or self._layout(query)
         if layout is None:
-            raise NobodyAnswered(f"the cohort of {query.name} is empty, and the shape of its total is unknown.", remedy="Give the federation a schema.")
+            raise NobodyAnswered(
+                f"the cohort of {query.name} is empty, and the shape of its total is unknown.",
+                remedy="Give the federation a schema.",
+            )
         total = np.zeros(layout.size) if inbox.total is None else inbox.total
         released = shield.at_server(total, layout, self.streams.entropy(query.number, "server", "noise"))
         self.views.note(query, self.members, inbox, released)

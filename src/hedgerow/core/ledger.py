@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from .errors import BudgetExhausted, CannotWrite, CheckpointMismatch, LedgerDamaged, MixedUnits
+from hedgerow.errors import BudgetExhausted, CannotWrite, CheckpointMismatch, LedgerDamaged, MixedUnits
 from .events import Charge, Event, Sampling, Unit
 
 
@@ -128,8 +128,8 @@ class Ledger:
                 continue
             if entry.event.kind != "nonprivate" and entry.unit != unit:
                 raise MixedUnits(
-                    f"round {entry.round} ({entry.query}) is bounded per {entry.unit}, and the guarantee was asked per {unit}.",
-                    remedy="Ask for the guarantee of the unit that the queries are bounded by, and keep to one unit in one ledger.",
+                    f"round {entry.round} ({entry.query}) is bounded per {entry.unit}; the guarantee was asked per {unit}.",
+                    remedy="Ask for the unit that the queries are bounded by, and keep to one unit in one ledger.",
                 )
             key = (entry.cohort or -entry.round, entry.sampling)
             cohorts.setdefault(key, []).append(entry.event)
@@ -158,7 +158,7 @@ class Ledger:
         if entry != expected:
             self._expected.insert(0, expected)
             raise CheckpointMismatch(
-                f"the resumed run asks {entry.query} in round {entry.round} where the ledger has {expected.query} in round {expected.round}.",
+                f"the resumed run asks {entry.query} in round {entry.round}, not what the ledger has next: {expected.query}.",
                 remedy="Resume with the same study, data and version.",
             )
         self.entries.append(entry)
@@ -169,7 +169,7 @@ class Ledger:
         if not self.limit.admits(self.charges(self.limit.unit, also=entry)):
             raise BudgetExhausted(
                 f"round {entry.round} ({entry.query}, {entry.event}) would exceed the budget of {self.limit}.",
-                remedy="The last state stands. For more rounds, raise the noise multiplier or the budget, or lower the sampling rate.",
+                remedy="The last state stands. For more rounds raise the noise or the budget, or lower the sampling rate.",
             )
 
     def _write(self, entry: Entry) -> None:

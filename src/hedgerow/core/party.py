@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import Array
-from .errors import ColumnsDiffer, ContributionInvalid, EmptyParty, MissingColumn, suggestion
+from hedgerow.errors import ColumnsDiffer, ContributionInvalid, EmptyParty, MissingColumn, suggestion
 
 State = dict[str, Any]
 """What a party keeps between rounds: arrays by name."""
@@ -105,20 +105,6 @@ class Parties(Sequence[Party]):
         for name, column in self.columns.items():
             if len(column) != n_records:
                 raise ColumnsDiffer(f"column {name!r} has {len(column)} records, the parties have {n_records}.")
-
-    @classmethod
-    def of(cls, tables: Mapping[str, Mapping[str, Array]], weight: str | None = None) -> Parties:
-        """Join one mapping of columns for each party; all must hold the same columns in the same shapes."""
-        first_id, first = next(iter(tables.items()))
-        for name, columns in tables.items():
-            if set(columns) != set(first):
-                raise ColumnsDiffer(
-                    f"{name} has the columns {sorted(columns)}, {first_id} has {sorted(first)}.",
-                    remedy="Bring every party to the same schema, or select the columns that all of them have.",
-                )
-        joined = {key: np.concatenate([np.asarray(columns[key]) for columns in tables.values()]) for key in first}
-        sizes = [len(next(iter(columns.values()))) for columns in tables.values()]
-        return cls(list(tables), joined, sizes, joined[weight] if weight else None)
 
     def __len__(self) -> int:
         return len(self.ids)

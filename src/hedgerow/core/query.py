@@ -11,7 +11,7 @@ import numpy as np
 
 from .arrays import Array, Arrays, Layout, flatten
 from .channel import Shield
-from .errors import ContributionInvalid, NotNamed
+from hedgerow.errors import ContributionInvalid, NotNamed
 from .party import Local, Parties, Party
 from .randomness import Stream, Streams
 
@@ -103,9 +103,10 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Names(Sequence[str]):
-    """The names of some parties, looked up when needed."""
+class Rngs(Sequence[Stream]):
+    """The randomness of stacked parties: item i is the own stream of party i, made when needed."""
 
+    query: Query
     ids: Sequence[str]
     which: Array
 
@@ -113,21 +114,7 @@ class Names(Sequence[str]):
         return len(self.which)
 
     def __getitem__(self, i: Any) -> Any:
-        return self.ids[int(self.which[i])]
-
-
-@dataclass(frozen=True)
-class Rngs(Sequence[Stream]):
-    """The randomness of stacked parties: item i is party i's own stream, made when needed."""
-
-    query: Query
-    names: Names
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __getitem__(self, i: Any) -> Any:
-        return self.query.stream(self.names[i])
+        return self.query.stream(self.ids[int(self.which[i])])
 
 
 def answer(query: Query, parties: Parties, which: Array, *, together: bool = False) -> tuple[Layout, Array] | None:
@@ -147,40 +134,36 @@ def answer(query: Query, parties: Parties, which: Array, *, together: bool = Fal
     (Layout, array of shape (k, size)) or None
         The protected rows; nothing for `each`.
     """
-    names = Names(parties.ids, which)
     stacked = together or len(which) > 1
     party: Party = parties.stack(which) if stacked else parties[int(which[0])]
-    rng = Rngs(query, names) if stacked else query.stream(names[0])
+    rngs, ids = Rngs(query, parties.ids, which), parties.ids
     keeps_state = query.init is not None or query.verb == "each" or bool(parties.kept)
     if keeps_state:
-        states = [_state(query, parties, name) for name in names]
+        states = [_state(query, parties, ids[i]) for i in which]
         party.state = parties.stack_states(states) if stacked else dict(states[0])
-    made = query.local(query.broadcast, party, rng)
+    made = query.local(query.broadcast, party, rngs if stacked else rngs[0])
     if keeps_state:
-        for i, name in enumerate(names):
-            parties.propose(
-                name, {key: value[i] for key, value in party.state.items()} if stacked else party.state, query.number
-            )
+        for k, i in enumerate(which):
+            kept = {key: value[k] for key, value in party.state.items()} if stacked else party.state
+            parties.propose(ids[i], kept, query.number)
     if query.verb == "each":
         return None
     layout = Layout.of(made, lead=int(stacked))
-    rows = contribution_rows(made, layout, stacked, len(which), query.name)
-    return layout, query.shield.at_party(rows, layout, lambda i: query.streams.entropy(query.number, names[i], "noise"))
+    rows = _rows(made, layout, stacked, len(which), query.name)
+    return layout, query.shield.at_party(
+        rows, layout, lambda k: query.streams.entropy(query.number, ids[int(which[k])], "noise")
+    )
 
 
-def contribution_rows(made: Arrays, layout: Layout, stacked: bool, n_parties: int, name: str) -> Array:
+def _rows(made: Arrays, layout: Layout, stacked: bool, n_parties: int, name: str) -> Array:
     """Flatten what a local function returned to rows of shape (n_parties, size)."""
-    if made is None:
-        raise ContributionInvalid(
-            f"{name} returned nothing.", remedy="Return an array or a dict of arrays, or ask with `each`."
-        )
     try:
-        rows = flatten(made, lead=int(stacked))
+        rows = flatten(made, lead=int(stacked)).reshape(n_parties, layout.size)
     except (TypeError, ValueError) as error:
-        raise ContributionInvalid(f"{name} returned what is not arrays of numbers.", remedy=str(error)) from error
-    rows = rows if stacked else rows[None]
-    if rows.shape != (n_parties, layout.size):
-        raise ContributionInvalid(f"{name} returned rows of shape {np.shape(rows)} for {n_parties} parties and {layout}.")
+        raise ContributionInvalid(
+            f"{name} returned what is not a number, an array, or a dict of them for each of {n_parties} parties.",
+            remedy=str(error),
+        ) from error
     return rows
 
 

@@ -7,26 +7,13 @@ from dataclasses import dataclass, field
 
 from .arrays import Array, Layout
 from .engine import Inbox
-from .errors import ViewNotRecorded
+from hedgerow.errors import ViewNotRecorded
 from .query import Query
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One thing that an observer saw.
-
-    Attributes
-    ----------
-    round : int
-        Number of the query.
-    kind : {"broadcast", "row", "release"}
-    source : str
-        The party that sent it, or `server`.
-    query : str
-        Name of the local function.
-    values : array or None
-        Flat vector; for a broadcast the arrays as sent.
-    """
+    """One thing that an observer saw: a `broadcast` (as sent), a party's `row` or a `release` (flat vectors)."""
 
     round: int
     kind: str

@@ -13,7 +13,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from hedgerow.core.errors import MissingData, UnknownDataset, suggestion
+from hedgerow.errors import MissingData, UnknownDataset, suggestion
 
 from .entry import Entry
 from .loaders import Columns, admit, read

@@ -14,7 +14,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 import pandas as pd
 
-from hedgerow.core.errors import DataError, NotFinite, OutOfRange, SchemaInvalid, suggestion
+from hedgerow.errors import DataError, NotFinite, OutOfRange, SchemaInvalid, suggestion
 
 Kind = Literal["number", "integer", "binary", "category"]
 Role = Literal["feature", "target", "id", "weight", "offset", "ignore"]

@@ -15,7 +15,7 @@ from zipfile import BadZipFile
 import numpy as np
 import pandas as pd
 
-from hedgerow.core.errors import MissingData, MissingExtra, SchemaInvalid, suggestion
+from hedgerow.errors import MissingData, MissingExtra, SchemaInvalid, suggestion
 
 from .column import Column
 from .schema import Schema, infer

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from hedgerow.core.errors import EmptyParty, PartitionInvalid
+from hedgerow.errors import EmptyParty, PartitionInvalid
 from hedgerow.core.randomness import Streams
 
 from .table import Table

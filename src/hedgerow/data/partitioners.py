@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Any
 
-from hedgerow.core.errors import PartitionInvalid, suggestion
+from hedgerow.errors import PartitionInvalid, suggestion
 
 from .partition import Partitioner
 from .shift import concept_drift, concept_shift, covariate_shift, feature_noise

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from hedgerow.core.errors import DataError, MissingColumn, SchemaInvalid, suggestion
+from hedgerow.errors import DataError, MissingColumn, SchemaInvalid, suggestion
 
 from .column import Column, Kind, Role
 

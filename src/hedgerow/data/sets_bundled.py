@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.core.errors import MissingExtra
+from hedgerow.errors import MissingExtra
 
 from .column import Column
 from .entry import Entry, Parts, binary, category, columns_of, declare, integer, number

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import ndimage
 
-from hedgerow.core.errors import PartitionInvalid
+from hedgerow.errors import PartitionInvalid
 
 from .column import Column
 from .partition import Draw, Partitioner, deal, numbered, require_number, require_whole, target_of

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hedgerow.core.errors import EmptyParty, PartitionInvalid
+from hedgerow.errors import EmptyParty, PartitionInvalid
 
 from .partition import NO_PARTY, Draw, Labels, Partitioner, numbered, require, require_whole, target_of
 from .table import Table

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hedgerow.core.errors import PartitionInvalid
+from hedgerow.errors import PartitionInvalid
 
 from .partition import Draw, Partitioner, deal, numbered, require_whole
 from .table import Table

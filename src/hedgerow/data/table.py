@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hedgerow.core.errors import PartitionInvalid, SchemaInvalid
+from hedgerow.errors import PartitionInvalid, SchemaInvalid
 from hedgerow.core.randomness import Streams
 
 from .schema import Schema, infer

@@ -25,7 +25,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.engine import Inbox, Outbox, collect, declined
-from hedgerow.core.errors import BudgetInvalid
+from hedgerow.errors import BudgetInvalid
 from hedgerow.core.party import Parties
 from hedgerow.core.query import Query, answer
 

@@ -1,6 +1,6 @@
 """Federated optimisation of torch models: one file for each published algorithm."""
 
-from hedgerow.core.errors import MissingExtra
+from hedgerow.errors import MissingExtra
 
 try:
     import torch as torch

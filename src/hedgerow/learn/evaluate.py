@@ -31,7 +31,7 @@ def evaluate(
         which has no bound, is left out, and the sums are noised per record and charged.
     """
     made_up = blank(federation.schema, features)
-    model = model_for(module, federation.schema, made_up["model_input"], made_up["model_target"])
+    model = model_for(module, federation.schema, made_up["model_input"])
     noisy = federation.channel.mechanism is not None
     bound = {"hits": linf(1, "record"), "n": linf(1, "record")} if noisy and model.kind != "number" else None
     ask = partial(score, model=model, with_loss=not noisy)
@@ -41,7 +41,7 @@ def evaluate(
 def evaluate_on(table: Table, module: nn.Module, weights: Weights, features: Sequence[str] | None = None) -> dict[str, float]:
     """Metrics of a model on a table that the server holds, such as a public test set; nothing is asked of a party."""
     columns = inputs_and_target(table.columns, **settings(table.schema, features))  # type: ignore[arg-type]
-    model = model_for(module, table.schema, columns["model_input"][:2], columns["model_target"][:2])
+    model = model_for(module, table.schema, columns["model_input"][:2])
     sums = score(model.flat(weights), Party("server", columns, np.ones(len(table))), None, model=model)
     return metrics(model, sums)
 

@@ -12,8 +12,8 @@ Releases : sum of n_k (w_k - w) and sum of n_k, once per round.
 State    : none at the parties.
 Unit     : party. Through a channel that clips, `weighting` is "expected": parties count equally, the update alone is sent,
            and its total is divided by the expected size of the cohort, which is public.
-Source   : McMahan et al., AISTATS 2017, Algorithm 1 and section 2. The weighted mean is taken over the updates w_k - w, which is the
-           same; "expected" is the fixed denominator of McMahan et al., ICLR 2018, section 2.1.
+Source   : McMahan et al., AISTATS 2017, Algorithm 1 and section 2. Differs: the weighted mean is taken over the updates
+           w_k - w, which is the same. "expected" is the fixed denominator of McMahan et al., ICLR 2018, section 2.1.
 """
 
 from __future__ import annotations

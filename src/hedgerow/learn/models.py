@@ -1,4 +1,4 @@
-"""Models as the waist sees them: one flat vector of parameters, a loss per record, and a module that turns one into the other."""
+"""Models as the waist sees them: one flat vector of parameters, and a loss for each record."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from hedgerow.core.errors import ModelInvalid, SettingsInvalid
+from hedgerow.errors import ModelInvalid, SettingsInvalid
 from hedgerow.data import Schema
 
 Weights = Mapping[str, np.ndarray]
@@ -121,23 +122,25 @@ class Model:
         return module
 
 
-def model_for(module: nn.Module, schema: Schema, x: np.ndarray, target: np.ndarray) -> Model:
-    """Pair a module with the schema's target, and try it on one made-up record before any party is asked."""
-    kind = {"category": "category", "binary": "binary"}.get(schema[schema.target].kind, "number") if schema.target else "number"
-    model = Model(module, kind)
+def model_for(module: nn.Module, schema: Schema, x: np.ndarray) -> Model:
+    """Pair a module with the schema's target, and try it on some records before any party is asked."""
+    declared = schema[schema.target] if schema.target else None
+    kind = declared.kind if declared is not None and declared.kind in ("category", "binary") else "number"
+    model, n_levels = Model(module, kind), len(declared.levels) if declared is not None else 0
+    name, weights = type(module).__name__, torch.from_numpy(model.initial)
     try:
         with torch.no_grad():
-            output = model.outputs(torch.from_numpy(model.initial), torch.from_numpy(x))
-            model.losses(torch.from_numpy(model.initial), torch.from_numpy(x), torch.from_numpy(target))
+            output = model.outputs(weights, torch.from_numpy(x))
     except (RuntimeError, ValueError, IndexError) as error:
         raise ModelInvalid(
-            f"{type(module).__name__} does not accept records of shape {x.shape[1:]} with a {kind} target: {error}",
-            remedy="The features' shapes, joined, are the module's input; a category needs one output for each level.",
+            f"{name} does not accept records of shape {x.shape[1:]}: {error}",
+            remedy="Its input is the features, joined; a single array-shaped feature keeps its shape.",
         ) from error
-    if kind == "category" and output.shape[-1] != len(schema[schema.target].levels):
+    wanted = (len(x), n_levels) if kind == "category" else (len(x),)
+    if output.shape != wanted and output.shape != (*wanted, 1):
         raise ModelInvalid(
-            f"{type(module).__name__} has {output.shape[-1]} outputs, the target {schema.target!r} has {len(schema[schema.target].levels)} levels.",
-            remedy="Give the last layer one output for each level.",
+            f"{name} turns {len(x)} records into outputs of shape {tuple(output.shape)}; a {kind} target needs {wanted}.",
+            remedy="Give the last layer one output for each level of a category, and a single one otherwise.",
         )
     return model
 
@@ -169,6 +172,6 @@ def mlp(n_inputs: int, hidden: Sequence[int], n_outputs: int, *, seed: int = 0) 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         layers: list[nn.Module] = [nn.Flatten()]
-        for inputs, outputs in zip(widths[:-1], widths[1:], strict=True):
+        for inputs, outputs in pairwise(widths):
             layers += [nn.Linear(inputs, outputs), nn.ReLU()]
         return nn.Sequential(*layers[:-1])

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from hedgerow.core.errors import SchemaInvalid
+from hedgerow.errors import SchemaInvalid
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema
 

@@ -13,7 +13,7 @@ from torch import nn
 from torch.func import grad, vmap
 
 from hedgerow.core.bound import Bound
-from hedgerow.core.errors import SettingsInvalid
+from hedgerow.errors import SettingsInvalid
 from hedgerow.core.federation import Federation
 
 from .local import local_sgd, local_sgd_alone, mean_loss
@@ -51,7 +51,7 @@ def prepare_training(
             remedy="Clip each: protect(clip={'update': l2(1.0), 'n': linf(500)}), or leave weighting out.",
         )
     made_up = blank(federation.schema, features)
-    model = model_for(module, federation.schema, made_up["model_input"], made_up["model_target"])
+    model = model_for(module, federation.schema, made_up["model_input"])
     solver = local_sgd if stackable(model, made_up) else local_sgd_alone
     train = partial(solver, model=model, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, weighting=weighting)
     return prepared(federation, features), model, train

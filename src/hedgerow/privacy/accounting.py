@@ -28,7 +28,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.core.errors import BudgetInvalid, suggestion
+from hedgerow.errors import BudgetInvalid, suggestion
 from hedgerow.core.events import Charge, Event, Sampling
 
 Adjacency = Literal["add-remove"]

@@ -18,7 +18,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.bound import Bound, Bounds, blocks
-from hedgerow.core.errors import ContributionInvalid
+from hedgerow.errors import ContributionInvalid
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Literal
 from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.bound import Bounds, unit_of
 from hedgerow.core.channel import Position
-from hedgerow.core.errors import BudgetInvalid
+from hedgerow.errors import BudgetInvalid
 from hedgerow.core.events import Event
 from hedgerow.core.randomness import Entropy
 

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.core.errors import BudgetInvalid
+from hedgerow.errors import BudgetInvalid
 from hedgerow.core.randomness import Entropy
 
 LARGEST_SCALE = 2.0**17

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal
 
-from hedgerow.core.errors import StudyInvalid
+from hedgerow.errors import StudyInvalid
 
 Cell = str | int | float | None
 """What a table or a fact may hold; `None` is shown as a dash."""

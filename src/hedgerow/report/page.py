@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from hedgerow.core.errors import CannotWrite
+from hedgerow.errors import CannotWrite
 from hedgerow.report.figures import dot_tracks, line_chart, series_inks, swatch
 from hedgerow.report.markup import Html, join, tag
 from hedgerow.report.model import Comparison, Curve, Grid, Heat, Pairs, Report, Series

@@ -61,20 +61,20 @@ def score_and_information(
 
     Reads `X` (..., n, d), `y` and `offset` (..., n), as `design` prepares them.
     """
-    law, X, w, beta = FAMILIES[family], party["X"], party.w, broadcast["beta"]
-    eta = X @ beta + party["offset"]
-    mean = law.mean(eta)
-    target = party["y"] - party["offset"] if law is GAUSSIAN else party["y"]
-    deviation = target - broadcast["centre"]
+    law, X, y, w, offset = FAMILIES[family], party["X"], party["y"], party.w, party["offset"]
     transposed = np.swapaxes(X, -1, -2)
-    sums = {
-        "score": (transposed @ (w * (party["y"] - mean))[..., None])[..., 0],
-        "information": transposed @ ((w * law.variance(mean))[..., None] * X),
-        "n": party.n,
-        "deviance": (w * law.deviance(party["y"], eta)).sum(-1),
-        "y": (w * deviation).sum(-1),
-        "yy": (w * deviation**2).sum(-1),
-    }
+    with np.errstate(all="ignore"):  # what a formula leaves undefined is found once it has been added up
+        eta = X @ broadcast["beta"] + offset
+        mean = law.mean(eta)
+        deviation = y - broadcast["centre"] - (offset if law is GAUSSIAN else 0.0)
+        sums = {
+            "score": (transposed @ (w * (y - mean))[..., None])[..., 0],
+            "information": transposed @ ((w * law.variance(mean))[..., None] * X),
+            "n": party.n,
+            "deviance": (w * law.deviance(y, eta)).sum(-1),
+            "y": (w * deviation).sum(-1),
+            "yy": (w * deviation**2).sum(-1),
+        }
     return {key: sums[key] for key in keys}
 
 
@@ -84,7 +84,7 @@ def newton(
     *,
     family: FamilyName = "binomial",
     tol: float = 1e-8,
-    max_rounds: int = 25,
+    max_rounds: int = 50,
     rounds: int = 5,
     start: NewtonState | None = None,
 ) -> Iterator[NewtonState]:

@@ -27,7 +27,7 @@ def logistic_regression(
     offset: str | None = None,
     weights: str | None = None,
     tol: float = 1e-8,
-    max_rounds: int = 25,
+    max_rounds: int = 50,
     rounds: int = 5,
 ) -> Fit:
     """Logistic regression by maximum likelihood; equal to the pooled fit.
@@ -76,7 +76,7 @@ def linear_regression(
     offset: str | None = None,
     weights: str | None = None,
     tol: float = 1e-8,
-    max_rounds: int = 25,
+    max_rounds: int = 50,
 ) -> Fit:
     """Linear regression by least squares; equal to the pooled fit. See `logistic_regression` for what is alike.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from hedgerow.core.errors import MissingExtra
+from hedgerow.errors import MissingExtra
 from hedgerow.data import Schema
 
 from .listing import Listing

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.core.errors import HedgerowError
+from hedgerow.errors import HedgerowError
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Parties
 from hedgerow.core.randomness import Streams

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.core.errors import HedgerowWarning
+from hedgerow.errors import HedgerowWarning
 from hedgerow.core.federation import Federation
 from hedgerow.data import Partition, Schema, Table, load, partitioner, read
 from hedgerow.engines import InProcess, Loop, simulate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hedgerow.core.errors import StudyInvalid, suggestion
+from hedgerow.errors import StudyInvalid, suggestion
 
 from . import adapters
 from .listing import Listing

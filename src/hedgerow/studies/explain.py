@@ -149,7 +149,9 @@ def what_left(entries: Sequence[Entry]) -> Grid:
     """What left each party: one row for each kind of question."""
     kinds: dict[Any, list[int | None]] = {}
     for entry in entries:
-        kinds.setdefault((entry.verb, entry.query, entry.protection, entry.sampling), []).append(0 if entry.verb == "each" else entry.numbers)
+        kinds.setdefault((entry.verb, entry.query, entry.protection, entry.sampling), []).append(
+            0 if entry.verb == "each" else entry.numbers
+        )
     rows = []
     for (verb, query, (bound, mechanism), sampling), numbers in kinds.items():
         name = short_name(query) + ("" if verb == "sum" else f" ({verb})")

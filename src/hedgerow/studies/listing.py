@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from hedgerow.core.errors import MissingExtra, StudyInvalid, suggestion
+from hedgerow.errors import MissingExtra, StudyInvalid, suggestion
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, Table
 

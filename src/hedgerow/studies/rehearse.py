@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hedgerow.core.errors import HedgerowWarning, NotIdentified, Separated
+from hedgerow.errors import HedgerowWarning, NotIdentified, Separated
 from hedgerow.core.ledger import Entry, Ledger
 from hedgerow.core.party import Parties
 from hedgerow.engines import InProcess

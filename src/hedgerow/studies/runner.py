@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hedgerow.core.errors import CannotWrite, CheckpointMismatch, HedgerowWarning, StudyInvalid, UnknownStudy
+from hedgerow.errors import CannotWrite, CheckpointMismatch, HedgerowWarning, StudyInvalid, UnknownStudy
 from hedgerow.privacy import Budget
 from hedgerow.report import Report, write
 from hedgerow.runs import Run, drive

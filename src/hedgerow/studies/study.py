@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from hedgerow.core.bound import Bound, Bounds, l1, l2, linf
-from hedgerow.core.errors import StudyInvalid, UnknownStudy, suggestion
+from hedgerow.errors import StudyInvalid, UnknownStudy, suggestion
 from hedgerow.privacy import Budget, Noise
 
 

@@ -45,7 +45,10 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: TreeStat
     shares = sorted(tree.importance.items(), key=lambda pair: -pair[1])
     arrays = {name: value for name, value in vars(state).items() if isinstance(value, np.ndarray)}
     return Outcome(
-        tables={"Importance of the features": pd.DataFrame(shares, columns=["feature", "share of the gain"]), "Nodes": tree.to_frame()},
+        tables={
+            "Importance of the features": pd.DataFrame(shares, columns=["feature", "share of the gain"]),
+            "Nodes": tree.to_frame(),
+        },
         text={"The tree": tree.to_text()},
         arrays=arrays,
     )

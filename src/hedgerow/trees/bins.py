@@ -19,7 +19,7 @@ from typing import Any, cast
 import numpy as np
 
 from hedgerow.core.bound import Bound, l2
-from hedgerow.core.errors import SchemaInvalid, SettingsInvalid
+from hedgerow.errors import SchemaInvalid, SettingsInvalid
 from hedgerow.data import Column, Schema
 
 MOST_BINS = 2**15

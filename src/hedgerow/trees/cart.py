@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.errors import SettingsInvalid
+from hedgerow.errors import SettingsInvalid
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local

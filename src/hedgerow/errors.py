@@ -1,0 +1,240 @@
+"""Everything that Hedgerow refuses, with its code, reason and remedy.
+
+    HedgerowError
+    ├── StudyError      HR-1xx   studies, run folders, installation
+    ├── WaistError      HR-2xx   queries, channels, budgets, ledgers
+    ├── StatisticsError HR-3xx   formulas and estimation
+    ├── DataError       HR-4xx   tables, schemas, partitions
+    └── LearningError   HR-5xx   models and training settings
+
+A message says the value, the reason and the remedy, and whether any party was asked. Across the boundary between a party
+and the server only the code travels (`PartyDeclined.codes`); the sentence stays in that party's log.
+Each code has a page in `docs/errors/`; a test compares the two lists.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import ClassVar
+
+
+class HedgerowError(Exception):
+    """Base of every error that Hedgerow raises on purpose.
+
+    Parameters
+    ----------
+    reason : str
+        The value that was met and why it cannot be used.
+    remedy : str
+        What to do instead; may span several lines.
+    asked : bool
+        Whether parties had been asked when the error was raised.
+    """
+
+    code: ClassVar[str] = ""
+    _asked: ClassVar[bool] = False
+
+    def __init_subclass__(cls, code: str = "", asked: bool = False) -> None:
+        cls.code, cls._asked = code, asked
+
+    def __init__(self, reason: str, *, remedy: str = "", asked: bool | None = None) -> None:
+        self.reason, self.remedy = reason, remedy
+        self.asked = self._asked if asked is None else asked
+        super().__init__(reason)
+
+    def __str__(self) -> str:
+        lines = [f"{type(self).__name__} [{self.code}]: {self.reason}"]
+        lines += [f"  {line}" for line in self.remedy.splitlines()]
+        asked = "Parties had been asked." if self.asked else "No party was asked."
+        return "\n".join([*lines, f"{asked} More: docs/errors/{self.code}.md"])
+
+
+class HedgerowWarning(UserWarning):
+    """Something lawful that a careful reader would want to know."""
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return `did you mean 'x'?` or the list of known words, for a misspelt name."""
+    names = sorted(set(known))
+    close = difflib.get_close_matches(word, names, n=3, cutoff=0.5)
+    if close:
+        return "Did you mean " + " or ".join(repr(name) for name in close) + "?"
+    return "Known: " + ", ".join(names) + "." if names else "None is known."
+
+
+# ---- 1xx: studies, run folders, installation ------------------------------------------------------------------------
+class StudyError(HedgerowError):
+    """A study, its files or the installation."""
+
+
+class StudyInvalid(StudyError, code="HR-101"):
+    """A study has an unknown key, a wrong type or an impossible combination."""
+
+
+class UnknownStudy(StudyError, code="HR-102"):
+    """No study of this name or path exists."""
+
+
+class CheckpointMismatch(StudyError, code="HR-103"):
+    """A checkpoint belongs to another study, program or version."""
+
+
+class CannotWrite(StudyError, code="HR-104", asked=True):
+    """A file could not be written: full disk, missing permission, existing run."""
+
+
+class MissingExtra(StudyError, code="HR-105"):
+    """An optional package is needed and not installed."""
+
+
+# ---- 2xx: the waist -------------------------------------------------------------------------------------------------
+class WaistError(HedgerowError):
+    """A query, a channel, a budget or a ledger."""
+
+
+class UnboundedSum(WaistError, code="HR-210"):
+    """Noise or fixed-point encoding was asked for a sum that declares no bound."""
+
+
+class UnlawfulChannel(WaistError, code="HR-211"):
+    """Clip, mechanism and aggregation do not fit together."""
+
+
+class SlotFilled(WaistError, code="HR-212"):
+    """A program tried to replace protection that its caller had chosen."""
+
+
+class BudgetExhausted(WaistError, code="HR-213"):
+    """The next query would exceed the budget; it was refused before any party was asked."""
+
+
+class BudgetInvalid(WaistError, code="HR-214"):
+    """A budget, noise multiplier, rate or radius is out of its range."""
+
+
+class MixedUnits(WaistError, code="HR-215"):
+    """A record-level and a party-level guarantee were mixed."""
+
+
+class NobodyAnswered(WaistError, code="HR-220", asked=True):
+    """No party of the cohort answered a question that needs an answer."""
+
+
+class PartyDeclined(WaistError, code="HR-221", asked=True):
+    """A party refused or failed; only the code of its reason is known here."""
+
+    def __init__(self, reason: str, *, codes: dict[str, str] | None = None, remedy: str = "") -> None:
+        self.codes = codes or {}
+        super().__init__(reason, remedy=remedy)
+
+
+class ContributionInvalid(WaistError, code="HR-222", asked=True):
+    """A contribution has the wrong keys, shape, type, or a value that is not finite."""
+
+
+class NotNamed(WaistError, code="HR-224"):
+    """A local function or preparation cannot be named by its import path."""
+
+
+class ViewNotRecorded(WaistError, code="HR-230"):
+    """The view of an observer was asked of a federation that does not record it."""
+
+
+class LedgerDamaged(WaistError, code="HR-231"):
+    """A ledger file has a gap, a double entry, or a broken chain."""
+
+
+# ---- 3xx: statistics ------------------------------------------------------------------------------------------------
+class StatisticsError(HedgerowError):
+    """Formulas and estimation."""
+
+
+class FormulaInvalid(StatisticsError, code="HR-310"):
+    """A formula cannot be read, or asks what cannot be computed record by record."""
+
+
+class NotBinary(StatisticsError, code="HR-311"):
+    """A logistic regression was asked for a target with other than two values."""
+
+
+class NotIdentified(StatisticsError, code="HR-320", asked=True):
+    """The information is singular: a column is constant or a combination of others."""
+
+
+class Separated(StatisticsError, code="HR-321", asked=True):
+    """Columns separate the classes, so that maximum-likelihood estimates are infinite."""
+
+
+class NotConverged(StatisticsError, code="HR-322", asked=True):
+    """An iteration ended before its tolerance was met."""
+
+
+# ---- 4xx: data ------------------------------------------------------------------------------------------------------
+class DataError(HedgerowError):
+    """Tables, schemas and partitions."""
+
+
+class UnknownDataset(DataError, code="HR-401"):
+    """No data set of this name is catalogued."""
+
+
+class MissingData(DataError, code="HR-402"):
+    """A file or data set is not on this machine."""
+
+
+class MissingColumn(DataError, code="HR-403"):
+    """A named column is not in the table."""
+
+
+class NotFinite(DataError, code="HR-404"):
+    """A column holds missing or infinite values."""
+
+
+class OutOfRange(DataError, code="HR-405"):
+    """A value lies outside its declared range or levels."""
+
+
+class EmptyParty(DataError, code="HR-406"):
+    """A partition would leave a party without records."""
+
+
+class ColumnsDiffer(DataError, code="HR-407"):
+    """Parties hold different columns."""
+
+
+class PartitionInvalid(DataError, code="HR-408"):
+    """A partition cannot be made with these settings."""
+
+
+class SchemaInvalid(DataError, code="HR-409"):
+    """A schema contradicts itself or its table."""
+
+
+class ChecksumMismatch(DataError, code="HR-411"):
+    """A file is not the one that was catalogued."""
+
+
+# ---- 5xx: learning --------------------------------------------------------------------------------------------------
+class LearningError(HedgerowError):
+    """Models and training settings."""
+
+
+class ModelInvalid(LearningError, code="HR-510"):
+    """A module cannot be trained federatedly or does not fit the data."""
+
+
+class SettingsInvalid(LearningError, code="HR-511"):
+    """A setting of a program is out of its range."""
+
+
+def catalogue() -> dict[str, type[HedgerowError]]:
+    """Return every code and its class, in order."""
+    found: dict[str, type[HedgerowError]] = {}
+    todo = list(HedgerowError.__subclasses__())
+    while todo:
+        kind = todo.pop()
+        todo += kind.__subclasses__()
+        if kind.code:
+            found[kind.code] = kind
+    return dict(sorted(found.items()))
