@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from clinic import federation
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hedgerow import data
@@ -61,6 +61,7 @@ def test_more_coefficients_than_records_are_refused(rng):
         linear_regression(fed, "y ~ a + I(a ** 2) + I(a ** 3)")
 
 
+@settings(deadline=None, max_examples=20)
 @given(st.integers(0, 10_000))
 def test_correlated_columns_are_still_identified(seed):
     rng = np.random.default_rng(seed)
@@ -104,6 +105,8 @@ def test_a_target_without_variation_is_named(rng, value):
         logistic_regression(made(np.full(30, value), x=rng.normal(size=30)), "y ~ x")
 
 
+@pytest.mark.slow
+@settings(deadline=None, max_examples=60)
 @given(
     seed=st.integers(0, 10_000),
     intercept=st.floats(-7, 7),

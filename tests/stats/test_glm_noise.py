@@ -1,13 +1,17 @@
 """Regressions through channels that clip or add noise: bounded sums only, the same numbers on every engine."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from clinic import ENGINE_NAMES, ENGINES, clinic, federation
+from scipy.stats import chi2
 
 from hedgerow import Budget, Gaussian, Laplace, l2
 from hedgerow.core.errors import BudgetExhausted, UnboundedSum
-from hedgerow.stats import Design, linear_regression, logistic_regression, newton
-from hedgerow.stats.noisy import raised
+from hedgerow.stats import Design, design, linear_regression, logistic_regression, newton, score_and_information
+from hedgerow.stats.families import BINOMIAL
+from hedgerow.stats.noisy import BOUNDED, noise_level, raised
 
 CHANNELS = {
     "central": {"mechanism": Gaussian(1.0)},
@@ -36,9 +40,28 @@ def test_little_noise_changes_little(regression, target):
     np.testing.assert_allclose(noisy.se_, plain.se_, rtol=0.05)
 
 
-def test_overwhelming_noise_still_ends():
-    fit = logistic_regression(federation().protect(mechanism=Gaussian(1000.0)), "ill ~ age + dose + stage")
+@pytest.mark.slow
+@pytest.mark.parametrize(("regression", "target"), [(logistic_regression, "ill"), (linear_regression, "pain")])
+def test_overwhelming_noise_still_ends(regression, target):
+    fit = regression(federation().protect(mechanism=Gaussian(1000.0)), f"{target} ~ age + dose + stage")
     assert np.isfinite(fit.coef_).all()
+    assert "stage[T.III]" in fit.summary()
+
+
+@pytest.mark.parametrize("name", ["central", "laplace", "local", "clip and noise"])
+def test_the_noise_is_as_large_as_the_floor_assumes(name):
+    """About 400 numbers: a variance outside this interval is a false alarm once in a million runs of Gaussian noise."""
+    plain = federation()
+    spec = Design.of("ill ~ (age + dose + visits + smoker + stage) ** 2", plain.schema).to_unit()
+    ask = partial(score_and_information, family="binomial", keys=BOUNDED["binomial"])
+    broadcast = {"beta": np.zeros(spec.size), "centre": np.array(0.0)}
+    clip = {"clip": l2(1e6)} if "clip" in CHANNELS[name] else {}
+    protected = plain.protect(**CHANNELS[name] | clip).prepare(design, spec=spec)
+    bounds = BINOMIAL.bounds(spec)
+    released, exact = (fed.sum(ask, broadcast, bound=bounds) for fed in (protected, plain.prepare(design, spec=spec)))
+    level, size = noise_level(protected, bounds, "information", spec.size**2), spec.size**2
+    low, high = chi2.interval(1 - 1e-6, size)
+    assert low < (((released["information"] - exact["information"]) / level) ** 2).sum() < high
 
 
 def test_only_bounded_sums_are_asked_for():
@@ -70,6 +93,7 @@ def test_columns_without_ranges_are_refused_before_any_party_is_asked():
     assert len(fed.ledger) == 0
 
 
+@pytest.mark.slow
 def test_a_budget_stops_the_next_round():
     fed = federation().within(Budget(1.0, 1e-5, unit="record")).protect(mechanism=Gaussian(10.0))
     with pytest.raises(BudgetExhausted):

@@ -9,7 +9,7 @@ from clinic import clinic, federation
 from hedgerow import Gaussian
 from hedgerow.core.errors import MissingColumn, SchemaInvalid, UnboundedSum
 from hedgerow.data import Table
-from hedgerow.stats import centred_sums, correlation, moments, scaling, standardise
+from hedgerow.stats import centred_sums, correlation, logistic_regression, moments, scaling, standardise
 
 
 def test_moments_are_those_of_the_pooled_records():
@@ -79,6 +79,14 @@ def test_declared_ranges_are_standardised_too():
     kept = scaling(fed, ["age"])
     column = kept.apply(fed).schema["age"]
     assert (column.low, column.high) == ((18 - kept.means[0]) / kept.scales[0], (90 - kept.means[0]) / kept.scales[0])
+
+
+def test_a_fit_of_standardised_columns_predicts_from_standardised_frames():
+    kept, frame = scaling(federation()), clinic().to_pandas()
+    fit = logistic_regression(standardise(federation()), "ill ~ age + dose + stage")
+    expected = logistic_regression(federation(), "ill ~ age + dose + stage")
+    np.testing.assert_allclose(fit.coef_[1:3], expected.coef_[1:3] * kept.scales[:2], rtol=1e-8)
+    np.testing.assert_allclose(fit.predict(kept.apply_to_frame(frame)), expected.predict(frame), rtol=1e-8)
 
 
 def test_a_scaling_applies_to_another_federation_without_asking():

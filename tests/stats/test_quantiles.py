@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from clinic import clinic, federation
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hedgerow import Gaussian
@@ -33,6 +33,7 @@ def test_weights_count_as_repeated_records():
     )
 
 
+@settings(deadline=None, max_examples=40)
 @given(values=st.lists(st.sampled_from([0.0, 0.25, 1.0, 2.0, 3.0]), min_size=1, max_size=12), q=st.floats(0.01, 1))
 def test_the_quantile_is_the_least_value_that_enough_records_reach(values, q):
     table = Table({"x": np.array(values)}, Schema((Column("x", "number", low=0, high=3),)))

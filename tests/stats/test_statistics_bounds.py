@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 from clinic import SCHEMA
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hedgerow.core import Bound, Party
@@ -52,6 +52,7 @@ def assert_within(contribution, bounds):
 
 
 @pytest.mark.parametrize("cross", [False, True])
+@settings(deadline=None, max_examples=60)
 @given(record=records, where=st.floats(0, 1))
 def test_moments_and_products(cross, record, where):
     columns = [WEIGHTED[name] for name in NUMBERS]
@@ -60,11 +61,13 @@ def test_moments_and_products(cross, record, where):
     assert_within(found, deviation_bounds(centre, columns, heaviest(WEIGHTED), cross=cross))
 
 
+@settings(deadline=None, max_examples=60)
 @given(record=records, thresholds=st.lists(st.floats(18, 90), min_size=1, max_size=4))
 def test_counts_below_thresholds(record, thresholds):
     assert_within(counts_below(np.array(thresholds), party(record), None, column="age"), below_bounds(heaviest(WEIGHTED)))
 
 
+@settings(deadline=None, max_examples=60)
 @given(record=records)
 def test_counts(record):
     bound = count_bound(heaviest(WEIGHTED))
@@ -80,6 +83,7 @@ LINEAR = Design.of("pain ~ age + stage", WEIGHTED, offset="exposure").to_unit()
 
 
 @pytest.mark.parametrize("spec", LOGISTIC)
+@settings(deadline=None, max_examples=60)
 @given(record=records, beta=st.lists(st.floats(-3, 3), min_size=8, max_size=8))
 def test_score_and_information_at_any_coefficients(spec, record, beta):
     ask = partial(score_and_information, family="binomial", keys=BOUNDED["binomial"])
@@ -87,6 +91,7 @@ def test_score_and_information_at_any_coefficients(spec, record, beta):
     assert_within(ask(broadcast, party(record, spec), None), FAMILIES["binomial"].bounds(spec))
 
 
+@settings(deadline=None, max_examples=60)
 @given(record=records)
 def test_least_squares_at_zero(record):
     ask = partial(score_and_information, family="gaussian", keys=BOUNDED["gaussian"])

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .arrays import Array, Layout
 from hedgerow.errors import BudgetInvalid, ContributionInvalid, MixedUnits
+
+from .arrays import Array, Layout
 from .events import Unit
 
 

@@ -12,9 +12,10 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from hedgerow.errors import ContributionInvalid, SlotFilled, UnboundedSum, UnlawfulChannel
+
 from .arrays import Array, Layout
 from .bound import Bounds, blocks, describe, unit_of
-from hedgerow.errors import ContributionInvalid, SlotFilled, UnboundedSum, UnlawfulChannel
 from .events import Event, Unit
 from .randomness import Entropy
 

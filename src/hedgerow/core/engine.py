@@ -8,8 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
-from .arrays import Array, Layout
 from hedgerow.errors import ContributionInvalid, HedgerowError, PartyDeclined
+
+from .arrays import Array, Layout
 from .query import Query
 
 
@@ -72,10 +73,8 @@ def collect(query: Query, answers: Sequence[tuple[Layout, Array] | None], answer
     layout = found[0][0]
     for other, _ in found[1:]:
         if other != layout:
-            raise ContributionInvalid(
-                f"{query.name}: one party contributed {layout}, another {other}.",
-                remedy="Declare levels and shapes in the schema, so that every party returns the same keys and shapes.",
-            )
+            remedy = "Declare levels and shapes in the schema, so that every party returns the same keys and shapes."
+            raise ContributionInvalid(f"{query.name}: one party contributed {layout}, another {other}.", remedy=remedy)
     rows = [part for _, part in found]
     total = rows[0].sum(0)
     for part in rows[1:]:
@@ -86,8 +85,5 @@ def collect(query: Query, answers: Sequence[tuple[Layout, Array] | None], answer
 def declined(party: str, error: Exception) -> PartyDeclined:
     """Turn a party's failure into what may cross the boundary: its name and a code."""
     code = error.code if isinstance(error, HedgerowError) else PartyDeclined.code
-    return PartyDeclined(
-        f"{party} declined: {code}.",
-        codes={party: code},
-        remedy="The reason is in that party's log; in a simulation it is the cause of this error.",
-    )
+    remedy = "The reason is in that party's log; in a simulation it is the cause of this error."
+    return PartyDeclined(f"{party} declined: {code}.", codes={party: code}, remedy=remedy)

@@ -17,15 +17,16 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.errors import BudgetInvalid, NobodyAnswered, UnlawfulChannel
+
 from .arrays import Array, Arrays, Layout
 from .bound import Bounds, describe
 from .channel import Channel, Shield
 from .engine import Engine, Inbox, Outbox
-from hedgerow.errors import BudgetInvalid, NobodyAnswered, UnlawfulChannel
 from .events import Event, Sampling
 from .ledger import Clock, Entry, Ledger, Limit
 from .party import Local, Parties
-from .query import Preparation, Query, Verb, answer, name_of
+from .query import Preparation, Query, Verb, answer, function_of, name_of
 from .randomness import Streams
 from .view import Observation, Views
 
@@ -98,12 +99,8 @@ class Federation:
             chosen, sampling = draws.argsort(kind="stable").argsort() < size, Sampling("fixed", size / n, size)
         self.clock.cohorts = number
         names = self.engine.parties
-        return replace(
-            self,
-            members=tuple(name for name, taken in zip(names, chosen, strict=True) if taken),
-            sampling=sampling,
-            cohort=number,
-        )
+        members = tuple(name for name, taken in zip(names, chosen, strict=True) if taken)
+        return replace(self, members=members, sampling=sampling, cohort=number)
 
     # ---- how --------------------------------------------------------------------------------------------------------
     def protect(self, *, clip: Bounds | None = None, mechanism: Any = None, aggregation: Any = None) -> Federation:
@@ -113,23 +110,15 @@ class Federation:
     def within(self, budget: Limit) -> Federation:
         """Return this federation with a budget and a ledger of its own: the question that would exceed it is refused."""
         if self.ledger.entries:
-            raise BudgetInvalid(
-                "a budget must be set before the first question.", remedy="Call within(budget) on a fresh federation."
-            )
+            raise BudgetInvalid("a budget comes too late after the first question.", remedy="Call within(budget) before it.")
         return replace(self, ledger=Ledger(budget, self.ledger.path))
 
     def on(self, engine: Any) -> Federation:
         """Return this federation, unasked, with its parties hosted by another in-process engine."""
         held: Parties = self.engine.held  # type: ignore[attr-defined]
         fresh = Parties(held.ids, held.columns, held.sizes, held.w)
-        return replace(
-            self,
-            engine=engine.hosting(fresh),
-            ledger=Ledger(self.ledger.limit),
-            clock=Clock(),
-            views=Views(self.views.recording),
-            layouts={},
-        )
+        ledger, views = Ledger(self.ledger.limit), Views(self.views.recording)
+        return replace(self, engine=engine.hosting(fresh), ledger=ledger, clock=Clock(), views=views)
 
     def prepare(self, function: Callable[..., Mapping[str, Array]], **settings: Any) -> Federation:
         """Return this federation with columns prepared at each party, record by record; nothing leaves."""
@@ -176,16 +165,13 @@ class Federation:
             Before any party is asked.
         NobodyAnswered (HR-220), PartyDeclined (HR-221), ContributionInvalid (HR-222)
         """
-        shield = self.channel.shield(name_of(local.func if hasattr(local, "func") else local), bound)
+        shield = self.channel.shield(name_of(function_of(local)), bound)
         query = self._query("sum", local, broadcast, shield, init)
         self._debit(query, shield.event, bound)
         inbox = self._exchange(query)
         layout = inbox.layout or self._layout(query)
         if layout is None:
-            raise NobodyAnswered(
-                f"the cohort of {query.name} is empty, and the shape of its total is unknown.",
-                remedy="Give the federation a schema.",
-            )
+            raise NobodyAnswered(f"the cohort of {query.name} is empty, and without a schema its total has no known shape.")
         total = np.zeros(layout.size) if inbox.total is None else inbox.total
         released = shield.at_server(total, layout, self.streams.entropy(query.number, "server", "noise"))
         self.views.note(query, self.members, inbox, released)
@@ -201,7 +187,7 @@ class Federation:
                 "gather asks for every row, but this channel protects only their total.",
                 remedy="Ask for a sum, or add noise at the party.",
             )
-        shield = self.channel.shield(name_of(local.func if hasattr(local, "func") else local), bound)
+        shield = self.channel.shield(name_of(function_of(local)), bound)
         query = self._query("gather", local, broadcast, shield, init)
         self._debit(query, shield.event, bound)
         inbox = self._exchange(query)
@@ -260,10 +246,7 @@ class Federation:
             return Inbox(())
         inbox = self.engine.exchange(Outbox(self.members, query))
         if not inbox.answered:
-            raise NobodyAnswered(
-                f"none of {len(self.members)} parties answered {query.name} in round {query.number}.",
-                remedy="Resume when parties are back.",
-            )
+            raise NobodyAnswered(f"none of {len(self.members)} parties answered {query.name}; resume when parties are back.")
         if query.init is not None or query.verb == "each" or self.clock.counted:
             self.clock.counted.update(dict.fromkeys(inbox.answered, query.number))
         return inbox

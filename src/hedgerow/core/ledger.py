@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hedgerow.errors import BudgetExhausted, CannotWrite, CheckpointMismatch, LedgerDamaged, MixedUnits
+
 from .events import Charge, Event, Sampling, Unit
 
 
@@ -81,15 +82,13 @@ class Ledger:
     limit : Limit, optional
         Refuses the next question when it would exceed the budget.
     path : Path, optional
-        File of JSON lines; an existing file is read, checked and continued.
+        See `attach`.
     """
 
     def __init__(self, limit: Limit | None = None, path: Path | None = None) -> None:
-        self.limit = limit
-        self.path: Path | None = None
+        self.limit, self.path, self._last_hash = limit, path, ""
         self.entries: list[Entry] = []
         self._expected: list[Entry] = []
-        self._last_hash = ""
         if path is not None:
             self.attach(path)
 
@@ -145,10 +144,7 @@ class Ledger:
             same values: they are expected, not written twice. Otherwise they stay, since asking again releases anew.
         """
         if length > len(self.entries):
-            raise LedgerDamaged(
-                f"the ledger has {len(self.entries)} entries, the checkpoint knows {length}.",
-                remedy="Restore the ledger that belongs to this run folder.",
-            )
+            raise LedgerDamaged(f"the ledger has {len(self.entries)} entries, the checkpoint knows {length}: some were lost.")
         if replay:
             self._expected = self.entries[length:]
             del self.entries[length:]
@@ -201,18 +197,12 @@ def read(path: Path) -> tuple[list[Entry], str]:
     for number, line in enumerate(complete.splitlines(), 1):
         try:
             found = json.loads(line)
-            chained = found.pop("previous") == previous
+            if found.pop("previous") != previous:
+                raise ValueError(f"it does not continue line {number - 1}; a line was changed, lost or added")
             entries.append(Entry.from_json(found))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise LedgerDamaged(
-                f"line {number} of {path} cannot be read: {error}.",
-                remedy="Restore the file from a copy; a ledger is never edited.",
-            ) from error
-        if not chained:
-            raise LedgerDamaged(
-                f"line {number} of {path} does not continue line {number - 1}: a line was changed, lost or added.",
-                remedy="Restore the file from a copy; a ledger is never edited.",
-            )
+            remedy = "Restore the file from a copy; a ledger is never edited."
+            raise LedgerDamaged(f"line {number} of {path}: {error}.", remedy=remedy) from error
         previous = _hash(line)
     return entries, previous
 

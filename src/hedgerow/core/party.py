@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array
 from hedgerow.errors import ColumnsDiffer, ContributionInvalid, EmptyParty, MissingColumn, suggestion
+
+from .arrays import Array
 
 State = dict[str, Any]
 """What a party keeps between rounds: arrays by name."""
@@ -93,15 +94,10 @@ class Parties(Sequence[Party]):
         self.kept: dict[str, _Kept] = {}
         self._prepared: dict[Any, Parties] = {}
         if len(self.position) != len(self.sizes):
-            raise ColumnsDiffer(
-                f"{len(self.sizes)} parties have {len(self.position)} different names.",
-                remedy="Give each party its own name.",
-            )
+            raise ColumnsDiffer(f"{len(self.sizes)} parties have {len(self.position)} different names; each needs its own.")
         if (self.sizes == 0).any():
             names = [self.ids[i] for i in np.flatnonzero(self.sizes == 0)[:5]]
-            raise EmptyParty(
-                f"no records at {', '.join(names)}.", remedy="Leave parties without records out of the federation."
-            )
+            raise EmptyParty(f"no records at {', '.join(names)}.", remedy="Leave such parties out of the federation.")
         for name, column in self.columns.items():
             if len(column) != n_records:
                 raise ColumnsDiffer(f"column {name!r} has {len(column)} records, the parties have {n_records}.")

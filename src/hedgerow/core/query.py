@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Literal, TypeVar
 
-import numpy as np
+from hedgerow.errors import ContributionInvalid, NotNamed
 
 from .arrays import Array, Arrays, Layout, flatten
 from .channel import Shield
-from hedgerow.errors import ContributionInvalid, NotNamed
 from .party import Local, Parties, Party
 from .randomness import Stream, Streams
 
@@ -50,6 +49,11 @@ def name_of(function: Callable[..., Any]) -> str:
     return name
 
 
+def function_of(local: Local) -> Callable[..., Any]:
+    """The function of a `functools.partial` with its settings, or the function itself."""
+    return local.func if isinstance(local, partial) else local
+
+
 @dataclass(frozen=True)
 class Preparation:
     """A named, record-by-record change of columns at the party: `(columns, **settings) -> new columns`.
@@ -82,8 +86,7 @@ class Query:
 
     @property
     def function(self) -> Callable[..., Any]:
-        found: Callable[..., Any] = self.local.func if isinstance(self.local, partial) else self.local
-        return found
+        return function_of(self.local)
 
     @cached_property
     def name(self) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hedgerow.errors import ViewNotRecorded
+
 from .arrays import Array, Layout
 from .engine import Inbox
-from hedgerow.errors import ViewNotRecorded
 from .query import Query
 
 
@@ -47,10 +48,8 @@ class Views:
     def of(self, observer: str) -> list[Observation]:
         """What `server`, `world` or a party saw so far."""
         if not self.recording:
-            raise ViewNotRecorded(
-                f"the view of {observer!r} is not recorded.",
-                remedy="Record it from the start: federation.watch(), or simulate(..., record_views=True).",
-            )
+            remedy = "Record it from the start: federation.watch(), or simulate(..., record_views=True)."
+            raise ViewNotRecorded(f"the view of {observer!r} is not recorded.", remedy=remedy)
         return list(self.seen.get(observer, []))
 
     def _add(self, observer: str, observation: Observation) -> None:

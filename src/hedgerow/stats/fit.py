@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from hedgerow.core.arrays import Array
 
@@ -87,13 +87,15 @@ class Fit:
     @property
     def p_values(self) -> Array:
         """Two-sided p-values, shape (d,)."""
-        p: Array = 2 * self._reference.sf(np.abs(self.statistic_))
+        below = -np.abs(self.statistic_)
+        p: Array = 2 * (special.stdtr(self.df_residual, below) if self.family == "gaussian" else special.ndtr(below))
         return p
 
     def conf_int(self, level: float = 0.95) -> Array:
         """Confidence intervals of the coefficients, shape (d, 2)."""
-        reach = self._reference.ppf((1 + level) / 2) * self.se_
-        return np.column_stack([self.coef_ - reach, self.coef_ + reach])
+        share = (1 + level) / 2
+        reach = special.stdtrit(self.df_residual, share) if self.family == "gaussian" else special.ndtri(share)
+        return np.column_stack([self.coef_ - reach * self.se_, self.coef_ + reach * self.se_])
 
     def odds_ratios(self, level: float = 0.95) -> pandas.DataFrame:
         """Exponentials of coefficients and of their confidence intervals."""
@@ -102,10 +104,6 @@ class Fit:
         with np.errstate(over="ignore"):
             values = np.exp(np.column_stack([self.coef_, self.conf_int(level)]))
         return pandas.DataFrame(values, index=list(self.names), columns=["odds ratio", "low", "high"])
-
-    @property
-    def _reference(self) -> Any:
-        return stats.t(self.df_residual) if self.family == "gaussian" else stats.norm
 
     # ---- goodness of fit --------------------------------------------------------------------------------------------
     @property
@@ -164,7 +162,7 @@ class Fit:
         if self.family != "gaussian" or self.deviance is None or self.total_squares is None or df == 0:
             return None
         statistic = (self.total_squares - self.deviance) / df / self.dispersion
-        return statistic, float(stats.f.sf(statistic, df, self.df_residual))
+        return statistic, float(special.fdtrc(df, self.df_residual, statistic))
 
     def _log_likelihood(self, deviance: float | None) -> float | None:
         if deviance is None:

@@ -179,7 +179,7 @@ def _advance(state: NewtonState, sums: dict[str, Array], spec: Design, family: F
         response=float(sums["y"]),
         squares=float(sums["yy"]),
     )
-    length = math.sqrt(max(step @ reached.score, 0.0) / _dispersion(reached, family))
+    length = math.sqrt(max(float(step @ reached.score), 0.0) / _dispersion(reached, family))
     crawls = family == "binomial" and STALLED < length < GAINS_NOTHING and length > state.length / 3
     crawled = state.crawled + 1 if crawls else 0
     if crawled == PATIENCE:

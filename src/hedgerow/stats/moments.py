@@ -140,7 +140,8 @@ class Moments:
     @property
     def sd(self) -> Array:
         """Standard deviations, shape (k,)."""
-        return np.sqrt(np.maximum(self.variance, 0.0))  # noise can push a variance below zero
+        sd: Array = np.sqrt(np.maximum(self.variance, 0.0))  # noise can push a variance below zero
+        return sd
 
     @property
     def standard_error(self) -> Array:

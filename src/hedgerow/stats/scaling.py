@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 
 from .columns import chosen, names_of, schema_of
 from .moments import moments
+
+if TYPE_CHECKING:
+    import pandas
 
 
 def rescale(
@@ -43,6 +47,11 @@ class Scaling:
             schema = schema.replace(replace(column, kind="number", unit="sd", low=low, high=high))
         prepared = federation.prepare(rescale, names=self.names, means=self.means, scales=self.scales)
         return replace(prepared, schema=schema)
+
+    def apply_to_frame(self, frame: pandas.DataFrame) -> pandas.DataFrame:
+        """Return a data frame with these columns standardised, for `Fit.predict`."""
+        columns = {name: frame[name].to_numpy() for name in self.names}
+        return frame.assign(**rescale(columns, names=self.names, means=self.means, scales=self.scales))
 
 
 def scaling(federation: Federation, columns: Sequence[str] | None = None) -> Scaling:

@@ -1,0 +1,39 @@
+"""Every error page shows a call that raises its code, and one that does not."""
+
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+
+from hedgerow.core.errors import HedgerowError, catalogue
+
+DOCS = Path(__file__).parents[2] / "docs"
+BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+WITHOUT_CODE = {"HR-105", "HR-411"}  # a package that is missing, and what nothing raises yet
+
+
+def page(code: str) -> str:
+    return (DOCS / "errors" / f"{code}.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def setting(tmp_path, monkeypatch):
+    """The names that all examples share, and an empty folder to write to."""
+    monkeypatch.chdir(tmp_path)
+    found = {"__name__": "error_setup"}
+    exec((DOCS / "examples" / "error_setup.py").read_text(encoding="utf-8"), found)
+    return found
+
+
+@pytest.mark.parametrize("code", [code for code in catalogue() if code not in WITHOUT_CODE])
+def test_the_refused_call_is_refused_and_the_other_is_not(code, setting):
+    refused, resolved = BLOCK.findall(page(code))
+    with pytest.raises(HedgerowError) as caught:
+        exec(refused, setting)
+    assert caught.value.code == code
+    asked = "after parties" in page(code).partition("**Raised**")[2].partition("\n")[0]
+    assert caught.value.asked == asked or code in ("HR-104", "HR-404")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(resolved, setting)
