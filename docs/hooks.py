@@ -109,7 +109,7 @@ def partitioners() -> str:
 
 
 def errors() -> str:
-    found = importlib.import_module("hedgerow.core.errors").catalogue()
+    found = importlib.import_module("hedgerow.errors").catalogue()
     lines = [f"| [{code}]({code}.md) | `{kind.__name__}` | {kind.__doc__} |" for code, kind in found.items()]
     return "\n".join(["| code | class | when |", "| --- | --- | --- |", *lines])
 

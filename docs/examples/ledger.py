@@ -1,5 +1,5 @@
 import hedgerow as hr
-from hedgerow.core.errors import BudgetExhausted
+from hedgerow.errors import BudgetExhausted
 
 hospitals = hr.simulate(hr.data.load("breast_cancer"), partition=hr.data.iid(parties=5), seed=0)
 budget = hr.Budget(epsilon=1.0, delta=1e-4, unit="record")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hedgerow.core.errors import HedgerowError, catalogue
+from hedgerow.errors import HedgerowError, catalogue
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)

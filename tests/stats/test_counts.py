@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from clinic import ENGINE_NAMES, ENGINES, clinic, federation
 
-from hedgerow.core.errors import SchemaInvalid, SettingsInvalid
+from hedgerow.errors import SchemaInvalid, SettingsInvalid
 from hedgerow.stats import contingency, counts, histogram
 from hedgerow.stats.counts import tally
 

@@ -5,7 +5,7 @@ import patsy
 import pytest
 from clinic import SCHEMA, clinic
 
-from hedgerow.core.errors import FormulaInvalid, MissingColumn, NotBinary
+from hedgerow.errors import FormulaInvalid, MissingColumn, NotBinary
 from hedgerow.data import Column, Schema
 from hedgerow.stats import Design, design
 from hedgerow.stats.expressions import evaluate, interval
@@ -156,6 +156,24 @@ def test_ranges_follow_from_declared_ranges(text, expected):
 def test_what_a_formula_cannot_ask_is_refused(formula, error, match):
     with pytest.raises(error, match=match):
         Design.of(formula, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "match"),
+    [
+        ({"offset": "stage"}, FormulaInvalid, "'stage' is a category"),
+        ({"weights": "arm"}, FormulaInvalid, "'arm' is a category"),
+        ({"offset": "log(doze)"}, MissingColumn, "Did you mean 'dose'"),
+        ({"weights": "copy"}, MissingColumn, "'copies'"),
+    ],
+)
+def test_offsets_and_weights_are_numbers(settings, error, match):
+    with pytest.raises(error, match=match):
+        Design.of("ill ~ age", SCHEMA, **settings)
+
+
+def test_powers_of_numbers_end():
+    assert evaluate("age + 9 ** 9 ** 9 ** 9", {"age": np.ones(1)}) == np.inf
 
 
 def test_columns_of_arrays_are_refused():

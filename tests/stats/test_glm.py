@@ -11,7 +11,7 @@ from clinic import ENGINE_NAMES, ENGINES, clinic, federation
 
 from hedgerow import data
 from hedgerow.core import Federation
-from hedgerow.core.errors import FormulaInvalid, MissingColumn, NotBinary, OutOfRange
+from hedgerow.errors import FormulaInvalid, MissingColumn, NotBinary, OutOfRange
 from hedgerow.engines import InProcess
 from hedgerow.runs import load_checkpoint, save_checkpoint
 from hedgerow.stats import Design, NewtonState, linear_regression, logistic_regression, newton
@@ -201,7 +201,7 @@ def test_the_summary_says_what_a_reader_needs(cancer):
     ]:
         assert words in text
     assert "not differentially private" in text
-    assert "left each party   score (4,), information (4, 4), n, deviance, y and yy, 9 times" in text
+    assert "left each party   score (4,), information (4, 4), n, deviance, y, yy, 9 times" in text
     assert max(map(len, text.splitlines())) <= 110
     text = linear_regression(federation(), "pain ~ age", weights="copies").summary(0.9)
     for words in ["hedgerow linear regression", "90% CI of coef", "adjusted R²", "repeated records", "twice"]:

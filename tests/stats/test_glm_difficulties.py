@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hedgerow import data
-from hedgerow.core.errors import NotConverged, NotFinite, NotIdentified, Separated
+from hedgerow.errors import NotConverged, NotFinite, NotIdentified, Separated
 from hedgerow.data import Column, Schema, Table
 from hedgerow.engines import InProcess
 from hedgerow.stats import linear_regression, logistic_regression
@@ -68,6 +68,16 @@ def test_correlated_columns_are_still_identified(seed):
     a = 10 ** rng.uniform(-2, 3) + rng.normal(size=100)
     fed = made(rng.normal(size=100), a=a, b=a + 1e-3 * rng.normal(size=100))
     assert np.isfinite(linear_regression(fed, "y ~ a + b").se_).all()
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10_000), far=st.sampled_from([0.0, 1.0, 1e3]), noise=st.sampled_from([0.0, 1e-13, 1e-9, 1e-3]))
+def test_perfect_fits_converge(seed, far, noise):
+    rng = np.random.default_rng(seed)
+    a, b = far + rng.normal(size=(2, 60))
+    fit = linear_regression(made(3 - 2 * a + 0.5 * b + noise * rng.normal(size=60), a=a, b=b), "y ~ a + b")
+    np.testing.assert_allclose(fit.coef_[1:], [-2, 0.5], rtol=1e-7 + 2 * noise)
+    assert fit.rounds < 8
 
 
 # ---- separated ------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from clinic import ENGINE_NAMES, ENGINES, clinic, federation
 from scipy.stats import chi2
 
 from hedgerow import Budget, Gaussian, Laplace, l2
-from hedgerow.core.errors import BudgetExhausted, UnboundedSum
+from hedgerow.errors import BudgetExhausted, UnboundedSum
 from hedgerow.stats import Design, design, linear_regression, logistic_regression, newton, score_and_information
 from hedgerow.stats.families import BINOMIAL
 from hedgerow.stats.noisy import BOUNDED, noise_level, raised
@@ -75,7 +75,7 @@ def test_only_bounded_sums_are_asked_for():
     for words in [
         "3 rounds through a protected channel",
         "do not include this noise",
-        "score (3,), information (3, 3) and n, 3 times",
+        "score (3,), information (3, 3), n, 3 times",
     ]:
         assert words in text
 

@@ -7,7 +7,7 @@ import pytest
 from clinic import clinic, federation
 
 from hedgerow import Gaussian
-from hedgerow.core.errors import MissingColumn, SchemaInvalid, UnboundedSum
+from hedgerow.errors import MissingColumn, SchemaInvalid, UnboundedSum
 from hedgerow.data import Table
 from hedgerow.stats import centred_sums, correlation, logistic_regression, moments, scaling, standardise
 

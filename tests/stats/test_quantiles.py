@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hedgerow import Gaussian
-from hedgerow.core.errors import SchemaInvalid, SettingsInvalid
+from hedgerow.errors import SchemaInvalid, SettingsInvalid
 from hedgerow.data import Column, Schema, Table
 from hedgerow.stats import bisection, quantiles
 

@@ -6,7 +6,7 @@ from .fit import Fit
 from .glm import newton, score_and_information
 from .moments import DeviationState, Moments, centred_sums, correlation, moments
 from .quantiles import QuantileState, bisection, quantiles
-from .regression import linear_regression, logistic_regression
+from .regression import design_of, fit_of, linear_regression, logistic_regression
 from .scaling import Scaling, rescale, scaling, standardise
 from .state import NewtonState
 
@@ -24,6 +24,8 @@ __all__ = [
     "correlation",
     "counts",
     "design",
+    "design_of",
+    "fit_of",
     "histogram",
     "linear_regression",
     "logistic_regression",

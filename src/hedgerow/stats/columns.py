@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.errors import SchemaInvalid
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
+from hedgerow.errors import SchemaInvalid
 
 if TYPE_CHECKING:
     from hedgerow.data import Column, Schema

@@ -14,10 +14,10 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, l1
-from hedgerow.core.errors import SettingsInvalid
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
+from hedgerow.errors import SettingsInvalid
 
 from .columns import COUNTED, NUMERIC, chosen, heaviest, levels_of, names_of, schema_of
 

@@ -22,7 +22,7 @@ from hedgerow.core.arrays import Array
 from .columns import heaviest
 from .expressions import evaluate
 from .factors import Factor, Levels, Number, Term
-from .formula import read_formula
+from .formula import read_formula, read_number
 
 if TYPE_CHECKING:
     from hedgerow.data import Schema
@@ -71,7 +71,7 @@ class Design:
             Column; by default the parties' own record weights.
         """
         offset = offset or schema.offset
-        aside = [*([weights] if weights else []), *(Number(offset).reads(schema) if offset else [])]
+        aside = [name for text in (offset, weights) if text for name in read_number(text, schema).reads(schema)]
         response, terms = read_formula(formula, schema, aside)
         spec = cls(formula, response, terms, schema, offset, weights, heaviest(schema, weights))
         return replace(spec, schema=schema.select(tuple(dict.fromkeys([*response.reads(schema), *spec.reads, *aside]))))

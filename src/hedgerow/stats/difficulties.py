@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.errors import NotIdentified, Separated
+from hedgerow.errors import NotIdentified, Separated
 
 from .factors import INTERCEPT
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.errors import FormulaInvalid, suggestion
+from hedgerow.errors import FormulaInvalid, suggestion
 
 from .columns import range_of
 
@@ -153,8 +153,8 @@ def _unknown_function(name: str, text: str) -> FormulaInvalid:
 
 def _value(node: ast.AST, columns: Mapping[str, Array]) -> Any:
     match node:
-        case ast.Constant(value=value):
-            return value
+        case ast.Constant(value=int() | float() as value):
+            return np.float64(value)  # Python's integers would grow without end in 9 ** 9 ** 9 ** 9
         case ast.Name(id=name):
             return np.asarray(columns[name], dtype=np.float64)
         case ast.UnaryOp(op=op, operand=inner):
@@ -170,7 +170,7 @@ def _value(node: ast.AST, columns: Mapping[str, Array]) -> Any:
 
 def _range(node: ast.AST, schema: Schema) -> Interval | None:
     match node:
-        case ast.Constant(value=value):
+        case ast.Constant(value=int() | float() as value):
             return (float(value), float(value))
         case ast.Name(id=name):
             return range_of(schema[name])

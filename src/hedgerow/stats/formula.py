@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hedgerow.core.errors import FormulaInvalid, MissingColumn, NotBinary, suggestion
+from hedgerow.errors import FormulaInvalid, MissingColumn, NotBinary, suggestion
 
 from .columns import levels_of
 from .expressions import variables
@@ -47,6 +47,19 @@ def read_formula(formula: str, schema: Schema, aside: Sequence[str] = ()) -> tup
     if not terms:
         raise FormulaInvalid(f"{formula!r} has no columns.", remedy="Add a term, or 1 for the intercept.")
     return _response(target, schema), terms
+
+
+def read_number(text: str, schema: Schema) -> Number:
+    """Read a column or expression that must be a number, such as an offset.
+
+    Raises
+    ------
+    FormulaInvalid (HR-310), MissingColumn (HR-403)
+    """
+    factor = _factor(text, schema)
+    if isinstance(factor, Levels):
+        raise FormulaInvalid(f"{text!r} is a category, not a number.", remedy="Name a column of numbers.")
+    return factor
 
 
 def _parse(formula: str, schema: Schema, aside: Sequence[str]) -> tuple[str, list[list[str]]]:

@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.errors import ContributionInvalid, NotConverged, NotFinite, PartyDeclined
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
+from hedgerow.errors import ContributionInvalid, NotConverged, NotFinite, PartyDeclined
 
 from .columns import is_exact
 from .design import Design, design
@@ -127,11 +127,11 @@ def newton(
     ------
     McCullagh & Nelder 1989, section 2.5.
     """
-    asked = federation.prepare(design, spec=spec)
-    if not is_exact(federation):
-        yield from noisy_newton(asked, spec, partial(score_and_information, family=family), family, rounds, start)
-        return
     ask = partial(score_and_information, family=family)
+    if not is_exact(federation):
+        yield from noisy_newton(federation, spec, ask, family, rounds, start)
+        return
+    asked = federation.prepare(design, spec=spec)
     state = start or NewtonState.at_zero(spec.size)
     while not state.converged:
         if state.round >= max_rounds:
@@ -161,7 +161,7 @@ def _advance(state: NewtonState, sums: dict[str, Array], spec: Design, family: F
         check_identified(sums["information"], n, spec.names, residual=family == "gaussian")
         if family == "binomial":
             check_target(float(sums["y"]), n)
-    elif deviance > state.deviance * (1 + 1e-10) and n == state.n:
+    elif family == "binomial" and n == state.n and deviance > state.deviance * (1 + 1e-10):
         return replace(state, round=state.round + 1, trial=(state.beta + state.trial) / 2)
     try:
         step = solve(sums["information"], sums["score"])

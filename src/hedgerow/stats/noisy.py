@@ -22,7 +22,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, Bounds
 from hedgerow.core.federation import Federation
 
-from .design import Design
+from .design import Design, design
 from .families import FAMILIES, FamilyName
 from .state import NewtonState, solve
 
@@ -30,7 +30,7 @@ BOUNDED = {"binomial": ("score", "information", "n"), "gaussian": ("score", "inf
 
 
 def noisy_newton(
-    asked: Federation,
+    federation: Federation,
     spec: Design,
     ask: Any,
     family: FamilyName,
@@ -41,14 +41,17 @@ def noisy_newton(
 
     Parameters
     ----------
-    asked : Federation
-        Prepared with the design.
+    spec : Design
+        Asked with each column divided by its limit, so that noise is in proportion to every column; states are in the
+        columns' own units.
     ask : callable
         `score_and_information` with its family.
     """
-    bounds = FAMILIES[family].bounds(spec)
+    unit = spec.to_unit()
+    factors = np.array(unit.scales or np.ones(spec.size)) / np.array(spec.scales or np.ones(spec.size))
+    asked, bounds = federation.prepare(design, spec=unit), FAMILIES[family].bounds(unit)
     rounds = 1 if family == "gaussian" else rounds
-    state = start or NewtonState.at_zero(spec.size)
+    state = start.of_columns(1 / factors) if start else NewtonState.at_zero(spec.size)
     while state.round < rounds:
         broadcast = {"beta": state.beta, "centre": np.array(0.0)}
         sums = asked.sum(partial(ask, keys=BOUNDED[family]), broadcast, bound=bounds)
@@ -69,7 +72,7 @@ def noisy_newton(
             length=math.sqrt(step @ sums["score"]),
             converged=state.round + 1 == rounds,
         )
-        yield state
+        yield state.of_columns(factors)
 
 
 def raised(information: Array, floor: float) -> Array:

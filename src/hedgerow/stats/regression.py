@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
 
 import numpy as np
 
-from hedgerow.core.errors import FormulaInvalid, NotBinary
 from hedgerow.core.federation import Federation
+from hedgerow.data import Schema
+from hedgerow.errors import FormulaInvalid, NotBinary
 
 from .columns import is_exact, schema_of
 from .design import Design
@@ -15,8 +16,7 @@ from .expressions import is_binary
 from .factors import Levels, Number
 from .families import FamilyName
 from .fit import Fit
-from .glm import EVERYTHING, newton
-from .noisy import BOUNDED
+from .glm import newton
 from .state import NewtonState, solve
 
 
@@ -60,13 +60,10 @@ def logistic_regression(
     --------
     >>> print(logistic_regression(federation, "malignant ~ mean_radius + mean_texture").summary())
     """
-    spec = Design.of(formula, schema_of(federation), offset=offset, weights=weights)
-    if isinstance(spec.response, Number) and not is_binary(spec.response.text, spec.schema):
-        raise NotBinary(
-            f"target {spec.response.text!r} is not declared binary.",
-            remedy="Use linear_regression; or compare it, e.g. I(visits > 0); or declare its kind binary in the schema.",
-        )
-    return _fit(federation, spec, "binomial", tol, max_rounds, rounds)
+    spec = design_of(schema_of(federation), formula, "binomial", offset=offset, weights=weights)
+    asked_before = len(federation.ledger)
+    *_, state = newton(federation, spec, family="binomial", tol=tol, max_rounds=max_rounds, rounds=rounds)
+    return fit_of(federation, spec, "binomial", state, asked_before)
 
 
 def linear_regression(
@@ -89,29 +86,42 @@ def linear_regression(
     --------
     >>> linear_regression(federation, "progression ~ bmi + bp").to_frame()
     """
-    spec = Design.of(formula, schema_of(federation), offset=offset, weights=weights)
-    if isinstance(spec.response, Levels):
+    spec = design_of(schema_of(federation), formula, "gaussian", offset=offset, weights=weights)
+    asked_before = len(federation.ledger)
+    *_, state = newton(federation, spec, family="gaussian", tol=tol, max_rounds=max_rounds, rounds=1)
+    return fit_of(federation, spec, "gaussian", state, asked_before)
+
+
+def design_of(
+    schema: Schema, formula: str, family: FamilyName, *, offset: str | None = None, weights: str | None = None
+) -> Design:
+    """Read a formula and check that its target fits the family; nobody is asked."""
+    spec = Design.of(formula, schema, offset=offset, weights=weights)
+    if family == "gaussian" and isinstance(spec.response, Levels):
         raise FormulaInvalid(f"target {spec.response.column!r} is a category.", remedy="Use logistic_regression.")
-    return _fit(federation, spec, "gaussian", tol, max_rounds, rounds=1)
+    if family == "binomial" and isinstance(spec.response, Number) and not is_binary(spec.response.text, spec.schema):
+        raise NotBinary(
+            f"target {spec.response.text!r} is not declared binary.",
+            remedy="Use linear_regression; or compare it, e.g. I(visits > 0); or declare its kind binary in the schema.",
+        )
+    return spec
 
 
-def _fit(federation: Federation, spec: Design, family: FamilyName, tol: float, max_rounds: int, rounds: int) -> Fit:
+def fit_of(federation: Federation, spec: Design, family: FamilyName, state: NewtonState, asked_before: int = 0) -> Fit:
+    """Turn the last state of `newton` into a fit; `asked_before` is the length of the ledger before its first question."""
     exact = is_exact(federation)
-    scaled = spec if exact else spec.to_unit()
-    *_, state = newton(federation, scaled, family=family, tol=tol, max_rounds=max_rounds, rounds=rounds)
-    scales = np.array(scaled.scales or np.ones(spec.size))
     dispersion = _dispersion(state, family)
     inverse = solve(state.information, np.eye(spec.size))
     return Fit(
         spec=spec,
         family=family,
-        coef_=state.beta / scales,
-        covariance=dispersion * (inverse + inverse.T) / 2 / np.outer(scales, scales),
+        coef_=state.beta,
+        covariance=dispersion * (inverse + inverse.T) / 2,
         dispersion=dispersion,
         n_records=state.n,
         rounds=state.round,
         n_parties=len(federation.members),
-        left=_left(spec.size, EVERYTHING if exact else BOUNDED[family], state.round),
+        left=_left(federation, asked_before),
         protection=_protection(federation),
         deviance=state.deviance if exact else None,
         total_squares=(state.total_squares if spec.has_constant else state.raw_squares) if exact else None,
@@ -127,11 +137,11 @@ def _dispersion(state: NewtonState, family: FamilyName) -> float:
     return state.deviance / df if df > 0 and state.deviance >= 0 else float("nan")
 
 
-def _left(d: int, keys: Sequence[str], rounds: int) -> str:
-    """Say what each party was asked for, and how often."""
-    shapes = {"score": f" ({d},)", "information": f" ({d}, {d})"}
-    *first, last = (key + shapes.get(key, "") for key in keys)
-    return f"{', '.join(first)} and {last}, " + {1: "once", 2: "twice"}.get(rounds, f"{rounds} times")
+def _left(federation: Federation, asked_before: int) -> str:
+    """Say what each party was asked for since, and how often."""
+    asked = [entry.contribution or entry.query for entry in federation.ledger.entries[asked_before:]]
+    times = {1: "once", 2: "twice"}
+    return "; ".join(f"{what}, {times.get(n, f'{n} times')}" for what, n in Counter(asked).items())
 
 
 def _protection(federation: Federation) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -52,6 +52,16 @@ class NewtonState:
     def at_zero(cls, d: int) -> NewtonState:
         """Before the first round."""
         return cls(0, np.zeros(d), np.zeros(d), np.zeros(d), np.zeros((d, d)))
+
+    def of_columns(self, factors: Array) -> NewtonState:
+        """Return the state for columns that are `factors` times larger."""
+        return replace(
+            self,
+            beta=self.beta / factors,
+            trial=self.trial / factors,
+            score=self.score * factors,
+            information=self.information * np.outer(factors, factors),
+        )
 
     @property
     def mean(self) -> float:

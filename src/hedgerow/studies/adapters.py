@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from hedgerow.errors import MissingExtra
 from hedgerow.data import Schema
+from hedgerow.errors import MissingExtra
+from hedgerow.stats.families import FamilyName
 
+from . import regression as room
 from .listing import Listing
 
 
@@ -49,6 +51,18 @@ def neural(function: str, sentence: str) -> Listing:
         ask=later(module, "over_parties", "neural"),
         alone=few_passes,
         metric=lambda schema: ("accuracy", True) if classifies(schema) else ("mean squared error", False),
+    )
+
+
+def regression(function: str, family: FamilyName, sentence: str) -> Listing:
+    """List a program of `studies.regression`."""
+    metric = ("log-loss", False) if family == "binomial" else ("R2", True)
+    return Listing(
+        f"{room.__name__}:{function}",
+        sentence,
+        outcome=room.outcome(family),
+        score=room.score(family),
+        metric=lambda schema: metric,
     )
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.errors import HedgerowError
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Parties
 from hedgerow.core.randomness import Streams
 from hedgerow.data import Table
 from hedgerow.engines import InProcess
 from hedgerow.engines.simulate import parties_of
+from hedgerow.errors import HedgerowError
 from hedgerow.runs import last
 
 from .build import Built

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.errors import HedgerowWarning
 from hedgerow.core.federation import Federation
 from hedgerow.data import Partition, Schema, Table, load, partitioner, read
 from hedgerow.engines import InProcess, Loop, simulate
+from hedgerow.errors import HedgerowWarning
 from hedgerow.privacy.budget import warn_if_large
 
 from .catalogue import listing

@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from hedgerow.errors import MissingExtra, StudyInvalid, suggestion
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, Table
+from hedgerow.errors import MissingExtra, StudyInvalid, suggestion
 
 Settings = Mapping[str, Any]
 

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import pandas as pd
 from torch import nn
 
-from hedgerow.errors import ModelInvalid
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, Table
+from hedgerow.errors import ModelInvalid
 from hedgerow.learn import ModelState, evaluate, evaluate_on, fedavg, fedsgd, linear, mlp
 from hedgerow.learn.tensors import width
 

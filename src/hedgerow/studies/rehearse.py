@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from hedgerow.errors import HedgerowWarning, NotIdentified, Separated
 from hedgerow.core.ledger import Entry, Ledger
 from hedgerow.core.party import Parties
 from hedgerow.engines import InProcess
+from hedgerow.errors import HedgerowWarning, NotIdentified, Separated
 from hedgerow.privacy import Budget
 from hedgerow.privacy.statement import Statement
 from hedgerow.report import Grid

@@ -1,0 +1,75 @@
+"""Regressions as a study: the table of coefficients, the summary, and a score for the baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from hedgerow.core.federation import Federation
+from hedgerow.data import Schema, Table
+from hedgerow.stats import NewtonState, design_of, fit_of, newton
+from hedgerow.stats.families import FamilyName
+
+from .listing import Outcome
+
+
+def logistic(
+    federation: Federation,
+    *,
+    formula: str,
+    offset: str | None = None,
+    weights: str | None = None,
+    tol: float = 1e-8,
+    max_rounds: int = 50,
+    rounds: int = 5,
+    start: NewtonState | None = None,
+) -> Iterator[NewtonState]:
+    """Logistic regression; see `hedgerow.stats.logistic_regression`."""
+    spec = design_of(federation.schema, formula, "binomial", offset=offset, weights=weights)
+    return newton(federation, spec, family="binomial", tol=tol, max_rounds=max_rounds, rounds=rounds, start=start)
+
+
+def linear(
+    federation: Federation,
+    *,
+    formula: str,
+    offset: str | None = None,
+    weights: str | None = None,
+    tol: float = 1e-8,
+    max_rounds: int = 50,
+    start: NewtonState | None = None,
+) -> Iterator[NewtonState]:
+    """Linear regression; see `hedgerow.stats.linear_regression`."""
+    spec = design_of(federation.schema, formula, "gaussian", offset=offset, weights=weights)
+    return newton(federation, spec, family="gaussian", tol=tol, max_rounds=max_rounds, rounds=1, start=start)
+
+
+def outcome(family: FamilyName) -> Callable[[Federation, Mapping[str, Any], NewtonState], Outcome]:
+    """Show the fit of a family."""
+
+    def show(federation: Federation, settings: Mapping[str, Any], state: NewtonState) -> Outcome:
+        spec = design_of(federation.schema, settings["formula"], family, offset=settings["offset"], weights=settings["weights"])
+        fit = fit_of(federation, spec, family, state)
+        frame = fit.to_frame()
+        goodness = {"log-likelihood": fit.log_likelihood, "AIC": fit.aic, "R2": fit.r_squared if family == "gaussian" else None}
+        metrics = {name: float(value) for name, value in goodness.items() if value is not None}
+        return Outcome(metrics, tables={"Coefficients": frame}, text={"Summary": fit.summary()}, coefficients=frame)
+
+    return show
+
+
+def score(family: FamilyName) -> Callable[[Mapping[str, Any], NewtonState, Schema, Table], float]:
+    """Mean log-loss of a logistic regression, R2 of a linear one, on a table."""
+
+    def judge(settings: Mapping[str, Any], state: NewtonState, schema: Schema, table: Table) -> float:
+        spec = design_of(schema, settings["formula"], family, offset=settings["offset"], weights=settings["weights"])
+        n = len(table)
+        eta = spec.matrix(table.columns, n) @ state.beta + spec.offsets(table.columns, n)
+        y = spec.response.columns(table.columns)[:, 0]
+        if family == "binomial":
+            return float(np.mean(np.logaddexp(0, eta) - y * eta))
+        return 1 - float(np.mean((y - eta) ** 2) / np.var(y))
+
+    return judge

@@ -1,0 +1,125 @@
+"""The command: what a user sees, and what is refused before anybody is asked."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from hedgerow.cli.main import app
+from hedgerow.errors import HedgerowError, StudyInvalid, UnknownDataset, UnknownStudy
+
+SMALL = """
+name = "small"
+[data]
+path = "small.csv"
+target = "ill"
+[partition]
+by = "iid"
+parties = 3
+[program]
+name = "logistic_regression"
+formula = "ill ~ age + dose"
+"""
+
+
+@pytest.fixture
+def study(tmp_path):
+    rows = ["age,dose,ill"] + [f"{20 + i},{(i * 7) % 5},{int((i * 13) % 7 + i / 20 > 4)}" for i in range(60)]
+    (tmp_path / "small.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "small.toml").write_text(SMALL)
+    return tmp_path / "small.toml"
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=True)
+
+
+def test_a_study_from_a_file_leaves_a_whole_folder(study, tmp_path):
+    ended = invoke("run", study, "--out", tmp_path / "out")
+    assert ended.exit_code == 0, ended.exception
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"report.html", "result.json", "ledger.jsonl", "coefficients.csv", "study.toml", "rounds.jsonl"} <= names
+    assert "No epsilon is claimed" in ended.output
+    report = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert report["study"] == "small"
+
+
+def test_the_resolved_study_runs_again(study, tmp_path):
+    invoke("run", study, "--out", tmp_path / "one", "--set", "partition.parties=4")
+    ended = invoke("run", tmp_path / "one" / "study.toml", "--out", tmp_path / "two")
+    assert ended.exit_code == 0, ended.exception
+    one, two = ((tmp_path / name / "coefficients.csv").read_text() for name in ("one", "two"))
+    assert one == two
+    assert "parties = 4" in (tmp_path / "two" / "study.toml").read_text()
+
+
+def test_rehearse_asks_nobody_and_says_what_leaves(study, monkeypatch):
+    from hedgerow.core.query import Query
+
+    asked = []
+    monkeypatch.setattr(Query, "stream", lambda self, party: asked.append(party))
+    ended = invoke("rehearse", study)
+    assert ended.exit_code == 0, ended.exception
+    assert "no party was asked" in ended.output
+    assert "score_and_information" in ended.output
+
+
+def test_report_writes_the_page_again(study, tmp_path):
+    invoke("run", study, "--out", tmp_path / "out")
+    page = (tmp_path / "out" / "report.html").read_text()
+    (tmp_path / "out" / "report.html").unlink()
+    assert invoke("report", tmp_path / "out").exit_code == 0
+    assert (tmp_path / "out" / "report.html").read_text() == page
+
+
+def test_studies_lists_everything():
+    output = invoke("studies").output
+    for name in (
+        "breast-cancer-glm",
+        "hie-visits",
+        "digits-fedavg",
+        "diabetes-tree",
+        "fedavg",
+        "dirichlet_labels",
+        "breast_cancer",
+    ):
+        assert name in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "said"),
+    [
+        (["run", "digits-fedavgg"], UnknownStudy, "Did you mean 'digits-fedavg'"),
+        (["run", "digits-fedavg", "--set", "program.round=3"], StudyInvalid, "Did you mean 'rounds'"),
+        (["run", "digits-fedavg", "--set", "programme.rounds=3"], StudyInvalid, "Did you mean 'program'"),
+        (["run", "digits-fedavg", "--set", "data.nam='x'"], StudyInvalid, "Did you mean 'name'"),
+        (["run", "digits-fedavg", "--set", "data.name=digit"], UnknownDataset, "digits"),
+        (["run", "digits-fedavg", "--set", "program.name=fedavgg"], StudyInvalid, "Did you mean 'fedavg'"),
+        (["run", "digits-fedavg", "--set", "partition.by=shard"], HedgerowError, "Did you mean 'shards'"),
+        (["run", "digits-fedavg", "--set", "partition.partys=3"], HedgerowError, "parties"),
+        (["run", "digits-fedavg", "--set", "budget.epsilon=0"], HedgerowError, "HR-214"),
+        (["run", "digits-fedavg", "--set", "budget.epsilon=-1"], HedgerowError, "HR-214"),
+        (["run", "digits-fedavg", "--set", "rounds"], StudyInvalid, "key=value"),
+        (["run", "digits-fedavg", "--set", "program.rounds=many"], StudyInvalid, "rounds"),
+        (["report", "nowhere"], UnknownStudy, "no finished run"),
+    ],
+    ids=lambda value: " ".join(value[1:]) if isinstance(value, list) else "",
+)
+def test_bad_input_is_refused_with_the_nearest_word(arguments, kind, said, tmp_path):
+    out = ["--out", tmp_path / "out"] if arguments[0] == "run" else []
+    ended = invoke(*arguments, *out)
+    assert isinstance(ended.exception, kind), ended.output
+    assert said in str(ended.exception)
+    assert "No party was asked" in str(ended.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command_prints_the_message_and_fails(tmp_path):
+    ended = subprocess.run(
+        [sys.executable, "-m", "hedgerow", "run", "nothing"], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert ended.returncode == 1
+    assert "UnknownStudy [HR-102]" in ended.stderr
+    assert "Traceback" not in ended.stderr
