@@ -1,13 +1,14 @@
 import hedgerow as hr
 
 table, bins = hr.data.load("breast_cancer"), [5, 10, 15, 20, 30]
+STEPS = 4096  # of the grid, for one record
 
 
 def seen_by_the_server(mechanism: object) -> list[list[float]]:
     hospitals = hr.simulate(table, partition=hr.data.iid(parties=5), seed=0).protect(mechanism=mechanism).watch()
     hr.stats.histogram(hospitals, "mean_radius", bins)
-    return [list(seen.values) for seen in hospitals.view("server") if seen.kind == "row"]
+    return [(seen.values / STEPS).round(2).tolist() for seen in hospitals.view("server") if seen.kind == "row"]
 
 
-print(seen_by_the_server(hr.Gaussian(1.0, at="server"))[0])  # exact counts of the first hospital, in steps of the grid
-print(seen_by_the_server(hr.Gaussian(1.0, at="party"))[0])  # noise was added before they left
+print(seen_by_the_server(hr.Gaussian(1.0, at="server"))[0])  # counts of the first hospital, exact
+print(seen_by_the_server(hr.Gaussian(1.0, at="party"))[0])  # the same, with noise of standard deviation 1

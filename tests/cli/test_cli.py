@@ -103,6 +103,11 @@ def test_studies_lists_everything():
         (["run", "digits-fedavg", "--set", "budget.epsilon=-1"], HedgerowError, "HR-214"),
         (["run", "digits-fedavg", "--set", "rounds"], StudyInvalid, "key=value"),
         (["run", "digits-fedavg", "--set", "program.rounds=many"], StudyInvalid, "rounds"),
+        (["run", "breast-cancer-glm", "--set", "program.formula=malignant ~ mean_radios"], HedgerowError, "mean_radius"),
+        (["run", "breast-cancer-glm", "--set", "program.formula=mean_radius ~ mean_texture"], HedgerowError, "HR-311"),
+        (["run", "digits-fedavg", "--set", "budget.epsilon=0.01"], HedgerowError, "HR-213"),
+        (["run", "digits-fedavg", "--set", "program.model=lenear"], HedgerowError, "HR-510"),
+        (["run", "digits-fedavg", "--set", "program.epochs=0"], HedgerowError, "HR-511"),
         (["report", "nowhere"], UnknownStudy, "no finished run"),
     ],
     ids=lambda value: " ".join(value[1:]) if isinstance(value, list) else "",
@@ -114,6 +119,19 @@ def test_bad_input_is_refused_with_the_nearest_word(arguments, kind, said, tmp_p
     assert said in str(ended.exception)
     assert "No party was asked" in str(ended.exception)
     assert not (tmp_path / "out").exists()
+
+
+def test_noise_without_declared_ranges_is_refused(study, tmp_path):
+    ended = invoke("run", study, "--out", tmp_path / "out", "--set", "protection.mechanism={noise_multiplier=1.0}")
+    assert "HR-210" in str(ended.exception)
+    assert not (tmp_path / "out").exists()
+    declared = ["--set", "data.ranges={age=[0,100],dose=[0,10]}"]
+    assert (
+        invoke(
+            "run", study, "--out", tmp_path / "out", "--set", "protection.mechanism={noise_multiplier=1.0}", *declared
+        ).exit_code
+        == 0
+    )
 
 
 def test_the_command_prints_the_message_and_fails(tmp_path):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.federation import Federation
+from hedgerow.core.ledger import Clock, Ledger
 from hedgerow.data import Partition, Schema, Table, load, partitioner, read
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.errors import HedgerowWarning
@@ -69,6 +72,37 @@ def build(study: Study, *, data_dir: Path | None = None) -> Built:
         warn_if_large(budget.delta, federation.size if budget.unit == "party" else len(table))
     _warn_of_one_class(table, partition)
     return Built(study, found, settings, table, test, partition, federation)
+
+
+class _Asked(Exception):
+    """The program asked its first question."""
+
+
+@dataclass(frozen=True)
+class _Nobody:
+    """An engine that reaches parties by name and stops at the first question."""
+
+    parties: Sequence[str]
+
+    def exchange(self, outbox: Outbox) -> Inbox:
+        raise _Asked
+
+
+def check(built: Built) -> None:
+    """Run a program up to its first question, which is not asked, so that what it refuses it refuses now.
+
+    Raises
+    ------
+    HedgerowError
+        A formula, a model, a setting or a channel that does not fit; a budget that does not allow one question.
+    """
+    federation = replace(
+        built.federation, engine=_Nobody(built.federation.members), ledger=Ledger(built.federation.ledger.limit), clock=Clock()
+    )
+    try:
+        next(iter(built.listing.program(built.settings)(federation)), None)
+    except _Asked:
+        return
 
 
 def tables(study: Study, data_dir: Path | None) -> tuple[Table, Table | None]:

@@ -23,7 +23,7 @@ from hedgerow.runs import Run, drive
 from hedgerow.runs.checkpoint import load_checkpoint, write_arrays, write_bytes
 
 from .baselines import Baselines, baselines
-from .build import Built, build
+from .build import Built, build, check
 from .explain import explain
 from .listing import Outcome
 from .study import Study, to_toml
@@ -77,6 +77,7 @@ def run(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", HedgerowWarning)
         built = build(study, data_dir=data_dir)
+        check(built)
         _open_folder(folder, study, resume)
         checkpoint = folder / "checkpoint.safetensors"
         start = load_checkpoint(checkpoint, built.listing.state, study.digest) if resume and checkpoint.exists() else None
