@@ -3,8 +3,7 @@
 A line of a page that begins with `::: ` is replaced:
 
     ::: module hedgerow.stats     every public name (`__all__`) with its signature and docstring
-    ::: study                     every key of a study file, section by section
-    ::: programs, ::: partitioners, ::: errors
+    ::: study                     every key of a study file; likewise `programs`, `partitioners`, `errors`
 """
 
 from __future__ import annotations
@@ -13,11 +12,14 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, get_args
 
 from pydantic import BaseModel
 
-LISTED = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns")
+from hedgerow.data import PARTITIONERS
+from hedgerow.errors import catalogue
+from hedgerow.studies import PROGRAMS, Study
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -32,15 +34,19 @@ def module(name: str) -> str:
 
 
 def described(name: str, value: Any) -> Iterator[str]:
-    """A heading, the signature and the docstring; then the same for each public method."""
+    """A heading, the signature and the docstring; then the same for each public method and property."""
     if not (inspect.isclass(value) or inspect.isfunction(value)):
         yield f"## `{name}`\n\nA value of type `{type(value).__name__}`."
         return
     kind = "class " if inspect.isclass(value) else ""
     yield f"## `{name}`\n\n```python\n{kind}{signature(name, value)}\n```\n\n{prose(value.__doc__)}"
-    for key in vars(value) if inspect.isclass(value) else ():
+    for key, member in vars(value).items() if inspect.isclass(value) else ():
         method = getattr(value, key)
-        if (inspect.isfunction(method) or inspect.ismethod(method)) and not key.startswith("_") and method.__doc__:
+        if key.startswith("_") or not method.__doc__:
+            continue
+        if isinstance(member, (property, cached_property)):
+            yield f"### `{name}.{key}`\n\n{prose(member.__doc__)}"
+        elif inspect.isfunction(method) or inspect.ismethod(method):
             yield f"### `{name}.{key}`\n\n```python\n{signature(key, method)}\n```\n\n{prose(method.__doc__)}"
 
 
@@ -52,9 +58,8 @@ def signature(name: str, value: Any) -> str:
             parts.append("*")
         stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
         kind = "" if p.annotation is p.empty else f": {p.annotation}"
-        parts.append(
-            f"{stars}{p.name}{kind}" + ("" if p.default is p.empty else f" = {p.default!r}".replace("<factory>", "..."))
-        )
+        default = "" if p.default is p.empty else f" = {p.default!r}".replace("<factory>", "...")
+        parts.append(f"{stars}{p.name}{kind}{default}")
     parts = [part for part in parts if part != "self"]
     result = "" if inspect.isclass(value) or found.return_annotation is found.empty else f" -> {found.return_annotation}"
     line = f"{name}({', '.join(parts)}){result}"
@@ -68,7 +73,7 @@ def prose(text: str | None) -> str:
     for heading, body in zip(rest[::2], rest[1::2], strict=True):
         if heading == "Examples":
             body = f"```python\n{body.strip()}\n```"
-        elif heading in LISTED:
+        elif heading not in ("Notes", "Releases", "Source"):
             body = re.sub(r"(?m)^(\S.*?)(?: : (.*))?$", lambda found: f"- `{found[1]}` {found[2] or ''}  ", body)
         made += [f"**{heading}**", body]
     return "\n\n".join(made)
@@ -78,7 +83,7 @@ def keys(model: type[BaseModel]) -> str:
     """A table of the keys of a section, with type, default and meaning."""
     lines = ["| key | type | default | meaning |", "| --- | --- | --- | --- |"]
     for key, field in model.model_fields.items():
-        kind = re.sub(r"<class '(.*)'>", r"\1", str(field.annotation)).replace("NoneType", "None").replace("|", "\\|")
+        kind = re.sub(r"<class '(.*)'>", r"\1", str(field.annotation)).replace("NoneType", "None")
         kind = re.sub(r"[a-z_.]+[.](?=[A-Za-z])", "", kind)
         default = "needed" if field.is_required() else "" if field.default_factory else f"`{field.default!r}`"
         lines.append(f"| `{key}` | `{kind}` | {default} | {field.description or ''} |")
@@ -95,22 +100,19 @@ def sections(path: str, model: type[BaseModel]) -> Iterator[str]:
 
 
 def study() -> str:
-    return "\n\n".join(sections("", importlib.import_module("hedgerow.studies.study").Study))
+    return "\n\n".join(sections("", Study))
 
 
 def programs() -> str:
-    found = importlib.import_module("hedgerow.studies").PROGRAMS
-    return "\n\n".join(f"### `{name}`\n\n{listing.sentence}\n\n{keys(listing.keys())}" for name, listing in found.items())
+    return "\n\n".join(f"### `{name}`\n\n{listing.sentence}\n\n{keys(listing.keys())}" for name, listing in PROGRAMS.items())
 
 
 def partitioners() -> str:
-    found = importlib.import_module("hedgerow.data").PARTITIONERS
-    return "\n\n".join(f"### `{name}`\n\n{prose(scheme.__doc__)}" for name, scheme in found.items())
+    return "\n\n".join(f"### `{name}`\n\n{prose(scheme.__doc__)}" for name, scheme in PARTITIONERS.items())
 
 
 def errors() -> str:
-    found = importlib.import_module("hedgerow.errors").catalogue()
-    lines = [f"| [{code}]({code}.md) | `{kind.__name__}` | {kind.__doc__} |" for code, kind in found.items()]
+    lines = [f"| [{code}]({code}.md) | `{kind.__name__}` | {kind.__doc__} |" for code, kind in catalogue().items()]
     return "\n".join(["| code | class | when |", "| --- | --- | --- |", *lines])
 
 

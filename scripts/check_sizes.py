@@ -1,4 +1,4 @@
-"""Check that files stay readable in one sitting, that the waist stays small, and that public names are sorted and real."""
+"""Check that files stay readable in one sitting, that the waist stays small, and that public names exist."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def main() -> int:
         module = importlib.import_module(room)
         names = list(getattr(module, "__all__", ()))
         problems += [f"{room}.__all__ names {name!r}, which does not exist" for name in names if not hasattr(module, name)]
-        if not names or names != sorted(names):
-            problems.append(f"{room}.__all__ is missing or not sorted")
+        if not names:
+            problems.append(f"{room}.__all__ is missing")
     print("\n".join(problems) or f"sizes and names: fine; the waist has {waist} lines")
     return len(problems)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from hedgerow import data, engines, privacy, stats, trees
+from hedgerow import data, engines, errors, privacy, stats, trees
 from hedgerow.core import Federation, Party, l1, l2, linf, local
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.privacy import Budget, Gaussian, Laplace
@@ -32,6 +32,7 @@ __all__ = [
     "data",
     "drive",
     "engines",
+    "errors",
     "l1",
     "l2",
     "last",

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from hedgerow.errors import MissingData, MissingExtra, UnknownDataset
 from hedgerow.data import load, names
 from hedgerow.data.catalogue import CATALOGUE
+from hedgerow.errors import MissingData, MissingExtra, UnknownDataset
 
 DATA = Path(os.environ.get("HEDGEROW_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="set HEDGEROW_DATA to the folder of public data sets")

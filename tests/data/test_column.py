@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from hedgerow.errors import NotFinite, OutOfRange, SchemaInvalid
 from hedgerow.data import Column
+from hedgerow.errors import NotFinite, OutOfRange, SchemaInvalid
 
 AGE = Column("age", "number", low=18, high=90, unit="years")
 REGION = Column("region", "category", levels=("north", "south"))

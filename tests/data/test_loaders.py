@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from hedgerow.errors import MissingColumn, MissingData, MissingExtra, NotFinite, SchemaInvalid
 from hedgerow.data import Column, Schema, read, read_idx
+from hedgerow.errors import MissingColumn, MissingData, MissingExtra, NotFinite, SchemaInvalid
 
 FRAME = pd.DataFrame({"age": [20, 50, 80], "sex": ["f", "m", "m"]})
 

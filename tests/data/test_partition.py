@@ -11,7 +11,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hedgerow.errors import EmptyParty, MissingColumn, PartitionInvalid
 from hedgerow.data import (
     PARTITIONERS,
     Column,
@@ -30,6 +29,7 @@ from hedgerow.data import (
     shards,
     stores,
 )
+from hedgerow.errors import EmptyParty, MissingColumn, PartitionInvalid
 
 LEVELS = ("a", "b", "c", "d")
 SCHEMA = Schema(

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from hedgerow.errors import MissingColumn, NotFinite, SchemaInvalid
 from hedgerow.data import Column, Schema, infer
+from hedgerow.errors import MissingColumn, NotFinite, SchemaInvalid
 
 SCHEMA = Schema(
     (

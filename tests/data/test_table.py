@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from hedgerow.errors import MissingColumn, NotFinite, OutOfRange, PartitionInvalid, SchemaInvalid
 from hedgerow.data import Column, Schema, Table
+from hedgerow.errors import MissingColumn, NotFinite, OutOfRange, PartitionInvalid, SchemaInvalid
 
 FRAME = pd.DataFrame({"age": [20.0, 50.0, 80.0, 35.0], "sex": ["f", "m", "m", "f"], "died": [0, 1, 0, 1]})
 

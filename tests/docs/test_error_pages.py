@@ -11,6 +11,8 @@ from hedgerow.errors import HedgerowError, catalogue
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 WITHOUT_CODE = {"HR-105", "HR-411"}  # a package that is missing, and what nothing raises yet
+SLOW = {"HR-213", "HR-510", "HR-511"}  # an accountant, or torch
+CODES = [pytest.param(code, marks=[pytest.mark.slow] * (code in SLOW)) for code in catalogue() if code not in WITHOUT_CODE]
 
 
 def page(code: str) -> str:
@@ -26,7 +28,7 @@ def setting(tmp_path, monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("code", [code for code in catalogue() if code not in WITHOUT_CODE])
+@pytest.mark.parametrize("code", CODES)
 def test_the_refused_call_is_refused_and_the_other_is_not(code, setting):
     refused, resolved = BLOCK.findall(page(code))
     with pytest.raises(HedgerowError) as caught:

@@ -12,8 +12,8 @@ from dp_accounting import pld, rdp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hedgerow.errors import BudgetInvalid
 from hedgerow.core.events import Charge, Event, Sampling
+from hedgerow.errors import BudgetInvalid
 from hedgerow.privacy import accounting
 
 ALL = Sampling()

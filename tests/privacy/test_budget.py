@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hedgerow.errors import BudgetInvalid, HedgerowWarning
 from hedgerow.core.events import Event, Sampling
+from hedgerow.errors import BudgetInvalid, HedgerowWarning
 from hedgerow.privacy import accounting
 from hedgerow.privacy.budget import Budget, warn_if_large
 

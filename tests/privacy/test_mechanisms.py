@@ -13,8 +13,8 @@ from scipy import stats
 from hedgerow import Gaussian, Laplace, l1, l2, linf
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import Bound
-from hedgerow.errors import BudgetInvalid, ContributionInvalid
 from hedgerow.core.randomness import Streams
+from hedgerow.errors import BudgetInvalid, ContributionInvalid
 from hedgerow.privacy.grid import Block, plan, to_steps
 from hedgerow.privacy.mechanisms import Noise
 from hedgerow.privacy.noise import grid_step

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2, norm
 
-from hedgerow.errors import BudgetInvalid
 from hedgerow.core.randomness import Entropy, Streams
+from hedgerow.errors import BudgetInvalid
 from hedgerow.privacy import noise
 from hedgerow.privacy.noise import discrete_gaussian, discrete_laplace, grid_step
 

@@ -5,8 +5,8 @@ import patsy
 import pytest
 from clinic import SCHEMA, clinic
 
-from hedgerow.errors import FormulaInvalid, MissingColumn, NotBinary
 from hedgerow.data import Column, Schema
+from hedgerow.errors import FormulaInvalid, MissingColumn, NotBinary
 from hedgerow.stats import Design, design
 from hedgerow.stats.expressions import evaluate, interval
 

@@ -11,8 +11,8 @@ from clinic import ENGINE_NAMES, ENGINES, clinic, federation
 
 from hedgerow import data
 from hedgerow.core import Federation
-from hedgerow.errors import FormulaInvalid, MissingColumn, NotBinary, OutOfRange
 from hedgerow.engines import InProcess
+from hedgerow.errors import FormulaInvalid, MissingColumn, NotBinary, OutOfRange
 from hedgerow.runs import load_checkpoint, save_checkpoint
 from hedgerow.stats import Design, NewtonState, linear_regression, logistic_regression, newton
 

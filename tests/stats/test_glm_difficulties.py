@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hedgerow import data
-from hedgerow.errors import NotConverged, NotFinite, NotIdentified, Separated
 from hedgerow.data import Column, Schema, Table
 from hedgerow.engines import InProcess
+from hedgerow.errors import NotConverged, NotFinite, NotIdentified, Separated
 from hedgerow.stats import linear_regression, logistic_regression
 
 LEVELS = ("a", "b", "c")

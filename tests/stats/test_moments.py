@@ -7,8 +7,8 @@ import pytest
 from clinic import clinic, federation
 
 from hedgerow import Gaussian
-from hedgerow.errors import MissingColumn, SchemaInvalid, UnboundedSum
 from hedgerow.data import Table
+from hedgerow.errors import MissingColumn, SchemaInvalid, UnboundedSum
 from hedgerow.stats import centred_sums, correlation, logistic_regression, moments, scaling, standardise
 
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hedgerow import Gaussian
-from hedgerow.errors import SchemaInvalid, SettingsInvalid
 from hedgerow.data import Column, Schema, Table
+from hedgerow.errors import SchemaInvalid, SettingsInvalid
 from hedgerow.stats import bisection, quantiles
 
 Q = [0.0, 0.1, 0.25, 0.5, 0.9, 1.0]

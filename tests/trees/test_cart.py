@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from hedgerow.core import l2
-from hedgerow.errors import SchemaInvalid, SettingsInvalid, UnboundedSum
 from hedgerow.data import iid, load
 from hedgerow.engines import InProcess, Loop, simulate
+from hedgerow.errors import SchemaInvalid, SettingsInvalid, UnboundedSum
 from hedgerow.privacy import Gaussian
 from hedgerow.runs import drive, last, load_checkpoint, save_checkpoint
 from hedgerow.runs.checkpoint import join, split

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hedgerow.errors import MissingColumn, OutOfRange
 from hedgerow.data import Column, Schema, iid, load
 from hedgerow.engines import simulate
+from hedgerow.errors import MissingColumn, OutOfRange
 from hedgerow.trees import Bins, Tree, TreeState, decision_tree
 
 SCHEMA = Schema(

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from hedgerow.core import l2
-from hedgerow.errors import MissingColumn, SchemaInvalid, SettingsInvalid
 from hedgerow.data import Column, Schema, Table
+from hedgerow.errors import MissingColumn, SchemaInvalid, SettingsInvalid
 from hedgerow.trees import Bins, binned
 
 TARGET = Column("y", "binary", role="target")

@@ -16,8 +16,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from hedgerow.errors import EmptyParty, PartitionInvalid
 from hedgerow.core.randomness import Streams
+from hedgerow.errors import EmptyParty, PartitionInvalid
 
 from .table import Table
 

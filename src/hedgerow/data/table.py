@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hedgerow.errors import PartitionInvalid, SchemaInvalid
 from hedgerow.core.randomness import Streams
+from hedgerow.errors import PartitionInvalid, SchemaInvalid
 
 from .schema import Schema, infer
 

@@ -25,9 +25,9 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.engine import Inbox, Outbox, collect, declined
-from hedgerow.errors import BudgetInvalid
 from hedgerow.core.party import Parties
 from hedgerow.core.query import Query, answer
+from hedgerow.errors import BudgetInvalid
 
 from .threads import one_thread_each
 

@@ -17,8 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from hedgerow.errors import ModelInvalid, SettingsInvalid
 from hedgerow.data import Schema
+from hedgerow.errors import ModelInvalid, SettingsInvalid
 
 Weights = Mapping[str, np.ndarray]
 """Parameters by name, as in a module's `state_dict`."""

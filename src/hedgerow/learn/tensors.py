@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from hedgerow.errors import SchemaInvalid
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema
+from hedgerow.errors import SchemaInvalid
 
 
 def inputs_and_target(
@@ -46,7 +46,7 @@ def settings(schema: Schema, features: Sequence[str] | None = None) -> dict[str,
     chosen = tuple(features or schema.features)
     if schema.target is None or not chosen:
         raise SchemaInvalid(
-            f"training needs a target and at least one feature; the schema has target {schema.target!r} and features {list(chosen)}.",
+            f"training needs a target and features; the schema has target {schema.target!r} and features {list(chosen)}.",
             remedy="Declare roles: table = Table.from_pandas(frame, target='...').",
         )
     columns = [schema[name] for name in chosen]

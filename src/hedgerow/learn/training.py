@@ -13,8 +13,8 @@ from torch import nn
 from torch.func import grad, vmap
 
 from hedgerow.core.bound import Bound
-from hedgerow.errors import SettingsInvalid
 from hedgerow.core.federation import Federation
+from hedgerow.errors import SettingsInvalid
 
 from .local import local_sgd, local_sgd_alone, mean_loss
 from .models import Model, Weights, model_for

@@ -28,8 +28,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.errors import BudgetInvalid, suggestion
 from hedgerow.core.events import Charge, Event, Sampling
+from hedgerow.errors import BudgetInvalid, suggestion
 
 Adjacency = Literal["add-remove"]
 Accountant = Literal["pld", "rdp", "basic", "tightest"]

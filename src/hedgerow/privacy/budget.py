@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hedgerow.errors import BudgetInvalid, HedgerowWarning
 from hedgerow.core.events import Charge, Unit
+from hedgerow.errors import BudgetInvalid, HedgerowWarning
 from hedgerow.privacy import accounting
 from hedgerow.privacy.accounting import Accountant, Adjacency
 

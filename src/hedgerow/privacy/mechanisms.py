@@ -17,9 +17,9 @@ from typing import Literal
 from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.bound import Bounds, unit_of
 from hedgerow.core.channel import Position
-from hedgerow.errors import BudgetInvalid
 from hedgerow.core.events import Event
 from hedgerow.core.randomness import Entropy
+from hedgerow.errors import BudgetInvalid
 
 from .grid import Block, plan, to_steps
 from .noise import discrete_gaussian, discrete_laplace, grid_step

@@ -30,8 +30,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hedgerow.errors import BudgetInvalid
 from hedgerow.core.randomness import Entropy
+from hedgerow.errors import BudgetInvalid
 
 LARGEST_SCALE = 2.0**17
 """Largest `sigma` or `scale`, in grid steps, for which a table is built."""

@@ -52,13 +52,10 @@ def statement(ledger: Ledger, *, delta: float, seeded: bool, adjacency: Adjacenc
     charges = ledger.charges(unit)
     if not charges:
         return Statement(0.0, delta, unit, "Nothing was released.")
-    if any(event.kind == "nonprivate" for _, events in charges for event in events):
-        return Statement(
-            math.inf,
-            delta,
-            unit,
-            f"No epsilon is claimed: {sum(_is_open(events) for _, events in charges)} of {len(charges)} releases went out without noise.",
-        )
+    if any(_is_open(events) for _, events in charges):
+        n_open = sum(_is_open(events) for _, events in charges)
+        sentence = f"No epsilon is claimed: {n_open} of {len(charges)} releases went out without noise."
+        return Statement(math.inf, delta, unit, sentence)
     spent = budget.spent(charges) if budget else epsilon(charges, delta=delta, adjacency=adjacency)
     sampling = sorted({str(sampling) for sampling, _ in charges})
     accountant = budget.accountant if budget else "tightest"

@@ -49,7 +49,7 @@ def explain(
         notes.insert(0, f"The run stopped: {ended.reason}")
     if compared.federated is not None:
         notes.append(
-            "Baselines and per-party metrics are computed by the simulator, which holds all records; a deployed study would not have them."
+            "Baselines and per-party metrics are computed by the simulator, which holds all records; a deployment has none."
         )
     return Report(
         title=study.title or study.name,
@@ -110,7 +110,7 @@ def epsilon_curve(built: Built) -> tuple[Curve, ...]:
         return ()
     counts = sorted({round(x) for x in np.linspace(1, len(charges), min(EPSILON_POINTS, len(charges)))})
     spent = tuple((float(k), budget.spent(charges[:k])) for k in counts)
-    note = f"The line is the budget: the first question that would cross it is refused before any party is asked. Delta {budget.delta:g}."
+    note = f"The line is the budget: a question that would cross it is refused before it is asked. Delta {budget.delta:g}."
     return (Curve("Epsilon spent", "releases", "epsilon", (Series("epsilon", *_columns(spent)),), budget.epsilon, note),)
 
 

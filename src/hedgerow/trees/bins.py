@@ -19,8 +19,8 @@ from typing import Any, cast
 import numpy as np
 
 from hedgerow.core.bound import Bound, l2
-from hedgerow.errors import SchemaInvalid, SettingsInvalid
 from hedgerow.data import Column, Schema
+from hedgerow.errors import SchemaInvalid, SettingsInvalid
 
 MOST_BINS = 2**15
 """Bin numbers travel as int16."""

@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.errors import SettingsInvalid
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
+from hedgerow.errors import SettingsInvalid
 
 from .bins import Bins, binned
 from .split import Splits, best_splits, by_feature, weigh

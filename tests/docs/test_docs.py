@@ -1,0 +1,93 @@
+"""The documentation builds, is complete, and speaks of nothing outside the project."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from hedgerow.data import PARTITIONERS
+from hedgerow.errors import catalogue
+from hedgerow.studies import PROGRAMS
+from hedgerow.studies.study import Study
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(path for path in DOCS.rglob("*") if path.suffix in (".md", ".py", ".toml", ".txt"))
+ROOMS = sorted(path.parent.name for path in (ROOT / "src" / "hedgerow").glob("*/__init__.py") if "__all__" in path.read_text())
+
+
+@pytest.fixture(scope="module")
+def hooks():
+    """The generator of pages, `docs/hooks.py`."""
+    sys.path.insert(0, str(DOCS))
+    try:
+        import hooks
+
+        return hooks
+    finally:
+        sys.path.remove(str(DOCS))
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning(tmp_path):
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    build(load_config(str(ROOT / "mkdocs.yml"), strict=True, site_dir=str(tmp_path / "site")))
+    built = {path.relative_to(tmp_path / "site").as_posix(): path.read_text() for path in tmp_path.rglob("*.html")}
+    assert not [name for name, text in built.items() if re.search(r'<(script|link|img)[^>]+(src|href)="?https?:', text)]
+    assert not [name for name, text in built.items() if "--8&lt;--" in text or "::: " in text]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(DOCS).as_posix())
+def test_no_page_names_a_path_of_a_machine(page):
+    assert not re.search(r"(?<![\w.])/(work|home|tmp|root|Users|mnt|opt)/|[A-Z]:\\\\", page.read_text(encoding="utf-8"))
+
+
+def test_each_key_of_a_study_file_is_on_its_page(hooks):
+    page = hooks.on_page_markdown((DOCS / "study.md").read_text(encoding="utf-8"))
+    names = {"Top level": Study} | {f"`[{path}]`": kind for path, kind in sections("", Study)}
+    for heading, section in names.items():
+        text = page.partition(f"### {heading}\n")[2].partition("\n### ")[0]
+        assert [key for key in section.model_fields if f"| `{key}` |" not in text] == [], heading
+    for name, listing in PROGRAMS.items():
+        text = page.partition(f"### `{name}`\n")[2].partition("\n### ")[0]
+        assert [key for key in listing.keys().model_fields if f"| `{key}` |" not in text] == [], name
+    for name, scheme in PARTITIONERS.items():
+        text = page.partition(f"### `{name}`\n")[2].partition("\n### ")[0]
+        assert [key for key in scheme.__dataclass_fields__ if f"- `{key}`" not in text] == [], name
+
+
+def sections(path, model):
+    """Every section inside a section, by its dotted path."""
+    for key, field in model.model_fields.items():
+        for kind in (field.annotation, *getattr(field.annotation, "__args__", ())):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield f"{path}.{key}".strip("."), kind
+                yield from sections(f"{path}.{key}".strip("."), kind)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_each_room_has_a_page_that_describes_every_public_name(room, hooks):
+    page = hooks.on_page_markdown((DOCS / "reference" / f"{room}.md").read_text(encoding="utf-8"))
+    module = sys.modules[f"hedgerow.{room}"]
+    missing = [name for name in module.__all__ if f"## `{name}`" not in page and not hasattr(getattr(module, name), "__path__")]
+    assert missing == []
+
+
+def test_each_error_has_a_page_with_its_name_and_is_listed(hooks):
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in (DOCS / "errors").glob("HR-*.md")}
+    assert {code: text.split("\n", 1)[0] for code, text in pages.items()} == {
+        code: f"# {code} {kind.__name__}" for code, kind in catalogue().items()
+    }
+    index = hooks.on_page_markdown((DOCS / "errors" / "index.md").read_text(encoding="utf-8"))
+    assert [code for code in catalogue() if f"[{code}]({code}.md)" not in index] == []
+
+
+@pytest.mark.parametrize("code", catalogue())
+def test_an_error_page_says_what_why_when_and_how(code):
+    text = (DOCS / "errors" / f"{code}.md").read_text(encoding="utf-8")
+    for part in ("**What happened.**", "**Why Hedgerow refuses.**", "**Raised** ", "## Resolve", "```"):
+        assert part in text

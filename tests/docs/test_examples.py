@@ -1,0 +1,39 @@
+"""Every example of the documentation runs, and prints what the page shows.
+
+To renew what a page shows: run `make_patients.py` and the example in an empty folder; keep its output beside it, as NAME.txt.
+"""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from hedgerow.studies import load, rehearse, run_study
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+SLOW = {"ledger", "patients_private", "private_fedavg", "resume", "training"}
+SCRIPTS = sorted(file.stem for file in EXAMPLES.glob("*.py") if not file.stem.startswith("test_"))
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in SCRIPTS])
+def test_a_script_runs_and_prints_what_the_page_shows(name, beside_patients, capsys):
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    shown = EXAMPLES / f"{name}.txt"
+    if shown.exists():
+        assert capsys.readouterr().out == shown.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["patients", "patients_private"])
+def test_a_study_runs_as_rehearsed(name, beside_patients):
+    study = load(beside_patients / f"{name}.toml")
+    expected = rehearse(study)
+    result = run_study(study, beside_patients / "run")
+    assert result.report.privacy_ok == (name == "patients_private")
+    assert {entry.query for entry in expected.entries} == {"hedgerow.stats.glm:score_and_information"}
+    if result.report.privacy_ok:  # otherwise the number of rounds depends on the records
+        assert result.report.privacy == expected.statement.sentence
+
+
+def test_outputs_belong_to_scripts():
+    assert {file.stem for file in EXAMPLES.glob("*.txt")} <= set(SCRIPTS)
