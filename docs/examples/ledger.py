@@ -1,3 +1,5 @@
+import json
+
 import hedgerow as hr
 from hedgerow.errors import BudgetExhausted
 
@@ -12,5 +14,5 @@ for _ in range(10):
         print(refusal.reason)  # nobody was asked
         break
 
-print(protected.ledger.entries[-1].to_json())
+print(json.dumps(protected.ledger.entries[-1].to_json(), indent=1))
 print("spent", round(budget.spent(protected.ledger.charges("record")), 3))

@@ -46,6 +46,16 @@ def test_no_page_names_a_path_of_a_machine(page):
     assert not re.search(r"(?<![\w.])/(work|home|tmp|root|Users|mnt|opt)/|[A-Z]:\\\\", page.read_text(encoding="utf-8"))
 
 
+@pytest.mark.parametrize("page", ["house.md", *(f"design/{path.name}" for path in DOCS.glob("design/*.md"))])
+def test_files_and_tests_that_a_page_names_exist(page):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for name in re.findall(r"`((?:tests/)?[a-z_]+(?:/[a-z_]+)*\.py)`", text):
+        assert (ROOT / name).exists() or (ROOT / "src" / "hedgerow" / name).exists(), name
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    for name in re.findall(r"`(test_\w+)`", text):
+        assert f"def {name}(" in tests, name
+
+
 def test_each_key_of_a_study_file_is_on_its_page(hooks):
     page = hooks.on_page_markdown((DOCS / "study.md").read_text(encoding="utf-8"))
     names = {"Top level": Study} | {f"`[{path}]`": kind for path, kind in sections("", Study)}

@@ -7,7 +7,9 @@ import runpy
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from hedgerow.cli.show import show_rehearsal
 from hedgerow.studies import load, rehearse, run_study
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -33,6 +35,17 @@ def test_a_study_runs_as_rehearsed(name, beside_patients):
     assert {entry.query for entry in expected.entries} == {"hedgerow.stats.glm:score_and_information"}
     if result.report.privacy_ok:  # otherwise the number of rounds depends on the records
         assert result.report.privacy == expected.statement.sentence
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["breast-cancer-glm", "patients_private.toml"])
+def test_the_tutorial_shows_the_rehearsal(name, beside_patients):
+    page = (EXAMPLES.parent / "tutorial.md").read_text(encoding="utf-8")
+    console = Console(width=120, record=True, quiet=True)
+    show_rehearsal(rehearse(load(name)), console)
+    said = [line.rstrip() for line in console.export_text().splitlines()]
+    first = next(i for i, line in enumerate(said) if line.startswith("questions 1 to"))
+    assert "\n".join(said[first : first + 6]) in page
 
 
 def test_outputs_belong_to_scripts():
