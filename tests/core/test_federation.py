@@ -5,7 +5,6 @@ import pytest
 
 from hedgerow import Budget, Gaussian, Laplace, l2, linf
 from hedgerow.engines import InProcess, Loop
-from hedgerow.runs import last
 from hedgerow.errors import (
     BudgetExhausted,
     BudgetInvalid,
@@ -19,6 +18,7 @@ from hedgerow.errors import (
     UnlawfulChannel,
     ViewNotRecorded,
 )
+from hedgerow.runs import last
 from helpers import (
     ENGINE_NAMES,
     ENGINES,

@@ -3,6 +3,7 @@
 To renew what a page shows: run `make_patients.py` and the example in an empty folder; keep its output beside it, as NAME.txt.
 """
 
+import io
 import runpy
 from pathlib import Path
 
@@ -41,9 +42,9 @@ def test_a_study_runs_as_rehearsed(name, beside_patients):
 @pytest.mark.parametrize("name", ["breast-cancer-glm", "patients_private.toml"])
 def test_the_tutorial_shows_the_rehearsal(name, beside_patients):
     page = (EXAMPLES.parent / "tutorial.md").read_text(encoding="utf-8")
-    console = Console(width=120, record=True, quiet=True)
-    show_rehearsal(rehearse(load(name)), console)
-    said = [line.rstrip() for line in console.export_text().splitlines()]
+    terminal = io.StringIO()
+    show_rehearsal(rehearse(load(name)), Console(width=120, file=terminal))
+    said = [line.rstrip() for line in terminal.getvalue().splitlines()]
     first = next(i for i, line in enumerate(said) if line.startswith("questions 1 to"))
     assert "\n".join(said[first : first + 6]) in page
 

@@ -4,10 +4,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers import ENGINE_NAMES, ENGINES
 
 import hedgerow as hr
 from hedgerow.runs.checkpoint import split
+from helpers import ENGINE_NAMES, ENGINES
 
 CLINIC = hr.data.load("breast_cancer").select(["mean_radius", "mean_texture", "mean_smoothness", "malignant"]).take(range(240))
 DESIGN = hr.stats.design_of(CLINIC.schema, "malignant ~ mean_radius + mean_texture", "binomial")
@@ -36,7 +36,10 @@ def federation(engine):
 
 def numbers(state):
     arrays, plain = split(state)
-    return {**{key: np.asarray(value, float) for key, value in arrays.items()}, **{k: v for k, v in plain.items() if isinstance(v, (int, float))}}
+    return {
+        **{key: np.asarray(value, float) for key, value in arrays.items()},
+        **{k: v for k, v in plain.items() if isinstance(v, (int, float))},
+    }
 
 
 @pytest.mark.parametrize("engine", ENGINES[1:], ids=ENGINE_NAMES[1:])
@@ -45,7 +48,9 @@ def numbers(state):
 def test_every_engine_computes_the_same(program, channel, engine):
     if program in TRAINED and channel == "record":
         pytest.skip("updates have no record-level bound: refused, see test_updates_have_no_record_level_bound")
-    one, other = (numbers(hr.last(PROGRAMS[program](federation(on).protect(**CHANNELS[channel])))) for on in (hr.Loop(), engine))
+    one, other = (
+        numbers(hr.last(PROGRAMS[program](federation(on).protect(**CHANNELS[channel])))) for on in (hr.Loop(), engine)
+    )
     assert one.keys() == other.keys()
     for key, value in one.items():
         scale = max(1.0, float(np.abs(value).max(initial=0.0)))

@@ -46,8 +46,11 @@ def test_a_killed_run_resumes_bit_identically(tmp_path):
 @pytest.mark.slow
 def test_another_study_cannot_resume_the_folder(tmp_path):
     subprocess.run(command(tmp_path / "run", "--set", "program.rounds=2"), check=True, capture_output=True)
-    ended = subprocess.run(command(tmp_path / "run", "--resume", "--set", "program.rounds=3"), capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        command(tmp_path / "run", "--resume", "--set", "program.rounds=3"), capture_output=True, text=True, check=False
+    )
     assert ended.returncode == 1
     assert "HR-103" in ended.stderr
-    again = subprocess.run(command(tmp_path / "run", "--set", "program.rounds=2"), capture_output=True, text=True, check=False)
+    afresh = command(tmp_path / "run", "--set", "program.rounds=2")
+    again = subprocess.run(afresh, capture_output=True, text=True, check=False)
     assert "already holds a run" in again.stderr

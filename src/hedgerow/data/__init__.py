@@ -2,6 +2,7 @@
 
 from .catalogue import load, names
 from .column import Column
+from .join import join
 from .loaders import read, read_idx
 from .partition import Heat, Partition, Partitioner
 from .partitioners import PARTITIONERS, partitioner
@@ -28,6 +29,7 @@ __all__ = [
     "feature_noise",
     "iid",
     "infer",
+    "join",
     "labels_per_party",
     "load",
     "names",

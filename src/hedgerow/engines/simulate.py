@@ -12,14 +12,15 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.party import Parties
 from hedgerow.core.randomness import Streams
 from hedgerow.core.view import Views
-from hedgerow.data import Partition, Table
+from hedgerow.data import Partition, Table, join
+from hedgerow.errors import PartitionInvalid
 
 from .inprocess import InProcess
 
 
 def simulate(
-    data: Table | pd.DataFrame,
-    partition: Callable[[Table, int], Partition] | Partition,
+    data: Table | pd.DataFrame | Mapping[str, Table | pd.DataFrame],
+    partition: Callable[[Table, int], Partition] | Partition | None = None,
     *,
     seed: int | None = 0,
     engine: Any = None,
@@ -29,10 +30,10 @@ def simulate(
 
     Parameters
     ----------
-    data : Table or pandas.DataFrame
+    data : Table, pandas.DataFrame, or mapping from party to one of them
         A frame's schema is inferred: kinds from its types, no ranges.
     partition : partitioner or Partition
-        For example `hedgerow.data.iid(parties=5)`.
+        For example `hedgerow.data.iid(parties=5)`; none where each party's table is given.
     seed : int or None
         Seed of partition, sampling, local randomness and noise. `None` draws all but the partition from the operating
         system; runs then differ, and the ledger says so.
@@ -46,6 +47,12 @@ def simulate(
     DataError (HR-4xx)
         Columns that are missing, not finite or out of their declared range; parties without records.
     """
+    if isinstance(data, Mapping):
+        data, partition = join(data)
+    if partition is None:
+        raise PartitionInvalid(
+            "one table and no partition.", remedy="Say how it is split, e.g. partition=hr.data.iid(parties=5)."
+        )
     table = data if isinstance(data, Table) else Table.from_pandas(data)
     split = partition if isinstance(partition, Partition) else partition(table, seed or 0)
     held = parties_of(table, split)
