@@ -52,7 +52,7 @@ def show_rehearsal(rehearsal: Any, console: Console) -> None:
     console.print(
         f"[bold]{rehearsal.study.title or rehearsal.study.name}[/bold]: rehearsed on made-up records, no party was asked."
     )
-    console.print(f"{rehearsal.parties} parties; the program {rehearsal.ended}.\n", highlight=False)
+    console.print(f"{rehearsal.parties} parties; the program {rehearsal.ended.rstrip('.')}.\n", highlight=False)
     for first, last in rehearsal.runs():
         entry, (bound, mechanism) = rehearsal.entries[first], rehearsal.entries[first].protection
         rounds = f"question {first + 1}" if first == last else f"questions {first + 1} to {last + 1}"
@@ -90,12 +90,12 @@ def show_studies(console: Console) -> None:
 
     for title, rows in (
         ("Studies (hedgerow run NAME)", {name: load(name).title for name in bundled()}),
-        ("Programs ([program] name)", {name: listing.sentence for name, listing in PROGRAMS.items()}),
+        (r"Programs (\[program] name)", {name: listing.sentence for name, listing in PROGRAMS.items()}),
         (
             "Partitions ([partition] by)",
             {name: (made.__doc__ or "").strip().split("\n")[0] for name, made in data.PARTITIONERS.items()},
         ),
-        ("Data sets ([data] name)", data.names()),
+        (r"Data sets (\[data] name)", data.names()),
     ):
         table = Table("name", "what it is", title=title, title_justify="left", expand=True)
         for name, sentence in rows.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,15 +32,15 @@ class Layout:
         """Where each key lies in the flat vector."""
         found, start = {}, 0
         for key, shape in self.shapes:
-            stop = start + int(np.prod(shape, dtype=int))
+            stop = start + math.prod(shape)
             found[key] = slice(start, stop)
             start = stop
         return found
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Numbers in the flat vector."""
-        return sum(int(np.prod(shape, dtype=int)) for _, shape in self.shapes)
+        return sum(math.prod(shape) for _, shape in self.shapes)
 
     def unflatten(self, vector: Array) -> Any:
         """Turn a flat vector of shape (size,) back into an array or a dict of arrays."""

@@ -91,11 +91,10 @@ class Shield:
 
     def at_party(self, rows: Array, layout: Layout, entropies: Callable[[int], Entropy]) -> Array:
         """Clip contributions of shape (parties, size) and pass them through the mechanism's half at the party."""
-        finite = np.isfinite(rows).all(-1, keepdims=True)
-        if not finite.all():
+        if not np.isfinite(rows).all():
             if self.open:
                 raise ContributionInvalid("a contribution is not finite.", remedy="Look for missing or overflowing values.")
-            rows = np.where(finite, rows, 0.0)  # to refuse it would reveal it
+            rows = np.where(np.isfinite(rows).all(-1, keepdims=True), rows, 0.0)  # to refuse it would reveal it
         if self.clip is not None:
             rows = np.concatenate([bound.clip(rows[:, part]) for part, bound in blocks(self.clip, layout)], axis=-1)
         if self.mechanism is None or self.bounds is None:

@@ -6,9 +6,10 @@ A planner picks one of three paths for each query; all give the numbers of `Loop
     stack       the local function accepts a leading axis: one call for each chunk of parties that fits the cache
     threads     anything else: one party at a time, one thread for each core
 
-Chunks hold `1.5 L2 / (8 (P + A))` parties, with P the numbers in a contribution and A those in a party's records, and at
-most an even share for each thread; below two parties a chunk, or where padding would more than triple the records,
-stacking is given up. Chunks are added in the order of the parties, so a result does not depend on which thread was first.
+A chunk holds as many parties as 1.5 times a core's second-level cache holds broadcasts and records (the prepared columns
+of a party's records, padded). If all parties fit, there is one chunk, else at least one for each thread; where not even
+two parties fit, or padding would more than triple the records, stacking is given up. Chunks are added in the order of
+the parties, so a result does not depend on which thread was first.
 """
 
 from __future__ import annotations
@@ -96,15 +97,16 @@ class InProcess:
         return collect(query, [_guarded(query, together, np.array([0]))], tuple(ids))
 
     def _stacks(self, query: Query, parties: Parties, which: Array) -> list[Array]:
-        """Split parties into chunks that fit the cache, at least one for each thread."""
+        """Split parties into chunks that fit the cache: one if all do, else at least one for each thread."""
         sizes = parties.sizes[which]
-        if len(which) * int(sizes.max()) > PADDING_LIMIT * int(sizes.sum()):
+        padded = len(which) * int(sizes.max())
+        made = {name: column for name, column in parties.columns.items() if name not in self.held.columns}
+        record = sum(column.nbytes for column in (made or parties.columns).values()) / len(parties.w)
+        chunk = int(1.5 * l2_bytes() / (_nbytes(query.broadcast) + record * int(sizes.max())))
+        if chunk < 2 or padded > PADDING_LIMIT * int(sizes.sum()):
             return [np.array([i]) for i in which]
-        record = sum(int(np.prod(column.shape[1:])) for column in parties.columns.values())
-        numbers = _size(query.broadcast) + record * int(sizes.max())
-        chunk = min(int(1.5 * l2_bytes() / (8 * numbers)), -(-len(which) // self.threads))
-        if chunk < 2:
-            return [np.array([i]) for i in which]
+        if chunk < len(which):
+            chunk = min(chunk, -(-len(which) // self.threads))
         return [which[i : i + chunk] for i in range(0, len(which), chunk)]
 
     def _map(self, job: Callable[[Array], Any], parts: Sequence[Array]) -> list[Any]:
@@ -151,9 +153,9 @@ def _guarded(query: Query, parties: Parties, which: Array) -> Any:
         raise declined(name, error) from error
 
 
-def _size(arrays: Any) -> int:
+def _nbytes(arrays: Any) -> int:
     values: Iterable[Any] = arrays.values() if isinstance(arrays, dict) else [] if arrays is None else [arrays]
-    return sum(int(np.size(value)) for value in values)
+    return sum(np.asarray(value).nbytes for value in values)
 
 
 @lru_cache

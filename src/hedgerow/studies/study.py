@@ -60,8 +60,8 @@ class ProgramSection(BaseModel):
 class Clip(Section):
     """A party-level bound."""
 
-    norm: Literal["l1", "l2", "linf"] = "l2"
-    radius: float
+    norm: Literal["l1", "l2", "linf"] = Field("l2", description="how the length of a contribution is measured")
+    radius: float = Field(description="longest contribution that passes unchanged")
 
     def bound(self) -> Bound:
         return {"l1": l1, "l2": l2, "linf": linf}[self.norm](self.radius)
@@ -70,16 +70,16 @@ class Clip(Section):
 class MechanismSection(Section):
     """Noise: its law, its size relative to the bound, and who adds it."""
 
-    law: Literal["gaussian", "laplace"] = "gaussian"
-    noise_multiplier: float
-    at: Literal["server", "party"] = "server"
+    law: Literal["gaussian", "laplace"] = Field("gaussian", description="distribution of the noise")
+    noise_multiplier: float = Field(description="its scale over the radius of the bound")
+    at: Literal["server", "party"] = Field("server", description="who adds it: central or local privacy")
 
 
 class Protection(Section):
     """The channel's slots."""
 
-    clip: Clip | dict[str, Clip] | None = None
-    mechanism: MechanismSection | None = None
+    clip: Clip | dict[str, Clip] | None = Field(None, description="party-level bound, for all keys together or for each")
+    mechanism: MechanismSection | None = Field(None, description="noise; none leaves the release exact")
 
     def slots(self) -> dict[str, Any]:
         """Return the arguments of `Federation.protect`."""
@@ -95,11 +95,11 @@ class Protection(Section):
 class BudgetSection(Section):
     """The limit on epsilon."""
 
-    epsilon: float
-    delta: float
-    unit: Literal["party", "record"] = "party"
-    adjacency: Literal["add-remove"] = "add-remove"
-    accountant: Literal["tightest", "pld", "rdp", "basic"] = "tightest"
+    epsilon: float = Field(description="limit on everything released, above zero")
+    delta: float = Field(description="probability with which epsilon may fail, well below one over the units")
+    unit: Literal["party", "record"] = Field("party", description="whose presence is protected")
+    adjacency: Literal["add-remove"] = Field("add-remove", description="how neighbours differ")
+    accountant: Literal["tightest", "pld", "rdp", "basic"] = Field("tightest", description="how releases are added up")
 
     def budget(self) -> Budget:
         return Budget(**self.model_dump())
@@ -108,11 +108,11 @@ class BudgetSection(Section):
 class EngineSection(Section):
     """Where parties run, and what goes wrong there."""
 
-    name: Literal["in-process", "loop"] = "in-process"
-    threads: int | None = None
-    dropout_rate: float = 0.0
-    dropped: list[str] = Field(default_factory=list)
-    deadline: float | None = None
+    name: Literal["in-process", "loop"] = Field("in-process", description="the fast engine, or the plain loop it must equal")
+    threads: int | None = Field(None, description="one for each core by default")
+    dropout_rate: float = Field(0.0, description="probability that a party does not answer a question")
+    dropped: list[str] = Field(default_factory=list, description="parties that never answer")
+    deadline: float | None = Field(None, description="simulated seconds after which an answer is not counted")
 
 
 class Evaluation(Section):
@@ -128,17 +128,19 @@ class Evaluation(Section):
 class Study(Section):
     """A whole study."""
 
-    name: str = "study"
-    title: str = ""
-    description: str = ""
-    seed: int | Literal["system"] = 0
-    data: Data
-    partition: PartitionSection = Field(default_factory=lambda: PartitionSection(by="iid", parties=5))
-    program: ProgramSection
-    protection: Protection = Field(default_factory=Protection)
-    budget: BudgetSection | None = None
-    engine: EngineSection = Field(default_factory=EngineSection)
-    evaluation: Evaluation = Field(default_factory=Evaluation)
+    name: str = Field("study", description="names the run folder; the file's name by default")
+    title: str = Field("", description="heading of the report")
+    description: str = Field("", description="one line below it")
+    seed: int | Literal["system"] = Field(0, description='of all randomness; "system" for the operating system\'s entropy')
+    data: Data = Field(description="which records")
+    partition: PartitionSection = Field(
+        default_factory=lambda: PartitionSection(by="iid", parties=5), description="how they are spread over parties"
+    )
+    program: ProgramSection = Field(description="what is computed")
+    protection: Protection = Field(default_factory=Protection, description="clip and noise")
+    budget: BudgetSection | None = Field(None, description="limit on epsilon; the question that would cross it is refused")
+    engine: EngineSection = Field(default_factory=EngineSection, description="where parties run, and what goes wrong there")
+    evaluation: Evaluation = Field(default_factory=Evaluation, description="how a model is measured while it trains")
     baselines: bool = Field(True, description="fit the centralised and the local-only baseline, which only a simulation can")
 
     @property
