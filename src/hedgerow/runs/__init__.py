@@ -1,0 +1,6 @@
+"""Runs: the loop around a program, and the checkpoints from which it resumes."""
+
+from .checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from .drive import Run, drive, last
+
+__all__ = ["Checkpoint", "Run", "drive", "last", "load_checkpoint", "save_checkpoint"]
