@@ -17,9 +17,9 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from hedgerow.errors import CannotWrite, CheckpointMismatch
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Parties
+from hedgerow.errors import CannotWrite, CheckpointMismatch
 
 
 @dataclass(frozen=True)

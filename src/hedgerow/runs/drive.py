@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from hedgerow.errors import BudgetExhausted
 from hedgerow.core.federation import Federation
+from hedgerow.errors import BudgetExhausted
 
 from .checkpoint import Checkpoint, save_checkpoint
 
