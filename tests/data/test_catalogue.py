@@ -134,11 +134,11 @@ def test_an_unknown_name_gets_a_suggestion():
 def test_an_absent_set_says_what_it_is_and_where_to_put_it(tmp_path, monkeypatch):
     monkeypatch.delenv("HEDGEROW_DATA", raising=False)
     with pytest.raises(MissingData, match="none is named") as refusal:
-        load("mnist")
-    assert "LeCun" in refusal.value.remedy
+        load("cifar10")
+    assert "Krizhevsky" in refusal.value.remedy
     assert "--data-dir" in refusal.value.remedy
-    with pytest.raises(MissingData, match="needs mnist/train-images-idx3-ubyte"):
-        load("mnist", data_dir=tmp_path)
+    with pytest.raises(MissingData, match="needs cifar10/cifar10_train20k"):
+        load("cifar10", data_dir=tmp_path)
 
 
 def test_a_bundled_set_names_its_extra(monkeypatch):

@@ -2,9 +2,10 @@
 
     load("breast_cancer")                          comes with a Python package
     load("mnist", data_dir="~/data")               files in a folder, or in the folder that HEDGEROW_DATA names
+    load("mnist")                                  else downloaded once, with a checksum
     load("our_patients.csv")                       a path goes to `read`
 
-Nothing is downloaded: for most of these sets no stable address with a known checksum exists.
+Only some sets can be downloaded: for most of them no stable address with a known checksum exists.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from hedgerow.errors import MissingData, UnknownDataset, suggestion
 
+from .download import cache_folder, fetch
 from .entry import Entry
 from .loaders import Columns, admit, read
 from .sets_bundled import BUNDLED
@@ -34,6 +36,10 @@ def names() -> dict[str, str]:
 def load(name: str | Path, *, data_dir: str | Path | None = None) -> Table:
     """Return a catalogued data set, or the table in a file.
 
+    A set that does not come with a Python package is read from the folder that is named, and from nowhere else. If none is
+    named, it is downloaded where it can be, into the folder that HEDGEROW_CACHE names (by default `hedgerow` in the user's
+    cache folder), and its checksum is verified at every load.
+
     Parameters
     ----------
     name : str or Path
@@ -52,7 +58,11 @@ def load(name: str | Path, *, data_dir: str | Path | None = None) -> Table:
     UnknownDataset (HR-401)
         No data set has this name.
     MissingData (HR-402)
-        Its files are not in the folder.
+        Its files are not in the folder, or cannot be downloaded.
+    ChecksumMismatch (HR-411)
+        Other files than the catalogued ones were downloaded.
+    CannotWrite (HR-104)
+        The cache folder cannot be written to.
     MissingExtra (HR-105)
         It comes with a Python package that is not installed.
     """
@@ -74,8 +84,12 @@ def _find(name: str, entry: Entry, data_dir: str | Path | None) -> list[Path]:
     if not entry.files:
         return []
     given = data_dir or os.environ.get("HEDGEROW_DATA")
+    if not given and entry.published:
+        cached = [cache_folder() / file.removesuffix(".gz") for file in entry.files]
+        return [fetch(published, path) for published, path in zip(entry.published, cached, strict=True)]
+    choice = "Name no folder, and Hedgerow downloads it; or get" if entry.published else "Hedgerow does not download it: get"
     remedy = (
-        f"It is: {entry.sentence}\nHedgerow does not download it. Get it from its publisher, put {', '.join(entry.files)} "
+        f"It is: {entry.sentence}\n{choice} it from its publisher, put {', '.join(entry.files)} "
         "into a folder,\nand name that folder with --data-dir or HEDGEROW_DATA."
     )
     if not given:

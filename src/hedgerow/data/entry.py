@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from .column import Column
+from .download import Published
 from .loaders import Columns, read_csv
 from .schema import Schema
 from .table import series_values
@@ -32,6 +33,8 @@ class Entry:
         `reader(*paths)` returns the raw columns.
     files : tuple of str
         Paths inside the data folder; none for a set that comes with a Python package.
+    published : tuple of Published
+        Where each of `files` can be downloaded; none where no stable address with a known checksum exists.
     missing : {"refuse", "drop"}
         What happens to records with missing values.
     """
@@ -40,6 +43,7 @@ class Entry:
     schema: Schema
     reader: Callable[..., Parts]
     files: tuple[str, ...] = ()
+    published: tuple[Published, ...] = ()
     missing: Literal["refuse", "drop"] = "refuse"
 
 

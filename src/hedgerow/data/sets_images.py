@@ -1,4 +1,4 @@
-"""Image and signal sets that are read from a data folder."""
+"""Image and signal sets that are read from files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .download import Published
 from .entry import Entry, Parts, binary, category, declare, integer, number
 from .loaders import Columns, read_idx, read_npz
 
@@ -17,6 +18,10 @@ _IDX_FILES = tuple(f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for k
 
 def _in_folder(folder: str) -> tuple[str, ...]:
     return tuple(f"{folder}/{name}" for name in _IDX_FILES)
+
+
+def _published(address: str, *checksums: str) -> tuple[Published, ...]:
+    return tuple(Published(f"{address}/{name}", checksum) for name, checksum in zip(_IDX_FILES, checksums, strict=True))
 
 
 def _digits(train_images: Path, train_labels: Path, test_images: Path, test_labels: Path) -> Parts:
@@ -75,6 +80,13 @@ IMAGES = {
         ),
         _digits,
         _in_folder("mnist"),
+        _published(
+            "https://ossci-datasets.s3.amazonaws.com/mnist",
+            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+        ),
     ),
     "fashion_mnist": Entry(
         "Fashion-MNIST: 60000 images of garments in ten classes, 10000 for testing, 28 x 28 pixels; Zalando Research, "
@@ -82,6 +94,13 @@ IMAGES = {
         declare(integer("image", 0, 255, shape=(28, 28)), category("garment", _GARMENTS, role="target")),
         _garments,
         _in_folder("fashion_mnist"),
+        _published(
+            "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
+            "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+            "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+            "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+            "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+        ),
     ),
     "cifar10": Entry(
         "CIFAR-10, a subset: 20000 colour images in ten classes, 4000 for testing, 32 x 32 pixels; A. Krizhevsky, "

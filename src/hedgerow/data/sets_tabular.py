@@ -1,4 +1,4 @@
-"""Small tables that are read from a data folder: health, insurance, census, chemistry, fraud."""
+"""Small tables that are read from files: health, insurance, census, chemistry, fraud."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from .download import Published
 from .entry import Entry, Parts, binary, category, csv, declare, integer, number, renamed
+
+_UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 
 _ADULT_COLUMNS = (
     "age workclass fnlwgt education education_num marital_status occupation relationship race sex capital_gain "
@@ -83,6 +86,10 @@ TABULAR = {
         ),
         _adult,
         ("tabular/adult.data.gz", "tabular/adult.test.gz"),
+        (
+            Published(f"{_UCI}/adult/adult.data", "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d"),
+            Published(f"{_UCI}/adult/adult.test", "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05"),
+        ),
     ),
     "insurance": Entry(
         "Medical Cost Personal: 1338 insured people and what they were charged in a year; B. Lantz, Machine Learning "
@@ -140,6 +147,7 @@ TABULAR = {
         ),
         csv(_haberman, header=None, names=["age", "operation_year", "nodes_detected", "status"]),
         ("tabular/haberman.csv",),
+        (Published(f"{_UCI}/haberman/haberman.data", "b4b7a32586a5668f9f4d6dc8be9d1bc8cd4822523affb1f6b5bfc350681ef3e2"),),
     ),
     "coimbra": Entry(
         "Breast Cancer Coimbra: 116 women, 64 of them patients, nine measurements of blood and body; M. Patrício et al. "

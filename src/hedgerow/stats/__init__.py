@@ -1,16 +1,17 @@
 """Statistics as sums: moments, counts, quantiles, and generalised linear models with inference."""
 
-from .counts import contingency, counts, histogram
+from .counts import CountState, contingency, counts, counts_of, histogram, level_totals
 from .design import Design, design
 from .fit import Fit
 from .glm import newton, score_and_information
-from .moments import DeviationState, Moments, centred_sums, correlation, moments
-from .quantiles import QuantileState, bisection, quantiles
+from .moments import DeviationState, Moments, centred_sums, correlation, correlation_of, moments, moments_of
+from .quantiles import QuantileState, bisection, quantiles, quantiles_of
 from .regression import design_of, fit_of, linear_regression, logistic_regression
 from .scaling import Scaling, rescale, scaling, standardise
 from .state import NewtonState
 
 __all__ = [
+    "CountState",
     "Design",
     "DeviationState",
     "Fit",
@@ -22,16 +23,21 @@ __all__ = [
     "centred_sums",
     "contingency",
     "correlation",
+    "correlation_of",
     "counts",
+    "counts_of",
     "design",
     "design_of",
     "fit_of",
     "histogram",
+    "level_totals",
     "linear_regression",
     "logistic_regression",
     "moments",
+    "moments_of",
     "newton",
     "quantiles",
+    "quantiles_of",
     "rescale",
     "scaling",
     "score_and_information",

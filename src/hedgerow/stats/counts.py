@@ -6,7 +6,8 @@ Unit     : record. A record adds its weight to one count of each table.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from hedgerow.core.bound import Bound, l1
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
+from hedgerow.data import Schema
 from hedgerow.errors import SettingsInvalid
 
 from .columns import COUNTED, NUMERIC, chosen, heaviest, levels_of, names_of, schema_of
@@ -74,21 +76,49 @@ def counts(federation: Federation, columns: Sequence[str] | None = None) -> pand
         Indexed by column and level, with `count` (sum of weights) and `share` of that column's total. Every declared
         level has a row, whether it occurs or not.
     """
+    *_, state = level_totals(federation, columns)
+    return counts_of(schema_of(federation), columns, state)
+
+
+@dataclass(frozen=True)
+class CountState:
+    """Counts of the levels of each column, after the only round.
+
+    Attributes
+    ----------
+    counts : dict of arrays
+        By column, of shape (levels,).
+    """
+
+    round: int
+    counts: dict[str, Array]
+
+
+def level_totals(
+    federation: Federation, columns: Sequence[str] | None = None, *, start: CountState | None = None
+) -> Iterator[CountState]:
+    """Ask once for the counts of all levels; see `counts`."""
+    if start is None:
+        schema = schema_of(federation)
+        read = chosen(schema, columns, COUNTED)
+        sizes = tuple((column.name, len(levels_of(column))) for column in read)
+        bound = count_bound(heaviest(schema))
+        bounds = None if bound is None else dict.fromkeys(names_of(read), bound)
+        yield CountState(1, federation.sum(partial(level_counts, sizes=sizes), bound=bounds))
+
+
+def counts_of(schema: Schema, columns: Sequence[str] | None, state: CountState) -> pandas.DataFrame:
+    """Turn the state of `level_totals` into a table of counts and shares."""
     import pandas
 
-    schema = schema_of(federation)
     read = chosen(schema, columns, COUNTED)
-    sizes = tuple((column.name, len(levels_of(column))) for column in read)
-    bound = count_bound(heaviest(schema))
-    bounds = None if bound is None else dict.fromkeys(names_of(read), bound)
-    found = federation.sum(partial(level_counts, sizes=sizes), bound=bounds)
-    index = [(column.name, level) for column in read for level in levels_of(column)]
+    found = [state.counts[column.name] for column in read]
     with np.errstate(invalid="ignore", divide="ignore"):
-        shares = [found[column.name] / found[column.name].sum() for column in read]
-    return pandas.DataFrame(
-        {"count": np.concatenate([found[column.name] for column in read]), "share": np.concatenate(shares)},
-        index=pandas.MultiIndex.from_tuples(index, names=["column", "level"]),
+        shares = [levels / levels.sum() for levels in found]
+    index = pandas.MultiIndex.from_tuples(
+        [(column.name, level) for column in read for level in levels_of(column)], names=["column", "level"]
     )
+    return pandas.DataFrame({"count": np.concatenate(found), "share": np.concatenate(shares)}, index=index)
 
 
 def contingency(federation: Federation, rows: str, columns: str) -> pandas.DataFrame:

@@ -28,7 +28,7 @@ from .columns import NUMERIC, chosen, heaviest, is_exact, matrix, names_of, rang
 if TYPE_CHECKING:
     import pandas
 
-    from hedgerow.data import Column
+    from hedgerow.data import Column, Schema
 
 
 @local(additive=True, stackable=True)
@@ -187,8 +187,14 @@ def moments(federation: Federation, columns: Sequence[str] | None = None) -> Mom
     >>> moments(federation, ["age", "bmi"]).to_frame()
     """
     *_, state = centred_sums(federation, columns)
-    names = names_of(chosen(schema_of(federation), columns, NUMERIC))
-    return Moments(names, state.n, state.mean, state.covariance)
+    return moments_of(schema_of(federation), columns, state)
+
+
+def moments_of(schema: Schema, columns: Sequence[str] | None, state: DeviationState) -> Moments:
+    """Turn the last state of `centred_sums` into moments."""
+    names = names_of(chosen(schema, columns, NUMERIC))
+    variance = np.diag(state.covariance) if state.covariance.ndim == 2 else state.covariance
+    return Moments(names, state.n, state.mean, variance)
 
 
 def correlation(federation: Federation, columns: Sequence[str] | None = None) -> pandas.DataFrame:
@@ -198,10 +204,15 @@ def correlation(federation: Federation, columns: Sequence[str] | None = None) ->
     --------
     n, sums of deviations (k,) and of their products (k, k); as `centred_sums`.
     """
+    *_, state = centred_sums(federation, columns, cross=True)
+    return correlation_of(schema_of(federation), columns, state)
+
+
+def correlation_of(schema: Schema, columns: Sequence[str] | None, state: DeviationState) -> pandas.DataFrame:
+    """Turn the last state of `centred_sums` with `cross` into correlations."""
     import pandas
 
-    *_, state = centred_sums(federation, columns, cross=True)
-    names = names_of(chosen(schema_of(federation), columns, NUMERIC))
+    names = names_of(chosen(schema, columns, NUMERIC))
     variances = np.diag(state.covariance)
     sd = np.sqrt(np.where(variances > 0, variances, np.nan))
     found = np.clip(state.covariance / np.outer(sd, sd), -1.0, 1.0)

@@ -31,7 +31,7 @@ from .columns import NUMERIC, chosen, heaviest, range_of, schema_of
 if TYPE_CHECKING:
     import pandas
 
-    from hedgerow.data import Column
+    from hedgerow.data import Column, Schema
 
 HALVINGS = 20
 """Rounds without a tolerance: a millionth of the range."""
@@ -134,13 +134,19 @@ def quantiles(
     --------
     >>> quantiles(federation, "age", q=[0.5], tol=0.1)
     """
-    import pandas
-
-    read = chosen(schema_of(federation), [column], NUMERIC)[0]
-    bottom, top = _interval(read, low, high)
+    schema = schema_of(federation)
+    bottom, top = _interval(chosen(schema, [column], NUMERIC)[0], low, high)
     state = QuantileState(0, np.full(len(_shares(q)), bottom), np.full(len(_shares(q)), top))
     for state in bisection(federation, column, q, tol=tol, low=low, high=high):  # noqa: B007
         pass
+    return quantiles_of(schema, column, q, state)
+
+
+def quantiles_of(schema: Schema, column: str, q: Sequence[float], state: QuantileState) -> pandas.Series:
+    """Turn the last state of `bisection` into quantiles."""
+    import pandas
+
+    read = chosen(schema, [column], NUMERIC)[0]
     whole = read.kind != "number" and (state.high - state.low).max() < 1
     found = np.floor(state.high) if whole else (state.low + state.high) / 2
     return pandas.Series(found, index=pandas.Index(list(q), name="q"), name=column)

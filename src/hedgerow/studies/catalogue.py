@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hedgerow.errors import StudyInvalid, suggestion
 
-from . import adapters
+from . import adapters, summaries
 from .listing import Listing
 
 PROGRAMS: dict[str, Listing] = {
@@ -15,8 +15,12 @@ PROGRAMS: dict[str, Listing] = {
     "linear_regression": adapters.regression(
         "linear", "gaussian", "Linear regression with inference; equal to the pooled fit."
     ),
-    "quantiles": Listing("hedgerow.stats:bisection", "Quantiles of a column, by bisection on counts."),
-    "moments": Listing("hedgerow.stats:centred_sums", "Means and deviations of columns, by two sums."),
+    "moments": Listing("hedgerow.stats:centred_sums", "Means and deviations of columns, by two sums.", summaries.moments),
+    "correlation": Listing(
+        "hedgerow.studies.summaries:products", "Correlations of columns, by sums of products.", summaries.correlations
+    ),
+    "quantiles": Listing("hedgerow.stats:bisection", "Quantiles of a column, by bisection on counts.", summaries.quantiles),
+    "counts": Listing("hedgerow.stats:level_totals", "How often each level of a category occurs.", summaries.counts),
     "decision_tree": adapters.tree("One decision tree from sums of histograms, level by level (Breiman et al. 1984)."),
     "fedsgd": adapters.neural("descend", "Federated SGD of a torch model: one gradient step a round (McMahan et al. 2017)."),
 }
