@@ -282,3 +282,36 @@ def test_zero_contributions_have_the_declared_noise_at_both_positions():
     for at, factor in (("server", 1), ("party", 6)):
         total = federation(seed=5).protect(clip=l2(3.0), mechanism=Gaussian(2.0, at=at)).sum(partial(zeros, size=4000))
         assert low < (total**2).sum() / (factor * 6.0**2) < high
+
+
+def test_a_budget_limits_every_handle_of_the_same_parties():
+    fed = federation()
+    private = fed.protect(clip=l2(1.0), mechanism=Gaussian(12.0)).within(Budget(1.0, 1e-5))
+    last_of = [handle.ledger for handle in (fed, private, fed.protect(clip=l2(2.0)))]
+    assert all(ledger is private.ledger for ledger in last_of)
+    with pytest.raises(BudgetExhausted):
+        fed.sum(norm_of_x)
+
+
+def test_a_budget_cannot_come_after_a_question():
+    fed = federation()
+    fed.sum(norm_of_x)
+    with pytest.raises(BudgetInvalid, match="too late"):
+        fed.within(Budget(1.0, 1e-5))
+
+
+def test_what_does_not_fit_is_refused_before_it_is_charged():
+    """Clip keys that do not match, and noise on more coordinates than can be drawn."""
+    fed = federation()
+    with pytest.raises(ContributionInvalid):
+        fed.protect(clip={"x": l2(1.0)}, mechanism=Gaussian(1.0)).sum(totals)
+    with pytest.raises(BudgetInvalid, match="grid steps"):
+        fed.protect(mechanism=Laplace(5.0)).sum(partial(zeros, size=40_000), bound=l2(1.0, unit="record"))
+    assert len(fed.ledger) == 0
+
+
+def test_the_ledger_does_not_tell_who_came():
+    fed = federation(n_parties=40).protect(clip=l2(1.0), mechanism=Gaussian(1.0))
+    cohort = fed.sample(rate=0.3)
+    cohort.sum(norm_of_x)
+    assert fed.ledger.entries[0].parties == 12.0 != len(cohort.members)

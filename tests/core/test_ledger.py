@@ -98,3 +98,14 @@ def test_a_full_disk_refuses_the_question(tmp_path, monkeypatch):
 
 def _full(descriptor):
     raise OSError(28, "No space left on device")
+
+
+def test_a_write_that_failed_leaves_no_trace(kept, monkeypatch):
+    before = kept.ledger.path.read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", _full)
+        with pytest.raises(CannotWrite):
+            kept.sum(norm_of_x)
+    assert kept.ledger.path.read_bytes() == before
+    kept.sum(norm_of_x)
+    assert len(Ledger(path=kept.ledger.path)) == 4

@@ -137,7 +137,7 @@ def test_an_absent_set_says_what_it_is_and_where_to_put_it(tmp_path, monkeypatch
         load("cifar10")
     assert "Krizhevsky" in refusal.value.remedy
     assert "--data-dir" in refusal.value.remedy
-    with pytest.raises(MissingData, match="needs cifar10/cifar10_train20k"):
+    with pytest.raises(MissingData, match=r"needs cifar10/cifar10_train20k"):
         load("cifar10", data_dir=tmp_path)
 
 

@@ -201,3 +201,10 @@ def test_noise_that_forgets_the_number_of_bounds_is_caught():
     for blocks, right in ((honest, True), (twin, False)):
         cost = math.sqrt(sum((b.bound.distance(2, b.part.stop - b.part.start) / (b.scale * b.step)) ** 2 for b in blocks))
         assert (cost <= 1 / 1.3 + 1e-12) == right
+
+
+def test_a_row_that_overflows_is_clipped_not_wrapped():
+    """Found in review: 1e305 over a step is infinite, and infinity as an integer is the smallest one."""
+    row = Gaussian(1.0).at_party(np.array([[1e305, 1.0]]), l2(1.0), vector(2), lambda i: ENTROPY)
+    [block] = plan(l2(1.0), vector(2), 1.0, 2, grid_step)
+    assert np.linalg.norm(row * block.step) <= 1.0

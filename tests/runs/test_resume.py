@@ -129,3 +129,21 @@ def test_arrays_and_facts_survive_a_file(tmp_path):
     found, about = read_arrays(tmp_path / "f")
     assert about == {"x": 1.5}
     np.testing.assert_array_equal(found["b.c"], arrays["b.c"])
+
+
+def test_without_a_seed_a_resumed_run_uses_new_numbers(tmp_path):
+    """Two samples of their own right are two sampling events, whichever process drew them."""
+
+    def kill(state):
+        if state.round == 3:
+            raise Killed
+
+    ledger, checkpoint = tmp_path / "ledger.jsonl", tmp_path / "checkpoint"
+    with pytest.raises(Killed):
+        drive(partial(walk, rounds=5), private(ledger, seed=None), watch=kill, checkpoint=checkpoint, seconds=1e9)
+    again = private(ledger, seed=None)
+    drive(partial(walk, rounds=5), again)
+    cohorts = [entry.cohort for entry in again.ledger.entries]
+    assert len(cohorts) == 2 * (3 + 5)
+    assert len(again.ledger.charges("party")) == len(set(cohorts)) == 3 + 5
+    assert len({entry.round for entry in again.ledger.entries}) == len(cohorts)

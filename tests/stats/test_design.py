@@ -5,6 +5,7 @@ import patsy
 import pytest
 from clinic import SCHEMA, clinic
 
+from hedgerow.core.party import WEIGHTS
 from hedgerow.data import Column, Schema
 from hedgerow.errors import FormulaInvalid, MissingColumn, NotBinary
 from hedgerow.stats import Design, design
@@ -74,8 +75,8 @@ def test_offset_and_weights_are_prepared():
     table = clinic(40)
     found = rows("ill ~ age", table, offset="log(dose)", weights="copies")
     np.testing.assert_allclose(found["offset"], np.log(table["dose"]))
-    np.testing.assert_array_equal(found["w"], table["copies"])
-    assert "w" not in rows("ill ~ age")
+    np.testing.assert_array_equal(found[WEIGHTS], table["copies"])
+    assert WEIGHTS not in rows("ill ~ age")
 
 
 def test_row_limits_come_from_declared_ranges():

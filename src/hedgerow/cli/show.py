@@ -58,7 +58,8 @@ def show_rehearsal(rehearsal: Any, console: Console) -> None:
         rounds = f"question {first + 1}" if first == last else f"questions {first + 1} to {last + 1}"
         console.print(f"[bold]{rounds}[/bold]: {entry.verb} of {entry.query}", highlight=False)
         lines = Table.grid(padding=(0, 2))
-        lines.add_row("  asked of", f"{entry.sampling}, {entry.parties} the first time, of {rehearsal.parties}")
+        expected = ", expected" if entry.sampling.kind == "poisson" else ""
+        lines.add_row("  asked of", f"{entry.sampling}: {entry.parties:g} of {rehearsal.parties}{expected}")
         leaves = f"{entry.numbers or '?'} numbers from each: {entry.contribution}" if entry.verb != "each" else "nothing"
         lines.add_row("  leaves", leaves)
         lines.add_row("  bound", bound)

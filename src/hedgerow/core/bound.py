@@ -41,7 +41,8 @@ class Bound:
 
     def size(self, rows: Array) -> Array:
         """Norm of each row: shape (parties, size) to (parties, 1)."""
-        size: Array = np.linalg.norm(rows, ord=self.norm, axis=-1, keepdims=True)
+        with np.errstate(over="ignore"):  # an infinite length is clipped to zero
+            size: Array = np.linalg.norm(rows, ord=self.norm, axis=-1, keepdims=True)
         return size
 
     def clip(self, rows: Array) -> Array:

@@ -30,6 +30,9 @@ class Mechanism(Protocol):
     def event(self, bounds: Bounds) -> Event:
         """The cost of one release of a sum with these bounds."""
 
+    def fit(self, bounds: Bounds, layout: Layout) -> None:
+        """Refuse a contribution whose noise cannot be drawn."""
+
     def at_party(self, rows: Array, bounds: Bounds, layout: Layout, entropies: Callable[[int], Entropy]) -> Array:
         """Turn rows of shape (parties, size) into what may leave: integers on the mechanism's grid."""
 
@@ -88,6 +91,14 @@ class Shield:
     def event(self) -> Event:
         """The cost of one release through this shield."""
         return Event("nonprivate") if self.mechanism is None or self.bounds is None else self.mechanism.event(self.bounds)
+
+    def fit(self, layout: Layout) -> None:
+        """Refuse, before anybody is asked, a contribution that clip, bounds or noise do not fit."""
+        for bounds in (self.clip, self.bounds):
+            if bounds is not None:
+                blocks(bounds, layout)
+        if self.mechanism is not None and self.bounds is not None:
+            self.mechanism.fit(self.bounds, layout)
 
     def at_party(self, rows: Array, layout: Layout, entropies: Callable[[int], Entropy]) -> Array:
         """Clip contributions of shape (parties, size) and pass them through the mechanism's half at the party."""

@@ -108,13 +108,14 @@ class Federation:
         return replace(self, channel=self.channel.fill(clip=clip, mechanism=mechanism, aggregation=aggregation))
 
     def within(self, budget: Limit) -> Federation:
-        """Return this federation with a budget and a ledger of its own: the question that would exceed it is refused."""
-        if self.ledger.entries:
+        """Limit what is released of these parties, through this handle or any other: a question beyond it is refused."""
+        if self.clock.queries:
             raise BudgetInvalid("a budget comes too late after the first question.", remedy="Call within(budget) before it.")
-        return replace(self, ledger=Ledger(budget, self.ledger.path))
+        self.ledger.limit = budget
+        return self
 
     def on(self, engine: Any) -> Federation:
-        """Return this federation, unasked, with its parties hosted by another in-process engine."""
+        """Return this federation, unasked, with its parties hosted by another in-process engine; its seed starts again."""
         held: Parties = self.engine.held  # type: ignore[attr-defined]
         fresh = Parties(held.ids, held.columns, held.sizes, held.w)
         ledger, views = Ledger(self.ledger.limit), Views(self.views.recording)
@@ -136,6 +137,7 @@ class Federation:
     # ---- the three verbs --------------------------------------------------------------------------------------------
     def each(self, local: Local, broadcast: Arrays = None, *, init: Local | None = None) -> None:
         """Let each party compute and keep; nothing leaves."""
+        name_of(function_of(local))
         query = self._query("each", local, broadcast, Shield(), init)
         self._debit(query, Event("none"), None)
         self._exchange(query)
@@ -200,25 +202,15 @@ class Federation:
 
     # ---- inside -----------------------------------------------------------------------------------------------------
     def _query(self, verb: Verb, local: Local, broadcast: Arrays, shield: Shield, init: Local | None) -> Query:
+        number, counted = self.clock.queries + 1, self.clock.counted
         keep_rows = verb == "gather" or (verb == "sum" and self.views.recording)
-        query = Query(
-            self.clock.queries + 1,
-            verb,
-            local,
-            broadcast,
-            shield,
-            self.preparations,
-            init,
-            self.clock.counted,
-            self.streams,
-            keep_rows,
-        )
-        name_of(query.function)
-        return query
+        return Query(number, verb, local, broadcast, shield, self.preparations, init, counted, self.streams, keep_rows)
 
     def _debit(self, query: Query, event: Event, bound: Bounds | None) -> None:
         shield, channel = query.shield, self.channel
         layout = None if query.verb == "each" else self._layout(query)
+        if layout is not None:
+            shield.fit(layout)
         at_party = shield.mechanism is not None and shield.mechanism.at == "party"
         self.ledger.debit(
             Entry(
@@ -226,7 +218,7 @@ class Federation:
                 cohort=0 if at_party else self.cohort,
                 verb=query.verb,
                 query=query.name,
-                parties=len(self.members),
+                parties=self.expected_size,
                 numbers=0 if query.verb == "each" else (layout.size if layout else None),
                 contribution=str(layout or ""),
                 bound=describe(bound),

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,8 +31,8 @@ class Entry:
         Number of the query.
     cohort : int
         Queries of one cohort compose inside one sampling event; 0 is everybody.
-    parties : int
-        How many were asked.
+    parties : float
+        How many were asked; for a Poisson cohort how many were expected, since who came is a secret.
     numbers : int or None
         Numbers in each contribution, where the schema tells before anybody is asked; `contribution` names their keys.
     """
@@ -40,7 +41,7 @@ class Entry:
     cohort: int
     verb: str
     query: str
-    parties: int
+    parties: float
     numbers: int | None
     contribution: str
     bound: str
@@ -172,17 +173,17 @@ class Ledger:
         if self.path is None:
             return
         line = json.dumps({"previous": self._last_hash, **entry.to_json()})
+        size = self.path.stat().st_size if self.path.exists() else 0
         try:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise CannotWrite(
-                f"{self.path}: {error.strerror}; the question was not asked.",
-                remedy="Make room or choose another folder, then resume.",
-                asked=False,
-            ) from error
+            with suppress(OSError):
+                os.truncate(self.path, size)
+            remedy = "Make room or choose another folder, then resume."
+            raise CannotWrite(f"{self.path}: {error.strerror}; nothing was asked.", remedy=remedy, asked=False) from error
         self._last_hash = _hash(line)
 
 

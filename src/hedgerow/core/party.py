@@ -17,6 +17,9 @@ from hedgerow.errors import ColumnsDiffer, ContributionInvalid, EmptyParty, Miss
 
 from .arrays import Array
 
+WEIGHTS = "record weights"
+"""The column by which a preparation sets record weights; no table holds one of this name."""
+
 State = dict[str, Any]
 """What a party keeps between rounds: arrays by name."""
 
@@ -141,7 +144,7 @@ class Parties(Sequence[Party]):
             groups = [Party("all parties", before.columns, before.w)] if together else list(before)
             made = [preparations[-1](group) for group in groups]
             columns = {name: np.concatenate([np.asarray(part[name]) for part in made]) for name in made[0]}
-            w = columns.pop("w", before.w)
+            w = columns.pop(WEIGHTS, before.w)
             after = Parties(self.ids, before.columns | columns, self.sizes, w)
             after.kept = self.kept
             self._prepared[key] = after

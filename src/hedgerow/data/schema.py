@@ -88,6 +88,11 @@ class Schema:
     def __len__(self) -> int:
         return len(self.columns)
 
+    @property
+    def heaviest(self) -> float | None:
+        """Largest declared weight of a record: 1 where records have no weights, None where the range is not declared."""
+        return 1.0 if self.weight is None else self.absolute(self.weight)
+
     def absolute(self, name: str) -> float | None:
         """Largest absolute value that column `name` may hold, or `None` where its range is open."""
         return self[name].absolute

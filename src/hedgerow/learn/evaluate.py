@@ -32,8 +32,9 @@ def evaluate(
     """
     made_up = blank(federation.schema, features)
     model = model_for(module, federation.schema, made_up["model_input"])
-    noisy = federation.channel.mechanism is not None
-    bound = {"hits": linf(1, "record"), "n": linf(1, "record")} if noisy and model.kind != "number" else None
+    noisy, weight = federation.channel.mechanism is not None, federation.schema.heaviest
+    bounded = noisy and weight is not None and model.kind != "number"
+    bound = {"hits": linf(weight, "record"), "n": linf(weight, "record")} if bounded else None
     ask = partial(score, model=model, with_loss=not noisy)
     return metrics(model, prepared(federation, features).sum(ask, model.flat(weights), bound=bound))
 

@@ -96,7 +96,7 @@ def fedavg(
     )
     w = model.initial if start is None else model.flat(start.weights)
     for t in range(start.round if start else 0, rounds):
-        cohort = fed.sample(rate=rate, size=size) if rate or size else fed
+        cohort = fed if rate is size is None else fed.sample(rate=rate, size=size)
         w = w + mean_update(cohort.sum(train, w), cohort)
         yield ModelState(t + 1, model.named(w))
 
@@ -125,7 +125,7 @@ def fedsgd(
     ask = partial(gradient, model=model)
     w = model.initial if start is None else model.flat(start.weights)
     for t in range(start.round if start else 0, rounds):
-        cohort = fed.sample(rate=rate, size=size) if rate or size else fed
+        cohort = fed if rate is size is None else fed.sample(rate=rate, size=size)
         total = cohort.sum(ask, w)
         w = (w - learning_rate * total["gradient"] / np.maximum(total["n"], 1.0)).astype(np.float32)
         yield ModelState(t + 1, model.named(w))

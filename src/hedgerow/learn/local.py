@@ -84,6 +84,7 @@ def score(broadcast: np.ndarray, party: Party, rng: Any, *, model: Model, with_l
     flat, (x, target, w) = torch.from_numpy(broadcast), _tensors(party)
     with torch.no_grad():
         output = model.outputs(flat, x.flatten(0, w.ndim - 1)).unflatten(0, w.shape)
+        w = w.double()
         made = {"hits": (w * hits(model.kind, output, target)).sum(-1).numpy(), "n": np.asarray(party.n)}
         if with_loss:
             losses = model.losses(flat, x.flatten(0, w.ndim - 1), target.flatten()).reshape(w.shape)
@@ -101,10 +102,10 @@ def batches(party: Party, rng: Any, epochs: int, batch_size: int | None) -> list
         party that has fewer batches than another is given empty ones, which do not move its weights.
     """
     stacked = party.w.ndim == 2
-    sizes, streams = np.atleast_1d((party.w > 0).sum(-1)), rng if stacked else [rng]
+    counted = [np.flatnonzero(w) for w in np.atleast_2d(party.w)]
     if batch_size is None:
-        batch_size = max(int(sizes.max()), 1)
-    plans = [_plan(int(size), stream, epochs, batch_size) for size, stream in zip(sizes, streams, strict=True)]
+        batch_size = max(1, *map(len, counted))
+    plans = [_plan(found, stream, epochs, batch_size) for found, stream in zip(counted, rng if stacked else [rng], strict=True)]
     n_steps = max(len(plan) for plan in plans)
     padded = np.full((len(plans), n_steps, batch_size), -1)
     for plan, target in zip(plans, padded, strict=True):
@@ -113,12 +114,12 @@ def batches(party: Party, rng: Any, epochs: int, batch_size: int | None) -> list
     return [(step.clamp_min(0), (step >= 0).float()) for step in records]
 
 
-def _plan(n_records: int, rng: Any, epochs: int, batch_size: int) -> np.ndarray:
-    """Indices of shape (steps, batch_size), -1 where a last batch is short."""
-    n_steps = -(-n_records // batch_size)
+def _plan(counted: np.ndarray, rng: Any, epochs: int, batch_size: int) -> np.ndarray:
+    """Indices of records that count, of shape (steps, batch_size), -1 where a last batch is short."""
+    n_steps = -(-len(counted) // batch_size)
     plan = np.full((epochs, n_steps * batch_size), -1)
     for epoch in plan:
-        epoch[:n_records] = rng.permutation(n_records)
+        epoch[: len(counted)] = counted[rng.permutation(len(counted))]
     return plan.reshape(epochs * n_steps, batch_size)
 
 

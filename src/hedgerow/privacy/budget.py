@@ -43,6 +43,10 @@ class Budget:
     accountant: Accountant = "tightest"
 
     def __post_init__(self) -> None:
+        if self.unit not in ("party", "record"):
+            raise BudgetInvalid(
+                f"the unit {self.unit!r} is neither 'party' nor 'record'", remedy="Say whose presence is protected."
+            )
         if math.isnan(self.epsilon) or self.epsilon <= 0:
             raise BudgetInvalid(
                 f"a budget of epsilon {self.epsilon:g} admits no query: epsilon must be positive",

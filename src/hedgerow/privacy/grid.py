@@ -32,10 +32,10 @@ class Block:
 
     def round(self, rows: Array) -> Array:
         """Round rows of shape (parties, size) to whole steps, never beyond a party-level bound."""
-        exact = rows / self.step
-        whole = np.rint(exact)
         if self.bound.unit == "record":
-            return whole
+            return np.rint(rows / self.step)
+        exact = self.bound.clip(rows) / self.step
+        whole = np.rint(exact)
         limit = self.bound.radius / self.step
         for _ in range(4):  # shorten what rounding lengthened, by a second-order amount, and round again
             size = self.bound.size(whole)
@@ -72,7 +72,7 @@ def plan(bounds: Bounds, layout: Layout, multiplier: float, norm: int, step: Cal
 def to_steps(rows: Array, planned: list[Block]) -> Array:
     """Round rows of shape (parties, size) to integers; refuse what 64-bit sums could not hold."""
     whole = np.concatenate([block.round(rows[:, block.part]) for block in planned], axis=-1)
-    if np.abs(whole).max(initial=0.0) >= 2.0**52:
+    if not np.abs(whole).max(initial=0.0) < 2.0**52:  # also where it is not a number
         raise ContributionInvalid(
             "a contribution overflows the integer grid: its bound is far too small for it.",
             remedy="Declare the bound in the units of the contribution.",

@@ -22,7 +22,7 @@ from hedgerow.core.randomness import Entropy
 from hedgerow.errors import BudgetInvalid
 
 from .grid import Block, plan, to_steps
-from .noise import discrete_gaussian, discrete_laplace, grid_step
+from .noise import LARGEST_SCALE, discrete_gaussian, discrete_laplace, grid_step
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,21 @@ class Noise:
         """
         twice = self.at == "party" and unit_of(bounds) == "party"
         return Event(self.law, self.noise_multiplier / (2 if twice else 1))
+
+    def fit(self, bounds: Bounds, layout: Layout) -> None:
+        """Refuse noise of so many coordinates that it cannot be drawn.
+
+        Raises
+        ------
+        BudgetInvalid (HR-214)
+            The rounding of a record-level sum takes more steps than a table of noise can hold.
+        """
+        largest = max(block.scale for block in self._plan(bounds, layout))
+        if largest > LARGEST_SCALE:
+            raise BudgetInvalid(
+                f"{self} on {layout.size} coordinates needs noise of {largest:.3g} grid steps, more than {LARGEST_SCALE:g}.",
+                remedy="Ask for fewer numbers at once, lower the multiplier, or clip per party.",
+            )
 
     def at_party(self, rows: Array, bounds: Bounds, layout: Layout, entropies: Callable[[int], Entropy]) -> Array:
         """Round rows of shape (parties, size) to the grid; add each party's own noise where `at` is "party"."""

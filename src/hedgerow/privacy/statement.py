@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hedgerow.core.events import Event, Unit
-from hedgerow.core.ledger import Ledger
+from hedgerow.core.events import Unit
+from hedgerow.core.ledger import Entry, Ledger
 
-from .accounting import Adjacency, epsilon
+from .accounting import epsilon
 from .budget import Budget
 
 
@@ -36,39 +37,47 @@ class Statement:
         return math.isfinite(self.epsilon)
 
 
-def statement(ledger: Ledger, *, delta: float, seeded: bool, adjacency: Adjacency = "add-remove") -> Statement:
+def statement(ledger: Ledger, units: Mapping[Unit, int]) -> Statement:
     """Interpret a ledger.
 
     Parameters
     ----------
-    delta : float
-        Where there is no budget; a budget brings its own.
-    seeded : bool
-        Whether noise came from a simulation's seed, which anyone who knows the seed can subtract.
+    units : mapping
+        How many parties and records there are: without a budget, delta is a tenth of one over the number of units.
     """
     budget = ledger.limit if isinstance(ledger.limit, Budget) else None
-    unit: Unit = budget.unit if budget else next((e.unit for e in ledger.entries if e.unit), "party")
-    delta = budget.delta if budget else delta
-    charges = ledger.charges(unit)
-    if not charges:
+    unit: Unit = budget.unit if budget else next((entry.unit for entry in ledger.entries if entry.unit), "party")
+    delta = budget.delta if budget else 0.1 / max(units[unit], 1)
+    releases = [entry for entry in ledger.entries if entry.event.kind != "none"]
+    if not releases:
         return Statement(0.0, delta, unit, "Nothing was released.")
-    if any(_is_open(events) for _, events in charges):
-        n_open = sum(_is_open(events) for _, events in charges)
-        sentence = f"No epsilon is claimed: {n_open} of {len(charges)} releases went out without noise."
+    n_open = sum(entry.event.kind == "nonprivate" for entry in releases)
+    if n_open:
+        sentence = f"No epsilon is claimed: {n_open} of {len(releases)} releases went out without noise."
         return Statement(math.inf, delta, unit, sentence)
-    spent = budget.spent(charges) if budget else epsilon(charges, delta=delta, adjacency=adjacency)
-    sampling = sorted({str(sampling) for sampling, _ in charges})
-    accountant = budget.accountant if budget else "tightest"
+    charges = ledger.charges(unit)
+    spent = budget.spent(charges) if budget else epsilon(charges, delta=delta, adjacency="add-remove")
     limit = f" of a budget of {budget.epsilon:g}" if budget else ""
-    noise = "noise from a simulation seed (not for deployment)" if seeded else "noise from the operating system's entropy"
-    return Statement(
-        spent,
-        delta,
-        unit,
-        f"Epsilon {spent:.4g}{limit} at delta {delta:g} per {unit}, {adjacency} adjacency; {len(charges)} releases, sampling: "
-        f"{', '.join(sampling)}; accountant: {accountant}; {noise}; tuning not counted.",
+    parts = (
+        f"Epsilon {spent:.4g}{limit} at delta {delta:g} per {unit}, {_adjacency(releases, unit)}",
+        f"{len(releases)} releases, sampling: {', '.join(sorted({str(entry.sampling) for entry in releases}))}",
+        f"accountant: {budget.accountant if budget else 'tightest'}",
+        _randomness(releases),
+        "tuning not counted",
     )
+    return Statement(spent, delta, unit, "; ".join(parts) + ".")
 
 
-def _is_open(events: tuple[Event, ...]) -> bool:
-    return any(event.kind == "nonprivate" for event in events)
+def _adjacency(releases: list[Entry], unit: Unit) -> str:
+    """Which data are neighbours, and from whom they are hidden."""
+    at_party = [entry.mechanism.endswith("at the party") for entry in releases]
+    if not any(at_party):
+        return "add-remove adjacency, against whoever sees the releases but not the server"
+    neighbours = "add-remove adjacency" if unit == "record" else "between any two contributions of a party that takes part"
+    return neighbours + (", also against the server" if all(at_party) else "")
+
+
+def _randomness(releases: list[Entry]) -> str:
+    if all(entry.randomness == "system" for entry in releases):
+        return "noise from the operating system's entropy"
+    return "noise from a simulation seed (not for deployment)"

@@ -79,6 +79,7 @@ def drive(
     """
     if start is not None:
         start.restore(federation)
+    number_after_ledger(federation)
     state, saved_at = (start.state if start else None), time.monotonic()
     try:
         with interruptible() as interrupted:
@@ -96,6 +97,13 @@ def drive(
     if checkpoint is not None and state is not None:
         save_checkpoint(checkpoint, state, federation, study)
     return Run(state)
+
+
+def number_after_ledger(federation: Federation) -> None:
+    """Give the next question and cohort numbers that the ledger has not used: without a seed, what it holds stays charged."""
+    clock, entries = federation.clock, federation.ledger.entries
+    clock.queries = max(clock.queries, *(entry.round for entry in entries), 0)
+    clock.cohorts = max(clock.cohorts, *(entry.cohort for entry in entries), 0)
 
 
 @contextmanager

@@ -74,8 +74,7 @@ def range_of(column: Column) -> tuple[float, float] | None:
 
 def heaviest(schema: Schema, weights: str | None = None) -> float | None:
     """Return the largest weight that a record may have: 1 without weights, `None` where their range is not declared."""
-    name = weights or schema.weight
-    return 1.0 if name is None else schema.absolute(name)
+    return schema.heaviest if weights is None else schema.absolute(weights)
 
 
 def matrix(party: Party, names: Sequence[str]) -> Array:

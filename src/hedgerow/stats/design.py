@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.party import WEIGHTS
 
 from .columns import heaviest
 from .expressions import evaluate
@@ -144,7 +145,7 @@ class Design:
 
 
 def design(columns: Mapping[str, Array], *, spec: Design) -> dict[str, Array]:
-    """Prepare the rows of a regression at a party: `X` (n, size), `y` (n,), `offset` (n,), and `w` where there are weights.
+    """Prepare the rows of a regression at a party: `X` (n, size), `y` (n,), `offset` (n,), and record weights if any.
 
     Examples
     --------
@@ -152,4 +153,4 @@ def design(columns: Mapping[str, Array], *, spec: Design) -> dict[str, Array]:
     """
     y = spec.response.columns(columns)[:, 0]
     prepared = {"X": spec.matrix(columns, len(y)), "y": y, "offset": spec.offsets(columns, len(y))}
-    return prepared | ({"w": np.asarray(columns[spec.weights], dtype=np.float64)} if spec.weights else {})
+    return prepared | ({WEIGHTS: np.asarray(columns[spec.weights], dtype=np.float64)} if spec.weights else {})

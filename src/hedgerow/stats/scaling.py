@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
+from hedgerow.errors import SchemaInvalid
 
 from .columns import chosen, names_of, schema_of
 from .moments import moments
@@ -43,6 +44,10 @@ class Scaling:
         schema = schema_of(federation)
         for name, mean, scale in zip(self.names, self.means, self.scales, strict=True):
             column = schema[name]
+            if column.role in ("weight", "offset"):
+                raise SchemaInvalid(
+                    f"{name!r} is the {column.role} of the records, which means what it says.", remedy="Leave it out."
+                )
             low, high = (None if end is None else (end - mean) / scale for end in (column.low, column.high))
             schema = schema.replace(replace(column, kind="number", unit="sd", low=low, high=high))
         prepared = federation.prepare(rescale, names=self.names, means=self.means, scales=self.scales)

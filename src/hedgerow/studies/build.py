@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,19 @@ class Built:
     def schema(self) -> Schema:
         return self.table.schema
 
+    @property
+    def simulated(self) -> bool:
+        """Whether the report may show what only a simulation can know: exact values of the parties' records."""
+        return self.study.simulation_seed is not None
+
+    @cached_property
+    def digest(self) -> str:
+        """Identifies what may resume a run: its study and its records."""
+        found = hashlib.sha256(self.study.digest.encode())
+        for name, column in sorted(self.table.columns.items()):
+            found.update(name.encode() + np.ascontiguousarray(column).tobytes())
+        return found.hexdigest()[:16]
+
     def measure(self, state: Any) -> dict[str, float]:
         """Metrics of a state, where they are due in its round: on the server's table, or by a sum over the parties."""
         evaluation = self.study.evaluation
@@ -70,7 +85,8 @@ def build(study: Study, *, data_dir: Path | None = None) -> Built:
     if budget is not None:
         federation = federation.within(budget)
         warn_if_large(budget.delta, federation.size if budget.unit == "party" else len(table))
-    _warn_of_one_class(table, partition)
+    if seed is not None:
+        _warn_of_one_class(table, partition)
     return Built(study, found, settings, table, test, partition, federation)
 
 

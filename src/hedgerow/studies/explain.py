@@ -41,10 +41,13 @@ def explain(
     """Put a run into words, tables and figures."""
     study, federation = built.study, built.federation
     said = statement_of(built, federation.ledger)
+    exact = (
+        " Outside this epsilon the page shows exact values that only a simulation has: partition, baselines, per-party metrics."
+    )
     rounds = ended.state.round if ended.state else 0
     endings = {"finished": f"finished after {rounds} rounds", "budget": f"stopped by the budget after {rounds} rounds"}
     last_row = {key: value for key, value in (history[-1] if history else {}).items() if key != "round"}
-    notes = [built.partition.sentence, built.table.source]
+    notes = [built.partition.sentence if built.simulated else "", built.table.source]
     if ended.reason:
         notes.insert(0, f"The run stopped: {ended.reason}")
     if compared.federated is not None:
@@ -55,11 +58,11 @@ def explain(
         title=study.title or study.name,
         study=study.name,
         description=study.description or built.listing.sentence,
-        privacy=said.sentence,
+        privacy=said.sentence + (exact if said.private and built.simulated else ""),
         privacy_ok=said.private,
         facts=(
             ("parties", federation.size),
-            ("records", len(built.table)),
+            ("records", len(built.table) if built.simulated else "not shown"),
             ("program", study.program.name),
             ("run", endings.get(ended.stopped, f"interrupted after {rounds} rounds")),
             ("questions asked", len(federation.ledger)),
@@ -68,7 +71,7 @@ def explain(
         ),
         metrics=tuple(outcome.metrics.items()) + tuple(last_row.items()),
         curves=(*metric_curves(history, compared), *epsilon_curve(built)),
-        heat=heat_of(built.partition.heat, built.partition.sentence),
+        heat=heat_of(built.partition.heat, built.partition.sentence) if built.simulated else None,
         comparison=comparison_of(built, compared),
         parties=party_grid(built, compared),
         left=what_left(federation.ledger.entries),
@@ -81,9 +84,8 @@ def explain(
 
 
 def statement_of(built: Built, ledger: Ledger) -> Statement:
-    """The privacy statement of a study's ledger; without a budget at delta = 1 / (10 n)."""
-    seeded = built.study.simulation_seed is not None
-    return statement(ledger, delta=0.1 / max(built.federation.size, 10), seeded=seeded)
+    """The privacy statement of a study's ledger."""
+    return statement(ledger, {"party": built.federation.size, "record": len(built.table)})
 
 
 def metric_curves(history: Sequence[dict[str, float]], compared: Baselines) -> tuple[Curve, ...]:

@@ -78,20 +78,19 @@ def run(
         warnings.simplefilter("always", HedgerowWarning)
         built = build(study, data_dir=data_dir)
         check(built)
-        _open_folder(folder, study, resume)
+        _open_folder(folder, built, resume)
         checkpoint = folder / "checkpoint.safetensors"
-        start = load_checkpoint(checkpoint, built.listing.state, study.digest) if resume and checkpoint.exists() else None
+        start = load_checkpoint(checkpoint, built.listing.state, built.digest) if resume and checkpoint.exists() else None
         built.federation.ledger.attach(folder / "ledger.jsonl")
         if start is None:
             built.federation.ledger.rewind(0, replay=built.federation.streams.seed is not None)
         rounds = Rounds(built, folder / "rounds.jsonl", start.state.round if start else 0, on_progress)
         program = built.listing.program(built.settings)
-        ended = drive(program, built.federation, watch=rounds.watch, checkpoint=checkpoint, study=study.digest, start=start)
+        ended = drive(program, built.federation, watch=rounds.watch, checkpoint=checkpoint, study=built.digest, start=start)
         seconds = time.perf_counter() - started
         outcome = built.listing.outcome(built.federation, built.settings, ended.state) if ended.state else Outcome()
-        compared = (
-            baselines(built, ended.state) if study.baselines and ended.state and ended.stopped != "interrupted" else Baselines()
-        )
+        compare = study.baselines and built.simulated and ended.state and ended.stopped != "interrupted"
+        compared = baselines(built, ended.state) if compare else Baselines()
     said = tuple(dict.fromkeys(str(warning.message) for warning in caught if issubclass(warning.category, HedgerowWarning)))
     report = explain(built, ended, outcome, compared, rounds.history, seconds=seconds, warnings=said, command=command)
     _write_results(folder, report, outcome)
@@ -140,22 +139,22 @@ def _rows(lines: list[str]) -> list[dict[str, float]]:
     return rows
 
 
-def _open_folder(folder: Path, study: Study, resume: bool) -> None:
+def _open_folder(folder: Path, built: Built, resume: bool) -> None:
     if not resume and (folder / "ledger.jsonl").exists():
         raise CannotWrite(
             f"{folder} already holds a run.", remedy="Add --resume to continue it, or choose another --out.", asked=False
         )
-    if resume and (folder / "digest").exists() and (folder / "digest").read_text() != study.digest:
+    if resume and (folder / "digest").exists() and (folder / "digest").read_text() != built.digest:
         raise CheckpointMismatch(
-            f"{folder} holds a run of another study.",
+            f"{folder} holds a run of another study or of other records.",
             remedy="Resume with the study and settings that started it, or choose another --out.",
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CannotWrite(f"{folder}: {error.strerror}.", remedy="Choose another --out.", asked=False) from error
-    _write(folder / "digest", study.digest)
-    _write(folder / "study.toml", to_toml(study.model_dump(mode="json")) + "\n")
+    _write(folder / "digest", built.digest)
+    _write(folder / "study.toml", to_toml(built.study.model_dump(mode="json")) + "\n")
 
 
 def _write_results(folder: Path, report: Report, outcome: Outcome) -> None:

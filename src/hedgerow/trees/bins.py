@@ -67,7 +67,7 @@ class Bins:
         """
         if not 2 <= n_bins <= MOST_BINS:
             raise SettingsInvalid(f"n_bins={n_bins!r} is outside [2, {MOST_BINS}].", remedy="32 is a good number of bins.")
-        schema = schema.with_roles(target=target, features=features)
+        heaviest, schema = schema.heaviest, schema.with_roles(target=target, features=features)
         if schema.target is None or not schema.features:
             raise SchemaInvalid(
                 f"a tree needs a target and features; here are target {schema.target!r} and {len(schema.features)} features.",
@@ -75,7 +75,6 @@ class Bins:
             )
         chosen = tuple(schema[name] for name in schema.features)
         _refuse_unbinnable(chosen, schema[schema.target])
-        heaviest = 1.0 if schema.weight is None else schema.absolute(schema.weight)
         return cls(chosen, tuple(_cuts(column, n_bins) for column in chosen), schema[schema.target], heaviest)
 
     @property
