@@ -237,6 +237,7 @@ class Federation:
         if not self.members:
             return Inbox(())
         inbox = self.engine.exchange(Outbox(self.members, query))
+        self.clock.missing += len(self.members) - len(inbox.answered)
         if not inbox.answered:
             raise NobodyAnswered(f"none of {len(self.members)} parties answered {query.name}; resume when parties are back.")
         if query.init is not None or query.verb == "each" or self.clock.counted:

@@ -214,8 +214,9 @@ def _hash(line: str) -> str:
 
 @dataclass
 class Clock:
-    """Counts questions and cohorts, so that random streams and cohorts have numbers."""
+    """Counts questions and cohorts, so that random streams and cohorts have numbers, and answers that never came."""
 
     queries: int = 0
     cohorts: int = 0
+    missing: int = 0
     counted: dict[str, int] = field(default_factory=dict)

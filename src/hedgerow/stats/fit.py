@@ -40,8 +40,8 @@ class Fit:
         columns span a constant); mean of the target. `None` where the channel left them out.
     rounds : int
         Questions asked.
-    n_parties : int
-        Parties asked.
+    n_parties, n_missing : int
+        Parties asked, and answers of theirs that never came.
     left : str
         What left each party, in words.
     protection : str
@@ -56,6 +56,7 @@ class Fit:
     n_records: float
     rounds: int
     n_parties: int
+    n_missing: int
     left: str
     protection: str
     deviance: float | None = None

@@ -121,6 +121,7 @@ def fit_of(federation: Federation, spec: Design, family: FamilyName, state: Newt
         n_records=state.n,
         rounds=state.round,
         n_parties=len(federation.members),
+        n_missing=federation.clock.missing,
         left=_left(federation, asked_before),
         protection=_protection(federation),
         deviance=state.deviance if exact else None,

@@ -25,7 +25,7 @@ def summarise(fit: Fit, level: float) -> str:
     lines = [
         title + ending.rjust(WIDTH - len(title)),
         *textwrap.wrap(fit.spec.formula + _event(fit), WIDTH, subsequent_indent="  "),
-        _pairs(("parties", fit.n_parties), ("records", _count(fit.n_records)), ("events", _count(fit.n_events))),
+        _pairs(("parties", _answered(fit)), ("records", _count(fit.n_records)), ("events", _count(fit.n_events))),
         *([_pairs(*_goodness(fit))] if fit.deviance is not None else []),
         "",
         *_table(fit, level),
@@ -41,6 +41,11 @@ def summarise(fit: Fit, level: float) -> str:
 def _ending(fit: Fit) -> str:
     rounds = f"{fit.rounds} round{'s' * (fit.rounds != 1)}"
     return f"converged in {rounds}" if fit.deviance is not None else f"{rounds} through a protected channel"
+
+
+def _answered(fit: Fit) -> str:
+    missing = "all answered" if not fit.n_missing else f"{fit.n_missing} answers missing"
+    return f"{fit.n_parties} ({missing})"
 
 
 def _event(fit: Fit) -> str:
