@@ -6,7 +6,7 @@ from .fit import Fit
 from .glm import newton, score_and_information
 from .moments import DeviationState, Moments, centred_sums, correlation, correlation_of, moments, moments_of
 from .quantiles import QuantileState, bisection, quantiles, quantiles_of
-from .regression import design_of, fit_of, linear_regression, logistic_regression
+from .regression import design_of, fit_of, linear_regression, logistic_regression, regression
 from .scaling import Scaling, rescale, scaling, standardise
 from .state import NewtonState
 
@@ -38,6 +38,7 @@ __all__ = [
     "newton",
     "quantiles",
     "quantiles_of",
+    "regression",
     "rescale",
     "scaling",
     "score_and_information",

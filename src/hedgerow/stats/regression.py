@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -60,10 +62,7 @@ def logistic_regression(
     --------
     >>> print(logistic_regression(federation, "malignant ~ mean_radius + mean_texture").summary())
     """
-    spec = design_of(schema_of(federation), formula, "binomial", offset=offset, weights=weights)
-    asked_before = len(federation.ledger)
-    *_, state = newton(federation, spec, family="binomial", tol=tol, max_rounds=max_rounds, rounds=rounds)
-    return fit_of(federation, spec, "binomial", state, asked_before)
+    return _fit(federation, formula, "binomial", offset, weights, tol=tol, max_rounds=max_rounds, rounds=rounds)
 
 
 def linear_regression(
@@ -86,10 +85,33 @@ def linear_regression(
     --------
     >>> linear_regression(federation, "progression ~ bmi + bp").to_frame()
     """
-    spec = design_of(schema_of(federation), formula, "gaussian", offset=offset, weights=weights)
+    return _fit(federation, formula, "gaussian", offset, weights, tol=tol, max_rounds=max_rounds, rounds=1)
+
+
+def regression(
+    federation: Federation,
+    *,
+    formula: str,
+    family: FamilyName,
+    offset: str | None = None,
+    weights: str | None = None,
+    tol: float = 1e-8,
+    max_rounds: int = 50,
+    rounds: int = 5,
+    start: NewtonState | None = None,
+) -> Iterator[NewtonState]:
+    """The program behind both regressions: `newton` by formula. `fit_of` makes a fit of its last state."""
+    spec = design_of(schema_of(federation), formula, family, offset=offset, weights=weights)
+    return newton(federation, spec, family=family, tol=tol, max_rounds=max_rounds, rounds=rounds, start=start)
+
+
+def _fit(
+    federation: Federation, formula: str, family: FamilyName, offset: str | None, weights: str | None, **settings: Any
+) -> Fit:
     asked_before = len(federation.ledger)
-    *_, state = newton(federation, spec, family="gaussian", tol=tol, max_rounds=max_rounds, rounds=1)
-    return fit_of(federation, spec, "gaussian", state, asked_before)
+    *_, state = regression(federation, formula=formula, family=family, offset=offset, weights=weights, **settings)
+    spec = design_of(schema_of(federation), formula, family, offset=offset, weights=weights)
+    return fit_of(federation, spec, family, state, asked_before)
 
 
 def design_of(

@@ -54,12 +54,13 @@ def neural(function: str, sentence: str) -> Listing:
     )
 
 
-def regression(function: str, family: FamilyName, sentence: str) -> Listing:
-    """List a program of `studies.regression`."""
+def regression(family: FamilyName, sentence: str) -> Listing:
+    """List the regression of a family."""
     metric = ("log-loss", False) if family == "binomial" else ("R2", True)
     return Listing(
-        f"{room.__name__}:{function}",
+        "hedgerow.stats:regression",
         sentence,
+        fixed={"family": family} | ({"rounds": 1} if family == "gaussian" else {}),
         outcome=room.outcome(family),
         score=room.score(family),
         metric=lambda schema: metric,

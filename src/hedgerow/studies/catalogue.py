@@ -9,15 +9,13 @@ from .listing import Listing
 
 PROGRAMS: dict[str, Listing] = {
     "fedavg": adapters.neural("train", "Federated averaging of a torch model (McMahan et al. 2017)."),
-    "logistic_regression": adapters.regression(
-        "logistic", "binomial", "Logistic regression with inference; equal to the pooled fit."
+    "logistic_regression": adapters.regression("binomial", "Logistic regression with inference; equal to the pooled fit."),
+    "linear_regression": adapters.regression("gaussian", "Linear regression with inference; equal to the pooled fit."),
+    "moments": Listing(
+        "hedgerow.stats:centred_sums", "Means and deviations of columns, by two sums.", summaries.moments, {"cross": False}
     ),
-    "linear_regression": adapters.regression(
-        "linear", "gaussian", "Linear regression with inference; equal to the pooled fit."
-    ),
-    "moments": Listing("hedgerow.stats:centred_sums", "Means and deviations of columns, by two sums.", summaries.moments),
     "correlation": Listing(
-        "hedgerow.studies.summaries:products", "Correlations of columns, by sums of products.", summaries.correlations
+        "hedgerow.stats:centred_sums", "Correlations of columns, by sums of products.", summaries.correlations, {"cross": True}
     ),
     "quantiles": Listing("hedgerow.stats:bisection", "Quantiles of a column, by bisection on counts.", summaries.quantiles),
     "counts": Listing("hedgerow.stats:level_totals", "How often each level of a category occurs.", summaries.counts),

@@ -64,6 +64,8 @@ class Listing:
         arguments are the keys of `[program]`, its annotations their types, its return annotation the kind of state.
     sentence : str
         What it does, for lists.
+    fixed : mapping
+        Settings that this listing decides, and that a study cannot.
     outcome : callable
         `(federation, settings, state) -> Outcome`.
     watch : callable, optional
@@ -81,6 +83,7 @@ class Listing:
     path: str
     sentence: str
     outcome: Callable[[Federation, Settings, Any], Outcome] = plain_outcome
+    fixed: Settings = field(default_factory=dict)
     watch: Callable[[Settings, Any, Schema, Table | None], dict[str, float]] | None = None
     score: Callable[[Settings, Any, Schema, Table], float] | None = None
     metric: Callable[[Schema], tuple[str, bool]] = lambda schema: ("score", True)
@@ -109,7 +112,7 @@ class Listing:
         hints = get_type_hints(self.function)
         keys: dict[str, Any] = {}
         for parameter in list(inspect.signature(self.function).parameters.values())[1:]:
-            if parameter.name != "start":
+            if parameter.name != "start" and parameter.name not in self.fixed:
                 default = ... if parameter.default is parameter.empty else parameter.default
                 keys[parameter.name] = (hints[parameter.name], default)
         return create_model("program", __config__=ConfigDict(extra="forbid"), **keys)
@@ -118,7 +121,7 @@ class Listing:
         """Check the keys of a `[program]` section and fill in defaults."""
         model = self.keys()
         try:
-            return dict(model.model_validate(dict(given)))
+            return dict(model.model_validate(dict(given))) | dict(self.fixed)
         except ValidationError as error:
             lines = []
             for problem in error.errors():

@@ -2,48 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, Table
-from hedgerow.stats import NewtonState, design_of, fit_of, newton
+from hedgerow.stats import NewtonState, design_of, fit_of
 from hedgerow.stats.families import FamilyName
 
 from .listing import Outcome
-
-
-def logistic(
-    federation: Federation,
-    *,
-    formula: str,
-    offset: str | None = None,
-    weights: str | None = None,
-    tol: float = 1e-8,
-    max_rounds: int = 50,
-    rounds: int = 5,
-    start: NewtonState | None = None,
-) -> Iterator[NewtonState]:
-    """Logistic regression; see `hedgerow.stats.logistic_regression`."""
-    spec = design_of(federation.schema, formula, "binomial", offset=offset, weights=weights)
-    return newton(federation, spec, family="binomial", tol=tol, max_rounds=max_rounds, rounds=rounds, start=start)
-
-
-def linear(
-    federation: Federation,
-    *,
-    formula: str,
-    offset: str | None = None,
-    weights: str | None = None,
-    tol: float = 1e-8,
-    max_rounds: int = 50,
-    start: NewtonState | None = None,
-) -> Iterator[NewtonState]:
-    """Linear regression; see `hedgerow.stats.linear_regression`."""
-    spec = design_of(federation.schema, formula, "gaussian", offset=offset, weights=weights)
-    return newton(federation, spec, family="gaussian", tol=tol, max_rounds=max_rounds, rounds=1, start=start)
 
 
 def outcome(family: FamilyName) -> Callable[[Federation, Mapping[str, Any], NewtonState], Outcome]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -12,7 +12,6 @@ from hedgerow.stats import (
     CountState,
     DeviationState,
     QuantileState,
-    centred_sums,
     correlation_of,
     counts_of,
     moments_of,
@@ -20,13 +19,6 @@ from hedgerow.stats import (
 )
 
 from .listing import Outcome
-
-
-def products(
-    federation: Federation, *, columns: list[str] | None = None, start: DeviationState | None = None
-) -> Iterator[DeviationState]:
-    """Sums of products of deviations; see `hedgerow.stats.correlation`."""
-    return centred_sums(federation, columns, cross=True, start=start)
 
 
 def moments(federation: Federation, settings: Mapping[str, Any], state: DeviationState) -> Outcome:
