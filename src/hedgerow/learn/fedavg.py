@@ -29,7 +29,7 @@ from hedgerow.core.federation import Federation
 
 from .local import gradient
 from .models import Weights
-from .training import mean_update, prepare_training
+from .training import Weighting, mean_update, prepare_training
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def fedavg(
     epochs: int = 1,
     batch_size: int | None = 10,
     learning_rate: float = 0.1,
-    weighting: str | None = None,
+    weighting: Weighting | None = None,
     features: Sequence[str] | None = None,
     start: ModelState | None = None,
 ) -> Iterator[ModelState]:

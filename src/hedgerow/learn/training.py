@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from .tensors import blank, prepared
 
 log = logging.getLogger("hedgerow.learn")
 
-WEIGHTINGS = ("records", "uniform", "expected")
+Weighting = Literal["records", "uniform", "expected"]
 
 
 def prepare_training(
@@ -33,7 +33,7 @@ def prepare_training(
     epochs: int,
     batch_size: int | None,
     learning_rate: float,
-    weighting: str | None = None,
+    weighting: Weighting | None = None,
 ) -> tuple[Federation, Model, Any]:
     """Check everything before any party is asked; return the prepared federation, the model and the local solver."""
     weighting = weighting or ("records" if federation.channel.open else "expected")
@@ -41,7 +41,7 @@ def prepare_training(
         (epochs < 1, f"epochs is {epochs}"),
         (batch_size is not None and batch_size < 1, f"batch_size is {batch_size}"),
         (not (np.isfinite(learning_rate) and learning_rate > 0), f"learning_rate is {learning_rate}"),
-        (weighting not in WEIGHTINGS, f"weighting is {weighting!r}, not one of {', '.join(WEIGHTINGS)}"),
+        (weighting not in get_args(Weighting), f"weighting is {weighting!r}, not one of {', '.join(get_args(Weighting))}"),
     ]
     if problems := [text for bad, text in wrong if bad]:
         raise SettingsInvalid("; ".join(problems) + ".", remedy="Counts are at least one, rates are above zero.")

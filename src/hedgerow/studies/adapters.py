@@ -39,12 +39,18 @@ def few_passes(settings: Mapping[str, Any], rounds: int) -> dict[str, Any]:
     return {**settings, **passes} | ({"epochs": 1} if "epochs" in settings else {})
 
 
-def neural(function: str, sentence: str) -> Listing:
-    """List a program of `studies.neural`."""
+MODEL = {"model": (str, "linear"), "hidden": (list[int], [32]), "model_seed": (int, 0)}
+"""The keys by which a study names a model."""
+
+
+def neural(algorithm: str, sentence: str) -> Listing:
+    """List a federated optimisation algorithm of `hedgerow.learn`."""
     module = "hedgerow.studies.neural"
     return Listing(
-        f"{module}:{function}",
+        f"hedgerow.learn:{algorithm}",
         sentence,
+        instead=MODEL,
+        bind={"module": later(module, "module_for", "neural")},
         outcome=later(module, "outcome", "neural"),
         watch=later(module, "on_table", "neural"),
         score=later(module, "accuracy", "neural"),

@@ -8,7 +8,7 @@ from . import adapters, summaries
 from .listing import Listing
 
 PROGRAMS: dict[str, Listing] = {
-    "fedavg": adapters.neural("train", "Federated averaging of a torch model (McMahan et al. 2017)."),
+    "fedavg": adapters.neural("fedavg", "Federated averaging of a torch model (McMahan et al. 2017)."),
     "logistic_regression": adapters.regression("binomial", "Logistic regression with inference; equal to the pooled fit."),
     "linear_regression": adapters.regression("gaussian", "Linear regression with inference; equal to the pooled fit."),
     "moments": Listing(
@@ -20,7 +20,7 @@ PROGRAMS: dict[str, Listing] = {
     "quantiles": Listing("hedgerow.stats:bisection", "Quantiles of a column, by bisection on counts.", summaries.quantiles),
     "counts": Listing("hedgerow.stats:level_totals", "How often each level of a category occurs.", summaries.counts),
     "decision_tree": adapters.tree("One decision tree from sums of histograms, level by level (Breiman et al. 1984)."),
-    "fedsgd": adapters.neural("descend", "Federated SGD of a torch model: one gradient step a round (McMahan et al. 2017)."),
+    "fedsgd": adapters.neural("fedsgd", "Federated SGD of a torch model: one gradient step a round (McMahan et al. 2017)."),
 }
 
 

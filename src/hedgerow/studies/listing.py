@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import partial
 from importlib import import_module
 from typing import Any, get_args, get_type_hints
 
@@ -66,6 +65,10 @@ class Listing:
         What it does, for lists.
     fixed : mapping
         Settings that this listing decides, and that a study cannot.
+    instead : mapping
+        Keys by which a study says what the program's arguments named in `bind` are: name to (type, default).
+    bind : mapping
+        Name of an argument to `(schema, settings) -> value`, made from the keys of `instead`.
     outcome : callable
         `(federation, settings, state) -> Outcome`.
     watch : callable, optional
@@ -84,6 +87,8 @@ class Listing:
     sentence: str
     outcome: Callable[[Federation, Settings, Any], Outcome] = plain_outcome
     fixed: Settings = field(default_factory=dict)
+    instead: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    bind: Mapping[str, Callable[[Schema, Settings], Any]] = field(default_factory=dict)
     watch: Callable[[Settings, Any, Schema, Table | None], dict[str, float]] | None = None
     score: Callable[[Settings, Any, Schema, Table], float] | None = None
     metric: Callable[[Schema], tuple[str, bool]] = lambda schema: ("score", True)
@@ -110,9 +115,9 @@ class Listing:
     def keys(self) -> type[BaseModel]:
         """The `[program]` section as a model: one key for each keyword argument."""
         hints = get_type_hints(self.function)
-        keys: dict[str, Any] = {}
+        keys: dict[str, Any] = dict(self.instead)
         for parameter in list(inspect.signature(self.function).parameters.values())[1:]:
-            if parameter.name != "start" and parameter.name not in self.fixed:
+            if parameter.name not in {"start", *self.fixed, *self.bind}:
                 default = ... if parameter.default is parameter.empty else parameter.default
                 keys[parameter.name] = (hints[parameter.name], default)
         return create_model("program", __config__=ConfigDict(extra="forbid"), **keys)
@@ -134,4 +139,10 @@ class Listing:
 
     def program(self, settings: Settings) -> Callable[..., Iterator[Any]]:
         """Return the program with its settings, ready for `drive`."""
-        return partial(self.function, **settings)
+
+        def run(federation: Federation, *, start: Any = None) -> Iterator[Any]:
+            own = {key: value for key, value in settings.items() if key not in self.instead}
+            bound = {name: make(federation.schema, settings) for name, make in self.bind.items()}
+            return self.function(federation, **own, **bound, start=start)
+
+        return run

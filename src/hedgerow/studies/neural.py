@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 from torch import nn
@@ -12,22 +13,20 @@ from torch import nn
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, Table
 from hedgerow.errors import ModelInvalid
-from hedgerow.learn import ModelState, evaluate, evaluate_on, fedavg, fedsgd, linear, mlp
+from hedgerow.learn import ModelState, evaluate, evaluate_on, linear, mlp
 from hedgerow.learn.tensors import width
 
 from .listing import Outcome
 
 
-def module_for(schema: Schema, model: str, hidden: list[int], seed: int = 0) -> nn.Module:
+def module_for(schema: Schema, settings: Mapping[str, Any]) -> nn.Module:
     """Build a module for a schema: "linear", "mlp", or `package.module:factory` called with (n_inputs, n_outputs)."""
-    n_inputs = 1
-    for length in width(schema):
-        n_inputs *= length
+    model, n_inputs = settings["model"], math.prod(width(schema))
     n_outputs = len(schema[schema.target].levels) or 1 if schema.target else 1
     if model == "linear":
         return linear(n_inputs, n_outputs)
     if model == "mlp":
-        return mlp(n_inputs, hidden, n_outputs, seed=seed)
+        return mlp(n_inputs, settings["hidden"], n_outputs, seed=settings["model_seed"])
     try:
         module, name = model.split(":")
         made = getattr(import_module(module), name)(n_inputs, n_outputs)
@@ -41,71 +40,19 @@ def module_for(schema: Schema, model: str, hidden: list[int], seed: int = 0) -> 
     return made
 
 
-def train(
-    federation: Federation,
-    *,
-    rounds: int,
-    model: str = "linear",
-    hidden: list[int] | None = None,
-    model_seed: int = 0,
-    rate: float | None = None,
-    size: int | None = None,
-    epochs: int = 1,
-    batch_size: int | None = 10,
-    learning_rate: float = 0.1,
-    weighting: Literal["records", "uniform", "expected"] | None = None,
-    start: ModelState | None = None,
-) -> Iterator[ModelState]:
-    """FedAvg of a named model; see `hedgerow.learn.fedavg`."""
-    module = module_for(federation.schema, model, hidden or [32], model_seed)
-    return fedavg(
-        federation,
-        module,
-        rounds=rounds,
-        rate=rate,
-        size=size,
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        weighting=weighting,
-        start=start,
-    )
-
-
-def descend(
-    federation: Federation,
-    *,
-    rounds: int,
-    model: str = "linear",
-    hidden: list[int] | None = None,
-    model_seed: int = 0,
-    rate: float | None = None,
-    size: int | None = None,
-    learning_rate: float = 1.0,
-    start: ModelState | None = None,
-) -> Iterator[ModelState]:
-    """FedSGD of a named model; see `hedgerow.learn.fedsgd`."""
-    module = module_for(federation.schema, model, hidden or [32], model_seed)
-    return fedsgd(federation, module, rounds=rounds, rate=rate, size=size, learning_rate=learning_rate, start=start)
-
-
-def _module(settings: Mapping[str, Any], schema: Schema) -> nn.Module:
-    return module_for(schema, settings["model"], settings["hidden"] or [32], settings["model_seed"])
-
-
 def on_table(settings: Mapping[str, Any], state: ModelState, schema: Schema, test: Table | None) -> dict[str, float]:
     """Metrics of a state on the server's table; nothing where it holds none."""
-    return {} if test is None else _named(evaluate_on(test, _module(settings, schema), state.weights), "test ")
+    return {} if test is None else _named(evaluate_on(test, module_for(schema, settings), state.weights), "test ")
 
 
 def over_parties(federation: Federation, settings: Mapping[str, Any], state: ModelState) -> dict[str, float]:
     """Metrics of a state by one sum over the parties."""
-    return _named(evaluate(federation, _module(settings, federation.schema), state.weights), "")
+    return _named(evaluate(federation, module_for(federation.schema, settings), state.weights), "")
 
 
 def accuracy(settings: Mapping[str, Any], state: ModelState, schema: Schema, table: Table) -> float:
     """The headline score of a state on a table: accuracy, or mean squared error of a numeric target."""
-    found = evaluate_on(table, _module(settings, schema), state.weights)
+    found = evaluate_on(table, module_for(schema, settings), state.weights)
     return found.get("accuracy", found.get("mean_squared_error", float("nan")))
 
 
