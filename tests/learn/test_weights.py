@@ -7,7 +7,7 @@ import hedgerow as hr
 from hedgerow.core.party import Party
 from hedgerow.errors import UnboundedSum
 from hedgerow.learn import evaluate, fedavg, linear
-from hedgerow.learn.local import batches
+from hedgerow.learn.solver import batches
 
 SCHEMA = hr.data.Schema(
     (

@@ -98,7 +98,9 @@ class Query:
 
     @property
     def stackable(self) -> bool:
-        return bool(getattr(self.function, "stackable", False))
+        """Whether the local function accepts a leading axis, and no setting of it objects."""
+        settings = self.local.keywords.values() if isinstance(self.local, partial) else ()
+        return bool(getattr(self.function, "stackable", False)) and all(getattr(value, "stackable", True) for value in settings)
 
     def stream(self, party: str) -> Stream:
         """The party's own randomness for its local function."""

@@ -27,9 +27,9 @@ from torch import nn
 
 from hedgerow.core.federation import Federation
 
-from .local import gradient
+from .local import gradient, local_sgd
 from .models import Weights
-from .training import Weighting, mean_update, prepare_training
+from .training import Training, Weighting, mean_of
 
 
 @dataclass(frozen=True)
@@ -91,13 +91,22 @@ def fedavg(
     ModelInvalid (HR-510), SettingsInvalid (HR-511)
         Before any party is asked.
     """
-    fed, model, train = prepare_training(
-        federation, module, features, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, weighting=weighting
+    training = Training.of(
+        federation,
+        module,
+        features=features,
+        weighting=weighting,
+        rate=rate,
+        size=size,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
     )
+    model, train = training.model, training.ask(local_sgd)
     w = model.initial if start is None else model.flat(start.weights)
     for t in range(start.round if start else 0, rounds):
-        cohort = fed if rate is size is None else fed.sample(rate=rate, size=size)
-        w = w + mean_update(cohort.sum(train, w), cohort)
+        cohort = training.cohort()
+        w = w + mean_of(cohort.sum(train, w), cohort)
         yield ModelState(t + 1, model.named(w))
 
 
@@ -121,11 +130,10 @@ def fedsgd(
         step = {"epochs": 1, "batch_size": None, "learning_rate": learning_rate, "features": features}
         yield from fedavg(federation, module, rounds=rounds, rate=rate, size=size, start=start, **step)
         return
-    fed, model, _ = prepare_training(federation, module, features, epochs=1, batch_size=None, learning_rate=learning_rate)
-    ask = partial(gradient, model=model)
+    training = Training.of(federation, module, features=features, rate=rate, size=size, learning_rate=learning_rate)
+    model, ask = training.model, partial(gradient, model=training.model)
     w = model.initial if start is None else model.flat(start.weights)
     for t in range(start.round if start else 0, rounds):
-        cohort = fed if rate is size is None else fed.sample(rate=rate, size=size)
-        total = cohort.sum(ask, w)
+        total = training.cohort().sum(ask, w)
         w = (w - learning_rate * total["gradient"] / np.maximum(total["n"], 1.0)).astype(np.float32)
         yield ModelState(t + 1, model.named(w))

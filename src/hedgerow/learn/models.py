@@ -54,10 +54,13 @@ class Model:
         Template: its architecture is used, its parameters only as initial weights.
     kind : {"category", "binary", "number"}
         Kind of the target, which decides the loss.
+    stackable : bool
+        Whether copies of it can be trained in one call; an engine reads this.
     """
 
     module: nn.Module
     kind: str
+    stackable: bool = True
     names: tuple[str, ...] = field(init=False)
     _copies: threading.local = field(init=False, repr=False, default_factory=threading.local)
 
