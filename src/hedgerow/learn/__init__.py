@@ -9,7 +9,29 @@ except ImportError as error:
 
 from .evaluate import evaluate, evaluate_on
 from .fedavg import ModelState, fedavg, fedsgd
+from .feddyn import DynState, feddyn
+from .fednova import fednova
+from .fedopt import ServerState, fedopt
+from .fedprox import fedprox
 from .models import linear, mlp
+from .scaffold import ScaffoldState, scaffold
 from .training import with_weights
 
-__all__ = ["ModelState", "evaluate", "evaluate_on", "fedavg", "fedsgd", "linear", "mlp", "with_weights"]
+__all__ = [
+    "DynState",
+    "ModelState",
+    "ScaffoldState",
+    "ServerState",
+    "evaluate",
+    "evaluate_on",
+    "fedavg",
+    "feddyn",
+    "fednova",
+    "fedopt",
+    "fedprox",
+    "fedsgd",
+    "linear",
+    "mlp",
+    "scaffold",
+    "with_weights",
+]

@@ -26,6 +26,7 @@ import numpy as np
 from torch import nn
 
 from hedgerow.core.federation import Federation
+from hedgerow.core.party import Local
 
 from .local import gradient, local_sgd
 from .models import Weights
@@ -102,7 +103,12 @@ def fedavg(
         batch_size=batch_size,
         learning_rate=learning_rate,
     )
-    model, train = training.model, training.ask(local_sgd)
+    yield from average(training, training.ask(local_sgd), rounds, start)
+
+
+def average(training: Training, train: Local, rounds: int, start: ModelState | None) -> Iterator[ModelState]:
+    """The loop of Algorithm 1, for any local function that returns an update and its weight."""
+    model = training.model
     w = model.initial if start is None else model.flat(start.weights)
     for t in range(start.round if start else 0, rounds):
         cohort = training.cohort()

@@ -89,6 +89,18 @@ class Training:
         return partial(local, model=self.model, solver=self.solver, weighting=self.weighting, **settings)
 
 
+def at_least(least: float, **settings: float) -> None:
+    """Refuse settings below a value, or not finite."""
+    if wrong := [f"{name} is {value}" for name, value in settings.items() if not (np.isfinite(value) and value >= least)]:
+        raise SettingsInvalid("; ".join(wrong) + ".", remedy=f"It is a number of at least {least:g}.")
+
+
+def above(limit: float, **settings: float) -> None:
+    """Refuse settings that are not above a value, or not finite."""
+    if wrong := [f"{name} is {value}" for name, value in settings.items() if not (np.isfinite(value) and value > limit)]:
+        raise SettingsInvalid("; ".join(wrong) + ".", remedy=f"It is a number above {limit:g}.")
+
+
 def can_be_stacked(model: Model, made_up: Mapping[str, np.ndarray]) -> bool:
     """Whether many parties' copies of a module can be trained in one call."""
     if model.stochastic:

@@ -9,6 +9,11 @@ from .listing import Listing
 
 PROGRAMS: dict[str, Listing] = {
     "fedavg": adapters.neural("fedavg", "Federated averaging of a torch model (McMahan et al. 2017)."),
+    "fedprox": adapters.neural("fedprox", "FedAvg with a proximal term (Li et al. 2020)."),
+    "scaffold": adapters.neural("scaffold", "Control variates against drift (Karimireddy et al. 2020)."),
+    "fednova": adapters.neural("fednova", "Averaging normalised by local work (Wang et al. 2020)."),
+    "feddyn": adapters.neural("feddyn", "Dynamically regularised parties (Acar et al. 2021)."),
+    "fedopt": adapters.neural("fedopt", "Momentum, Adagrad, Adam or Yogi at the server (Reddi et al. 2021)."),
     "logistic_regression": adapters.regression("binomial", "Logistic regression with inference; equal to the pooled fit."),
     "linear_regression": adapters.regression("gaussian", "Linear regression with inference; equal to the pooled fit."),
     "moments": Listing(

@@ -1,0 +1,101 @@
+"""FedDyn: each party's objective is bent so that its own optimum agrees with the federation's.
+
+    party:   y_i <- local steps along  g_i(y) - h_i + alpha * (y - x),  from x       h_i: the party's gradient memory
+             h_i <- h_i - alpha * (y_i - x)                                        party state
+    server:  h   <- h - alpha / N * sum over S of (y_i - x)
+             x   <- x + mean over S of (y_i - x) - h / alpha
+
+Releases : sum of (y_i - x), |S|; once a round. |S| is not sent through a channel that clips.
+State    : h_i at each party, of shape (d,), initially zero; committed when the round was counted.
+Unit     : party.
+Source   : Acar et al., ICLR 2021, Algorithm 1. Differs: the local problem is solved by the given number of SGD steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from hedgerow.core.federation import Federation
+from hedgerow.core.party import Party
+from hedgerow.core.query import local
+
+from .models import Model, Weights
+from .solver import Solver, descend
+from .training import Training, Weighting, above, mean_of
+
+
+@dataclass(frozen=True)
+class DynState:
+    """A model after a round, and the server's gradient memory of shape (d,)."""
+
+    round: int
+    weights: Weights
+    memory: np.ndarray
+
+
+def no_memory(x: np.ndarray, party: Party) -> dict[str, np.ndarray]:
+    """A party that was never asked remembers no gradient."""
+    return {"h": np.zeros_like(x)}
+
+
+@local(stackable=True)
+def regularised_sgd(
+    x: np.ndarray, party: Party, rng: Any, *, model: Model, solver: Solver, weighting: str, alpha: float
+) -> dict[str, np.ndarray]:
+    """Train on the bent objective; renew the memory; return the change."""
+    h = party.state["h"]
+    change, _ = descend(x, party, rng, model=model, solver=solver, pull=alpha, shift=-h)
+    party.state["h"] = (h - alpha * change).astype(np.float32)
+    return {"update": change} if weighting == "expected" else {"update": change, "n": np.ones(np.shape(party.n))}
+
+
+def feddyn(
+    federation: Federation,
+    module: nn.Module,
+    *,
+    rounds: int,
+    alpha: float = 0.1,
+    rate: float | None = None,
+    size: int | None = None,
+    epochs: int = 1,
+    batch_size: int | None = 10,
+    learning_rate: float = 0.1,
+    features: Sequence[str] | None = None,
+    start: DynState | None = None,
+) -> Iterator[DynState]:
+    """FedDyn (Acar et al. 2021, Algorithm 1).
+
+    Parameters
+    ----------
+    alpha : float
+        Strength of the regularisation, in the units of the loss over squared weights; above zero.
+
+    Others as `hedgerow.learn.fedavg`; parties count equally.
+    """
+    above(0.0, alpha=alpha)
+    weighting: Weighting | None = "uniform" if federation.channel.open else None
+    training = Training.of(
+        federation,
+        module,
+        features=features,
+        weighting=weighting,
+        rate=rate,
+        size=size,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+    )
+    model, train, n_parties = training.model, training.ask(regularised_sgd, alpha=alpha), federation.size
+    x = model.initial if start is None else model.flat(start.weights)
+    h = np.zeros_like(x) if start is None else start.memory
+    for t in range(start.round if start else 0, rounds):
+        cohort = training.cohort()
+        total = cohort.sum(train, x, init=no_memory)
+        h = (h - alpha / n_parties * total["update"]).astype(np.float32)
+        x = (x + mean_of(total, cohort) - h / alpha).astype(np.float32)
+        yield DynState(t + 1, model.named(x), h)

@@ -1,0 +1,112 @@
+"""FedOpt: the server takes the mean update for a gradient, and steps by an adaptive optimiser.
+
+    delta <- mean update of the cohort                                           sum, as FedAvg
+    m     <- beta1 * m + (1 - beta1) * delta
+    v     <- v + delta^2                                       FedAdagrad
+             v - (1 - beta2) * delta^2 * sign(v - delta^2)     FedYogi
+             beta2 * v + (1 - beta2) * delta^2                 FedAdam
+    w     <- w + server_rate * m / (sqrt(v) + tau)
+
+FedAvgM has no v: m <- beta1 * m + delta, w <- w + server_rate * m.
+
+Releases : as FedAvg.
+State    : none at the parties; m and v of shape (d,) at the server.
+Unit     : party. What the server does with a release costs nothing.
+Source   : Reddi et al., ICLR 2021, Algorithm 2 (v starts at tau^2, no bias correction); FedAvgM: Hsu et al. 2019, section 4.3.
+           FedAvgM with beta1 = 0 and server_rate = 1 is FedAvg, exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from torch import nn
+
+from hedgerow.core.federation import Federation
+
+from .local import local_sgd
+from .models import Weights
+from .training import Training, Weighting, at_least, mean_of
+
+Rule = Literal["momentum", "adagrad", "adam", "yogi"]
+
+SECOND_MOMENT: dict[str, Callable[[np.ndarray, np.ndarray, float], np.ndarray]] = {
+    "adagrad": lambda v, square, beta2: v + square,
+    "adam": lambda v, square, beta2: beta2 * v + (1 - beta2) * square,
+    "yogi": lambda v, square, beta2: v - (1 - beta2) * square * np.sign(v - square),
+}
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """A model after a round, and the server's first and second moments of shape (d,)."""
+
+    round: int
+    weights: Weights
+    m: np.ndarray
+    v: np.ndarray
+
+
+def fedopt(
+    federation: Federation,
+    module: nn.Module,
+    *,
+    rounds: int,
+    rule: Rule = "adam",
+    server_rate: float = 0.01,
+    beta1: float = 0.9,
+    beta2: float = 0.99,
+    tau: float = 1e-3,
+    rate: float | None = None,
+    size: int | None = None,
+    epochs: int = 1,
+    batch_size: int | None = 10,
+    learning_rate: float = 0.1,
+    weighting: Weighting | None = None,
+    features: Sequence[str] | None = None,
+    start: ServerState | None = None,
+) -> Iterator[ServerState]:
+    """Adaptive federated optimisation (Reddi et al. 2021, Algorithm 2).
+
+    Parameters
+    ----------
+    rule : {"momentum", "adagrad", "adam", "yogi"}
+        FedAvgM, FedAdagrad, FedAdam or FedYogi.
+    server_rate : float
+        Learning rate of the server.
+    beta1, beta2 : float
+        Decay of the first and the second moment, in [0, 1).
+    tau : float
+        Degree of adaptivity, in the units of an update; above zero.
+
+    Others, releases and errors as `hedgerow.learn.fedavg`.
+    """
+    at_least(0.0, server_rate=server_rate, beta1=beta1, beta2=beta2, tau=tau)
+    training = Training.of(
+        federation,
+        module,
+        features=features,
+        weighting=weighting,
+        rate=rate,
+        size=size,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+    )
+    model, train = training.model, training.ask(local_sgd)
+    w = model.initial if start is None else model.flat(start.weights)
+    m, v = (np.zeros_like(w), np.full_like(w, tau**2)) if start is None else (start.m, start.v)
+    for t in range(start.round if start else 0, rounds):
+        cohort = training.cohort()
+        delta = mean_of(cohort.sum(train, w), cohort)
+        if rule == "momentum":
+            m = (beta1 * m + delta).astype(np.float32)
+            w = (w + server_rate * m).astype(np.float32)
+        else:
+            m = (beta1 * m + (1 - beta1) * delta).astype(np.float32)
+            v = SECOND_MOMENT[rule](v, delta**2, beta2).astype(np.float32)
+            w = (w + server_rate * m / (np.sqrt(v) + tau)).astype(np.float32)
+        yield ServerState(t + 1, model.named(w), m, v)
