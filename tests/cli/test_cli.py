@@ -108,6 +108,14 @@ def test_studies_lists_everything():
         (["run", "digits-fedavg", "--set", "budget.epsilon=0.01"], HedgerowError, "HR-213"),
         (["run", "digits-fedavg", "--set", "program.model=lenear"], HedgerowError, "HR-510"),
         (["run", "digits-fedavg", "--set", "program.epochs=0"], HedgerowError, "HR-511"),
+        (["run", "digits-fedavg", "--set", "program.rounds=0"], HedgerowError, "rounds is 0"),
+        (["run", "digits-fedavg", "--set", "program.rate=0.0"], HedgerowError, "HR-214"),
+        (["run", "digits-fedavg", "--set", "evaluation.holdout=0.0001"], StudyInvalid, "holdout"),
+        (["run", "digits-fedavg", "--set", "engine.dropped=['party 1000']"], StudyInvalid, "no party"),
+        (["run", "digits-fedavg", "--set", "name=../../evil"], StudyInvalid, "name"),
+        (["run", "digits-fedavg", "--set", "protection.clip={bogus={radius=1.0}}"], HedgerowError, "bogus"),
+        (["run", "breast-cancer-glm", "--set", "program.max_rounds=0"], HedgerowError, "max_rounds"),
+        (["run", "breast-cancer-glm", "--resume"], HedgerowError, "no run to resume"),
         (["report", "nowhere"], UnknownStudy, "no finished run"),
     ],
     ids=lambda value: " ".join(value[1:]) if isinstance(value, list) else "",
@@ -132,6 +140,32 @@ def test_noise_without_declared_ranges_is_refused(study, tmp_path):
         ).exit_code
         == 0
     )
+
+
+def test_the_version():
+    assert invoke("--version").output.startswith("hedgerow 0.")
+
+
+def test_an_answer_that_never_came_is_reported(study, tmp_path):
+    ended = invoke("run", study, "--out", tmp_path / "out", "--set", "engine.dropped=['party 2']")
+    assert ended.exit_code == 0
+    assert "answers never came" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_weights_below_zero_are_refused(study, tmp_path):
+    rows = study.with_suffix(".csv").read_text().splitlines()
+    weighted = [rows[0] + ",w"] + [f"{row},{-1 if i == 3 else 1}" for i, row in enumerate(rows[1:])]
+    study.with_suffix(".csv").write_text("\n".join(weighted) + "\n")
+    ended = invoke("run", study, "--out", tmp_path / "out", "--set", "program.weights=w")
+    assert "below zero" in str(ended.exception)
+
+
+def test_a_resumed_run_refuses_changed_records(study, tmp_path):
+    invoke("run", study, "--out", tmp_path / "out")
+    path = study.with_suffix(".csv")
+    path.write_text(path.read_text().replace("20,0,0", "21,0,0", 1))
+    ended = invoke("run", study, "--out", tmp_path / "out", "--resume")
+    assert "other records" in str(ended.exception)
 
 
 def test_the_command_prints_the_message_and_fails(tmp_path):

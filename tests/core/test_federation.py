@@ -293,6 +293,13 @@ def test_a_budget_limits_every_handle_of_the_same_parties():
         fed.sum(norm_of_x)
 
 
+def test_a_budget_is_not_loosened():
+    fed = federation().within(Budget(1.0, 1e-5))
+    assert fed.within(Budget(1.0, 1e-5)) is fed
+    with pytest.raises(SlotFilled, match="budget"):
+        fed.within(Budget(100.0, 1e-5))
+
+
 def test_a_budget_cannot_come_after_a_question():
     fed = federation()
     fed.sum(norm_of_x)

@@ -86,7 +86,13 @@ def test_a_damaged_file_in_the_cache_is_downloaded_again(publish, cache):
 
 @pytest.mark.parametrize(
     "content",
-    [b"<html>Please log in</html>", gzip.compress(b"another file"), gzip.compress(CONTENT)[:-15], b"\x1f\x8bdamaged", b""],
+    [
+        b"<html>Please log in</html>",
+        gzip.compress(b"another file", mtime=0),
+        gzip.compress(CONTENT, mtime=0)[:-15],
+        b"\x1f\x8bdamaged",
+        b"",
+    ],
     ids=["page", "another", "cut short", "damaged", "empty"],
 )
 def test_another_file_is_refused_and_nothing_is_left(content, publish, cache):

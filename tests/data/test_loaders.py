@@ -93,7 +93,7 @@ def test_idx_pair_is_one_table(tmp_path):
         ("a.npz", b""),
         ("images-idx3", b"\1\2\3\4"),
         ("images-idx3", b"\0\0\x08\3\0\0"),
-        ("images-idx3", gzip.compress(b"\0\0\x08\1\0\0\0\5abc")[:-9]),
+        ("images-idx3", gzip.compress(b"\0\0\x08\1\0\0\0\5abc", mtime=0)[:-9]),
         ("images-idx3", b""),
     ],
 )

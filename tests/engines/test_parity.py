@@ -42,6 +42,7 @@ def numbers(state):
     }
 
 
+@pytest.mark.filterwarnings("ignore:a clip of")
 @pytest.mark.parametrize("engine", ENGINES[1:], ids=ENGINE_NAMES[1:])
 @pytest.mark.parametrize("channel", CHANNELS)
 @pytest.mark.parametrize("program", PROGRAMS)

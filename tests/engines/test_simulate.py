@@ -50,10 +50,23 @@ def test_one_table_needs_a_partition():
         hr.simulate(NORTH)
 
 
-def test_without_a_seed_randomness_is_the_systems():
-    fed = hr.simulate({"north": NORTH, "south": SOUTH}, seed=None).protect(clip=hr.l2(1.0), mechanism=hr.Gaussian(1.0))
+@pytest.mark.parametrize("wrong", [1.5, True, -1, "systems"])
+def test_a_seed_is_a_whole_number_or_the_system(wrong):
+    with pytest.raises(hr.errors.BudgetInvalid, match="seed"):
+        hr.simulate({"north": NORTH}, seed=wrong)
+
+
+@pytest.mark.parametrize("slots", [{"clip": 3}, {"mechanism": "gaussian"}], ids=str)
+def test_what_is_no_protection_is_refused(slots):
+    with pytest.raises(hr.errors.UnlawfulChannel, match="HR-211"):
+        hr.simulate({"north": NORTH}).protect(**slots)
+
+
+@pytest.mark.parametrize("seed", [None, "system"])
+def test_without_a_seed_randomness_is_the_systems(seed):
+    fed = hr.simulate({"north": NORTH, "south": SOUTH}, seed=seed).protect(clip=hr.l2(1.0), mechanism=hr.Gaussian(1.0))
     assert fed.streams.source == "system"
     clip = hr.stats.moments(fed, ["age"]).mean[0]
-    again = hr.simulate({"north": NORTH, "south": SOUTH}, seed=None).protect(clip=hr.l2(1.0), mechanism=hr.Gaussian(1.0))
+    again = hr.simulate({"north": NORTH, "south": SOUTH}, seed=seed).protect(clip=hr.l2(1.0), mechanism=hr.Gaussian(1.0))
     assert hr.stats.moments(again, ["age"]).mean[0] != clip
     assert again.ledger.entries[0].randomness == "system"

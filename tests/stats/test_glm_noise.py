@@ -22,6 +22,7 @@ CHANNELS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:a clip of")
 @pytest.mark.parametrize("channel", CHANNELS.values(), ids=CHANNELS)
 @pytest.mark.parametrize(("regression", "target"), [(logistic_regression, "ill"), (linear_regression, "pain")])
 def test_every_engine_gives_the_same_protected_fit(regression, target, channel):
@@ -37,7 +38,7 @@ def test_little_noise_changes_little(regression, target):
     plain = regression(federation(clinic(4000)), f"{target} ~ age + dose + stage")
     noisy = regression(federation(clinic(4000)).protect(mechanism=Gaussian(0.01)), f"{target} ~ age + dose + stage")
     np.testing.assert_allclose(noisy.coef_, plain.coef_, atol=0.2 * plain.se_.max())
-    np.testing.assert_allclose(noisy.se_, plain.se_, rtol=0.05)
+    assert np.isnan(noisy.se_).all()  # noise in the information would pass for certainty
 
 
 @pytest.mark.slow
@@ -74,7 +75,7 @@ def test_only_bounded_sums_are_asked_for():
     text = " ".join(fit.summary().split())
     for words in [
         "3 rounds through a protected channel",
-        "do not include this noise",
+        "no standard errors",
         "score (3,), information (3, 3), n, 3 times",
     ]:
         assert words in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,14 +16,32 @@ from hedgerow.errors import HedgerowError
 
 from .show import Bar, show_rehearsal, show_result, show_studies
 
+console = Console()
+errors = Console(stderr=True)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        console.print(f"hedgerow {version('hedgerow')}", highlight=False)
+        raise typer.Exit()
+
+
 app = typer.Typer(
     help="Learning from data that must stay where it is.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-console = Console()
-errors = Console(stderr=True)
+
+
+@app.callback()
+def hedgerow(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Learning from data that must stay where it is."""
+
 
 StudyArgument = Annotated[str, typer.Argument(help="A bundled study by name, or a TOML file.")]
 SetOption = Annotated[
@@ -85,6 +104,9 @@ def main() -> Any:
     except HedgerowError as error:
         errors.print(escape(str(error)), style="red", highlight=False, soft_wrap=True)
         sys.exit(1)
+    except KeyboardInterrupt:
+        errors.print("Interrupted at once. A run that had begun continues with --resume.", style="red")
+        sys.exit(130)
 
 
 def _fresh(folder: Path, name: str, resume: bool) -> Path:

@@ -44,6 +44,8 @@ class Bar:
 def show_result(result: Any, console: Console) -> None:
     """Print a finished run in short, and where its page is."""
     print_report(result.report, console)
+    if result.report.tables and len(result.report.tables[0].rows) <= 40:
+        console.print(grid_table(result.report.tables[0]))
     console.print(f"\nReport: {result.folder / 'report.html'}", highlight=False, soft_wrap=True)
 
 
@@ -80,7 +82,7 @@ def grid_table(grid: Grid) -> Table:
     for column in grid.columns:
         table.add_column(column, overflow="fold")
     for row in grid.rows:
-        table.add_row(*("" if cell is None else str(cell) for cell in row))
+        table.add_row(*(f"{cell:.6g}" if isinstance(cell, float) else "" if cell is None else str(cell) for cell in row))
     return table
 
 

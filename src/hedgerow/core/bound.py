@@ -33,10 +33,10 @@ class Bound:
     unit: Unit = "party"
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.radius) and self.radius > 0):
+        if self.unit not in ("party", "record") or not (math.isfinite(self.radius) and self.radius > 0):
             raise BudgetInvalid(
-                f"a bound of radius {self.radius!r} bounds nothing: a radius is a finite number above zero.",
-                remedy="Take the largest norm that one unit can contribute, e.g. l2(1.0).",
+                f"a bound of radius {self.radius!r} per {self.unit!r} bounds nothing: a radius is a finite number above zero.",
+                remedy="Take the largest norm that one party or record can contribute, e.g. l2(1.0).",
             )
 
     def size(self, rows: Array) -> Array:
@@ -86,7 +86,8 @@ def blocks(bounds: Bounds, layout: Layout) -> list[tuple[slice, Bound]]:
     if set(bounds) != set(layout.slices):
         raise ContributionInvalid(
             f"bounds are given for {sorted(bounds)}, but the contribution has {sorted(layout.slices)}.",
-            remedy="Give one bound for each key, or a single bound for all of them together.",
+            remedy="Give one bound for each key, or a single one for all of them together.",
+            asked=False,
         )
     return [(part, bounds[key]) for key, part in layout.slices.items()]
 

@@ -6,7 +6,7 @@ that takes its noise from that bound, and the event that states exactly that noi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
@@ -15,7 +15,7 @@ import numpy as np
 from hedgerow.errors import ContributionInvalid, SlotFilled, UnboundedSum, UnlawfulChannel
 
 from .arrays import Array, Layout
-from .bound import Bounds, blocks, describe, unit_of
+from .bound import Bound, Bounds, blocks, describe, unit_of
 from .events import Event, Unit
 from .randomness import Entropy
 
@@ -131,6 +131,10 @@ class Channel:
         """Fill empty slots; refuse a slot that the caller has filled, and unlawful combinations."""
         given = {name: value for name, value in slots.items() if value is not None}
         for name, value in given.items():
+            if not (
+                isinstance(value, (Bound, Mapping)) if name == "clip" else hasattr(value, "event") or hasattr(value, "name")
+            ):
+                raise UnlawfulChannel(f"{value!r} is no {name}.", remedy="For example clip=l2(1.0), mechanism=Gaussian(1.1).")
             held = getattr(self, name)
             if held is not None and held != Plain() and held != value:
                 raise SlotFilled(
@@ -160,7 +164,7 @@ class Channel:
                 "so the noise has no scale.",
                 remedy="Declare one:  federation.sum(local, broadcast, bound=l2(3.5, unit='record'))\n"
                 "or clip:      federation.protect(clip=l2(3.5), mechanism=...)\n"
-                "Bounds of statistics come from the schema: declare the ranges of the columns.",
+                "Bounds of statistics come from the schema: [data] ranges = { age = [18, 90] }, table.declare(age=(18, 90)).",
             )
         return Shield(self.clip, bounds, self.mechanism)
 

@@ -36,16 +36,9 @@ class Outbox(Mapping[str, Query]):
 class Inbox:
     """What came back from one exchange; a party that is missing dropped out.
 
-    Attributes
-    ----------
-    answered : tuple of str
-        Parties whose answer arrived in time, in the order in which they were asked.
-    layout : Layout or None
-        Keys and shapes of the contributions.
-    total : array of shape (size,) or None
-        Sum of the rows that arrived.
-    rows : array of shape (n_answered, size) or None
-        The rows themselves, where the query asked to keep them.
+    `answered` are the parties whose answer came in time, in the order in which they were asked; `layout` the keys and
+    shapes of the contributions; `total`, of shape (size,), their sum; `rows`, of shape (n_answered, size), the
+    contributions themselves where the query asked to keep them.
     """
 
     answered: tuple[str, ...]

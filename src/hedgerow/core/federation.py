@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.errors import BudgetInvalid, NobodyAnswered, UnlawfulChannel
+from hedgerow.errors import BudgetInvalid, NobodyAnswered, SlotFilled, UnlawfulChannel
 
 from .arrays import Array, Arrays, Layout
 from .bound import Bounds, describe
@@ -35,16 +35,8 @@ from .view import Observation, Views
 class Federation:
     """The parties as one handle.
 
-    Parameters
-    ----------
-    engine : Engine
-        Carries questions and answers.
-    schema : object, optional
-        The declared columns of every party (`hedgerow.data.Schema`); bounds are computed from it, never from data.
-    streams : Streams
-        Randomness: seeded for simulation, the operating system's otherwise.
-    members : sequence of str
-        The parties asked; all that the engine reaches, or a cohort.
+    `engine` carries questions and answers; `schema` (`hedgerow.data.Schema`) declares every party's columns, and bounds are
+    computed from it, never from data; `streams` is all randomness; `members` are the parties asked, all or a cohort.
     """
 
     engine: Engine
@@ -111,6 +103,8 @@ class Federation:
         """Limit what is released of these parties, through this handle or any other: a question beyond it is refused."""
         if self.clock.queries:
             raise BudgetInvalid("a budget comes too late after the first question.", remedy="Call within(budget) before it.")
+        if self.ledger.limit not in (None, budget):
+            raise SlotFilled(f"the budget is already {self.ledger.limit}; {budget} would replace it.", remedy="Set it once.")
         self.ledger.limit = budget
         return self
 

@@ -166,7 +166,7 @@ class Ledger:
         if not self.limit.admits(self.charges(self.limit.unit, also=entry)):
             raise BudgetExhausted(
                 f"round {entry.round} ({entry.query}, {entry.event}) would exceed the budget of {self.limit}.",
-                remedy="The last state stands. For more rounds raise the noise or the budget, or lower the sampling rate.",
+                remedy="What was released stands. For more, raise the noise or the budget, or lower the sampling rate.",
             )
 
     def _write(self, entry: Entry) -> None:

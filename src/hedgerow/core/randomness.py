@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.errors import BudgetInvalid
+
 Entropy = Callable[[int], bytes]
 """A source of uniform bytes: `entropy(n)` returns n of them."""
 
@@ -51,6 +53,10 @@ class Streams:
     """
 
     seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.seed is not None and (isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0):
+            raise BudgetInvalid(f"a seed of {self.seed!r}.", remedy="Give a whole number, or None for the system's entropy.")
 
     @property
     def source(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ def simulate(
     data: Table | pd.DataFrame | Mapping[str, Table | pd.DataFrame],
     partition: Callable[[Table, int], Partition] | Partition | None = None,
     *,
-    seed: int | None = 0,
+    seed: int | Literal["system"] | None = 0,
     engine: Any = None,
     record_views: bool = False,
 ) -> Federation:
@@ -34,8 +34,8 @@ def simulate(
         A frame's schema is inferred: kinds from its types, no ranges.
     partition : partitioner or Partition
         For example `hedgerow.data.iid(parties=5)`; none where each party's table is given.
-    seed : int or None
-        Seed of partition, sampling, local randomness and noise. `None` draws all but the partition from the operating
+    seed : int, or "system" or None
+        Seed of partition, sampling, local randomness and noise. "system" draws all but the partition from the operating
         system; runs then differ, and the ledger says so.
     engine : engine, optional
         `InProcess()` by default; `Loop()` is the reference.
@@ -54,12 +54,13 @@ def simulate(
             "one table and no partition.", remedy="Say how it is split, e.g. partition=hr.data.iid(parties=5)."
         )
     table = data if isinstance(data, Table) else Table.from_pandas(data)
-    split = partition if isinstance(partition, Partition) else partition(table, seed or 0)
+    streams = Streams(None if seed == "system" else seed)
+    split = partition if isinstance(partition, Partition) else partition(table, streams.seed or 0)
     held = parties_of(table, split)
     return Federation(
         (engine or InProcess()).hosting(held),
         schema=table.schema,
-        streams=Streams(seed),
+        streams=streams,
         views=Views(record_views),
     )
 

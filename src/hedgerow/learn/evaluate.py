@@ -43,7 +43,8 @@ def evaluate_on(table: Table, module: nn.Module, weights: Weights, features: Seq
     """Metrics of a model on a table that the server holds, such as a public test set; nothing is asked of a party."""
     columns = inputs_and_target(table.columns, **settings(table.schema, features))  # type: ignore[arg-type]
     model = model_for(module, table.schema, columns["model_input"][:2])
-    sums = score(model.flat(weights), Party("server", columns, np.ones(len(table))), None, model=model)
+    w = np.ones(len(table)) if table.schema.weight is None else table[table.schema.weight]
+    sums = score(model.flat(weights), Party("server", columns, w), None, model=model)
     return metrics(model, sums)
 
 

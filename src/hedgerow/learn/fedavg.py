@@ -97,6 +97,7 @@ def fedavg(
         module,
         features=features,
         weighting=weighting,
+        rounds=rounds,
         rate=rate,
         size=size,
         epochs=epochs,
@@ -136,7 +137,9 @@ def fedsgd(
         step = {"epochs": 1, "batch_size": None, "learning_rate": learning_rate, "features": features}
         yield from fedavg(federation, module, rounds=rounds, rate=rate, size=size, start=start, **step)
         return
-    training = Training.of(federation, module, features=features, rate=rate, size=size, learning_rate=learning_rate)
+    training = Training.of(
+        federation, module, features=features, rounds=rounds, rate=rate, size=size, learning_rate=learning_rate
+    )
     model, ask = training.model, partial(gradient, model=training.model)
     w = model.initial if start is None else model.flat(start.weights)
     for t in range(start.round if start else 0, rounds):

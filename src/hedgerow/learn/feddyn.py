@@ -84,6 +84,7 @@ def feddyn(
         module,
         features=features,
         weighting=weighting,
+        rounds=rounds,
         rate=rate,
         size=size,
         epochs=epochs,

@@ -82,6 +82,7 @@ def fednova(
         module,
         features=features,
         weighting=weighting,
+        rounds=rounds,
         rate=rate,
         size=size,
         epochs=epochs,

@@ -90,6 +90,7 @@ def fedopt(
         module,
         features=features,
         weighting=weighting,
+        rounds=rounds,
         rate=rate,
         size=size,
         epochs=epochs,

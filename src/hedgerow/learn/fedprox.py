@@ -53,6 +53,7 @@ def fedprox(
         module,
         features=features,
         weighting=weighting,
+        rounds=rounds,
         rate=rate,
         size=size,
         epochs=epochs,

@@ -54,6 +54,7 @@ class Training:
         *,
         features: Sequence[str] | None = None,
         weighting: Weighting | None = None,
+        rounds: int = 1,
         rate: float | None = None,
         size: int | None = None,
         **solver: Any,
@@ -65,7 +66,7 @@ class Training:
         ModelInvalid (HR-510), SettingsInvalid (HR-511)
         """
         weighting = weighting or ("records" if federation.channel.open else "expected")
-        found, problems = Solver(**solver), []
+        found, problems = Solver(**solver), [] if rounds >= 1 else [f"rounds is {rounds}"]
         if weighting not in get_args(Weighting):
             problems.append(f"weighting is {weighting!r}, not one of {', '.join(get_args(Weighting))}")
         if problems := found.problems() + problems:

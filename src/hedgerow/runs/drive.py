@@ -71,7 +71,8 @@ def drive(
     watch : callable, optional
         Called with every state, before it can be checkpointed: evaluation, logging, progress.
     checkpoint : Path, optional
-        File to resume from; written between rounds when `seconds` have passed since the last time, and at the end.
+        File to resume from; written between rounds when `seconds` have passed since the last time, and at the end;
+        after every round without a seed.
     study : str
         Identifies what may resume from the checkpoint.
     start : Checkpoint, optional
@@ -80,13 +81,14 @@ def drive(
     if start is not None:
         start.restore(federation)
     number_after_ledger(federation)
+    dear = federation.streams.seed is None  # what is lost would be asked, and charged, again
     state, saved_at = (start.state if start else None), time.monotonic()
     try:
         with interruptible() as interrupted:
             for state in program(federation, start=state):  # noqa: B020
                 if watch is not None:
                     watch(state)
-                due = interrupted() or time.monotonic() - saved_at >= seconds
+                due = interrupted() or dear or time.monotonic() - saved_at >= seconds
                 if checkpoint is not None and due:
                     save_checkpoint(checkpoint, state, federation, study)
                     saved_at = time.monotonic()

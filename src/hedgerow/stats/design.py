@@ -27,6 +27,7 @@ from .formula import read_formula, read_number
 
 if TYPE_CHECKING:
     from hedgerow.data import Schema
+from hedgerow.errors import OutOfRange
 
 
 @dataclass(frozen=True)
@@ -153,4 +154,9 @@ def design(columns: Mapping[str, Array], *, spec: Design) -> dict[str, Array]:
     """
     y = spec.response.columns(columns)[:, 0]
     prepared = {"X": spec.matrix(columns, len(y)), "y": y, "offset": spec.offsets(columns, len(y))}
-    return prepared | ({WEIGHTS: np.asarray(columns[spec.weights], dtype=np.float64)} if spec.weights else {})
+    if spec.weights is None:
+        return prepared
+    w = np.asarray(columns[spec.weights], dtype=np.float64)
+    if (w < 0).any():
+        raise OutOfRange(f"weights {spec.weights!r} are below zero in {(w < 0).sum()} records.", asked=True)
+    return prepared | {WEIGHTS: w}

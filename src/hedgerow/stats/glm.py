@@ -31,7 +31,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
-from hedgerow.errors import ContributionInvalid, NotConverged, NotFinite, PartyDeclined
+from hedgerow.errors import ContributionInvalid, NotConverged, NotFinite, PartyDeclined, SettingsInvalid
 
 from .columns import is_exact
 from .design import Design, design
@@ -127,6 +127,9 @@ def newton(
     ------
     McCullagh & Nelder 1989, section 2.5.
     """
+    if max_rounds < 1 or rounds < 1 or not tol > 0:
+        reason = f"max_rounds is {max_rounds}, rounds is {rounds}, tol is {tol}."
+        raise SettingsInvalid(reason, remedy="Rounds are at least one, a tolerance is above zero.")
     ask = partial(score_and_information, family=family)
     if not is_exact(federation):
         yield from noisy_newton(federation, spec, ask, family, rounds, start)

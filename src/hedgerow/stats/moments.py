@@ -139,8 +139,8 @@ class Moments:
 
     @property
     def sd(self) -> Array:
-        """Standard deviations, shape (k,)."""
-        sd: Array = np.sqrt(np.maximum(self.variance, 0.0))  # noise can push a variance below zero
+        """Standard deviations, shape (k,); NaN where noise has pushed a variance below zero."""
+        sd: Array = np.sqrt(np.where(self.variance >= 0, self.variance, np.nan))
         return sd
 
     @property

@@ -11,6 +11,7 @@ Source : the floor follows Wang 2018 (UAI), AdaSSP, in spirit. Differs: eigenval
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -19,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.bound import Bound, Bounds
+from hedgerow.core.bound import Bound, Bounds, describe
 from hedgerow.core.federation import Federation
+from hedgerow.errors import HedgerowWarning, UnboundedSum
 
 from .design import Design, design
 from .families import FAMILIES, FamilyName
@@ -50,6 +52,7 @@ def noisy_newton(
     unit = spec.to_unit()
     factors = np.array(unit.scales or np.ones(spec.size)) / np.array(spec.scales or np.ones(spec.size))
     asked, bounds = federation.prepare(design, spec=unit), FAMILIES[family].bounds(unit)
+    _say_what_is_lost(federation, unit, bounds)
     rounds = 1 if family == "gaussian" else rounds
     state = start.of_columns(1 / factors) if start else NewtonState.at_zero(spec.size)
     while state.round < rounds:
@@ -73,6 +76,27 @@ def noisy_newton(
             converged=state.round + 1 == rounds,
         )
         yield state.of_columns(factors)
+
+
+def _say_what_is_lost(federation: Federation, spec: Design, bounds: Bounds | None) -> None:
+    """Refuse noise without bounds, naming the columns; warn of a clip, which shortens parties and not errors."""
+    channel = federation.channel
+    if channel.clip is not None:
+        warnings.warn(
+            f"a clip of {describe(channel.clip)} shortens the sums of parties with many records or large values: the "
+            "estimates, and n, are those of the shortened parties.",
+            HedgerowWarning,
+            stacklevel=3,
+        )
+    elif bounds is None:
+        open_ended = [
+            name for name in spec.reads if spec.schema[name].kind != "category" and spec.schema.absolute(name) is None
+        ]
+        raise UnboundedSum(
+            f"{', '.join(open_ended) or spec.formula} declares no range, so the sums of {spec.formula!r} have no bound and the "
+            "noise no scale.",
+            remedy="Declare it: [data] ranges = { age = [18, 90] } in a study, table.declare(age=(18, 90)) in Python.",
+        )
 
 
 def raised(information: Array, floor: float) -> Array:

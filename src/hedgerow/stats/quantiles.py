@@ -80,7 +80,7 @@ def bisection(
     bottom, top = _interval(chosen(schema, [column], NUMERIC)[0], low, high)
     shares = _shares(q)
     tol = (top - bottom) / 2**HALVINGS if tol is None else tol
-    if tol <= 0:
+    if not tol > 4 * np.spacing(max(abs(bottom), abs(top))):
         raise SettingsInvalid(f"tol={tol!r} is never reached.", remedy="Give a tolerance above zero, or leave it out.")
     state = start or QuantileState(0, np.full(len(shares), bottom), np.full(len(shares), top))
     ask, bounds = partial(counts_below, column=column), below_bounds(heaviest(schema))

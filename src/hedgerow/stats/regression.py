@@ -133,7 +133,10 @@ def fit_of(federation: Federation, spec: Design, family: FamilyName, state: Newt
     """Turn the last state of `newton` into a fit; `asked_before` is the length of the ledger before its first question."""
     exact = is_exact(federation)
     dispersion = _dispersion(state, family)
-    inverse = solve(state.information, np.eye(spec.size))
+    if exact:
+        inverse = solve(state.information, np.eye(spec.size))
+    else:  # the information holds noise, and its inverse would pass for certainty
+        inverse = np.full((spec.size, spec.size), np.nan)
     return Fit(
         spec=spec,
         family=family,
@@ -177,5 +180,5 @@ def _protection(federation: Federation) -> str:
         )
     return (
         f"{clip}{found['mechanism']}, {found['aggregation']} aggregation: {found['meaning']}; "
-        "standard errors do not include this noise"
+        "no standard errors, since noise in the information would pass for certainty"
     )

@@ -17,7 +17,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.ledger import Clock, Ledger
 from hedgerow.data import Partition, Schema, Table, load, partitioner, read
 from hedgerow.engines import InProcess, Loop, simulate
-from hedgerow.errors import HedgerowWarning
+from hedgerow.errors import HedgerowWarning, StudyInvalid, suggestion
 from hedgerow.privacy.budget import warn_if_large
 
 from .catalogue import listing
@@ -80,6 +80,11 @@ def build(study: Study, *, data_dir: Path | None = None) -> Built:
     table, test = tables(study, data_dir)
     seed = study.simulation_seed
     partition = partitioner(study.partition.by, **(study.partition.model_extra or {}))(table, seed or 0)
+    for name in study.engine.dropped:
+        if name not in partition.names:
+            raise StudyInvalid(
+                f"engine.dropped names {name!r}, which is no party.", remedy=suggestion(name, partition.names[:50])
+            )
     federation = simulate(table, partition, seed=seed, engine=engine(study.engine)).protect(**study.protection.slots())
     budget = study.budget.budget() if study.budget else None
     if budget is not None:
@@ -125,15 +130,18 @@ def tables(study: Study, data_dir: Path | None) -> tuple[Table, Table | None]:
     """Load the parties' table and the server's."""
     data = study.data
     table = read(data.path, target=data.target, missing=data.missing) if data.path else load(str(data.name), data_dir=data_dir)
-    if data.target:
-        table = table.with_roles(target=data.target)
-    if data.features:
-        table = table.select([*data.features, *_other_roles(table.schema)])
+    roles = {"target": data.target, "weight": data.weight, "features": data.features}
+    table = table.with_roles(**{role: given for role, given in roles.items() if given is not None})
     if data.ranges:
         table = table.declare(clip=data.clip, **data.ranges)
     test = table.test
     if study.evaluation.holdout:
         test, table = table.split(study.evaluation.holdout, study.simulation_seed or 0)
+    if len(table) == 0 or (test is not None and len(test) == 0):
+        parts = f"{len(table)} records to the parties and {len(test or ())} to the server"
+        raise StudyInvalid(
+            f"evaluation.holdout = {study.evaluation.holdout:g} leaves {parts}.", remedy="Both need some: choose another share."
+        )
     return table, test
 
 
@@ -143,10 +151,6 @@ def engine(section: EngineSection) -> Any:
         return Loop()
     threads = {"threads": section.threads} if section.threads else {}
     return InProcess(dropout_rate=section.dropout_rate, dropped=tuple(section.dropped), deadline=section.deadline, **threads)
-
-
-def _other_roles(schema: Schema) -> list[str]:
-    return [column.name for column in schema.columns if column.role != "feature"]
 
 
 def _warn_of_one_class(table: Table, partition: Partition) -> None:

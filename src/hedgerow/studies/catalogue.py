@@ -14,8 +14,8 @@ PROGRAMS: dict[str, Listing] = {
     "fednova": adapters.neural("fednova", "Averaging normalised by local work (Wang et al. 2020)."),
     "feddyn": adapters.neural("feddyn", "Dynamically regularised parties (Acar et al. 2021)."),
     "fedopt": adapters.neural("fedopt", "Momentum, Adagrad, Adam or Yogi at the server (Reddi et al. 2021)."),
-    "logistic_regression": adapters.regression("binomial", "Logistic regression with inference; equal to the pooled fit."),
-    "linear_regression": adapters.regression("gaussian", "Linear regression with inference; equal to the pooled fit."),
+    "logistic_regression": adapters.regression("binomial", "Logistic regression; without noise equal to the pooled fit."),
+    "linear_regression": adapters.regression("gaussian", "Linear regression; without noise equal to the pooled fit."),
     "moments": Listing(
         "hedgerow.stats:centred_sums", "Means and deviations of columns, by two sums.", summaries.moments, {"cross": False}
     ),

@@ -45,11 +45,14 @@ def explain(
         " Outside this epsilon the page shows exact values that only a simulation has: partition, baselines, per-party metrics."
     )
     rounds = ended.state.round if ended.state else 0
-    endings = {"finished": f"finished after {rounds} rounds", "budget": f"stopped by the budget after {rounds} rounds"}
+    taken = f"{rounds} round{'s' * (rounds != 1)}"
+    endings = {"finished": f"finished after {taken}", "budget": f"stopped by the budget after {taken}"}
     last_row = {key: value for key, value in (history[-1] if history else {}).items() if key != "round"}
     notes = [built.partition.sentence if built.simulated else "", built.table.source]
     if ended.reason:
         notes.insert(0, f"The run stopped: {ended.reason}")
+    if federation.clock.missing:
+        notes.insert(0, f"{federation.clock.missing} answers never came: the parties that dropped out are not in those sums.")
     if compared.federated is not None:
         notes.append(
             "Baselines and per-party metrics are computed by the simulator, which holds all records; a deployment has none."
@@ -64,7 +67,7 @@ def explain(
             ("parties", federation.size),
             ("records", len(built.table) if built.simulated else "not shown"),
             ("program", study.program.name),
-            ("run", endings.get(ended.stopped, f"interrupted after {rounds} rounds")),
+            ("run", endings.get(ended.stopped, f"interrupted after {taken}")),
             ("questions asked", len(federation.ledger)),
             ("engine", f"{type(federation.engine).__name__}"),
             ("seconds", round(seconds, 2)),
@@ -142,8 +145,9 @@ def party_grid(built: Built, compared: Baselines) -> Grid | None:
         return None
     metric = built.listing.metric(built.schema)[0]
     rows = [(name, records, value, compared.alone.get(name)) for name, (records, value) in compared.at_parties.items()]
-    note = f"{compared.tried} of {built.federation.size} parties, evenly spread. The own model is measured on {compared.on}."
-    columns = ("party", "records", f"{metric} of the federated model at the party", f"{metric} of the party's own model")
+    where = f"The own model is measured on {compared.on}, so the two columns do not compare."
+    note = f"{compared.tried} of {built.federation.size} parties, evenly spread. {where}"
+    columns = ("party", "records", f"{metric} of the federated model, there", f"{metric} of the own model, on all")
     return Grid("At the parties", columns, tuple(rows), note)
 
 

@@ -47,7 +47,8 @@ def on_table(settings: Mapping[str, Any], state: ModelState, schema: Schema, tes
 
 def over_parties(federation: Federation, settings: Mapping[str, Any], state: ModelState) -> dict[str, float]:
     """Metrics of a state by one sum over the parties."""
-    return _named(evaluate(federation, module_for(federation.schema, settings), state.weights), "")
+    prefix = "noisy " if federation.channel.mechanism is not None else ""
+    return _named(evaluate(federation, module_for(federation.schema, settings), state.weights), prefix)
 
 
 def accuracy(settings: Mapping[str, Any], state: ModelState, schema: Schema, table: Table) -> float:

@@ -37,8 +37,10 @@ def score(family: FamilyName) -> Callable[[Mapping[str, Any], NewtonState, Schem
         n = len(table)
         eta = spec.matrix(table.columns, n) @ state.beta + spec.offsets(table.columns, n)
         y = spec.response.columns(table.columns)[:, 0]
+        w = table[spec.weights] if spec.weights else np.ones(n)
         if family == "binomial":
-            return float(np.mean(np.logaddexp(0, eta) - y * eta))
-        return 1 - float(np.mean((y - eta) ** 2) / np.var(y))
+            return float(np.average(np.logaddexp(0, eta) - y * eta, weights=w))
+        mean = np.average(y, weights=w)
+        return 1 - float(np.average((y - eta) ** 2, weights=w) / np.average((y - mean) ** 2, weights=w))
 
     return judge

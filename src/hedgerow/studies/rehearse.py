@@ -85,7 +85,8 @@ def rehearse(study: Study, *, data_dir: Path | None = None) -> Rehearsal:
     try:
         ended = drive(built.listing.program(built.settings), federation, watch=made_ready.measure)
         rounds = ended.state.round if ended.state else 0
-        words = f"ends after {rounds} rounds" if ended.stopped == "finished" else f"stops after {rounds} rounds: {ended.reason}"
+        taken = f"{rounds} round{'s' * (rounds != 1)}"
+        words = f"ends after {taken}" if ended.stopped == "finished" else f"stops after {taken}: {ended.reason}"
     except (NotIdentified, Separated) as error:
         words = f"on made-up records the fit stops early ({type(error).__name__}); real records decide how many rounds it takes"
     ledger = federation.ledger

@@ -144,7 +144,11 @@ def _open_folder(folder: Path, built: Built, resume: bool) -> None:
         raise CannotWrite(
             f"{folder} already holds a run.", remedy="Add --resume to continue it, or choose another --out.", asked=False
         )
-    if resume and (folder / "digest").exists() and (folder / "digest").read_text() != built.digest:
+    if resume and not (folder / "digest").exists():
+        raise CheckpointMismatch(
+            f"{folder} holds no run to resume.", remedy="Leave --resume out, or name its folder with --out."
+        )
+    if resume and (folder / "digest").read_text() != built.digest:
         raise CheckpointMismatch(
             f"{folder} holds a run of another study or of other records.",
             remedy="Resume with the study and settings that started it, or choose another --out.",

@@ -30,6 +30,7 @@ class Data(Section):
     path: str | None = Field(None, description="a CSV, Parquet or npz file, relative to the study")
     target: str | None = Field(None, description="the column to predict")
     features: list[str] | None = Field(None, description="columns to use; all others are left at the parties")
+    weight: str | None = Field(None, description="the column of record weights, which count as repeated records")
     ranges: dict[str, tuple[float, float]] = Field(
         default_factory=dict, description="declared ranges, from which bounds are made"
     )
@@ -128,7 +129,7 @@ class Evaluation(Section):
 class Study(Section):
     """A whole study."""
 
-    name: str = Field("study", description="names the run folder; the file's name by default")
+    name: str = Field("study", pattern=r"^\w[\w. -]*$", description="names the run folder; the file's name by default")
     title: str = Field("", description="heading of the report")
     description: str = Field("", description="one line below it")
     seed: int | Literal["system"] = Field(0, description='of all randomness; "system" for the operating system\'s entropy')

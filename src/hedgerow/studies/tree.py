@@ -24,13 +24,14 @@ def tree_of(settings: Mapping[str, Any], state: TreeState, schema: Schema) -> Tr
 def score(settings: Mapping[str, Any], state: TreeState, schema: Schema, table: Table) -> float:
     """R2 of a regression tree on a table, accuracy of a classification tree."""
     tree = tree_of(settings, state, schema)
-    target = table.columns[tree.bins.target.name]
-    predicted = tree.predict(table)
+    target, predicted = table.columns[tree.bins.target.name], tree.predict(table)
+    w = np.ones(len(table)) if schema.weight is None else table[schema.weight]
     if tree.bins.target.kind == "category":
-        return float(np.mean(predicted == np.array(tree.bins.classes)[target]))
+        target = np.array(tree.bins.classes)[target]
     if tree.bins.classes:
-        return float(np.mean(predicted == target))
-    return 1 - float(np.mean((target - predicted) ** 2) / np.var(target))
+        return float(np.average(predicted == target, weights=w))
+    mean = np.average(target, weights=w)
+    return 1 - float(np.average((target - predicted) ** 2, weights=w) / np.average((target - mean) ** 2, weights=w))
 
 
 def watch(settings: Mapping[str, Any], state: TreeState, schema: Schema, test: Table | None) -> dict[str, float]:
