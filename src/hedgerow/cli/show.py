@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from hedgerow.report import Grid, print_report
+from hedgerow.report import Grid, Report, print_report
 
 
 class Bar:
@@ -44,9 +44,19 @@ class Bar:
 def show_result(result: Any, console: Console) -> None:
     """Print a finished run in short, and where its page is."""
     print_report(result.report, console)
-    if result.report.tables and len(result.report.tables[0].rows) <= 40:
-        console.print(grid_table(result.report.tables[0]))
+    show_finding(result.report, console)
     console.print(f"\nReport: {result.folder / 'report.html'}", highlight=False, soft_wrap=True)
+
+
+def show_finding(report: Report, console: Console) -> None:
+    """Print what was found: the summary, the rules, or the first table, where it is not long."""
+    if report.text:
+        title, text = report.text[0]
+        console.print(f"\n[bold]{title}[/bold]")
+        console.print(text, markup=False, highlight=False, no_wrap=True, crop=False, overflow="ignore")
+    elif report.tables and len(report.tables[0].rows) <= 40:
+        console.print()
+        console.print(grid_table(report.tables[0]))
 
 
 def show_rehearsal(rehearsal: Any, console: Console) -> None:

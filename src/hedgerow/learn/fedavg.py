@@ -73,10 +73,16 @@ def fedavg(
         Rounds in all, those before `start` included.
     rate, size : float or int, optional
         Participation: each party with this probability, or exactly so many; everybody by default.
-    epochs, batch_size, learning_rate : int, int or None, float
-        Of the local SGD; a batch of `None` is all records of the party.
+    epochs : int
+        Passes of the local SGD over the party's records.
+    batch_size : int or None
+        Records in a local step; `None` takes all of the party's.
+    learning_rate : float
+        Of the local SGD.
     weighting : {"records", "uniform", "expected"}, optional
-        "records" through an open channel, "expected" through one that clips.
+        How parties count: "records" through an open channel, "expected" through one that clips.
+    features : sequence of str, optional
+        Columns that the module reads; all features of the schema by default.
 
     Yields
     ------
@@ -130,8 +136,8 @@ def fedsgd(
 ) -> Iterator[ModelState]:
     """Federated SGD (McMahan et al. 2017, section 2): one gradient step on the cohort's records a round.
 
-    Parameters and yields as `fedavg`. Through an open channel the parties' gradient sums are asked, which an engine may
-    take in one pass over all records; through any other, FedAvg with one epoch and one batch, which is the same step.
+    Parameters and yields as `hedgerow.learn.fedavg`. Through an open channel the parties' gradient sums are asked, which an
+    engine may take in one pass over all records; through any other, FedAvg with one epoch and one batch, which is the same.
     """
     if not federation.channel.open:
         step = {"epochs": 1, "batch_size": None, "learning_rate": learning_rate, "features": features}

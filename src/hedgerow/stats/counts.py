@@ -97,7 +97,7 @@ class CountState:
 def level_totals(
     federation: Federation, columns: Sequence[str] | None = None, *, start: CountState | None = None
 ) -> Iterator[CountState]:
-    """Ask once for the counts of all levels; see `counts`."""
+    """Ask once for the counts of all levels, as `hedgerow.stats.counts`."""
     if start is None:
         schema = schema_of(federation)
         read = chosen(schema, columns, COUNTED)

@@ -97,6 +97,8 @@ def centred_sums(
 ) -> Iterator[DeviationState]:
     """Ask for sums of deviations and their squares (`cross`: products), first about a public centre, then about the mean.
 
+    Parameters as `hedgerow.stats.moments`.
+
     Yields
     ------
     DeviationState

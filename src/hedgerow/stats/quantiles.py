@@ -69,7 +69,7 @@ def bisection(
     high: float | None = None,
     start: QuantileState | None = None,
 ) -> Iterator[QuantileState]:
-    """Bisect for all quantiles at once; see `quantiles`.
+    """Bisect for all quantiles at once; parameters as `hedgerow.stats.quantiles`.
 
     Yields
     ------

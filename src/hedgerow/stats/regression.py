@@ -44,8 +44,12 @@ def logistic_regression(
         Column or expression added to the log-odds; by default the schema's offset column.
     weights : str, optional
         Column of frequency weights: a record of weight 3 counts as three records.
-    tol, max_rounds, rounds
-        See `newton`; `rounds` holds through a channel that clips or adds noise.
+    tol : float
+        Stop when the next step is shorter than this, in standard errors.
+    max_rounds : int
+        Rounds before giving up.
+    rounds : int
+        Rounds through a channel that clips or adds noise.
 
     Raises
     ------
@@ -100,7 +104,10 @@ def regression(
     rounds: int = 5,
     start: NewtonState | None = None,
 ) -> Iterator[NewtonState]:
-    """The program behind both regressions: `newton` by formula. `fit_of` makes a fit of its last state."""
+    """The program behind both regressions, with parameters as `hedgerow.stats.logistic_regression`.
+
+    `fit_of` makes a fit of its last state.
+    """
     spec = design_of(schema_of(federation), formula, family, offset=offset, weights=weights)
     return newton(federation, spec, family=family, tol=tol, max_rounds=max_rounds, rounds=rounds, start=start)
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+from pydantic import Field
+
 from hedgerow.data import Schema
 from hedgerow.errors import MissingExtra
 from hedgerow.stats.families import FamilyName
@@ -39,7 +41,11 @@ def few_passes(settings: Mapping[str, Any], rounds: int) -> dict[str, Any]:
     return {**settings, **passes} | ({"epochs": 1} if "epochs" in settings else {})
 
 
-MODEL = {"model": (str, "linear"), "hidden": (list[int], [32]), "model_seed": (int, 0)}
+MODEL = {
+    "model": (str, Field("linear", description="linear, mlp, or package.module:factory, called with (n_inputs, n_outputs)")),
+    "hidden": (list[int], Field([32], description="units of each hidden layer of an mlp")),
+    "model_seed": (int, Field(0, description="of the initial weights of an mlp")),
+}
 """The keys by which a study names a model."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from importlib import import_module
@@ -10,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, Table
@@ -50,6 +51,16 @@ def plain_outcome(federation: Federation, settings: Settings, state: Any) -> Out
     return Outcome(
         tables={"result": pd.DataFrame([(key, str(value)) for key, value in values.items()], columns=["name", "value"])}
     )
+
+
+def meanings_of(function: Callable[..., Any]) -> dict[str, str]:
+    """What a docstring says of each parameter, and of those that are `as` another function's."""
+    text, found = inspect.getdoc(function) or "", {}
+    for path in re.findall(r"as `(hedgerow[.][\w.]+)[.](\w+)`", text):
+        found |= meanings_of(getattr(import_module(path[0]), path[1]))
+    for names, body in re.findall(r"(?m)^(\w+(?:, \w+)*) : .*\n((?:    .*\n?)+)", text):
+        found |= dict.fromkeys(names.split(", "), " ".join(body.split()))
+    return found
 
 
 @dataclass(frozen=True)
@@ -114,12 +125,12 @@ class Listing:
 
     def keys(self) -> type[BaseModel]:
         """The `[program]` section as a model: one key for each keyword argument."""
-        hints = get_type_hints(self.function)
+        hints, meanings = get_type_hints(self.function), meanings_of(self.function)
         keys: dict[str, Any] = dict(self.instead)
         for parameter in list(inspect.signature(self.function).parameters.values())[1:]:
             if parameter.name not in {"start", *self.fixed, *self.bind}:
                 default = ... if parameter.default is parameter.empty else parameter.default
-                keys[parameter.name] = (hints[parameter.name], default)
+                keys[parameter.name] = (hints[parameter.name], Field(default, description=meanings.get(parameter.name)))
         return create_model("program", __config__=ConfigDict(extra="forbid"), **keys)
 
     def settings(self, given: Settings) -> dict[str, Any]:
