@@ -31,7 +31,7 @@ from .randomness import Streams
 from .view import Observation, Views
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Federation:
     """The parties as one handle.
 
@@ -55,6 +55,12 @@ class Federation:
     def __post_init__(self) -> None:
         if not self.members and not self.cohort:
             object.__setattr__(self, "members", self.engine.parties)
+
+    def __repr__(self) -> str:
+        noise, asked = self.channel.mechanism or "no noise", len(self.ledger)
+        return (
+            f"Federation({len(self.members)} of {self.size} parties, {type(self.engine).__name__}, {noise}, {asked} questions)"
+        )
 
     # ---- who --------------------------------------------------------------------------------------------------------
     @property
