@@ -168,7 +168,7 @@ def load(study: str | Path, changes: Mapping[str, Any] | None = None) -> Study:
     Raises
     ------
     UnknownStudy (HR-102), StudyInvalid (HR-101)
-        All problems of the file at once, each with the nearest known key.
+        All problems of the file's own keys at once, each with the nearest known one.
     """
     path = bundled().get(str(study)) or Path(study)
     try:
