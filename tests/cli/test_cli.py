@@ -142,6 +142,18 @@ def test_noise_without_declared_ranges_is_refused(study, tmp_path):
     )
 
 
+def test_what_unused_columns_lack_does_not_matter(study, tmp_path):
+    rows = study.with_suffix(".csv").read_text().splitlines()
+    sparse = [rows[0] + ",ward,note"] + [f"{row},{i % 3},{'' if i % 2 else 'x'}" for i, row in enumerate(rows[1:])]
+    study.with_suffix(".csv").write_text("\n".join(sparse) + "\n")
+    refused = invoke("run", study, "--out", tmp_path / "out")
+    assert "note" in str(refused.exception)
+    more = ["--set", "data.features=['age','dose']", "--set", "partition={by='by_column', column='ward'}"]
+    ended = invoke("run", study, "--out", tmp_path / "out", *more)
+    assert ended.exit_code == 0, ended.exception
+    assert '"parties",\n   3' in (tmp_path / "out" / "result.json").read_text()
+
+
 def test_the_version():
     assert invoke("--version").output.startswith("hedgerow 0.")
 

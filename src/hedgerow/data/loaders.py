@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from zipfile import BadZipFile
@@ -34,6 +34,7 @@ def read(
     *,
     schema: Schema | None = None,
     target: str | None = None,
+    columns: Collection[str] | None = None,
     missing: Literal["refuse", "drop"] = "refuse",
 ) -> Table:
     """Return the table in a file.
@@ -47,6 +48,8 @@ def read(
         Declared columns; inferred without ranges otherwise (see `infer`).
     target : str, optional
         Column that a model predicts.
+    columns : collection of str, optional
+        The columns to keep; what others lack does not matter.
     missing : {"refuse", "drop"}
         What happens to records with missing or infinite values. The table's `source` says how many were dropped.
 
@@ -60,9 +63,11 @@ def read(
         The file cannot be read, or does not fit the schema.
     """
     path = _existing(Path(path))
-    columns = _read_columns(path)
-    schema = _infer_columns(columns, target) if schema is None else schema.with_roles(target=target)
-    return admit(columns, schema, name=_stem(path), source=f"Read from {path.name}.", missing=missing)
+    found = _read_columns(path)
+    if columns is not None:
+        found = {name: values for name, values in found.items() if name in columns}
+    schema = _infer_columns(found, target) if schema is None else schema.with_roles(target=target)
+    return admit(found, schema, name=_stem(path), source=f"Read from {path.name}.", missing=missing)
 
 
 def admit(columns: Columns, schema: Schema, *, name: str, source: str, missing: Literal["refuse", "drop"] = "refuse") -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -129,7 +130,10 @@ def check(built: Built) -> None:
 def tables(study: Study, data_dir: Path | None) -> tuple[Table, Table | None]:
     """Load the parties' table and the server's."""
     data = study.data
-    table = read(data.path, target=data.target, missing=data.missing) if data.path else load(str(data.name), data_dir=data_dir)
+    if data.path:
+        table = read(data.path, target=data.target, columns=used_columns(study), missing=data.missing)
+    else:
+        table = load(str(data.name), data_dir=data_dir)
     roles = {"target": data.target, "weight": data.weight, "features": data.features}
     table = table.with_roles(**{role: given for role, given in roles.items() if given is not None})
     if data.ranges:
@@ -143,6 +147,16 @@ def tables(study: Study, data_dir: Path | None) -> tuple[Table, Table | None]:
             f"evaluation.holdout = {study.evaluation.holdout:g} leaves {parts}.", remedy="Both need some: choose another share."
         )
     return table, test
+
+
+def used_columns(study: Study) -> set[str] | None:
+    """The columns that a study names, where it says which features it uses; None for all."""
+    if study.data.features is None:
+        return None
+    used = {*study.data.features, study.data.target, study.data.weight, *study.data.ranges}
+    for value in [*(study.partition.model_extra or {}).values(), *(study.program.model_extra or {}).values()]:
+        used |= set(re.findall(r"\w+", value)) if isinstance(value, str) else set(value) if isinstance(value, list) else set()
+    return {str(name) for name in used if name is not None}
 
 
 def engine(section: EngineSection) -> Any:
