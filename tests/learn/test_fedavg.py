@@ -98,10 +98,7 @@ CHANNELS = {
 )
 def test_every_engine_trains_the_same(ragged, program, engine, channel):
     net = mlp(4, [3], 1)
-    weighting = {"weighting": "records"} if channel == "by key" and program.func is fedavg else {}
-    if channel == "by key" and program.func is fedsgd:
-        pytest.skip("fedsgd sends no weight through a clip")
-    one, other = (last(program(ragged.on(on).protect(**CHANNELS[channel]), net, **weighting)) for on in (hr.Loop(), engine))
+    one, other = (last(program(ragged.on(on).protect(**CHANNELS[channel]), net)) for on in (hr.Loop(), engine))
     for name in one.weights:
         np.testing.assert_allclose(other.weights[name], one.weights[name], atol=3e-4 if channel != "open" else FLOAT32)
 

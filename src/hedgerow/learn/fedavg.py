@@ -80,7 +80,7 @@ def fedavg(
     learning_rate : float
         Of the local SGD.
     weighting : {"records", "uniform", "expected"}, optional
-        How parties count: "records" through an open channel, "expected" through one that clips.
+        How parties count: "records" through an open channel or a clip that bounds "n", too; else "expected".
     features : sequence of str, optional
         Columns that the module reads; all features of the schema by default.
 

@@ -65,13 +65,15 @@ class Training:
         ------
         ModelInvalid (HR-510), SettingsInvalid (HR-511)
         """
-        weighting = weighting or ("records" if federation.channel.open else "expected")
+        clip = federation.channel.clip
+        weighed = federation.channel.open or (isinstance(clip, Mapping) and "n" in clip)
+        weighting = weighting or ("records" if weighed else "expected")
         found, problems = Solver(**solver), [] if rounds >= 1 else [f"rounds is {rounds}"]
         if weighting not in get_args(Weighting):
             problems.append(f"weighting is {weighting!r}, not one of {', '.join(get_args(Weighting))}")
         if problems := found.problems() + problems:
             raise SettingsInvalid("; ".join(problems) + ".", remedy="Counts are at least one, rates are above zero.")
-        if isinstance(federation.channel.clip, Bound) and weighting != "expected":
+        if isinstance(clip, Bound) and weighting != "expected":
             raise SettingsInvalid(
                 f"weighting by {weighting} sends an update and its weight, and one clip cannot fit both.",
                 remedy="Clip each: protect(clip={'update': l2(1.0), 'n': linf(500)}), or leave weighting out.",
