@@ -86,3 +86,12 @@ def test_every_bundled_study_writes_what_it_promises(run, name):
     assert load(result.folder / "study.toml").digest == load(name).digest
     questions = sum(times for _, times, *_ in result.report.left.rows)
     assert len((result.folder / "ledger.jsonl").read_text().splitlines()) == questions
+
+
+def test_the_page_of_a_tree_numbers_its_nodes_and_says_things_once(run):
+    report = run("diabetes-tree").report
+    nodes = next(grid for grid in report.tables if grid.title == "Nodes")
+    assert nodes.columns[0] == "node"
+    assert [row[0] for row in nodes.rows] == list(range(len(nodes.rows)))
+    assert [curve.title for curve in report.curves] == ["Test R2"]
+    assert report.heat.sentence not in report.notes

@@ -131,9 +131,8 @@ class Channel:
         """Fill empty slots; refuse a slot that the caller has filled, and unlawful combinations."""
         given = {name: value for name, value in slots.items() if value is not None}
         for name, value in given.items():
-            if not (
-                isinstance(value, (Bound, Mapping)) if name == "clip" else hasattr(value, "event") or hasattr(value, "name")
-            ):
+            named = hasattr(value, "event" if name == "mechanism" else "hides_rows")
+            if not (isinstance(value, (Bound, Mapping)) if name == "clip" else named):
                 raise UnlawfulChannel(f"{value!r} is no {name}.", remedy="For example clip=l2(1.0), mechanism=Gaussian(1.1).")
             held = getattr(self, name)
             if held is not None and held != Plain() and held != value:

@@ -48,7 +48,7 @@ def explain(
     taken = f"{rounds} round{'s' * (rounds != 1)}"
     endings = {"finished": f"finished after {taken}", "budget": f"stopped by the budget after {taken}"}
     last_row = {key: value for key, value in (history[-1] if history else {}).items() if key != "round"}
-    notes = [built.partition.sentence if built.simulated else "", built.table.source]
+    notes = [built.table.source]
     if ended.reason:
         notes.insert(0, f"The run stopped: {ended.reason}")
     if federation.clock.missing:
@@ -103,7 +103,7 @@ def metric_curves(history: Sequence[dict[str, float]], compared: Baselines) -> t
         if name.endswith(("accuracy", "mean squared error")) and compared.on.startswith("the server"):
             levels = {"centralised": compared.centralised, "local only, median": _median(list(compared.alone.values()))}
             series += [Series(label, (1.0,), (value,), "reference") for label, value in levels.items() if value is not None]
-        curves.append(Curve(name.capitalize(), "round", name, tuple(series)))
+        curves.append(Curve(name[:1].upper() + name[1:], "round", name, tuple(series)))
     return tuple(curves)
 
 
@@ -183,7 +183,8 @@ def heat_of(heat: PartitionHeat, sentence: str) -> Heat:
 
 def grid_of(title: str, frame: pd.DataFrame) -> Grid:
     """A data frame as a table; a named index is its first column."""
-    shown = frame if isinstance(frame.index, pd.RangeIndex) else frame.reset_index(names="")
+    numbered = isinstance(frame.index, pd.RangeIndex) and frame.index.name is None
+    shown = frame if numbered else frame.reset_index(names=str(frame.index.name or ""))
     rows = tuple(tuple(_cell(value) for value in row) for row in shown.itertuples(index=False))
     return Grid(title, tuple(str(name) for name in shown.columns), rows)
 

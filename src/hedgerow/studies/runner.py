@@ -112,8 +112,11 @@ class Rounds:
         """Measure a state, remember and report it."""
         row = {"round": state.round, **self.built.measure(state)}
         self.history.append(row)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+        except OSError as error:
+            raise CannotWrite(f"{self.path}: {error.strerror}.", remedy="Make room, then add --resume.") from error
         metrics = {key: value for key, value in row.items() if key != "round"}
         limit = self.built.federation.ledger.limit
         self.on_progress(
