@@ -19,11 +19,15 @@ from .bound import Bound, Bounds, blocks, describe, unit_of
 from .events import Event, Unit
 from .randomness import Entropy, Stream
 
-Position = Literal["server", "party"]
+Position = Literal["server", "shares", "party"]
 
 
 class Mechanism(Protocol):
-    """A randomised release of bounded sums, by the server or by each party; see `hedgerow.privacy.mechanisms`."""
+    """A randomised release of bounded sums, by the server or by each party; see `hedgerow.privacy.mechanisms`.
+
+    A mechanism whose noise spans several questions has a method `turn(use, streams)` besides, which returns the mechanism
+    of its question number `use`, counted from zero. The first is charged for all of them, the others are prepaid.
+    """
 
     at: Position
 
@@ -41,6 +45,15 @@ class Mechanism(Protocol):
 
     def at_server(self, total: Array, bounds: Bounds, layout: Layout, entropy: Entropy) -> Array:
         """Turn the integer total of shape (size,) into the release, in the units of the contribution."""
+
+
+class Plan(Protocol):
+    """A private mechanism inside a local function, such as the noisy steps of a party that trains."""
+
+    unit: Unit
+
+    def event(self) -> Event:
+        """The cost of one call."""
 
 
 class Aggregation(Protocol):
@@ -89,10 +102,11 @@ LAWFUL: dict[tuple[Position | None, bool], str] = {
     (None, True): "the server sees the exact total and nothing else",
     ("server", False): "central privacy: the server sees every contribution, the world sees noisy totals",
     ("server", True): "central privacy: the server sees exact totals, the world sees noisy totals",
+    ("shares", True): "distributed privacy: the server sees a total with noise of which every party added a share",
     ("party", False): "local privacy: nobody sees anything without noise",
     ("party", True): "local privacy, and the server sees only a total",
 }
-"""Who adds noise (nobody, server, party) and whether rows are hidden; every pair outside this table is refused."""
+"""Who adds noise (nobody, server, all parties together, each party) and whether rows are hidden; other pairs are refused."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +117,7 @@ class Shield:
     bounds: Bounds | None = None
     mechanism: Mechanism | None = None
     compression: Compression | None = None
+    plan: Plan | None = None
 
     @property
     def open(self) -> bool:
@@ -119,11 +134,25 @@ class Shield:
 
     @property
     def unit(self) -> Unit | None:
+        if self.plan is not None:
+            return self.plan.unit
         return None if self.bounds is None else unit_of(self.bounds)
+
+    @property
+    def at_parties(self) -> bool:
+        """Whether each party adds its own noise, so that who answers is no secret that protects."""
+        return self.plan is not None or (self.mechanism is not None and self.mechanism.at == "party")
+
+    @property
+    def noise(self) -> str:
+        """The mechanism in words."""
+        return str(self.mechanism or "none") if self.plan is None else f"{self.plan} at the party"
 
     @property
     def event(self) -> Event:
         """The cost of one release through this shield."""
+        if self.plan is not None:
+            return self.plan.event()
         return Event("nonprivate") if self.mechanism is None or self.bounds is None else self.mechanism.event(self.bounds)
 
     def fit(self, layout: Layout) -> None:
@@ -145,7 +174,7 @@ class Shield:
         with np.errstate(invalid="ignore", over="ignore"):
             suspicious = not np.isfinite(rows.sum())  # one pass; a sum that overflows alone is looked at more closely
         if suspicious and not np.isfinite(rows).all():
-            if self.clip is None and self.mechanism is None:
+            if self.clip is None and self.mechanism is None and self.plan is None:
                 raise ContributionInvalid("a contribution is not finite.", remedy="Look for missing or overflowing values.")
             rows = np.where(np.isfinite(rows).all(-1, keepdims=True), rows, 0.0)  # to refuse it would reveal it
         if self.clip is None:
@@ -193,9 +222,9 @@ class Channel:
         if (at, channel.aggregation.hides_rows) not in LAWFUL:
             raise UnlawfulChannel(
                 f"noise at {at!r} with {channel.aggregation.name} aggregation is not in the table of lawful channels.",
-                remedy="Noise is added at 'server' or at 'party'.",
+                remedy="Noise is added at 'server' or 'party', or in 'shares' where the aggregation hides rows.",
             )
-        fills = at == "party" or channel.aggregation.hides_rows
+        fills = at in ("party", "shares") or channel.aggregation.hides_rows
         if channel.compression is not None and fills and not channel.compression.linear:
             raise UnlawfulChannel(
                 f"{channel.compression} does not survive noise at the party or hidden rows: they fill what it left out.",
@@ -208,9 +237,20 @@ class Channel:
             )
         return channel
 
-    def shield(self, name: str, declared: Bounds | None) -> Shield:
-        """Return the protection of one sum, or refuse it: noise without a bound has no scale."""
+    def shield(self, name: str, declared: Bounds | None, plan: Plan | None = None) -> Shield:
+        """Return the protection of one sum, or refuse it: noise without a bound has no scale.
+
+        Parameters
+        ----------
+        plan : Plan, optional
+            Of a local function that is private in itself.
+        """
         bounds = self.clip if self.clip is not None else declared
+        if plan is not None and self.mechanism is not None:
+            raise UnlawfulChannel(
+                f"{name} adds its own noise ({plan}), and the channel would add {self.mechanism} to it.",
+                remedy="Ask through a federation without a mechanism.",
+            )
         if self.mechanism is not None and bounds is None:
             raise UnboundedSum(
                 f"{name} was asked through a channel that adds noise ({self.mechanism}), but the sum declares no bound, "
@@ -224,7 +264,7 @@ class Channel:
                 f"{name} is bounded per record, but how far a record moves a code ({self.compression}) is not known.",
                 remedy="Clip per party, e.g. protect(clip=l2(1.0)), or leave the compression out.",
             )
-        return Shield(self.clip, bounds, self.mechanism, self.compression)
+        return Shield(self.clip, bounds, self.mechanism, self.compression, plan)
 
     @property
     def open(self) -> bool:

@@ -5,32 +5,54 @@ An event never changes its meaning, and an accountant refuses an event that it d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 Unit = Literal["record", "party"]
+Kind = Literal["none", "gaussian", "laplace", "skellam", "pure", "exponential", "approximate", "prepaid", "nonprivate"]
+
+FREE: tuple[Kind, ...] = ("none", "prepaid")
+"""Kinds of events that cost nothing more."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """The privacy cost of one release, before sampling.
+    """The privacy cost of one release, before the sampling of its cohort.
 
     Parameters
     ----------
-    kind : {"none", "gaussian", "laplace", "nonprivate"}
-        `none` releases nothing; `nonprivate` has no finite epsilon.
+    kind : str
+        `none` releases nothing; `nonprivate` has no finite epsilon; what is `prepaid` was charged with an earlier question
+        to the same mechanism. `pure` is epsilon-private, `exponential` has an epsilon-bounded range, `approximate` is
+        (epsilon, delta)-private; the others are laws of noise.
     noise_multiplier : float
-        Gaussian: standard deviation over the l2 distance of neighbours. Laplace: scale over their l1 distance.
+        Gaussian, Skellam: standard deviation over the l2 distance of neighbours. Laplace: scale over their l1 distance.
+    epsilon, delta : float
+        Of `pure`, `exponential` and `approximate`.
+    steps : float
+        Skellam: standard deviation in steps of the integer grid.
+    rate : float
+        Inside the release each unit took part by itself with this probability, in each use of the mechanism.
+    count : int
+        Uses of the mechanism inside one release, such as the local steps of a party that trains with noise.
     """
 
-    kind: Literal["none", "gaussian", "laplace", "nonprivate"]
+    kind: Kind
     noise_multiplier: float = 0.0
+    epsilon: float = 0.0
+    delta: float = 0.0
+    steps: float = 0.0
+    rate: float = 1.0
+    count: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        return {"kind": self.kind} | ({"noise_multiplier": self.noise_multiplier} if self.noise_multiplier else {})
+        """The kind, and whatever differs from its default."""
+        return {"kind": self.kind} | {f.name: v for f in fields(self)[1:] if (v := getattr(self, f.name)) != f.default}
 
     def __str__(self) -> str:
-        return f"{self.kind}({self.noise_multiplier:.4g})" if self.noise_multiplier else self.kind
+        told = [f"{value:.4g}" for value in (self.noise_multiplier, self.epsilon, self.delta) if value]
+        inside = f" at rate {self.rate:g}" * (self.rate < 1) + f" x {self.count}" * (self.count > 1)
+        return self.kind + (f"({', '.join(told)})" if told else "") + inside
 
 
 @dataclass(frozen=True)
@@ -39,16 +61,17 @@ class Sampling:
 
     Parameters
     ----------
-    kind : {"all", "poisson", "fixed", "given"}
-        Everybody; each party by itself with probability `rate`; exactly `size` parties without replacement; `size` parties
-        by a public schedule, at which neighbours differ in what one party contributes.
+    kind : {"all", "poisson", "records", "fixed", "given"}
+        Everybody; each party by itself with probability `rate`; each record of every party by itself with probability
+        `rate`; exactly `size` parties without replacement; `size` parties by a public schedule, at which neighbours differ
+        in what one party contributes.
     rate : float
-        Probability that a given party is in the cohort.
+        Probability that a given party, or record, is in the cohort.
     size : int
         Parties in the cohort (`fixed` and `given` only).
     """
 
-    kind: Literal["all", "poisson", "fixed", "given"] = "all"
+    kind: Literal["all", "poisson", "records", "fixed", "given"] = "all"
     rate: float = 1.0
     size: int = 0
 
@@ -59,6 +82,7 @@ class Sampling:
         return {
             "all": "all parties",
             "poisson": f"Poisson rate {self.rate:g}",
+            "records": f"Poisson rate {self.rate:g} of records",
             "fixed": f"{self.size} parties",
             "given": f"{self.size} by schedule",
         }[self.kind]

@@ -26,7 +26,7 @@ from .engine import Engine, Inbox, Outbox
 from .events import Event, Sampling
 from .ledger import Clock, Entry, Ledger, Limit
 from .party import Local, Parties
-from .query import Preparation, Query, Verb, answer, function_of, name_of
+from .query import Preparation, Query, Verb, answer, function_of, name_of, plan_of
 from .randomness import Streams
 from .view import Observation, Views
 
@@ -73,9 +73,11 @@ class Federation:
     @property
     def expected_size(self) -> float:
         """Expected number of parties in this cohort: public, unlike the number that came."""
-        return self.size * self.sampling.rate
+        return self.size * (1.0 if self.sampling.kind == "records" else self.sampling.rate)
 
-    def sample(self, *, rate: float | None = None, size: int | None = None, spare: int = 0) -> Federation:
+    def sample(
+        self, *, rate: float | None = None, size: int | None = None, spare: int = 0, records: float | None = None
+    ) -> Federation:
         """Draw a cohort; all questions to it compose inside one sampling event.
 
         Parameters
@@ -86,15 +88,23 @@ class Federation:
             Exactly this many parties, without replacement.
         spare : int
             With `size`: so many more are asked, and the first `size` answers count.
+        records : float
+            Everybody is asked, about records of which each joins by itself with this probability; a party may have none.
         """
         n, number = self.size, self._next(self.clock.cohorts)
-        by_rate = size is None and rate is not None and 0 < rate <= 1 and not spare
-        lawful = by_rate or (rate is None and size is not None and 0 < size <= size + spare <= n)
+        given = [name for name, value in (("rate", rate), ("size", size), ("records", records)) if value is not None]
+        by_rate = 0 < (rate or records or 0) <= 1 and not spare
+        lawful = len(given) == 1 and (by_rate if size is None else 0 < size <= size + spare <= n)
         if self.cohort or not lawful:
+            whom = "a cohort" if self.cohort else f"{n} parties"
             raise BudgetInvalid(
-                f"sample({rate=}, {size=}, {spare=}) of {'a cohort' if self.cohort else f'{n} parties'} has no known cost.",
-                remedy="Sample from the federation, by sample(rate=0.1), a rate in (0, 1], or sample(size=50), at most all.",
+                f"sample({rate=}, {size=}, {spare=}, {records=}) of {whom} has no known cost.",
+                remedy="Sample from the federation, by sample(rate=0.1), a rate in (0, 1], by sample(size=50), at most all, or "
+                "sample(records=0.01).",
             )
+        if records is not None:
+            self.clock.cohorts = self.clock.cohorts if self.apart else number
+            return replace(self, sampling=Sampling("records", records), cohort=number)
         draws = self.streams.uniform(n, number, "server", "cohort")
         if size is None:
             chosen, sampling = draws < (rate or 0), Sampling("poisson", rate or 0)
@@ -185,7 +195,7 @@ class Federation:
             Before any party is asked.
         NobodyAnswered (HR-220), PartyDeclined (HR-221), ContributionInvalid (HR-222)
         """
-        shield = self.channel.shield(name_of(function_of(local)), bound)
+        shield = self._shield(local, bound)
         query = self._query("sum", local, broadcast, shield, init)
         self._debit(query, shield.event, bound)
         inbox = self._exchange(query)
@@ -202,12 +212,12 @@ class Federation:
     ) -> dict[str, Any]:
         """Ask for every party's contribution; refused where rows are hidden, costs `nonprivate` unless parties add noise."""
         mechanism = self.channel.mechanism
-        if self.channel.aggregation.hides_rows or (mechanism is not None and mechanism.at == "server"):
+        if self.channel.aggregation.hides_rows or (mechanism is not None and mechanism.at != "party"):
             raise UnlawfulChannel(
                 "gather asks for every row, but this channel protects only their total.",
                 remedy="Ask for a sum, or add noise at the party.",
             )
-        shield = self.channel.shield(name_of(function_of(local)), bound)
+        shield = self._shield(local, bound)
         query = self._query("gather", local, broadcast, shield, init)
         self._debit(query, shield.event, bound)
         inbox = self._exchange(query)
@@ -223,6 +233,14 @@ class Federation:
         """The next number of a question or cohort; apart, one below zero that the ledger's length makes its own."""
         return -len(self.ledger) - 2 if self.apart else last + 1
 
+    def _shield(self, local: Local, bound: Bounds | None) -> Shield:
+        """The protection of the next question; a mechanism that spans several questions takes its turn."""
+        channel, mechanism = self.channel, self.channel.mechanism
+        if mechanism is not None and hasattr(mechanism, "turn"):
+            use = self.ledger.uses(str(mechanism), since_start=self.streams.seed is None)
+            channel = replace(channel, mechanism=mechanism.turn(use, self.streams))
+        return channel.shield(name_of(function_of(local)), bound, plan_of(local))
+
     def _moves_state(self, query: Query) -> bool:
         """Whether an answer may depend on what a party keeps, or change it."""
         return query.keeps_state or (bool(self.clock.counted) and not query.additive)
@@ -232,15 +250,25 @@ class Federation:
         keep_rows = verb == "gather" or (verb == "sum" and self.views.recording)
         public = int(self.streams.stream(number, "server", "public seed").integers(2**62)) if shield.compression else 0
         what = (number, verb, local, broadcast, shield, self.preparations, init)
-        return Query(*what, counted, self.streams, keep_rows, public, self.first)
+        return Query(*what, counted, self.streams, keep_rows, public, self.first, self.sampling, self.cohort)
 
     def _debit(self, query: Query, event: Event, bound: Bounds | None) -> None:
         shield, channel = query.shield, self.channel
         layout = None if query.verb == "each" else self._layout(query)
         if layout is not None:
             shield.fit(layout)
-        at_party = shield.mechanism is not None and shield.mechanism.at == "party"
-        if shield.mechanism is not None and not at_party and self.sampling.kind == "fixed" and self._moves_state(query):
+        apart = shield.at_parties and self.sampling.kind != "records"  # a party's records are its own secret
+        if self.sampling.kind == "records" and shield.unit == "party":
+            raise UnlawfulChannel(
+                f"{query.name} is bounded per party, but its cohort is a sample of records.",
+                remedy="Bound it per record, or sample parties: sample(rate=...).",
+            )
+        if (
+            shield.mechanism is not None
+            and not shield.at_parties
+            and self.sampling.kind == "fixed"
+            and self._moves_state(query)
+        ):
             raise UnlawfulChannel(
                 f"{query.name} leaves something with parties, and cohorts have a fixed size: one party more would push another "
                 "out, whose later answers differ as well, so that no distance between neighbours is known.",
@@ -249,7 +277,7 @@ class Federation:
         self.ledger.debit(
             Entry(
                 round=query.number,
-                cohort=0 if at_party else self.cohort,
+                cohort=0 if apart else self.cohort,
                 verb=query.verb,
                 query=query.name,
                 parties=self.expected_size,
@@ -260,11 +288,11 @@ class Federation:
                 compression=str(shield.compression or "none"),
                 bound=describe(bound),
                 clip=describe(shield.clip),
-                mechanism=str(shield.mechanism or "none"),
+                mechanism=shield.noise,
                 aggregation=channel.aggregation.name,
                 unit=shield.unit,
                 event=event,
-                sampling=Sampling() if at_party else self.sampling,
+                sampling=Sampling() if apart else self.sampling,
                 randomness=self.streams.source,
             )
         )
@@ -295,7 +323,7 @@ class Federation:
             made_up = self.schema.synthetic(1, np.random.default_rng(0))
             try:
                 nobody = Parties(("nobody",), made_up, [1], np.zeros(1)).prepared(self.preparations, together=False)
-                made = answer(replace(query, shield=Shield(), counted={}), nobody, np.array([0]))
+                made = answer(replace(query, shield=Shield(), counted={}, sampling=Sampling()), nobody, np.array([0]))
                 self.layouts[key] = made[0] if made else None
             except Exception:  # it will fail at the parties too, and say why
                 self.layouts[key] = None

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, CheckpointMismatch, LedgerDamaged, MixedUnits
 
-from .events import Charge, Event, Sampling, Unit
+from .events import FREE, Charge, Event, Sampling, Unit
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,7 @@ class Ledger:
     def __init__(self, limit: Limit | None = None, record: Record | None = None) -> None:
         self.limit, self.record = limit, record
         self.entries: list[Entry] = [] if record is None else record.read()
+        self._read = len(self.entries)
         self._expected: list[Entry] = []
 
     def attach(self, record: Record) -> None:
@@ -106,9 +107,14 @@ class Ledger:
             remedy = "Attach it before the first question."
             raise BudgetInvalid(f"a record comes too late: the ledger holds {len(self.entries)} questions.", remedy=remedy)
         self.record, self.entries = record, record.read()
+        self._read = len(self.entries)
 
     def __len__(self) -> int:
         return len(self.entries)
+
+    def uses(self, mechanism: str, *, since_start: bool) -> int:
+        """How many questions a mechanism has answered; in this process only, where its noise dies with it."""
+        return sum(entry.mechanism == mechanism for entry in self.entries[self._read if since_start else 0 :])
 
     def debit(self, entry: Entry) -> None:
         """Write an entry, or refuse it while nothing has been asked.
@@ -133,7 +139,7 @@ class Ledger:
         """
         cohorts: dict[tuple[int, Sampling], list[Event]] = {}
         for entry in [*self.entries, *self._expected, *([also] if also else [])]:  # expected ones were released before
-            if entry.event.kind == "none":
+            if entry.event.kind in FREE:
                 continue
             if entry.event.kind != "nonprivate" and entry.unit != unit:
                 raise MixedUnits(
@@ -170,7 +176,7 @@ class Ledger:
         self.entries.append(entry)
 
     def _admit(self, entry: Entry) -> None:
-        if self.limit is None or entry.event.kind == "none":
+        if self.limit is None or entry.event.kind in FREE:
             return
         if not self.limit.admits(self.charges(self.limit.unit, also=entry)):
             raise BudgetExhausted(

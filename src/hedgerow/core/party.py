@@ -101,6 +101,12 @@ class Parties(Sequence[Party]):
         part = slice(int(self.offsets[i]), int(self.offsets[i + 1]))
         return Party(self.ids[i], {name: column[part] for name, column in self.columns.items()}, self.w[part])
 
+    def sampled(self, i: int, rate: float, stream: Any) -> Party:
+        """Return a party with each of its records present by itself with probability `rate`; there may be none."""
+        party: Party = self[i]
+        joins = stream.random(len(party.w)) < rate
+        return Party(party.id, {name: column[joins] for name, column in party.columns.items()}, party.w[joins])
+
     def stack(self, which: Array) -> Party:
         """Stack parties along a leading axis; shorter ones repeat their last record with weight zero."""
         sizes, width = self.sizes[which], int(self.sizes[which].max())

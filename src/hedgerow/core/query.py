@@ -9,10 +9,11 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from hedgerow.errors import ContributionInvalid, NotNamed
+from hedgerow.errors import ContributionInvalid, NotNamed, UnboundedSum
 
 from .arrays import Array, Arrays, Layout, flatten
-from .channel import Compression, Shield
+from .channel import Compression, Plan, Shield
+from .events import Sampling
 from .party import Local, Parties, Party
 from .randomness import Stream, Streams
 from .state import State
@@ -22,7 +23,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Verb = Literal["each", "sum", "gather"]
 
 
-def local(function: Function | None = None, *, additive: bool = False, stackable: bool = False) -> Any:
+def local(
+    function: Function | None = None, *, additive: bool = False, stackable: bool = False, private: str | None = None
+) -> Any:
     """Declare what an engine may do with a local function, beyond calling it for one party.
 
     Parameters
@@ -33,10 +36,14 @@ def local(function: Function | None = None, *, additive: bool = False, stackable
     stackable : bool
         It accepts parties stacked along a leading axis (columns of shape (n_parties, n_records, ...)), and returns
         arrays with that leading axis.
+    private : str, optional
+        It is a private mechanism in itself: the setting of this name (`core.channel.Plan`) makes its noise and states what
+        a call of it costs.
     """
 
     def declare(function: Function) -> Function:
         function.additive, function.stackable = additive, stackable  # type: ignore[attr-defined]
+        function.private = private  # type: ignore[attr-defined]
         return function
 
     return declare if function is None else declare(function)
@@ -56,6 +63,21 @@ def name_of(function: Callable[..., Any]) -> str:
 def function_of(local: Local) -> Callable[..., Any]:
     """The function of a `functools.partial` with its settings, or the function itself."""
     return local.func if isinstance(local, partial) else local
+
+
+def plan_of(local: Local) -> Plan | None:
+    """The plan of a local function that is a private mechanism in itself."""
+    name = getattr(function_of(local), "private", None)
+    if name is None:
+        return None
+    settings = local.keywords if isinstance(local, partial) else {}
+    if name not in settings:
+        raise UnboundedSum(
+            f"{name_of(function_of(local))} is private by its setting {name!r}, which is missing, so its cost is unknown.",
+            remedy=f"functools.partial(function, {name}=...)",
+        )
+    plan: Plan = settings[name]
+    return plan
 
 
 @dataclass(frozen=True)
@@ -89,6 +111,8 @@ class Query:
     keep_rows: bool = False
     public_seed: int = 0
     first: int | None = None
+    sampling: Sampling = field(default_factory=Sampling)
+    cohort: int = 0
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -100,13 +124,14 @@ class Query:
 
     @property
     def additive(self) -> bool:
-        return bool(getattr(self.function, "additive", False))
+        return bool(getattr(self.function, "additive", False)) and self.sampling.kind != "records"
 
     @property
     def stackable(self) -> bool:
         """Whether the local function accepts a leading axis, and no setting of it objects."""
         settings = self.local.keywords.values() if isinstance(self.local, partial) else ()
-        return bool(getattr(self.function, "stackable", False)) and all(getattr(value, "stackable", True) for value in settings)
+        lawful = getattr(self.function, "stackable", False) and self.sampling.kind != "records"
+        return bool(lawful) and all(getattr(value, "stackable", True) for value in settings)
 
     @property
     def keeps_state(self) -> bool:
@@ -158,7 +183,7 @@ def answer(query: Query, parties: Parties, which: Array, *, together: bool = Fal
         The protected rows; nothing for `each`.
     """
     stacked = together or len(which) > 1
-    party: Party = parties.stack(which) if stacked else parties[int(which[0])]
+    party = _asked(query, parties, which, stacked)
     rngs, ids = Rngs(query, parties.ids, which), parties.ids
     shield, compression = query.shield, query.shield.compression
     keeps_state = query.keeps_state or (bool(parties.states) and not query.additive)
@@ -179,6 +204,15 @@ def answer(query: Query, parties: Parties, which: Array, *, together: bool = Fal
     if query.verb == "each":
         return None
     return layout, shield.at_party(rows, layout, lambda k: query.streams.entropy(query.number, ids[int(which[k])], "noise"))
+
+
+def _asked(query: Query, parties: Parties, which: Array, stacked: bool) -> Party:
+    """The party, or stack of parties, with the records that the query asks about."""
+    if query.sampling.kind != "records":
+        party: Party = parties.stack(which) if stacked else parties[int(which[0])]
+        return party
+    i = int(which[0])
+    return parties.sampled(i, query.sampling.rate, query.streams.recalled(query.cohort, parties.ids[i], "records"))
 
 
 LOST = "lost in compression by "

@@ -20,6 +20,8 @@ from hedgerow.errors import BudgetInvalid
 Entropy = Callable[[int], bytes]
 """A source of uniform bytes: `entropy(n)` returns n of them."""
 
+_SECRET = os.urandom(32).hex()
+
 
 class Stream:
     """A `numpy.random.Generator` that is made when first used, so that unused streams cost nothing."""
@@ -73,6 +75,10 @@ class Streams:
             return os.urandom
         stream = self.stream(round, party, purpose)
         return lambda n: stream.generator.bytes(n)
+
+    def recalled(self, round: int, party: str, purpose: str) -> Stream:
+        """Return a stream that begins anew each time it is asked for; without a seed, as long as this process lives."""
+        return Stream(f"{_SECRET if self.seed is None else self.seed}/{round}/{purpose}/{party}")
 
     def uniform(self, size: int, round: int, party: str, purpose: str) -> np.ndarray:
         """Return `size` uniform floats in [0, 1) with 53 bits each."""
