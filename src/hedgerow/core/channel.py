@@ -25,8 +25,9 @@ Position = Literal["server", "shares", "party"]
 class Mechanism(Protocol):
     """A randomised release of bounded sums, by the server or by each party; see `hedgerow.privacy.mechanisms`.
 
-    A mechanism whose noise spans several questions has a method `turn(use, streams)` besides, which returns the mechanism
-    of its question number `use`, counted from zero. The first is charged for all of them, the others are prepaid.
+    A mechanism whose noise spans several questions has a method `turn(use, streams, group)` besides, which returns the
+    mechanism of its question number `use`, counted from zero, or refuses the group that is asked: the i-th of k that take
+    turns, (0, 1) for everybody, None for a sample. The first question is charged for all of them, the others are prepaid.
     """
 
     at: Position

@@ -10,7 +10,7 @@ A program never knows how its sums are protected or where they run: `protect`, `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -27,7 +27,7 @@ from .events import Event, Sampling
 from .ledger import Clock, Entry, Ledger, Limit
 from .party import Local, Parties
 from .query import Preparation, Query, Verb, answer, function_of, name_of, plan_of
-from .randomness import Streams
+from .randomness import Streams, uniforms
 from .view import Observation, Views
 
 
@@ -48,6 +48,7 @@ class Federation:
     sampling: Sampling = field(default_factory=Sampling)
     cohort: int = 0
     first: int | None = None
+    turn: tuple[int, int] | None = None
     apart: bool = False
     preparations: tuple[Preparation, ...] = ()
     clock: Clock = field(default_factory=Clock, compare=False)
@@ -76,7 +77,13 @@ class Federation:
         return self.size * (1.0 if self.sampling.kind == "records" else self.sampling.rate)
 
     def sample(
-        self, *, rate: float | None = None, size: int | None = None, spare: int = 0, records: float | None = None
+        self,
+        *,
+        rate: float | None = None,
+        size: int | None = None,
+        spare: int = 0,
+        records: float | None = None,
+        every: int | None = None,
     ) -> Federation:
         """Draw a cohort; all questions to it compose inside one sampling event.
 
@@ -90,30 +97,55 @@ class Federation:
             With `size`: so many more are asked, and the first `size` answers count.
         records : float
             Everybody is asked, about records of which each joins by itself with this probability; a party may have none.
+        every : int
+            Parties take turns: the cohort is the next of so many groups, to which each party belongs once and for all.
         """
-        n, number = self.size, self._next(self.clock.cohorts)
-        given = [name for name, value in (("rate", rate), ("size", size), ("records", records)) if value is not None]
-        by_rate = 0 < (rate or records or 0) <= 1 and not spare
-        lawful = len(given) == 1 and (by_rate if size is None else 0 < size <= size + spare <= n)
-        if self.cohort or not lawful:
-            whom = "a cohort" if self.cohort else f"{n} parties"
+        asked = {"rate": rate, "size": size, "records": records, "every": every}
+        given = {name: value for name, value in asked.items() if value is not None}
+        n, fraction = self.size, rate or records or 0
+        lawful = {"rate": 0 < fraction <= 1, "records": 0 < fraction <= 1, "every": 0 < (every or 0) <= n}
+        lawful["size"] = 0 < (size or 0) <= (size or 0) + spare <= n
+        if self.cohort or len(given) != 1 or not lawful[next(iter(given))] or (spare and size is None):
+            words = ", ".join(
+                f"{name}={value!r}" for name, value in {**given, "spare": spare}.items() if value or name in given
+            )
             raise BudgetInvalid(
-                f"sample({rate=}, {size=}, {spare=}, {records=}) of {whom} has no known cost.",
-                remedy="Sample from the federation, by sample(rate=0.1), a rate in (0, 1], by sample(size=50), at most all, or "
-                "sample(records=0.01).",
+                f"sample({words}) of {'a cohort' if self.cohort else f'{n} parties'} has no known cost.",
+                remedy="Sample from the federation, by sample(rate=0.1), a rate in (0, 1], by sample(size=50) or "
+                "sample(every=5), at most all, or by sample(records=0.01).",
             )
         if records is not None:
-            self.clock.cohorts = self.clock.cohorts if self.apart else number
-            return replace(self, sampling=Sampling("records", records), cohort=number)
-        draws = self.streams.uniform(n, number, "server", "cohort")
+            return self._cohort(Sampling("records", records))
+        if every is not None:
+            return self._in_turn(every)
+        draws = self.streams.uniform(n, self._next(self.clock.cohorts), "server", "cohort")
         if size is None:
-            chosen, sampling = draws < (rate or 0), Sampling("poisson", rate or 0)
-        else:
-            chosen, sampling = draws.argsort(kind="stable").argsort() < size + spare, Sampling("fixed", size / n, size)
+            return self._cohort(Sampling("poisson", fraction), draws < fraction)
+        first = draws.argsort(kind="stable").argsort() < size + spare
+        return replace(self._cohort(Sampling("fixed", size / n, size), first), first=size if spare else None)
+
+    def pick(self, names: Collection[str]) -> Federation:
+        """Return the cohort of these parties, whose choice is public and depends on nobody's data."""
+        wanted = set(names)
+        if self.cohort or not wanted or (unknown := wanted - set(self.engine.parties)):
+            found = "a cohort of a cohort" if self.cohort else f"a cohort of {sorted(unknown)[:3] if wanted else 'nobody'}"
+            raise BudgetInvalid(f"{found} cannot be picked.", remedy="Pick parties of the federation, by their names.")
+        chosen = np.array([name in wanted for name in self.engine.parties])
+        return self._cohort(Sampling("given", len(wanted) / self.size, len(wanted)), chosen)
+
+    def _in_turn(self, every: int) -> Federation:
+        """The group whose turn it is: by the uses of a mechanism that spans questions, else by cohorts."""
+        now = (self._uses() if hasattr(self.channel.mechanism, "turn") else self.clock.cohorts) % every
+        order = np.argsort(uniforms(self.streams.recalled(0, "server", "turns"), self.size), kind="stable")
+        group = np.arange(self.size) % every == now
+        return replace(self.pick([self.engine.parties[i] for i in order[group]]), turn=(now, every))
+
+    def _cohort(self, sampling: Sampling, chosen: Array | None = None) -> Federation:
+        number = self._next(self.clock.cohorts)
         self.clock.cohorts = self.clock.cohorts if self.apart else number
         names = self.engine.parties
-        members = tuple(name for name, taken in zip(names, chosen, strict=True) if taken)
-        return replace(self, members=members, sampling=sampling, cohort=number, first=size if spare else None)
+        members = names if chosen is None else tuple(name for name, taken in zip(names, chosen, strict=True) if taken)
+        return replace(self, members=members, sampling=sampling, cohort=number)
 
     # ---- how --------------------------------------------------------------------------------------------------------
     def protect(
@@ -139,7 +171,8 @@ class Federation:
         held: Parties = self.engine.held  # type: ignore[attr-defined]
         fresh = Parties(held.ids, held.columns, held.sizes, held.w)
         ledger, views = Ledger(self.ledger.limit), Views(self.views.recording)
-        return replace(self, engine=engine.hosting(fresh), ledger=ledger, clock=Clock(), views=views)
+        streams = replace(self.streams)  # without a seed, other secrets
+        return replace(self, engine=engine.hosting(fresh), streams=streams, ledger=ledger, clock=Clock(), views=views)
 
     def prepare(self, function: Callable[..., Mapping[str, Array]], **settings: Any) -> Federation:
         """Return this federation with columns prepared at each party, record by record; nothing leaves."""
@@ -237,9 +270,13 @@ class Federation:
         """The protection of the next question; a mechanism that spans several questions takes its turn."""
         channel, mechanism = self.channel, self.channel.mechanism
         if mechanism is not None and hasattr(mechanism, "turn"):
-            use = self.ledger.uses(str(mechanism), since_start=self.streams.seed is None)
-            channel = replace(channel, mechanism=mechanism.turn(use, self.streams))
+            group = (0, 1) if self.sampling.kind == "all" else self.turn
+            channel = replace(channel, mechanism=mechanism.turn(self._uses(), self.streams, group))
         return channel.shield(name_of(function_of(local)), bound, plan_of(local))
+
+    def _uses(self) -> int:
+        """Questions that the channel's mechanism has answered; its noise dies with the process where it has no seed."""
+        return self.ledger.uses(str(self.channel.mechanism), since_start=self.streams.seed is None)
 
     def _moves_state(self, query: Query) -> bool:
         """Whether an answer may depend on what a party keeps, or change it."""

@@ -16,6 +16,7 @@ import numpy as np
 from hedgerow.errors import ColumnsDiffer, EmptyParty, MissingColumn, suggestion
 
 from .arrays import Array
+from .randomness import Entropy, uniforms
 from .state import State, States, StateStore
 
 WEIGHTS = "record weights"
@@ -101,10 +102,10 @@ class Parties(Sequence[Party]):
         part = slice(int(self.offsets[i]), int(self.offsets[i + 1]))
         return Party(self.ids[i], {name: column[part] for name, column in self.columns.items()}, self.w[part])
 
-    def sampled(self, i: int, rate: float, stream: Any) -> Party:
+    def sampled(self, i: int, rate: float, entropy: Entropy) -> Party:
         """Return a party with each of its records present by itself with probability `rate`; there may be none."""
         party: Party = self[i]
-        joins = stream.random(len(party.w)) < rate
+        joins = uniforms(entropy, len(party.w)) < rate
         return Party(party.id, {name: column[joins] for name, column in party.columns.items()}, party.w[joins])
 
     def stack(self, which: Array) -> Party:

@@ -10,17 +10,18 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import CTR
 
 from hedgerow.errors import BudgetInvalid
 
 Entropy = Callable[[int], bytes]
 """A source of uniform bytes: `entropy(n)` returns n of them."""
-
-_SECRET = os.urandom(32).hex()
 
 
 class Stream:
@@ -40,6 +41,10 @@ class Stream:
             self._generator = np.random.Generator(np.random.Philox(key=int.from_bytes(key, "little")))
         return self._generator
 
+    def entropy(self, n: int) -> bytes:
+        """Return n uniform bytes, for noise and samples that must stay secret: the operating system's, where it has no name."""
+        return os.urandom(n) if self._name is None else self.generator.bytes(n)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.generator, name)
 
@@ -55,6 +60,7 @@ class Streams:
     """
 
     seed: int | None = None
+    secret: bytes = field(default_factory=lambda: os.urandom(32), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.seed is not None and (isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0):
@@ -76,11 +82,20 @@ class Streams:
         stream = self.stream(round, party, purpose)
         return lambda n: stream.generator.bytes(n)
 
-    def recalled(self, round: int, party: str, purpose: str) -> Stream:
-        """Return a stream that begins anew each time it is asked for; without a seed, as long as this process lives."""
-        return Stream(f"{_SECRET if self.seed is None else self.seed}/{round}/{purpose}/{party}")
+    def recalled(self, round: int, party: str, purpose: str) -> Entropy:
+        """Return a byte source that begins anew each time it is asked for; without a seed, as long as this object lives."""
+        if self.seed is not None:
+            return self.entropy(round, party, purpose)
+        key = hashlib.blake2b(f"{round}/{purpose}/{party}".encode(), key=self.secret, digest_size=32).digest()
+        cipher = Cipher(AES(key), CTR(bytes(16))).encryptor()
+        return lambda n: cipher.update(bytes(n))
 
     def uniform(self, size: int, round: int, party: str, purpose: str) -> np.ndarray:
         """Return `size` uniform floats in [0, 1) with 53 bits each."""
-        words = np.frombuffer(self.entropy(round, party, purpose)(8 * size), np.uint64)
-        return (words >> np.uint64(11)).astype(float) * 2.0**-53
+        return uniforms(self.entropy(round, party, purpose), size)
+
+
+def uniforms(entropy: Entropy, size: int) -> np.ndarray:
+    """Return `size` uniform floats in [0, 1) with 53 bits each."""
+    words = np.frombuffer(entropy(8 * size), np.uint64)
+    return (words >> np.uint64(11)).astype(float) * 2.0**-53

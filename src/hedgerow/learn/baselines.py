@@ -80,7 +80,7 @@ def centralised(
     **settings
         Shared, as `hedgerow.learn.fedavg`, without participation.
     """
-    equal_parties(settings, "rate", "size", "spare")
+    equal_parties(settings, "rate", "size", "spare", "every")
     alone = gathered(table, engine, seed=seed)
     alone.clock.queries = start.round if start else 0  # a round's shuffles follow its number
     yield from fedavg(alone, module, rounds=rounds, start=start, **settings)

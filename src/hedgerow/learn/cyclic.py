@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
@@ -131,7 +131,7 @@ def in_turn(federation: Federation, module: nn.Module, rounds: int, order: Order
         )
     if order not in get_args(Order):
         raise SettingsInvalid(f"order is {order!r}.", remedy=f"It is one of {', '.join(get_args(Order))}.")
-    equal_parties(settings, "rate", "size", "spare")
+    equal_parties(settings, "rate", "size", "spare", "every")
     return Training.of(federation, module, rounds, settings, lawful=("expected",))
 
 
@@ -145,7 +145,7 @@ def hand_on(training: Training, order: Order, start: TransferState | None) -> It
         if k == 0 and order == "shuffled":
             places = federation.streams.stream(t + 1, "server", "order").permutation(len(names))
         name = names[int(places[k])]
-        one = replace(federation.sample(size=1), members=(name,))  # a cohort of exactly one party, which the turn names
+        one = federation.pick([name])
         try:
             w = w + mean_of(one.sum(training.ask(local_sgd, t), w), one)
         except NobodyAnswered:

@@ -27,14 +27,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
 from torch import nn
 
-from hedgerow.core.events import Sampling
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
@@ -182,7 +181,9 @@ def fedbuff(
         raise SettingsInvalid(
             f"buffer is {k} and concurrency is {m}.", remedy=f"There are {n_parties} parties; both stay as begun."
         )
-    training = Training.of(federation, module, rounds, settings, lawful=equal_parties(settings, "rate", "size", "spare"))
+    training = Training.of(
+        federation, module, rounds, settings, lawful=equal_parties(settings, "rate", "size", "spare", "every")
+    )
     model, x, names = training.model, training.begin(start), federation.engine.parties
     if start is None:
         rng = federation.streams.stream(0, "server", "pace")
@@ -194,11 +195,7 @@ def fedbuff(
         places = Places(**kept, time=start.time, spread=spread)
 
     def named(who: list[int]) -> Federation:
-        """These parties, as a cohort of their own that nothing is amplified by."""
-        training.federation.clock.cohorts += 1
-        drawn = Sampling("given", len(who) / n_parties, len(who))
-        members = tuple(names[i] for i in sorted(who))
-        return replace(training.federation, members=members, sampling=drawn, cohort=training.federation.clock.cohorts)
+        return training.federation.pick([names[i] for i in who])
 
     for t in training.left(start):
         rng = federation.streams.stream(t + 1, "server", "pace")

@@ -22,6 +22,7 @@ class Settings(TypedDict, total=False):
     rate: Annotated[float | None, Field(None, description="participation: each party joins with this probability")]
     size: Annotated[int | None, Field(None, description="participation: exactly so many parties; everybody by default")]
     spare: Annotated[int, Field(0, description="with size: parties asked beyond it; the first `size` answers count")]
+    every: Annotated[int | None, Field(None, description="participation: parties take turns, each once in so many rounds")]
     epochs: Annotated[
         int | list[int], Field(1, description="passes over a party's records; a list gives each party its own number")
     ]

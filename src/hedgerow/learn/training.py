@@ -50,6 +50,7 @@ class Training:
     rate: float | None = None
     size: int | None = None
     spare: int = 0
+    every: int | None = None
 
     @classmethod
     def of(
@@ -86,14 +87,14 @@ class Training:
         ready = prepared(federation, features, held_out=held_out)
         chosen = features or [name for name in federation.schema.features if name != held_out]
         model = model_of(module, federation, chosen, given["batch_size"] or 256)
-        who = {"rate": given["rate"], "size": given["size"], "spare": given["spare"]}
+        who = {name: given[name] for name in ("rate", "size", "spare", "every")}
         return cls(ready, model, solver, rounds, weighting, given["largest_weight"], schedule, **who)
 
     def cohort(self) -> Federation:
-        """The parties of the next round: everybody, or a sample by `rate` or `size`."""
-        if self.rate is self.size is None:
+        """The parties of the next round: everybody, a sample by `rate` or `size`, or those whose turn it is."""
+        if self.rate is self.size is self.every is None:
             return self.federation
-        return self.federation.sample(rate=self.rate, size=self.size, spare=self.spare)
+        return self.federation.sample(rate=self.rate, size=self.size, spare=self.spare, every=self.every)
 
     def ask(self, local: Local, t: int, **settings: Any) -> Local:
         """A local function with this training's model, weighting, and solver as it is in round t."""

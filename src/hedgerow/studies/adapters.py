@@ -39,7 +39,7 @@ def few_passes(settings: Mapping[str, Any], rounds: int) -> dict[str, Any]:
     """Everybody in every round, one pass a round, at most `MOST_PASSES` of them."""
     epochs = settings.get("epochs", 1)
     passes = min(rounds * (epochs if isinstance(epochs, int) else max(epochs)), MOST_PASSES)
-    plain = {"rounds": passes, "epochs": 1, "rate": None, "size": None, "spare": 0, "stragglers": 0.0}
+    plain = {"rounds": passes, "epochs": 1, "rate": None, "size": None, "every": None, "spare": 0, "stragglers": 0.0}
     plain |= {"buffer": None, "concurrency": None}
     return {name: plain.get(name, value) for name, value in settings.items()}
 
