@@ -45,6 +45,10 @@ class Stream:
         """Return n uniform bytes, for noise and samples that must stay secret: the operating system's, where it has no name."""
         return os.urandom(n) if self._name is None else self.generator.bytes(n)
 
+    def entropy(self, n: int) -> bytes:
+        """Return n uniform bytes, for noise: without a name, from the operating system itself."""
+        return os.urandom(n) if self._name is None else self.generator.bytes(n)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.generator, name)
 
@@ -77,10 +81,7 @@ class Streams:
 
     def entropy(self, round: int, party: str, purpose: str) -> Entropy:
         """Return the byte source of one party (or `server`) in one round for one purpose."""
-        if self.seed is None:
-            return os.urandom
-        stream = self.stream(round, party, purpose)
-        return lambda n: stream.generator.bytes(n)
+        return self.stream(round, party, purpose).entropy
 
     def recalled(self, round: int, party: str, purpose: str) -> Entropy:
         """Return a byte source that begins anew each time it is asked for; without a seed, as long as this object lives."""
