@@ -42,11 +42,7 @@ class Stream:
         return self._generator
 
     def entropy(self, n: int) -> bytes:
-        """Return n uniform bytes, for noise and samples that must stay secret: the operating system's, where it has no name."""
-        return os.urandom(n) if self._name is None else self.generator.bytes(n)
-
-    def entropy(self, n: int) -> bytes:
-        """Return n uniform bytes, for noise: without a name, from the operating system itself."""
+        """Return n uniform bytes, for noise and secret samples: the operating system's own, where the stream has no name."""
         return os.urandom(n) if self._name is None else self.generator.bytes(n)
 
     def __getattr__(self, name: str) -> Any:
