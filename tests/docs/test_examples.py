@@ -14,7 +14,7 @@ from hedgerow.cli.show import show_rehearsal
 from hedgerow.studies import load, rehearse, run_study
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-SLOW = {"compressed", "ledger", "patients_private", "private_fedavg", "resume", "training"}
+SLOW = {"tree_noise", "compressed", "ledger", "patients_private", "private_fedavg", "resume", "training"}
 SCRIPTS = sorted(file.stem for file in EXAMPLES.glob("*.py") if not file.stem.startswith("test_"))
 
 
