@@ -28,6 +28,7 @@ class Mechanism(Protocol):
     A mechanism whose noise spans several questions has a method `turn(use, streams, group)` besides, which returns the
     mechanism of its question number `use`, counted from zero, or refuses the group that is asked: the i-th of k that take
     turns, (0, 1) for everybody, None for a sample. The first question is charged for all of them, the others are prepaid.
+    One that adds noise in shares has a method `enough(answered)`, which refuses a total of too few.
     """
 
     at: Position
@@ -141,8 +142,8 @@ class Shield:
 
     @property
     def at_parties(self) -> bool:
-        """Whether each party adds its own noise, so that who answers is no secret that protects."""
-        return self.plan is not None or (self.mechanism is not None and self.mechanism.at == "party")
+        """Whether parties add the noise, so that the server need not be trusted, and who answers protects nobody."""
+        return self.plan is not None or (self.mechanism is not None and self.mechanism.at in ("party", "shares"))
 
     @property
     def noise(self) -> str:
@@ -188,6 +189,11 @@ class Shield:
         if self.mechanism is None or self.bounds is None:
             return rows
         return self.mechanism.at_party(rows, self.bounds, self.code(layout), entropies)
+
+    def enough(self, answered: int) -> None:
+        """Refuse a total of too few parties for the noise that they add together."""
+        if self.mechanism is not None and self.mechanism.at == "shares":
+            self.mechanism.enough(answered)  # type: ignore[attr-defined]
 
     def at_server(self, total: Array, layout: Layout, entropy: Entropy, public: Stream) -> Array:
         """Turn a total of what left the parties into the release, of shape (size,)."""

@@ -232,6 +232,7 @@ class Federation:
         query = self._query("sum", local, broadcast, shield, init)
         self._debit(query, shield.event, bound)
         inbox = self._exchange(query)
+        shield.enough(len(inbox.answered))
         layout = inbox.layout or self._layout(query)
         if layout is None:
             raise NobodyAnswered(f"the cohort of {query.name} is empty, and without a schema its total has no known shape.")

@@ -287,7 +287,8 @@ def spread_clip(*, update: float | None = None, direction: bool = True, gradient
 
 def measured(total: Mapping[str, np.ndarray], model: Model, cohort: Federation, bounds: Bounds | None = None) -> Spread:
     """Divide the sums of `differences`, noisy or not, into measures."""
-    spare = {key: noise_level(cohort, bounds, key, np.size(value)) ** 2 for key, value in total.items()}
+    numbers = sum(np.size(value) for value in total.values())
+    spare = {k: noise_level(cohort, bounds, k, np.size(v), numbers - np.size(v)) ** 2 for k, v in total.items()}
 
     def count(key: str) -> float:
         return float(total[key]) if key in total else cohort.expected_size

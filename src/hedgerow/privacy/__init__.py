@@ -2,6 +2,25 @@
 
 from .accounting import epsilon
 from .budget import Budget
-from .mechanisms import Gaussian, Laplace, Noise
+from .choice import Exponential, NoisyMax, PermuteAndFlip, TruncatedGeometric, above_threshold, choose
+from .mechanisms import DiscreteGaussian, Gaussian, Geometric, Laplace, Noise, SimulatedGaussian, Skellam
+from .tree import Tree
 
-__all__ = ["Budget", "Gaussian", "Laplace", "Noise", "epsilon"]
+__all__ = [
+    "Budget",
+    "DiscreteGaussian",
+    "Exponential",
+    "Gaussian",
+    "Geometric",
+    "Laplace",
+    "Noise",
+    "NoisyMax",
+    "PermuteAndFlip",
+    "SimulatedGaussian",
+    "Skellam",
+    "Tree",
+    "TruncatedGeometric",
+    "above_threshold",
+    "choose",
+    "epsilon",
+]

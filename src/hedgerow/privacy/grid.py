@@ -30,17 +30,28 @@ except ImportError:  # it was installed without a compiler
 
 @dataclass(frozen=True)
 class Block:
-    """One part of the flat contribution with its bound, its grid, and the scale of its noise in steps of that grid."""
+    """One part of the flat contribution with its bound, its grid, and the scale of its noise in steps of that grid.
+
+    `whole` says that what a record adds is a whole number of steps by construction.
+    """
 
     part: slice
     bound: Bound
     step: float
     scale: float
+    whole: bool = False
 
     def round(self, rows: Array) -> Array:
         """Round rows of shape (parties, size) to whole steps, never beyond a party-level bound; zero those not finite."""
         if self.bound.unit == "record":
-            return np.rint(finite(rows.astype(np.float64, copy=False)) / self.step)
+            exact = finite(rows.astype(np.float64, copy=False)) / self.step
+            steps: Array = np.rint(exact)
+            if self.whole and not (steps == exact).all():
+                raise ContributionInvalid(
+                    "a contribution is no whole number, so its rounding could move it further than the declared bound.",
+                    remedy="Count records, each with weight one, or use Laplace or Gaussian, whose noise allows for rounding.",
+                )
+            return steps
         limit = self.bound.radius / self.step
         if (quick := self._round_one(rows, limit)) is not None:
             return quick
@@ -94,7 +105,15 @@ def _rint(rows: Array, factor: Array) -> Array:
     return np.rint(scaled, out=scaled)
 
 
-def plan(bounds: Bounds, layout: Layout, multiplier: float, norm: int, step: Callable[[float], float]) -> list[Block]:
+def plan(
+    bounds: Bounds,
+    layout: Layout,
+    multiplier: float,
+    norm: int,
+    step: Callable[[float], float],
+    *,
+    whole: bool = False,
+) -> list[Block]:
     """Lay out grid and noise for a contribution.
 
     Parameters
@@ -104,6 +123,8 @@ def plan(bounds: Bounds, layout: Layout, multiplier: float, norm: int, step: Cal
         (l2) times its own noise, so that their costs add up to that of a single release.
     step : callable
         Grid step for noise of a given scale.
+    whole : bool
+        Contributions bounded per record are whole steps already, so rounding moves none of them.
     """
     parts = blocks(bounds, layout)
     share = multiplier * (len(parts) if norm == 1 else math.sqrt(len(parts)))
@@ -112,8 +133,8 @@ def plan(bounds: Bounds, layout: Layout, multiplier: float, norm: int, step: Cal
         d = part.stop - part.start
         distance = bound.distance(norm, d)
         size = step(share * distance)
-        rounding = 0.0 if bound.unit == "party" else (d if norm == 1 else math.sqrt(d))
-        planned.append(Block(part, bound, size, share * (distance / size + rounding)))
+        rounding = 0.0 if bound.unit == "party" or whole else (d if norm == 1 else math.sqrt(d))
+        planned.append(Block(part, bound, size, share * (distance / size + rounding), whole))
     return planned
 
 

@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
+from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import Bound, Bounds
 from hedgerow.core.federation import Federation
+from hedgerow.errors import BudgetInvalid
 
 
-def noise_level(federation: Federation, bounds: Bounds | None, key: str, size: int) -> float:
+def noise_level(federation: Federation, bounds: Bounds | None, key: str, size: int, others: int = 0) -> float:
     """Standard deviation of the noise in each number of one key of a release; 0 without a mechanism.
 
     Parameters
     ----------
     federation : Federation
-        Through whose channel the sum is asked; with noise at the party its expected size decides.
+        Through whose channel the sum is asked; with noise from the parties its expected size decides.
     bounds : Bound or dict of Bound, optional
         As declared beside the sum.
     size : int
         Numbers of the key.
+    others : int
+        Numbers of the other keys together: where one bound holds for all keys, the noise may grow with all of them.
+
+    Raises
+    ------
+    BudgetInvalid (HR-214)
+        The mechanism adds no noise to numbers, such as one that chooses.
     """
     shield = federation.channel.shield(key, bounds)
     if shield.mechanism is None or shield.bounds is None:
         return 0.0
-    parts = len(shield.bounds) if isinstance(shield.bounds, Mapping) else 1
-    bound: Bound = shield.bounds[key] if isinstance(shield.bounds, Mapping) else shield.bounds
-    z = shield.event.noise_multiplier
-    if shield.event.kind == "laplace":
-        level = math.sqrt(2) * z * parts * bound.distance(1, size)
+    deviation = getattr(shield.mechanism, "deviation", None)
+    if deviation is None:
+        raise BudgetInvalid(f"{shield.mechanism} adds no noise of a known size.", remedy="Ask through one that does.")
+    if isinstance(shield.bounds, Bound):
+        rest = ((f"not {key}", (others,)),) if others else ()
+        layout = Layout(((key, (size,)), *rest))
     else:
-        level = z * math.sqrt(parts) * bound.distance(2, size)
-    if shield.mechanism.at == "party":  # every party adds its own; a party-level event counts twice its radius
-        level *= math.sqrt(federation.expected_size) * (2 if bound.unit == "party" else 1)
-    return level
+        layout = Layout(tuple((name, (size if name == key else 1,)) for name in shield.bounds))
+    found: Mapping[str, float] = deviation(shield.bounds, layout, federation.expected_size)
+    return found[key]

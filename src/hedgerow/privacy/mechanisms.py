@@ -1,9 +1,32 @@
-"""Mechanisms: Gaussian and Laplace noise on the integer grid, at the server (central privacy) or at the party (local).
+"""Mechanisms over sums: noise on the integer grid, added by the server, in shares by all parties, or by each party.
 
-The discrete Gaussian on the integers has the Renyi divergences of the Gaussian for integer shifts, coordinate by
-coordinate (Canonne, Kamath, Steinke 2020, Theorem 7 and Corollary 9); at 4096 and more steps per standard deviation its
-privacy curve differs from the continuous one by less than 1e-1000, so accountants treat it as the Gaussian. The discrete
-Laplace of scale b steps is exactly (1/b)-private per step of l1 distance (Ghosh, Roughgarden, Sundararajan 2009).
+    law                 noise on the grid        grid                       event
+    gaussian            discrete Gaussian        4096 steps to the noise    gaussian
+    laplace             discrete Laplace         4096 steps to the noise    laplace
+    skellam             Skellam                  4096 steps to the noise    skellam
+    geometric           discrete Laplace         whole numbers              pure
+    discrete gaussian   discrete Gaussian        whole numbers              gaussian, of a multiplier a little lower
+
+The last two are for counts: whole numbers come in and whole numbers go out.
+
+What discrete noise costs. The discrete Gaussian has at most the Renyi divergences of the Gaussian for integer shifts
+(Canonne, Kamath, Steinke 2020, Theorem 7 and Corollary 9), and the discrete Laplace of scale b steps is exactly
+(1/b)-private per step of l1 distance (Ghosh, Roughgarden, Sundararajan 2009). The curve of (epsilon, delta) of a discrete
+law is a sum in place of an integral, which can lie above it where the summand has its kink:
+
+    discrete Laplace    that of a Laplace with 1/z + 2 ln cosh(1/(2b)) <= 1/z + 1/(4 b^2) in place of 1/z
+    discrete Gaussian   by Euler's formula that of a Gaussian with z / (1 + 1/(24 sigma^2)) to first order
+
+At 4096 steps that is an epsilon higher by 1.5e-8, below every digit that is printed; the geometric mechanism states its
+pure epsilon, and the discrete Gaussian on whole numbers takes three times the correction.
+
+Shares. Each party adds noise of which `least` parties' add up to the whole, and a total of fewer is refused. Shares of
+Skellam and of Laplace noise (Polya differences) add up to the stated law exactly. Discrete Gaussians do not, but the
+ratio of the two probability functions is within 1 +- tau in every coordinate, with tau = 10 sum_(k<n) exp(-2 pi^2 s^2 k
+/ (k + 1)) for shares of s steps (Kairouz, Liu, Steinke 2021, Theorem 5). Shares below 3 steps are refused; from there on
+tau < 1e-37 n, which adds less than 1e-20 to epsilon for 1e8 coordinates and a million parties. Neighbours differ in
+whether a unit's data are counted; a party answers, with its share, in either case. `least` counts parties that keep
+their noise to themselves: those that tell the server add nothing to anybody's protection.
 """
 
 from __future__ import annotations
@@ -12,76 +35,159 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from hedgerow.core.arrays import Array, Layout
-from hedgerow.core.bound import Bounds, unit_of
+from hedgerow.core.bound import Bound, Bounds, unit_of
 from hedgerow.core.channel import Position
 from hedgerow.core.events import Event
-from hedgerow.core.randomness import Entropy
-from hedgerow.errors import BudgetInvalid
+from hedgerow.core.randomness import Entropy, Streams
+from hedgerow.errors import BudgetInvalid, suggestion
 
 from .grid import Block, plan, to_steps
-from .noise import LARGEST_SCALE, discrete_gaussian, discrete_laplace, grid_step
+from .noise import (
+    LARGEST_POLYA_SCALE,
+    LARGEST_SCALE,
+    discrete_gaussian,
+    discrete_laplace,
+    grid_step,
+    polya_difference,
+    skellam,
+)
+
+Law = Literal["gaussian", "laplace", "skellam", "geometric", "discrete gaussian"]
+
+WHOLE: tuple[Law, ...] = ("geometric", "discrete gaussian")
+"""Laws on whole numbers."""
+
+LEAST_STEPS = 4096.0
+"""At least so many grid steps go to the scale of the noise, except for laws on whole numbers."""
+
+LEAST_SHARE = 3.0
+"""Smallest standard deviation, in grid steps, of a discrete Gaussian that others are added to, or that stands for a
+Gaussian."""
 
 
 @dataclass(frozen=True)
 class Noise:
-    """What Gaussian and Laplace share: rounding at the party, noise where `at` says, one event.
+    """What all laws share: rounding at the party, noise where `at` says, one event.
 
     Parameters
     ----------
-    law : {"gaussian", "laplace"}
+    law : {"gaussian", "laplace", "skellam", "geometric", "discrete gaussian"}
     noise_multiplier : float
-        Gaussian: standard deviation over the l2 radius of the bound. Laplace: scale over its l1 radius.
-    at : {"server", "party"}
+        Gaussian, Skellam: standard deviation over the l2 radius of the bound. Laplace, geometric: scale over its l1 radius.
+    at : {"server", "shares", "party"}
         Who adds the noise.
+    least : int
+        For `shares`: the whole noise is made of so many parties' shares, and a total of fewer is refused.
     """
 
-    law: Literal["gaussian", "laplace"]
+    law: Law
     noise_multiplier: float
     at: Position = "server"
+    least: int = 0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.noise_multiplier) and self.noise_multiplier > 0):
+        if self.law not in get_args(Law):
+            raise BudgetInvalid(f"no law of noise is called {self.law!r}.", remedy=suggestion(str(self.law), get_args(Law)))
+        checked(self.noise_multiplier)
+        if self.at not in get_args(Position):
+            places = "Noise is added at 'server', in 'shares', or at 'party'."
+            raise BudgetInvalid(f"noise at {self.at!r} is unknown.", remedy=places)
+        if (self.least < 1) == (self.at == "shares"):
             raise BudgetInvalid(
-                f"a noise multiplier of {self.noise_multiplier!r} is not a finite number above zero.",
-                remedy="For no noise leave the mechanism out; the ledger then says that the release is not private.",
+                f"noise at {self.at!r} made of the shares of {self.least} parties.",
+                remedy="least=... is for at='shares': how many parties will certainly answer and keep their noise secret.",
             )
-        if self.at not in ("server", "party"):
-            raise BudgetInvalid(f"noise at {self.at!r} is unknown.", remedy="Noise is added at 'server' or at 'party'.")
 
+    # ---- what it costs ----------------------------------------------------------------------------------------------
     def event(self, bounds: Bounds) -> Event:
         """Return the cost of one release.
 
-        At the server, neighbours differ by the presence of one unit. At the party, neighbours are any two contributions
-        that the party might make, whose distance is twice a party-level radius.
+        At the server and in shares, neighbours differ by the presence of one unit. At the party, neighbours are any two
+        contributions that the party might make, whose distance is twice a party-level radius.
         """
-        twice = self.at == "party" and unit_of(bounds) == "party"
-        return Event(self.law, self.noise_multiplier / (2 if twice else 1))
+        multiplier = self.noise_multiplier / (2 if self.at == "party" and unit_of(bounds) == "party" else 1)
+        if self.law == "geometric":
+            return Event("pure", epsilon=1 / multiplier)
+        if self.law == "skellam":
+            return Event("skellam", multiplier, steps=LEAST_STEPS)
+        if self.law == "discrete gaussian":
+            return Event("gaussian", multiplier / (1 + 1 / (8 * self._sigma(bounds) ** 2)))
+        return Event(self.law, multiplier)
+
+    def _sigma(self, bounds: Bounds) -> float:
+        """The least standard deviation of a discrete Gaussian on whole numbers; refused where it is no Gaussian."""
+        radius = min(bound.radius for bound in ([bounds] if isinstance(bounds, Bound) else bounds.values()))
+        sigma = self.noise_multiplier * radius
+        if sigma < LEAST_SHARE:
+            raise BudgetInvalid(
+                f"{self}, at a radius of {radius:g}, has a standard deviation of {sigma:g} on whole numbers, below "
+                f"{LEAST_SHARE:g}, where it costs more than a Gaussian.",
+                remedy="Use Geometric, or Gaussian, whose grid is finer than whole numbers.",
+            )
+        return sigma
 
     def fit(self, bounds: Bounds, layout: Layout) -> None:
-        """Refuse noise of so many coordinates that it cannot be drawn.
+        """Refuse noise of so many coordinates that it cannot be drawn, or of shares too small to add up.
 
         Raises
         ------
         BudgetInvalid (HR-214)
-            The rounding of a record-level sum takes more steps than a table of noise can hold.
+            The rounding of a record-level sum takes more steps than a table of noise can hold, or a share of Gaussian
+            noise is below 3 steps.
         """
-        largest = max(block.scale for block in self._plan(bounds, layout))
-        if largest > LARGEST_SCALE:
+        scales = [block.scale for block in self._plan(bounds, layout)]
+        most = LARGEST_POLYA_SCALE if self.law in ("laplace", "geometric") and self.at == "shares" else LARGEST_SCALE
+        if max(scales) > most:
             raise BudgetInvalid(
-                f"{self} on {layout.size} coordinates needs noise of {largest:.3g} grid steps, more than {LARGEST_SCALE:g}.",
+                f"{self} on {layout.size} coordinates needs noise of {max(scales):.3g} grid steps, more than {most:g}.",
                 remedy="Ask for fewer numbers at once, lower the multiplier, or clip per party.",
             )
+        if self.law in ("gaussian", "discrete gaussian") and self.at == "shares":
+            share = min(scales) / math.sqrt(self.least)
+            if share < LEAST_SHARE:
+                raise BudgetInvalid(
+                    f"shares of {self} have a standard deviation of {share:.3g} grid steps, below {LEAST_SHARE:g}; they would "
+                    "not add up to a discrete Gaussian.",
+                    remedy="Use Skellam, whose shares add up exactly, or rely on fewer parties.",
+                )
 
+    def enough(self, answered: int) -> None:
+        """Refuse a total of so few shares that its noise is not whole.
+
+        Raises
+        ------
+        BudgetInvalid (HR-214)
+            Fewer than `least` parties answered.
+        """
+        if answered < self.least:
+            raise BudgetInvalid(
+                f"{answered} parties answered, and the noise of {self} is whole only with {self.least}: nothing is released.",
+                remedy="Ask more parties, or rely on fewer: a smaller least=... adds more noise to each share.",
+                asked=True,
+            )
+
+    def deviation(self, bounds: Bounds, layout: Layout, parties: float) -> dict[str, float]:
+        """Return the standard deviation of the noise in each number of each key, summed over the expected parties."""
+        found: dict[str, float] = {}
+        times = {"server": 1.0, "shares": parties / max(self.least, 1), "party": parties}[self.at]
+        for block in self._plan(bounds, layout):
+            level = block.step * math.sqrt(times) * block.scale
+            if self.law in ("laplace", "geometric"):
+                level *= math.sqrt(0.5) / (block.scale * math.sinh(0.5 / block.scale))  # exact also for a small scale
+            found |= {key: level for key, part in layout.slices.items() if block.part.start <= part.start < block.part.stop}
+        return found
+
+    # ---- what it does -----------------------------------------------------------------------------------------------
     def at_party(self, rows: Array, bounds: Bounds, layout: Layout, entropies: Callable[[int], Entropy]) -> Array:
-        """Round rows of shape (parties, size) to the grid; add each party's own noise where `at` is "party"."""
+        """Round rows of shape (parties, size) to the grid; add each party's noise or share of it unless it is the server's."""
         planned = self._plan(bounds, layout)
         steps = to_steps(rows, planned)
-        if self.at == "party":
+        if self.at != "server":
             steps = steps.astype(np.int64)
             for i in range(len(steps)):
                 steps[i] = self._add(steps[i], planned, entropies(i))
@@ -90,38 +196,164 @@ class Noise:
     def at_server(self, total: Array, bounds: Bounds, layout: Layout, entropy: Entropy) -> Array:
         """Add the server's noise, if it is the server's, to an integer total of shape (size,), and return its units."""
         planned = self._plan(bounds, layout)
-        noisy = self._add(total, planned, entropy) if self.at == "server" else total
-        released = noisy.astype(float)
-        for block in planned:
-            released[block.part] *= block.step
-        return released
+        return in_units(self._add(total, planned, entropy) if self.at == "server" else total, planned)
 
     def _add(self, steps: Array, planned: list[Block], entropy: Entropy) -> Array:
-        draw = discrete_gaussian if self.law == "gaussian" else discrete_laplace
         noisy = steps.copy()
         for block in planned:
-            noisy[block.part] += draw(block.scale, block.part.stop - block.part.start, entropy)
+            noisy[block.part] += self._draw(block.scale, block.part.stop - block.part.start, entropy)
         return noisy
 
+    def _draw(self, scale: float, size: int, entropy: Entropy) -> Array:
+        """Draw what one adder adds, in steps."""
+        share = scale / math.sqrt(self.least) if self.at == "shares" else scale
+        if self.law == "skellam":
+            return skellam(share, size, entropy)
+        if self.law in ("gaussian", "discrete gaussian"):
+            return discrete_gaussian(share, size, entropy)
+        if self.at == "shares":
+            return polya_difference(scale, self.least, size, entropy)
+        return discrete_laplace(scale, size, entropy)
+
     def _plan(self, bounds: Bounds, layout: Layout) -> list[Block]:
-        items = bounds if not isinstance(bounds, dict) else tuple(bounds.items())
-        return _planned(items, layout, self.noise_multiplier, 2 if self.law == "gaussian" else 1)
+        norm = 1 if self.law in ("laplace", "geometric") else 2
+        return planned_for(bounds, layout, self.noise_multiplier, norm, whole=self.law in WHOLE)
 
     def __str__(self) -> str:
-        return f"{self.law.capitalize()}({self.noise_multiplier:g}) at the {self.at}"
+        name = "".join(word.capitalize() for word in self.law.split())
+        where = f"in shares of {self.least} parties" if self.at == "shares" else f"at the {self.at}"
+        return f"{name}({self.noise_multiplier:g}) {where}"
+
+
+@dataclass(frozen=True)
+class SimulatedGaussian:
+    """Gaussian noise of floating-point numbers, for simulation only: quick, and its low bits give away what it was added to.
+
+    The server adds numbers that are on no grid; a party adds them rounded to the grid. It is refused unless randomness
+    comes from a seed, and the ledger has its name.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation over the l2 radius of the bound.
+    at : {"server", "party"}
+        Who adds the noise.
+    """
+
+    noise_multiplier: float
+    at: Literal["server", "party"] = "server"
+
+    def __post_init__(self) -> None:
+        if self.at not in ("server", "party"):
+            raise BudgetInvalid(f"simulated noise at {self.at!r}.", remedy="It is added at 'server' or at 'party'.")
+        checked(self.noise_multiplier)
+
+    @property
+    def _exact(self) -> Noise:
+        return Noise("gaussian", self.noise_multiplier, self.at)
+
+    def turn(self, use: int, streams: Streams, group: tuple[int, int] | None = None) -> SimulatedGaussian:
+        """Return this mechanism for its next question; refuse, before anybody is asked, randomness without a seed."""
+        if streams.seed is None:
+            self._refuse()
+        return self
+
+    def _refuse(self) -> None:
+        raise BudgetInvalid(
+            f"{self} was asked for noise of the operating system's entropy, as a deployment draws it.",
+            remedy="Use Gaussian: its noise is on a grid, and gives nothing away.",
+        )
+
+    def event(self, bounds: Bounds) -> Event:
+        """Return the cost that the noise would have if its numbers were real."""
+        return self._exact.event(bounds)
+
+    def fit(self, bounds: Bounds, layout: Layout) -> None:
+        """Refuse noise that the mechanism on the grid refuses."""
+        self._exact.fit(bounds, layout)
+
+    def deviation(self, bounds: Bounds, layout: Layout, parties: float) -> dict[str, float]:
+        """Return the standard deviation of the noise in each number of each key."""
+        return self._exact.deviation(bounds, layout, parties)
+
+    def at_party(self, rows: Array, bounds: Bounds, layout: Layout, entropies: Callable[[int], Entropy]) -> Array:
+        """Round rows to the grid; add each party's noise, rounded, where `at` is "party"."""
+        planned = self._exact._plan(bounds, layout)
+        steps = to_steps(rows, planned)
+        if self.at == "party":
+            steps = steps.astype(np.int64)
+            for i in range(len(steps)):
+                steps[i] += np.rint(self._draw(planned, entropies(i))).astype(np.int64)
+        return steps
+
+    def at_server(self, total: Array, bounds: Bounds, layout: Layout, entropy: Entropy) -> Array:
+        """Add the server's noise, if it is the server's, and return the units of the contribution."""
+        planned = self._exact._plan(bounds, layout)
+        return in_units(total + self._draw(planned, entropy) if self.at == "server" else total, planned)
+
+    def _draw(self, planned: list[Block], entropy: Entropy) -> Array:
+        rng = np.random.Generator(np.random.Philox(key=int.from_bytes(entropy(16), "little")))
+        return np.concatenate([rng.normal(scale=block.scale, size=block.part.stop - block.part.start) for block in planned])
+
+    def __str__(self) -> str:
+        return f"SimulatedGaussian({self.noise_multiplier:g}), in floating point and not for deployment, at the {self.at}"
+
+
+def checked(multiplier: float) -> None:
+    """Refuse a noise multiplier that is not a finite number above zero."""
+    if not (math.isfinite(multiplier) and multiplier > 0):
+        raise BudgetInvalid(
+            f"a noise multiplier of {multiplier!r} is not a finite number above zero.",
+            remedy="For no noise leave the mechanism out; the ledger then says that the release is not private.",
+        )
+
+
+def in_units(steps: Array, planned: list[Block]) -> Array:
+    """Turn grid steps of shape (size,) into the units of the contribution."""
+    released: Array = steps.astype(float)
+    for block in planned:
+        released[block.part] *= block.step
+    return released
+
+
+def planned_for(bounds: Bounds, layout: Layout, multiplier: float, norm: int, *, whole: bool = False) -> list[Block]:
+    """Return the grid and noise of a contribution, worked out once."""
+    items = bounds if isinstance(bounds, Bound) else tuple(bounds.items())
+    return _planned(items, layout, multiplier, norm, whole)
 
 
 @lru_cache(maxsize=64)
-def _planned(bounds: Bounds | tuple[tuple[str, Bounds], ...], layout: Layout, multiplier: float, norm: int) -> list[Block]:
+def _planned(
+    bounds: Bounds | tuple[tuple[str, Bounds], ...], layout: Layout, multiplier: float, norm: int, whole: bool
+) -> list[Block]:
     found = dict(bounds) if isinstance(bounds, tuple) else bounds
-    return plan(found, layout, multiplier, norm, grid_step)  # type: ignore[arg-type]
+    return plan(found, layout, multiplier, norm, _one if whole else grid_step, whole=whole)  # type: ignore[arg-type]
 
 
-def Gaussian(noise_multiplier: float, at: Position = "server") -> Noise:
+def _one(scale: float) -> float:
+    return 1.0
+
+
+def Gaussian(noise_multiplier: float, at: Position = "server", least: int = 0) -> Noise:
     """Gaussian noise with standard deviation `noise_multiplier` times the bound's l2 radius."""
-    return Noise("gaussian", noise_multiplier, at)
+    return Noise("gaussian", noise_multiplier, at, least)
 
 
-def Laplace(noise_multiplier: float, at: Position = "server") -> Noise:
+def Laplace(noise_multiplier: float, at: Position = "server", least: int = 0) -> Noise:
     """Laplace noise with scale `noise_multiplier` times the bound's l1 radius: 1 / noise_multiplier of epsilon a release."""
-    return Noise("laplace", noise_multiplier, at)
+    return Noise("laplace", noise_multiplier, at, least)
+
+
+def Skellam(noise_multiplier: float, at: Position = "server", least: int = 0) -> Noise:
+    """Skellam noise with standard deviation `noise_multiplier` times the bound's l2 radius; its shares add up exactly."""
+    return Noise("skellam", noise_multiplier, at, least)
+
+
+def Geometric(noise_multiplier: float, at: Position = "server", least: int = 0) -> Noise:
+    """Whole-number noise on counts, two-sided geometric: 1 / noise_multiplier of epsilon a release."""
+    return Noise("geometric", noise_multiplier, at, least)
+
+
+def DiscreteGaussian(noise_multiplier: float, at: Position = "server", least: int = 0) -> Noise:
+    """Whole-number noise on counts, with standard deviation `noise_multiplier` times the l2 radius and at least 3."""
+    return Noise("discrete gaussian", noise_multiplier, at, least)

@@ -2,30 +2,28 @@
 
     discrete Gaussian    P(k) proportional to exp(-k^2 / (2 sigma^2))    k integer
     discrete Laplace     P(k) proportional to exp(-|k| / scale)
+    Skellam              P(k) = exp(-mu) I_|k|(mu), mu = sigma^2          the difference of two Poisson(mu / 2)
+    Polya difference     of two Polya variables; n of them add up to the discrete Laplace
 
 Floating-point noise leaks its input: which doubles can come out depends on what was added to the noise. Here data are
 rounded to a public grid first and noise is a whole number of grid steps, so that every output is reachable from every
-input. A coordinate is drawn by inverting a table of cumulative probabilities at a uniform number of 128 bits: no
-rejection, no loop over coordinates, and a law within a total variation of 2^-100 of the stated one.
-
-How that holds. A table has fewer than 2^21 entries, each cumulative is rounded by less than 2^-126, and the tail that
-is left out weighs less than 2^-120. Cumulatives are even, so the lowest bit of the uniform number is independent of the
-magnitude and gives the sign: the law is exactly symmetric.
+input. A coordinate is drawn by inverting a table of cumulative probabilities at a uniform number of 128 bits (see
+`tables`): no rejection, no loop over coordinates, and a law within a total variation of 2^-100 of the stated one.
+Cumulatives are even, so the lowest bit of the uniform number is independent of the magnitude and gives the sign: the law
+is exactly symmetric.
 
 Source: Mironov 2012 for what floating point gives away; Canonne, Kamath & Steinke 2020 for the privacy of the discrete
-Gaussian; Devroye 1986, section III.2, for inversion by a guide table.
+Gaussian; Agarwal, Kairouz & Liu 2021 for that of Skellam; Goryczka & Xiong 2017 for Polya shares of a Laplace.
 """
 
 from __future__ import annotations
 
-import decimal
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate, islice
-from typing import NamedTuple
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,14 +31,13 @@ from numpy.typing import NDArray
 from hedgerow.core.randomness import Entropy
 from hedgerow.errors import BudgetInvalid
 
+from .tables import BITS, NEGLIGIBLE, ONE, Table, by_blocks, exponential, signed, tabulate, uniform
+
 LARGEST_SCALE = 2.0**17
 """Largest `sigma` or `scale`, in grid steps, for which a table is built."""
 
-_BITS = 192  # fraction bits of a weight while a table is built
-_ONE = 1 << _BITS
-_NEGLIGIBLE = _ONE >> 128
-_GUIDE_SHIFT = np.uint64(48)  # the guide is indexed by the top 16 bits
-_BLOCK = 2**16  # coordinates per block: 1 MiB of entropy, so that temporaries stay in the cache
+LARGEST_POLYA_SCALE = 2.0**14
+"""Largest `scale` of a Polya difference, whose table has 89 entries per unit of it."""
 
 
 def discrete_gaussian(sigma: float, size: int, entropy: Entropy) -> NDArray[np.int64]:
@@ -65,13 +62,34 @@ def discrete_gaussian(sigma: float, size: int, entropy: Entropy) -> NDArray[np.i
     BudgetInvalid (HR-214)
         `sigma` is out of range.
     """
-    table = _gaussian_table(_checked(sigma))
+    return _symmetric(_gaussian_table(_checked(sigma)), size, entropy)
 
-    def draw(n: int) -> NDArray[np.int64]:
-        words = _words(n, entropy)
-        return _signed(table.invert(words), words)
 
-    return _by_blocks(size, draw)
+def skellam(sigma: float, size: int, entropy: Entropy) -> NDArray[np.int64]:
+    """Draw from the Skellam distribution with variance sigma^2, the difference of two Poisson variables.
+
+    The sum of n such draws of variance sigma^2 / n each has exactly this law, so it can be added in shares.
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation in grid steps, in (0, 2^17].
+    size : int
+        Number of coordinates.
+    entropy : Entropy
+        Source of uniform bytes; 16 are used for each coordinate.
+
+    Returns
+    -------
+    array of shape (size,), int64
+        Independent draws, in grid steps.
+
+    Raises
+    ------
+    BudgetInvalid (HR-214)
+        `sigma` is out of range.
+    """
+    return _symmetric(_skellam_table(_checked(sigma)), size, entropy)
 
 
 def discrete_laplace(scale: float, size: int, entropy: Entropy) -> NDArray[np.int64]:
@@ -102,12 +120,42 @@ def discrete_laplace(scale: float, size: int, entropy: Entropy) -> NDArray[np.in
     zero_or_high, low, base = _laplace_tables(_checked(scale))
 
     def draw(n: int) -> NDArray[np.int64]:
-        words = _words(n, entropy)
-        high = zero_or_high.invert(words)
-        magnitude = (high - 1) * base + low.invert(_words(n, entropy)) + 1
-        return _signed(np.where(high == 0, 0, magnitude), words)
+        numbers = uniform(n, entropy)
+        high = zero_or_high.invert(numbers)
+        magnitude = (high - 1) * base + low.invert(uniform(n, entropy)) + 1
+        return signed(np.where(high == 0, 0, magnitude), numbers)
 
-    return _by_blocks(size, draw)
+    return by_blocks(size, draw)
+
+
+def polya_difference(scale: float, shares: int, size: int, entropy: Entropy) -> NDArray[np.int64]:
+    """Draw the difference of two Polya variables, of which `shares` independent ones add up to the discrete Laplace.
+
+    A Polya variable has P(k) proportional to Gamma(k + 1/n) / k! exp(-k / scale); n of them add up to a geometric one.
+
+    Parameters
+    ----------
+    scale : float
+        Scale, in grid steps, of the discrete Laplace that the shares add up to; in (0, 2^14].
+    shares : int
+        How many shares make the whole.
+    size : int
+        Number of coordinates.
+    entropy : Entropy
+        Source of uniform bytes; 32 are used for each coordinate.
+
+    Returns
+    -------
+    array of shape (size,), int64
+        Independent draws, in grid steps.
+
+    Raises
+    ------
+    BudgetInvalid (HR-214)
+        `scale` is out of range.
+    """
+    table = _polya_table(_checked(scale, LARGEST_POLYA_SCALE), shares)
+    return by_blocks(size, lambda n: table.invert(uniform(n, entropy)) - table.invert(uniform(n, entropy)))
 
 
 def grid_step(scale: float) -> float:
@@ -135,68 +183,53 @@ def grid_step(scale: float) -> float:
     return step
 
 
-class _Table(NamedTuple):
-    """Cumulative probabilities times 2^128, in two words; the last one, 2^128 itself, is left out.
+def _symmetric(table: Table, size: int, entropy: Entropy) -> NDArray[np.int64]:
+    """Draw magnitudes from a table, and their signs."""
 
-    `guide[b]` counts the cumulatives below b * 2^112. Where two neighbours agree the top 16 bits decide alone.
-    """
+    def draw(n: int) -> NDArray[np.int64]:
+        numbers = uniform(n, entropy)
+        return signed(table.invert(numbers), numbers)
 
-    high: NDArray[np.uint64]
-    low: NDArray[np.uint64]
-    guide: NDArray[np.int64]
-
-    def invert(self, words: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return, for each uniform number u of shape (n, 2), low word first, how many cumulatives are <= u.
-
-        Outcome k thus owns the numbers from its predecessor's cumulative, included, to its own, excluded.
-        """
-        high = words[:, 1]
-        bucket = (high >> _GUIDE_SHIFT).astype(np.int64)
-        outcome = self.guide[bucket]
-        unsettled = np.flatnonzero(outcome != self.guide[bucket + 1])
-        sought = high[unsettled]
-        first = np.searchsorted(self.high, sought)
-        outcome[unsettled] = first
-        tied = self.high[np.minimum(first, len(self.high) - 1)] == sought
-        # Ties of high words are left to the low words. One happens with probability below 2^-43 per coordinate.
-        for i in np.flatnonzero(tied):
-            last = np.searchsorted(self.high, sought[i], side="right")
-            lows = self.low[first[i] : last]
-            outcome[unsettled[i]] += np.searchsorted(lows, words[unsettled[i], 0], side="right")
-        return outcome
-
-
-def _tabulate(weights: Iterable[int]) -> _Table:
-    cumulative = _cumulative(weights)[:-1]
-    words = np.frombuffer(b"".join(c.to_bytes(16, "little") for c in cumulative), "<u8").reshape(-1, 2)
-    low, high = (np.ascontiguousarray(column, np.uint64) for column in words.T)
-    buckets = np.arange(2**16, dtype=np.uint64) << _GUIDE_SHIFT
-    return _Table(high, low, np.append(np.searchsorted(high, buckets), len(high)))
-
-
-def _cumulative(weights: Iterable[int]) -> list[int]:
-    """Return the even whole numbers nearest below the cumulative probabilities times 2^128."""
-    sums = list(accumulate(weights))
-    return [(s << 127) // sums[-1] << 1 for s in sums]
+    return by_blocks(size, draw)
 
 
 @lru_cache(maxsize=8)
-def _gaussian_table(sigma: float) -> _Table:
-    return _tabulate(_gaussian_weights(sigma))
+def _gaussian_table(sigma: float) -> Table:
+    return tabulate(_gaussian_weights(sigma))
 
 
 def _gaussian_weights(sigma: float) -> Iterator[int]:
     """Yield the weights of the magnitudes 0, 1, 2, ...: one, then 2 exp(-k^2 / (2 sigma^2))."""
     precision = 1 / Fraction(sigma) ** 2
-    weight, ratio, step = 2 * _ONE, _exp(-precision / 2), _exp(-precision)
-    yield _ONE
-    while (weight := weight * ratio >> _BITS) > _NEGLIGIBLE:
+    weight, ratio, step = 2 * ONE, exponential(-precision / 2), exponential(-precision)
+    yield ONE
+    while (weight := weight * ratio >> BITS) > NEGLIGIBLE:
         yield weight
-        ratio = ratio * step >> _BITS
+        ratio = ratio * step >> BITS
 
 
 @lru_cache(maxsize=8)
-def _laplace_tables(scale: float) -> tuple[_Table, _Table, int]:
+def _skellam_table(sigma: float) -> Table:
+    return tabulate(_skellam_weights(sigma))
+
+
+def _skellam_weights(sigma: float) -> list[int]:
+    """Return the weights of the magnitudes 0, 1, 2, ...: I_0(mu), then 2 I_k(mu), all over I_0(mu).
+
+    I_(k-1) = I_(k+1) + (2 k / mu) I_k is followed downwards, where I_k is the solution that grows and every term is
+    positive. From 15 sigma + 150 on, where the probability is below 2^-140 by Chernoff's bound, a start with any value
+    will do (Miller's algorithm); that value has 192 bits, so rounding down costs less than 2^-170 of each weight.
+    """
+    mu = Fraction(sigma) ** 2
+    above, here, found = 0, ONE, []
+    for k in range(math.ceil(15 * sigma) + 150, 0, -1):
+        found.append(here)
+        above, here = here, above + 2 * k * here * mu.denominator // mu.numerator
+    return [ONE, *(w for value in reversed(found) if (w := (value << BITS + 1) // here) > NEGLIGIBLE)]
+
+
+@lru_cache(maxsize=8)
+def _laplace_tables(scale: float) -> tuple[Table, Table, int]:
     """Return the table of zero and the high digits, the table of the low digits, and their base.
 
     With r = exp(-1 / scale), zero has probability (1 - r) / (1 + r). Otherwise `magnitude - 1` is geometric with ratio
@@ -204,47 +237,36 @@ def _laplace_tables(scale: float) -> tuple[_Table, _Table, int]:
     """
     base = math.isqrt(int(89 * scale)) + 1  # balances the tables: beyond 89 * scale the tail is below 2^-128
     rate = 1 / Fraction(scale)
-    ratio, base_ratio = _exp(-rate), _exp(-base * rate)
-    first = 2 * ratio * (_ONE - base_ratio) >> _BITS
-    zero_or_high = _tabulate([_ONE - ratio, *_geometric_weights(first, base_ratio)])
-    return zero_or_high, _tabulate(islice(_geometric_weights(_ONE, ratio), base)), base
+    ratio, base_ratio = exponential(-rate), exponential(-base * rate)
+    first = 2 * ratio * (ONE - base_ratio) >> BITS
+    zero_or_high = tabulate([ONE - ratio, *_geometric_weights(first, base_ratio)])
+    return zero_or_high, tabulate(islice(_geometric_weights(ONE, ratio), base)), base
 
 
 def _geometric_weights(weight: int, ratio: int) -> Iterator[int]:
-    while weight > _NEGLIGIBLE:
+    while weight > NEGLIGIBLE:
         yield weight
-        weight = weight * ratio >> _BITS
+        weight = weight * ratio >> BITS
 
 
-def _exp(exponent: Fraction) -> int:
-    """Return exp(exponent) in fixed point, correct to its last bit."""
-    with decimal.localcontext(decimal.Context(prec=80)):
-        value = (decimal.Decimal(exponent.numerator) / exponent.denominator).exp()
-        return int(value * _ONE)
+@lru_cache(maxsize=4)
+def _polya_table(scale: float, shares: int) -> Table:
+    return tabulate(_polya_weights(scale, shares))
 
 
-def _by_blocks(size: int, draw: Callable[[int], NDArray[np.int64]]) -> NDArray[np.int64]:
-    noise = np.empty(size, np.int64)
-    for start in range(0, size, _BLOCK):
-        block = noise[start : start + _BLOCK]
-        block[:] = draw(len(block))
-    return noise
+def _polya_weights(scale: float, shares: int) -> Iterator[int]:
+    """Yield the weights of 0, 1, 2, ...: one, then each from the last by (k - 1 + 1/n) / k * exp(-1 / scale)."""
+    weight, ratio, k = ONE, exponential(-1 / Fraction(scale)), 0
+    while weight > NEGLIGIBLE:
+        yield weight
+        k += 1
+        weight = (weight * ratio >> BITS) * (shares * (k - 1) + 1) // (shares * k)
 
 
-def _words(n: int, entropy: Entropy) -> NDArray[np.uint64]:
-    """Return n uniform numbers of 128 bits, shape (n, 2), low word first."""
-    return np.frombuffer(entropy(16 * n), "<u8").reshape(n, 2)
-
-
-def _signed(magnitude: NDArray[np.int64], words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Take the sign from the lowest bit, on which the magnitude does not depend."""
-    return np.where(words[:, 0] & np.uint64(1), -magnitude, magnitude)
-
-
-def _checked(scale: float) -> float:
-    if not 0 < scale <= LARGEST_SCALE:
+def _checked(scale: float, largest: float = LARGEST_SCALE) -> float:
+    if not 0 < scale <= largest:
         raise BudgetInvalid(
-            f"noise of scale {scale:g} grid steps cannot be drawn: the scale must lie in (0, {LARGEST_SCALE:g}]",
+            f"noise of scale {scale:g} grid steps cannot be drawn: the scale must lie in (0, {largest:g}]",
             remedy="Choose the grid with grid_step(scale) and give the scale in its steps.",
         )
     return float(scale)

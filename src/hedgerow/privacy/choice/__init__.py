@@ -1,0 +1,17 @@
+"""Choices: the best of some candidates, questions above a threshold, counts inside a range; noise on no vector."""
+
+from .counts import TruncatedGeometric
+from .mechanisms import Choice, Exponential, NoisyMax, PermuteAndFlip, choose
+from .sparse import Answer, Question, above_threshold
+
+__all__ = [
+    "Answer",
+    "Choice",
+    "Exponential",
+    "NoisyMax",
+    "PermuteAndFlip",
+    "Question",
+    "TruncatedGeometric",
+    "above_threshold",
+    "choose",
+]
