@@ -14,7 +14,19 @@ from hedgerow.cli.show import show_rehearsal
 from hedgerow.studies import load, rehearse, run_study
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-SLOW = {"tree_noise", "compressed", "ledger", "patients_private", "private_fedavg", "resume", "training"}
+SLOW = {
+    "tree_noise",
+    "compressed",
+    "ledger",
+    "patients_private",
+    "private_fedavg",
+    "resume",
+    "training",
+    "guards",
+    "ledger_commands",
+    "shared_ledger",
+    "record_level",
+}
 SCRIPTS = sorted(file.stem for file in EXAMPLES.glob("*.py") if not file.stem.startswith("test_"))
 
 

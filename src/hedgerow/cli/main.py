@@ -14,6 +14,8 @@ from rich.markup import escape
 
 from hedgerow.errors import HedgerowError, StudyInvalid
 
+from .ledger import app as ledger_commands
+from .privacy import app as privacy_commands
 from .show import Bar, Bars, show_rehearsal, show_rehearsals, show_result, show_studies
 
 console = Console()
@@ -32,6 +34,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+app.add_typer(ledger_commands, name="ledger")
+app.add_typer(privacy_commands, name="privacy")
 
 
 @app.callback()

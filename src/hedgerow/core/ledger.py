@@ -1,12 +1,14 @@
 """The ledger: one entry for every question, written before any party is asked.
 
 Entries are data; accountants interpret them. A ledger with a limit is a filter: it refuses the next question while nothing
-has been asked yet. A durable record (`hedgerow.runs.LedgerFile`) has each entry before the question leaves.
+has been asked yet. A durable record (`hedgerow.runs.LedgerFile`) has each entry before the question leaves; one that
+several runs share (`hedgerow.runs.LedgerBase`) is read and charged in one turn, so that they cannot spend a budget twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -31,6 +33,8 @@ class Entry:
         Numbers in each contribution, where the schema tells before anybody is asked; `contribution` names their keys.
     bytes_up, bytes_down : float
         What a party sends and receives, with 32 bits to a number that is not compressed.
+    run : str
+        Which run of a shared record asked, since numbers of questions and cohorts are a run's own; "" is this one.
     """
 
     round: int
@@ -51,6 +55,7 @@ class Entry:
     event: Event
     sampling: Sampling
     randomness: str
+    run: str = ""
 
     @property
     def protection(self) -> tuple[str, str]:
@@ -58,7 +63,8 @@ class Entry:
         return (self.bound if self.clip == "none" else self.clip), self.mechanism
 
     def to_json(self) -> dict[str, Any]:
-        return vars(self) | {"event": self.event.to_json(), "sampling": self.sampling.to_json()}
+        told = vars(self) | {"event": self.event.to_json(), "sampling": self.sampling.to_json()}
+        return {name: value for name, value in told.items() if name != "run" or value}
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Entry:
@@ -77,11 +83,18 @@ class Limit(Protocol):
 class Record(Protocol):
     """A durable copy of a ledger, such as `hedgerow.runs.LedgerFile`."""
 
+    @property
+    def head(self) -> str:
+        """Hash of the last entry, by which a copy can be compared."""
+
     def read(self) -> list[Entry]:
-        """Return the entries so far, checked."""
+        """Return this run's entries so far, checked."""
+
+    def turn(self) -> AbstractContextManager[list[Entry]]:
+        """Keep other writers out meanwhile; gives what other runs wrote and no turn gave before."""
 
     def write(self, entry: Entry) -> None:
-        """Append an entry; return when it cannot be lost."""
+        """Append an entry, within a turn; return when it cannot be lost."""
 
 
 class Ledger:
@@ -93,13 +106,23 @@ class Ledger:
         Refuses the next question when it would exceed the budget.
     record : Record, optional
         See `attach`.
+
+    Attributes
+    ----------
+    entries : list of Entry
+        What was asked by this run.
+    others : list of Entry
+        What other runs wrote to a shared record: charged like this run's own.
     """
 
     def __init__(self, limit: Limit | None = None, record: Record | None = None) -> None:
         self.limit, self.record = limit, record
-        self.entries: list[Entry] = [] if record is None else record.read()
-        self._read = len(self.entries)
+        self.entries: list[Entry] = []
+        self.others: list[Entry] = []
+        self._read = 0
         self._expected: list[Entry] = []
+        if record is not None:
+            self.attach(record)
 
     def attach(self, record: Record) -> None:
         """Keep this ledger, still empty, in a durable record from now on; what the record holds is continued."""
@@ -108,6 +131,13 @@ class Ledger:
             raise BudgetInvalid(f"a record comes too late: the ledger holds {len(self.entries)} questions.", remedy=remedy)
         self.record, self.entries = record, record.read()
         self._read = len(self.entries)
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Take in what other runs wrote to a shared record; `debit` does so by itself."""
+        if self.record is not None:
+            with self.record.turn() as newer:
+                self.others += newer
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -126,19 +156,24 @@ class Ledger:
         """
         if self._expected:
             return self._repeat(entry)
-        self._admit(entry)
-        if self.record is not None:
-            self.record.write(entry)
+        if self.record is None:
+            self._admit(entry)
+        else:
+            with self.record.turn() as newer:  # nobody else writes between what was read and what is written
+                self.others += newer
+                self._admit(entry)
+                self.record.write(entry)
         self.entries.append(entry)
         return None
 
     def charges(self, unit: Unit, also: Entry | None = None) -> list[Charge]:
-        """Group events by cohort, for an accountant; refuse to mix units.
+        """Group the events of all runs by run and cohort, for an accountant; refuse to mix units.
 
         An event at a party is never amplified by sampling: the server sees who answered.
         """
-        cohorts: dict[tuple[int, Sampling], list[Event]] = {}
-        for entry in [*self.entries, *self._expected, *([also] if also else [])]:  # expected ones were released before
+        cohorts: dict[tuple[str, bool, int, Sampling], list[Event]] = {}
+        released = [*self.others, *self.entries, *self._expected]  # what a resumed run expects was released before
+        for entry in [*released, *([also] if also else [])]:
             if entry.event.kind in FREE:
                 continue
             if entry.event.kind != "nonprivate" and entry.unit != unit:
@@ -146,9 +181,9 @@ class Ledger:
                     f"round {entry.round} ({entry.query}) is bounded per {entry.unit}; the guarantee was asked per {unit}.",
                     remedy="Ask for the unit that the queries are bounded by, and keep to one unit in one ledger.",
                 )
-            key = (entry.cohort or -entry.round, entry.sampling)
+            key = (entry.run, entry.cohort != 0, entry.cohort or entry.round, entry.sampling)
             cohorts.setdefault(key, []).append(entry.event)
-        return [(sampling, tuple(events)) for (_, sampling), events in cohorts.items()]
+        return [(sampling, tuple(events)) for (*_, sampling), events in cohorts.items()]
 
     def rewind(self, length: int, *, replay: bool) -> None:
         """Return to an earlier length, for a resumed run.

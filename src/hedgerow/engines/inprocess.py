@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -31,6 +31,7 @@ from hedgerow.core.engine import Inbox, Outbox, collect, declined
 from hedgerow.core.party import Parties
 from hedgerow.core.query import Query, answer
 from hedgerow.errors import BudgetInvalid, CannotWrite, CheckpointMismatch
+from hedgerow.privacy.guard import Guard, willing
 
 from .arrivals import counted, latency
 from .ondisk import OnDisk
@@ -63,6 +64,8 @@ class InProcess:
         Whether pooled records may stand for the sum of distinct contributions.
     state_folder : Path, optional
         Keep parties' states in files of this folder (see `OnDisk`) instead of in memory; a folder for each run.
+    guards : mapping from party to Guard
+        Parties with a policy of their own (`hedgerow.privacy.Guard`), which debits a question or declines it.
     """
 
     threads: int = field(default_factory=lambda: os.cpu_count() or 1)
@@ -72,6 +75,7 @@ class InProcess:
     latency: tuple[float, float] = (1.0, 0.5)
     collapse: bool = True
     state_folder: Path | None = None
+    guards: Mapping[str, Guard] = field(default_factory=dict)
     held: Parties = field(default_factory=lambda: Parties((), {}, ()), repr=False)
 
     def __post_init__(self) -> None:
@@ -91,8 +95,9 @@ class InProcess:
         return self.held.ids
 
     def exchange(self, outbox: Outbox) -> Inbox:
-        """Ask every party in the outbox; those that drop out or come too late are missing from the inbox."""
-        query, ids = outbox.query, self._answering(outbox)
+        """Ask every party in the outbox; those that decline, drop out or come too late are missing from the inbox."""
+        willing_ids, _ = willing(self.guards, outbox.ids, outbox.query)
+        query, ids = outbox.query, self._answering(Outbox(willing_ids, outbox.query))
         if not ids:
             return Inbox(())
         parties = self.held.prepared(query.preparations, together=True)
@@ -120,7 +125,7 @@ class InProcess:
         sizes = parties.sizes[which]
         padded = len(which) * int(sizes.max())
         made = {name: column for name, column in parties.columns.items() if name not in self.held.columns}
-        record = sum(column.nbytes for column in (made or parties.columns).values()) / len(parties.w)
+        record = sum(column.nbytes / len(column) for column in (made or parties.columns).values())
         chunk = int(1.5 * l2_bytes() / (_nbytes(query.broadcast) + record * int(sizes.max())))
         if chunk < setting(query, "least_stack", 2) or padded > PADDING_LIMIT * int(sizes.sum()):
             return [np.array([i]) for i in which]

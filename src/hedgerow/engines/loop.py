@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from hedgerow.core.engine import Inbox, Outbox, collect, declined
 from hedgerow.core.party import Parties
 from hedgerow.core.query import answer
+from hedgerow.privacy.guard import Guard, willing
 
 from .arrivals import counted
 from .threads import threads_for_each
@@ -23,13 +24,16 @@ class Loop:
     ----------
     held : Parties
         The parties of this process; set by `hosting`.
+    guards : mapping from party to Guard
+        Parties with a policy of their own, as of `InProcess`.
     """
 
     held: Parties = field(default_factory=lambda: Parties((), {}, ()), repr=False)
+    guards: Mapping[str, Guard] = field(default_factory=dict)
 
     def hosting(self, held: Parties) -> Loop:
         """Return this engine with these parties."""
-        return Loop(held)
+        return Loop(held, self.guards)
 
     @property
     def parties(self) -> Sequence[str]:
@@ -39,7 +43,8 @@ class Loop:
         """Ask every party in turn."""
         query, answers = outbox.query, []
         parties = self.held.prepared(query.preparations, together=False)
-        ids = counted(query, outbox.ids, np.ones(len(outbox.ids), bool))
+        asked, _ = willing(self.guards, outbox.ids, query)
+        ids = counted(query, asked, np.ones(len(asked), bool))
         with threads_for_each(1):
             for name in ids:
                 try:

@@ -16,6 +16,7 @@ from hedgerow.data import Partition, Table, join
 from hedgerow.errors import PartitionInvalid
 
 from .inprocess import InProcess
+from .shared import SharedParties
 
 
 def simulate(
@@ -68,8 +69,9 @@ def simulate(
 def parties_of(table: Table, split: Partition) -> Parties:
     """Order a table's records by party; columns that are in that order already are shared, not copied."""
     columns: Mapping[str, Any] = table.columns if split.columns is None else {**table.columns, **split.columns}
-    order = np.concatenate(split.indices)
+    order, sizes, weight = np.concatenate(split.indices), [len(part) for part in split.indices], table.schema.weight
+    if len(order) > len(table):  # some records are held by several parties
+        return SharedParties(split.names, columns, sizes, order, columns[weight] if weight else None)
     ordered = len(order) == len(table) and np.array_equal(order, np.arange(len(order)))
     held = {name: column if ordered else column[order] for name, column in columns.items()}
-    weight = table.schema.weight
-    return Parties(split.names, held, [len(part) for part in split.indices], held[weight] if weight else None)
+    return Parties(split.names, held, sizes, held[weight] if weight else None)

@@ -3,6 +3,7 @@
 from .accounting import epsilon
 from .budget import Budget
 from .choice import Exponential, NoisyMax, PermuteAndFlip, TruncatedGeometric, above_threshold, choose
+from .guard import Guard
 from .mechanisms import DiscreteGaussian, Gaussian, Geometric, Laplace, Noise, SimulatedGaussian, Skellam
 from .tree import Tree
 
@@ -12,6 +13,7 @@ __all__ = [
     "Exponential",
     "Gaussian",
     "Geometric",
+    "Guard",
     "Laplace",
     "Noise",
     "NoisyMax",

@@ -11,6 +11,7 @@ from hedgerow.core.ledger import Entry, Ledger
 
 from .accounting import epsilon
 from .budget import Budget
+from .owners import Individuals
 
 
 @dataclass(frozen=True)
@@ -37,35 +38,50 @@ class Statement:
         return math.isfinite(self.epsilon)
 
 
-def statement(ledger: Ledger, units: Mapping[Unit, int]) -> Statement:
-    """Interpret a ledger.
+def statement(ledger: Ledger, units: Mapping[Unit, int], individuals: Individuals | None = None) -> Statement:
+    """Interpret a ledger, what other runs wrote to it included.
 
     Parameters
     ----------
     units : mapping
         How many parties and records there are: without a budget, delta is a tenth of one over the number of units.
+    individuals : Individuals, optional
+        What individuals lost at owners who keep ledgers (`hedgerow.privacy.owners`), to be said beside it.
     """
     budget = ledger.limit if isinstance(ledger.limit, Budget) else None
-    unit: Unit = budget.unit if budget else next((entry.unit for entry in ledger.entries if entry.unit), "party")
+    entries = [*ledger.others, *ledger.entries]
+    unit: Unit = budget.unit if budget else next((entry.unit for entry in entries if entry.unit), "party")
     delta = budget.delta if budget else 0.1 / max(units[unit], 1)
-    releases = [entry for entry in ledger.entries if entry.event.kind != "none"]
+    releases = [entry for entry in entries if entry.event.kind != "none"]
     if not releases:
         return Statement(0.0, delta, unit, "Nothing was released.")
     n_open = sum(entry.event.kind == "nonprivate" for entry in releases)
     if n_open:
-        sentence = f"No epsilon is claimed: {n_open} of {len(releases)} releases went out without noise."
+        where = " of this run and of others that share its ledger" if ledger.others else ""
+        sentence = f"No epsilon is claimed: {n_open} of {len(releases)} releases{where} went out without noise."
         return Statement(math.inf, delta, unit, sentence)
     charges = ledger.charges(unit)
     spent = budget.spent(charges) if budget else epsilon(charges, delta=delta, adjacency="add-remove")
     limit = f" of a budget of {budget.epsilon:g}" if budget else ""
     parts = (
         f"Epsilon {spent:.4g}{limit} at delta {delta:g} per {unit}, {_adjacency(releases, unit)}",
-        f"{len(releases)} releases, sampling: {', '.join(sorted({str(entry.sampling) for entry in releases}))}",
+        f"{_counted(ledger, releases)}, sampling: {', '.join(sorted({str(entry.sampling) for entry in releases}))}",
         f"accountant: {budget.accountant if budget else 'tightest'}",
         _randomness(releases),
+        *([individuals.sentence] if individuals else []),
         "tuning not counted",
     )
     return Statement(spent, delta, unit, "; ".join(parts) + ".")
+
+
+def _counted(ledger: Ledger, releases: list[Entry]) -> str:
+    """How many releases there were, and how many of them were not this run's."""
+    elsewhere = sum(entry.event.kind != "none" for entry in ledger.others)
+    if not elsewhere:
+        return f"{len(releases)} releases"
+    if not ledger.entries:
+        return f"{len(releases)} releases of all runs"
+    return f"{len(releases)} releases, {elsewhere} of them by other runs that share the ledger"
 
 
 def _adjacency(releases: list[Entry], unit: Unit) -> str:
@@ -73,6 +89,9 @@ def _adjacency(releases: list[Entry], unit: Unit) -> str:
     at_party = [entry.mechanism.endswith("at the party") for entry in releases]
     if any(entry.sampling.kind == "given" for entry in releases):
         return "between any two contributions of a party at a public schedule, against whoever sees the releases alone"
+    if all("in shares of" in entry.mechanism for entry in releases):
+        least = max(entry.mechanism.split("in shares of ")[-1] for entry in releases)
+        return f"add-remove adjacency, also against the server where {least} add their shares of noise"
     if not any(at_party):
         return "add-remove adjacency, against whoever sees the releases but not the server"
     neighbours = "add-remove adjacency" if unit == "record" else "between any two contributions of a party that takes part"
@@ -80,6 +99,8 @@ def _adjacency(releases: list[Entry], unit: Unit) -> str:
 
 
 def _randomness(releases: list[Entry]) -> str:
+    if any("not for deployment" in entry.mechanism for entry in releases):
+        return "noise in floating point (not for deployment)"
     if all(entry.randomness == "system" for entry in releases):
         return "noise from the operating system's entropy"
     return "noise from a simulation seed (not for deployment)"

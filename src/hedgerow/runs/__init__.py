@@ -1,7 +1,22 @@
-"""Runs: the loop around a program, and the checkpoints from which it resumes."""
+"""Runs: the loop around a program, the checkpoints from which it resumes, and ledgers that a crash cannot shorten."""
 
+from .chain import Chain, read_chain, record_of
 from .checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from .drive import Run, drive, last
+from .ledgerbase import LedgerBase, LedgerPair
 from .ledgerfile import LedgerFile
 
-__all__ = ["Checkpoint", "LedgerFile", "Run", "drive", "last", "load_checkpoint", "save_checkpoint"]
+__all__ = [
+    "Chain",
+    "Checkpoint",
+    "LedgerBase",
+    "LedgerFile",
+    "LedgerPair",
+    "Run",
+    "drive",
+    "last",
+    "load_checkpoint",
+    "read_chain",
+    "record_of",
+    "save_checkpoint",
+]

@@ -79,7 +79,10 @@ class Checkpoint:
         clock.queries, clock.cohorts = self.mark.queries, self.mark.cohorts
         clock.counted.clear()
         clock.counted.update(self.counted)
-        federation.ledger.rewind(self.mark.entries, replay=federation.streams.seed is not None)
+        replay = federation.streams.seed is not None
+        federation.ledger.rewind(self.mark.entries, replay=replay)
+        for guard in getattr(federation.engine, "guards", {}).values():
+            guard.rewind(self.mark.queries, replay=replay)
         states = states_of(federation)
         if states is None:
             return

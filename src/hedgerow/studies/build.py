@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.federation import Federation
+from hedgerow.core.ledger import Ledger
 from hedgerow.data import Partition, Schema, Table, load, partitioner, read
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.errors import HedgerowWarning, StudyInvalid, suggestion
 from hedgerow.privacy.budget import warn_if_large
+from hedgerow.runs import read_chain
 
 from .catalogue import listing
 from .listing import Listing
@@ -64,6 +66,13 @@ class Built:
     def simulated(self) -> bool:
         """Whether the report may show what only a simulation can know: exact values of the parties' records."""
         return self.study.simulation_seed is not None
+
+    @property
+    def unspent(self) -> Ledger:
+        """A ledger under the study's budget that holds what other runs spent, and nothing of this one."""
+        limit, budget = self.federation.ledger.limit, self.study.budget
+        shared = budget.shared if budget else None
+        return Ledger(limit) if shared is None or not shared.exists() else read_chain(shared).ledger(limit)
 
     @cached_property
     def digest(self) -> str:

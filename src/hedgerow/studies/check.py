@@ -43,9 +43,7 @@ def check(built: Built) -> None:
         A formula, a model, a setting or a channel that does not fit; a budget that does not allow one question; patience or a
         target where nothing is measured.
     """
-    federation = replace(
-        built.federation, engine=_Nobody(built.federation.members), ledger=Ledger(built.federation.ledger.limit), clock=Clock()
-    )
+    federation = replace(built.federation, engine=_Nobody(built.federation.members), ledger=built.unspent, clock=Clock())
     with suppress(_Asked):
         next(iter(built.listing.program(built.settings)(federation)), None)
     evaluation = built.study.evaluation

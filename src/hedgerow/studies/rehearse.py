@@ -30,6 +30,7 @@ from .cells import cells
 from .changes import Change
 from .compare import check_cells
 from .explain import statement_of, what_left
+from .planned import with_noise
 from .study import Study
 
 RECORDS = 200
@@ -74,7 +75,7 @@ class Rehearsal:
         budget, upto = self.ledger.limit, Ledger()
         if not isinstance(budget, Budget):
             return None
-        upto.entries = self.ledger.entries[:questions]
+        upto.entries, upto.others = self.ledger.entries[:questions], self.ledger.others
         spent = budget.spent(upto.charges(budget.unit))
         return spent if math.isfinite(spent) else None
 
@@ -83,8 +84,9 @@ def rehearse(study: Study, *, data_dir: Path | None = None, rounds: int | None =
     """Say what a study would ask, without asking anybody; of its first `rounds` alone, where they are given."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HedgerowWarning)
+        study = with_noise(study, data_dir=data_dir)
         built = build(study, data_dir=data_dir)
-    federation = replace(built.federation, ledger=Ledger(built.federation.ledger.limit))
+    federation = replace(built.federation, ledger=built.unspent)
     each = max(2, RECORDS // federation.size)
     columns = built.schema.synthetic(each * federation.size, np.random.default_rng(0))
     made_up = Parties(federation.engine.parties, columns, [each] * federation.size)

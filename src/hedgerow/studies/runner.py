@@ -17,7 +17,7 @@ from pathlib import Path
 
 from hedgerow.errors import CannotWrite, CheckpointMismatch, HedgerowWarning, StudyInvalid, UnknownStudy
 from hedgerow.report import Report, write
-from hedgerow.runs import LedgerFile, Run, drive
+from hedgerow.runs import Run, drive, record_of
 from hedgerow.runs.checkpoint import load_checkpoint, write_arrays, write_bytes
 
 from .baselines import Baselines, baselines
@@ -26,6 +26,7 @@ from .changes import to_toml
 from .check import check
 from .explain import explain
 from .listing import Outcome
+from .planned import with_noise
 from .rounds import Progress, Rounds
 from .study import Study
 
@@ -69,12 +70,13 @@ def run(
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", HedgerowWarning)
+        study = with_noise(study, data_dir=data_dir)
         built = build(study, data_dir=data_dir, threads=threads, state_folder=folder / "states")
         check(built)
         _open_folder(folder, built, resume)
         checkpoint = folder / "checkpoint.safetensors"
         start = load_checkpoint(checkpoint, built.listing.state, built.digest) if resume and checkpoint.exists() else None
-        built.federation.ledger.attach(LedgerFile(folder / "ledger.jsonl"))
+        built.federation.ledger.attach(record_of(folder, study.budget.shared if study.budget else None))
         if start is None:
             built.federation.ledger.rewind(0, replay=built.federation.streams.seed is not None)
         rounds = Rounds(built, folder / "rounds.jsonl", start.state.round if start else 0, on_progress)

@@ -15,7 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from hedgerow.compression import Quantised, RandomK, Rotated, Sketched, TopK
 from hedgerow.core.bound import Bound, Bounds, l1, l2, linf
 from hedgerow.errors import StudyInvalid, UnknownStudy, UnlawfulChannel, suggestion
-from hedgerow.privacy import Budget, Noise
+from hedgerow.privacy import Budget, Noise, Tree
+from hedgerow.privacy.accounting import Accountant
+from hedgerow.privacy.mechanisms import SimulatedGaussian
 
 from .changes import changed
 from .comparison import ComparisonSection
@@ -76,9 +78,29 @@ class Clip(Section):
 class MechanismSection(Section):
     """Noise: its law, its size relative to the bound, and who adds it."""
 
-    law: Literal["gaussian", "laplace"] = Field("gaussian", description="distribution of the noise")
-    noise_multiplier: float = Field(description="its scale over the radius of the bound")
+    law: Literal["gaussian", "laplace", "skellam", "geometric", "discrete gaussian", "simulated gaussian", "tree"] = Field(
+        "gaussian", description='distribution of the noise; "tree" is Gaussian noise on running totals'
+    )
+    noise_multiplier: float | None = Field(
+        None,
+        description="its scale over the radius of the bound; if not given, the least that the budget allows for all rounds",
+    )
     at: Literal["server", "party"] = Field("server", description="who adds it: central or local privacy")
+    rounds: int | None = Field(None, description="tree: questions that one tree covers")
+    every: int = Field(1, description="tree: each party answers every so many questions, as `program.every` says")
+
+    @model_validator(mode="after")
+    def fits(self) -> MechanismSection:
+        if (self.law == "tree") == (self.rounds is None) or (self.law == "tree" and self.at == "party"):
+            raise ValueError('law = "tree", at the server, has rounds; no other law has')
+        return self
+
+    def mechanism(self) -> Any:
+        """The mechanism; a multiplier that the budget decides is filled in before (`planned`)."""
+        z = 1.0 if self.noise_multiplier is None else self.noise_multiplier
+        if self.law == "tree":
+            return Tree(z, int(self.rounds or 0), self.every)
+        return SimulatedGaussian(z, self.at) if self.law == "simulated gaussian" else Noise(self.law, z, self.at)
 
 
 COMPRESSIONS: dict[str, Any] = {
@@ -138,7 +160,7 @@ class Protection(Section):
         return {
             "clip": clip,
             "compression": shorter and shorter.compression(),
-            "mechanism": noise and Noise(noise.law, noise.noise_multiplier, noise.at),
+            "mechanism": noise and noise.mechanism(),
         }
 
 
@@ -149,10 +171,18 @@ class BudgetSection(Section):
     delta: float = Field(description="probability with which epsilon may fail, well below one over the units")
     unit: Literal["party", "record"] = Field("party", description="whose presence is protected")
     adjacency: Literal["add-remove"] = Field("add-remove", description="how neighbours differ")
-    accountant: Literal["tightest", "pld", "rdp", "basic"] = Field("tightest", description="how releases are added up")
+    accountant: Accountant = Field("tightest", description="how releases are added up")
+    ledger: str | None = Field(
+        None, description="an SQLite file in which several runs share this budget; made if missing, relative to the study"
+    )
 
     def budget(self) -> Budget:
-        return Budget(**self.model_dump())
+        return Budget(**self.model_dump(exclude={"ledger"}))
+
+    @property
+    def shared(self) -> Path | None:
+        """The ledger that runs share, if they do."""
+        return None if self.ledger is None else Path(self.ledger)
 
 
 class EngineSection(Section):
@@ -249,8 +279,9 @@ def parse(found: Mapping[str, Any]) -> Study:
 
 
 def _anchor(values: dict[str, Any], folder: Path) -> None:
-    """Take the paths of data in a study, or in changes to it, from the study's folder."""
-    for section, key in ((values.get("data"), "path"), (values, "data.path")):
+    """Take the paths of data and of a shared ledger in a study, or in changes to it, from the study's folder."""
+    named = [(values.get("data"), "path"), (values.get("budget"), "ledger"), (values, "data.path"), (values, "budget.ledger")]
+    for section, key in named:
         if isinstance(section, dict) and isinstance(section.get(key), str):
             section[key] = str((folder / section[key]).resolve())
 

@@ -1,0 +1,89 @@
+"""Noise for a budget: the least noise multiplier with which a whole study stays within its budget.
+
+A study whose mechanism names no noise multiplier is rehearsed with the multipliers 1 and 2. Events that double between the
+two are the mechanism's, and scale; others are a program's own. So the multiplier that the budget allows follows without
+asking anybody. What the first round asks and what a further one asks may differ; all further rounds are alike.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from hedgerow.core.events import Charge, Event
+from hedgerow.errors import StudyInvalid
+from hedgerow.privacy.accounting.calibration import least_noise
+
+from .catalogue import listing
+from .study import Study
+
+
+def with_noise(study: Study, *, data_dir: Path | None = None) -> Study:
+    """Return a study whose mechanism, if there is one, has its noise multiplier.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+        There is no budget that would decide it.
+    """
+    mechanism = study.protection.mechanism
+    if study.comparison is not None or mechanism is None or mechanism.noise_multiplier is not None:
+        return study
+    if study.budget is None:
+        raise StudyInvalid(
+            "protection.mechanism has no noise_multiplier, and there is no budget that would decide it.",
+            remedy="Give protection.mechanism.noise_multiplier, or a [budget] with epsilon and delta.",
+        )
+    budget = study.budget.budget()
+    rounds = _rounds(study)
+    if rounds is None:
+        phases = [(1, _pairs(study, None, data_dir))]
+    else:
+        first, both = (_pairs(study, n, data_dir) for n in (1, 2))
+        phases = [(1, first), (rounds - 1, both[len(first) :])]
+
+    def charges(noise_multiplier: float) -> Counter[Charge]:
+        found = Counter[Charge]()
+        for times, pairs in phases:
+            for one, two in pairs:
+                found[_between(one, two, noise_multiplier)] += times
+        return found
+
+    return _with(study, least_noise(charges, budget.epsilon, budget.delta, accountant=budget.accountant))
+
+
+def _rounds(study: Study) -> int | None:
+    """Rounds of a program that asks alike in each; None where it has to be rehearsed to its end."""
+    given = listing(study.program.name).settings(study.program.model_extra or {}).get("rounds")
+    return given if isinstance(given, int) and given > 1 and study.evaluation.on != "parties" else None
+
+
+def _pairs(study: Study, rounds: int | None, data_dir: Path | None) -> list[tuple[Charge, Charge]]:
+    """What so many rounds are charged, with multipliers 1 and 2."""
+    from .rehearse import rehearse
+
+    found = []
+    for noise_multiplier in (1.0, 2.0):
+        free = _with(study, noise_multiplier).model_copy(update={"budget": None})
+        ledger = rehearse(free, data_dir=data_dir, rounds=rounds).ledger
+        unit = next((entry.unit for entry in ledger.entries if entry.unit), "party")
+        found.append(ledger.charges(unit))
+    return list(zip(*found, strict=True))
+
+
+def _between(one: Charge, two: Charge, noise_multiplier: float) -> Charge:
+    """The charge at a multiplier, from those at 1 and 2."""
+    return one[0], tuple(_scaled(a, b, noise_multiplier) for a, b in zip(one[1], two[1], strict=True))
+
+
+def _scaled(one: Event, two: Event, z: float) -> Event:
+    grown = one.noise_multiplier + (two.noise_multiplier - one.noise_multiplier) * (z - 1)
+    return replace(one, noise_multiplier=grown, epsilon=one.epsilon / (z if two.epsilon < one.epsilon else 1.0))
+
+
+def _with(study: Study, noise_multiplier: float) -> Study:
+    mechanism = study.protection.mechanism
+    assert mechanism is not None
+    filled = mechanism.model_copy(update={"noise_multiplier": noise_multiplier})
+    return study.model_copy(update={"protection": study.protection.model_copy(update={"mechanism": filled})})

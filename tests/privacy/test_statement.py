@@ -1,0 +1,69 @@
+"""The privacy sentence leaves nothing out."""
+
+import math
+
+import pytest
+
+from hedgerow import Budget, Gaussian, l2
+from hedgerow.core import Ledger
+from hedgerow.privacy.owners import disjoint
+from hedgerow.privacy.statement import statement
+from hedgerow.runs import LedgerBase
+from helpers import federation, totals
+
+UNITS = {"party": 6, "record": 69}
+PER_RECORD = l2(1.0, unit="record")
+
+
+def asked(at="server", n=2, seed=0, record=None, budget=None):
+    fed = federation(seed=seed).protect(mechanism=Gaussian(3.0, at=at))
+    if record is not None:
+        fed.ledger.attach(record)
+    if budget is not None:
+        fed.within(budget)
+    for _ in range(n):
+        fed.sum(totals, bound=PER_RECORD)
+    return fed.ledger
+
+
+def test_nothing_released_is_said():
+    assert statement(Ledger(), UNITS).sentence == "Nothing was released."
+
+
+def test_an_open_release_claims_nothing():
+    fed = federation()
+    fed.sum(totals)
+    said = statement(fed.ledger, UNITS)
+    assert math.isinf(said.epsilon)
+    assert said.sentence == "No epsilon is claimed: 1 of 1 releases went out without noise."
+
+
+@pytest.mark.parametrize(
+    ("at", "seed", "words"),
+    [
+        ("server", 0, ["but not the server", "simulation seed"]),
+        ("party", 0, ["also against the server", "simulation seed"]),
+        ("server", None, ["operating system's entropy"]),
+    ],
+)
+def test_it_says_against_whom_and_from_what(at, seed, words):
+    sentence = statement(asked(at, seed=seed), UNITS).sentence
+    assert all(word in sentence for word in words)
+    assert "2 releases" in sentence
+    assert sentence.endswith("tuning not counted.")
+
+
+def test_other_runs_of_a_shared_ledger_are_counted(tmp_path):
+    budget = Budget(5.0, 1e-6, unit="record")
+    asked(record=LedgerBase(tmp_path / "shared.sqlite"), n=1, budget=budget)
+    ledger = asked(record=LedgerBase(tmp_path / "shared.sqlite"), n=2, budget=budget)
+    said = statement(ledger, UNITS)
+    assert "3 releases, 1 of them by other runs that share the ledger" in said.sentence
+    assert said.epsilon == statement(asked(n=3, budget=budget), UNITS).epsilon
+
+
+def test_what_was_assumed_of_individuals_is_said():
+    budget = Budget(5.0, 1e-6, unit="record")
+    ledger = asked("party", budget=budget)
+    said = statement(ledger, UNITS, disjoint({"a": ledger, "b": Ledger()}, budget))
+    assert "for an individual (a), where owners' records are assumed disjoint" in said.sentence
