@@ -129,3 +129,10 @@ def test_noise_is_not_added_twice():
 def test_a_private_local_function_without_its_plan_has_no_cost():
     with pytest.raises(UnboundedSum, match="plan"):
         federation().sum(noisy_steps)
+
+
+def test_a_record_pushes_no_party_out_of_a_cohort():
+    fed = federation().protect(mechanism=Gaussian(1.0))
+    fed.sample(size=3).sum(totals, bound={"sum": l2(9.0, unit="record"), "n": linf(1, unit="record")})
+    assert fed.ledger.entries[0].sampling.kind == "fixed"
+    assert [sampling.kind for sampling, _ in fed.ledger.charges("record")] == ["all"]

@@ -28,6 +28,7 @@ RECORDS = {  # training and test records
     "credit_card": (34267, 0),
     "diabetes": (442, 0),
     "diabetic": (101766, 0),
+    "diagnoses": (71518, 0),
     "digits": (1797, 0),
     "fair": (6366, 0),
     "fashion_mnist": (60000, 10000),

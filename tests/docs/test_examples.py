@@ -26,6 +26,8 @@ SLOW = {
     "ledger_commands",
     "shared_ledger",
     "record_level",
+    "local_reports",
+    "sulq",
 }
 SCRIPTS = sorted(file.stem for file in EXAMPLES.glob("*.py") if not file.stem.startswith("test_"))
 

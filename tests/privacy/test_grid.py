@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import l1, l2, linf
-from hedgerow.privacy import grid
-from hedgerow.privacy.noise import grid_step
+from hedgerow.privacy import Gaussian, grid
+from hedgerow.privacy.noise import LARGEST_SCALE, grid_step
 
 PATHS = [pytest.param(True, marks=pytest.mark.skipif(grid._steps is None, reason="built without a compiler")), False]
 
@@ -81,3 +81,11 @@ def test_the_compiled_passes_refuse_other_arrays():
     frozen.flags.writeable = False
     with pytest.raises((ValueError, BufferError)):
         grid._steps.steps(np.zeros(3, np.float32), 1.0, frozen)
+
+
+@pytest.mark.parametrize("d", [100, 10_000, 1_000_000])
+def test_rounding_adds_a_hundredth_to_the_noise_of_a_record_where_a_table_can_hold_it(d):
+    (block,) = Gaussian(1.5)._plan(l2(1.0, unit="record"), Layout((("", (d,)),)))
+    added = block.scale * block.step / 1.5 - 1
+    assert block.scale <= LARGEST_SCALE
+    assert 0 < added <= (0.0101 if d <= 100_000 else 0.03)

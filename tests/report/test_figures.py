@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hedgerow.report import Comparison, Curve, Series
-from hedgerow.report.figures import dot_tracks, line_chart, nice_ticks, series_inks, tick_labels
+from hedgerow.report.figures import dot_tracks, line_chart, log_ticks, nice_ticks, series_inks, tick_labels
 
 
 def curve(*y: float, style: str = "main", line: float | None = None) -> Curve:
@@ -69,3 +69,39 @@ def test_figures_are_told_in_words():
 def test_muted_series_take_no_colour():
     series = [Series("s", (1.0,), (1.0,), style) for style in ("main", "muted", "reference")]
     assert series_inks(series) == ["main ink0", "muted", "reference ink1"]
+
+
+def test_ticks_of_factors_are_round():
+    assert log_ticks(1, 1000) == pytest.approx([1, 10, 100, 1000])
+    assert log_ticks(1.5, 30) == pytest.approx([2, 5, 10, 20])
+    assert log_ticks(1.5, 30, outward=True) == pytest.approx([1, 2, 5, 10, 20, 50])
+
+
+@settings(max_examples=50)
+@given(low=st.floats(1e-99, 1.0), factor=st.floats(1.001, 1e90))
+def test_outward_ticks_of_factors_enclose_the_range_and_are_few(low, factor):
+    ticks = log_ticks(low, low * factor, outward=True)
+    assert ticks[0] <= low * (1 + 1e-6)
+    assert ticks[-1] >= low * factor * (1 - 1e-6)
+    assert 2 <= len(ticks) <= 8
+
+
+def test_equal_factors_are_equal_steps():
+    drawn = line_chart(Curve("t", "n", "loss", (Series("s", (1, 10, 100), (1.0, 0.01, 0.0001)),), log="xy"))
+    points = [tuple(map(float, point.split())) for point in drawn.split('d="M')[1].split('"')[0].split("L")]
+    (x0, y0), (x1, y1), (x2, y2) = points
+    assert x2 - x1 == pytest.approx(x1 - x0, abs=0.11)
+    assert y2 - y1 == pytest.approx(y1 - y0, abs=0.11)
+
+
+def test_what_is_not_above_zero_breaks_a_line_of_factors():
+    figure = Curve("t", "n", "loss", (Series("s", (1, 2, 3, 4, 5), (1.0, 2.0, 0.0, 3.0, 4.0)),), log="y")
+    assert line_chart(figure).count("M") == 2
+    assert line_chart(Curve("t", "n", "loss", (Series("s", (1, 2), (0.0, -1.0)),), log="y")) is None
+
+
+@pytest.mark.parametrize("y", [(1.0,), (1e-99, 1e99), (1e-290, 1.0), (3e-5, 3.1e-5), (5e-324, 1.0)])
+def test_extreme_factors_are_drawn(y):
+    drawn = line_chart(Curve("t", "n", "loss", (Series("s", tuple(range(1, len(y) + 1)), y),), log="xy"))
+    assert "nan" not in drawn.lower()
+    assert "inf" not in drawn

@@ -181,7 +181,9 @@ class Ledger:
                     f"round {entry.round} ({entry.query}) is bounded per {entry.unit}; the guarantee was asked per {unit}.",
                     remedy="Ask for the unit that the queries are bounded by, and keep to one unit in one ledger.",
                 )
-            key = (entry.run, entry.cohort != 0, entry.cohort or entry.round, entry.sampling)
+            alone = unit == "record" and entry.sampling.kind in ("fixed", "given")  # a record pushes no party out of a cohort
+            sampling = Sampling() if alone else entry.sampling
+            key = (entry.run, entry.cohort != 0, entry.cohort or entry.round, sampling)
             cohorts.setdefault(key, []).append(entry.event)
         return [(sampling, tuple(events)) for (*_, sampling), events in cohorts.items()]
 

@@ -2,7 +2,8 @@
 
     partitioner(table, seed) -> Partition        deterministic in the seed, disjoint, no party empty
 
-Every record goes to exactly one party, except where a scheme must leave records out; its sentence then says how many.
+Every record goes to exactly one party, except where a scheme must leave records out, or was asked to repeat them; its
+sentence then says how many, or how often.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Partition:
     Parameters
     ----------
     indices : tuple of int arrays
-        Positions of each party's records, ascending; disjoint.
+        Positions of each party's records, ascending; disjoint, unless a scheme gives records to several parties.
     names : tuple of str
         One for each party.
     heat : Heat
@@ -83,8 +84,8 @@ class Draw:
 
     Parameters
     ----------
-    owner : int array of shape (n,)
-        Party of each record, from 0; `NO_PARTY` for a record that is left out.
+    owner : int array of shape (n,), or (n, copies)
+        Party of each record, or of each of its copies, from 0; `NO_PARTY` for a record that is left out.
     names : sequence of str
         Names of the parties.
     sentence : str
@@ -119,10 +120,11 @@ class Partitioner(ABC):
         rng = Streams(seed).stream(0, "server", f"partition {type(self).__name__}").generator
         draw = self.draw(table, rng)
         names = tuple(draw.names)
-        left_out = np.count_nonzero(draw.owner == NO_PARTY)
-        sizes = np.bincount(draw.owner + 1, minlength=len(names) + 1)[1:]
+        owner = draw.owner.ravel()
+        left_out = np.count_nonzero(owner == NO_PARTY)
+        sizes = np.bincount(owner + 1, minlength=len(names) + 1)[1:]
         self._refuse_empty(names, sizes, len(table))
-        order = np.argsort(draw.owner, kind="stable")[left_out:]
+        order = np.argsort(owner, kind="stable")[left_out:] // (draw.owner.size // max(len(draw.owner), 1))
         altered = replace(table, columns=table.columns | draw.columns) if draw.columns else table
         return Partition(
             indices=tuple(np.split(order, np.cumsum(sizes)[:-1])),
@@ -232,7 +234,8 @@ def target_of(scheme: Partitioner, table: Table) -> str:
 def _heat(labels: Labels, owner: np.ndarray, names: tuple[str, ...]) -> Heat:
     shape = (len(names), len(labels.names))
     kept = owner != NO_PARTY
-    cells = owner[kept] * shape[1] + labels.codes[kept]
+    codes = labels.codes if owner.ndim == 1 else np.broadcast_to(labels.codes[:, None], owner.shape)
+    cells = owner[kept] * shape[1] + codes[kept]
     return Heat(names, labels.names, np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape))
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from . import icd9
 from .download import Published
 from .entry import Entry, Parts, binary, category, csv, declare, integer, number, renamed
 
@@ -61,6 +62,15 @@ def _coimbra(frame: pd.DataFrame) -> pd.DataFrame:
 def _cardio(frame: pd.DataFrame) -> pd.DataFrame:
     frame["gender"] = frame["gender"].map({1: "woman", 2: "man"})
     return frame
+
+
+def _diagnoses(frame: pd.DataFrame) -> pd.DataFrame:
+    first = frame.drop_duplicates("patient_nbr")
+    code = icd9.three_digits(first["diag_1"])
+    groups = {one: icd9.group_of(one) for one in code.unique()}
+    return pd.DataFrame(
+        {"age": first["age"], "code": code, "group": code.map(groups), "readmitted_30d": first["readmitted"] == "<30"}
+    )
 
 
 TABULAR = {
@@ -208,6 +218,18 @@ TABULAR = {
         ),
         csv(_cardio, sep=";"),
         ("tabular/cardio_train.csv.gz",),
+    ),
+    "diagnoses": Entry(
+        "First diagnoses of 71518 patients: the first stay of each in Diabetes 130-US Hospitals 1999-2008, by three-digit "
+        "ICD-9 code and by chapter; B. Strack et al. 2014, UCI 296, CC BY 4.0.",
+        declare(
+            category("age", [f"[{low}-{low + 10})" for low in range(0, 100, 10)]),
+            category("code", icd9.CODES, description="primary diagnosis, ICD-9 without what follows the point"),
+            category("group", icd9.GROUPS, description="chapter of the diagnosis, diabetes apart"),
+            binary("readmitted_30d", role="target"),
+        ),
+        csv(_diagnoses, keep_default_na=False, dtype={"diag_1": str}),
+        ("tabular/diabetic_data.csv.gz",),
     ),
     "credit_card": Entry(
         "Credit card fraud, a subset: 34267 card payments of two days in 2013 with all 492 frauds (1.4 % instead of "

@@ -7,6 +7,7 @@ try:
 except ImportError as error:
     raise MissingExtra("training models needs PyTorch.", remedy="pip install 'hedgerow[neural]'") from error
 
+from . import queries as queries
 from .admm import AdmmState, admm
 from .baselines import centralised, gathered, local_only
 from .cyclic import TransferState, cyclic_transfer, incremental
@@ -25,6 +26,8 @@ from .heterogeneity import LayerSpread, Spread, curves, spread, spread_clip, wat
 from .labels import LabelSpread, label_spread
 from .models import linear, mlp
 from .personal import ditto, fine_tune
+from .private import PrivateState, dp_fedavg, geyer
+from .records import OwnBudgetsState, RecordState, dpsgd, local_dpsgd, without_batch_norm
 from .scaffold import ScaffoldState, scaffold
 from .settings import Settings
 from .subfedavg import SubState, evaluate_subnetworks, subfedavg
@@ -40,6 +43,9 @@ __all__ = [
     "LayerSpread",
     "ModelState",
     "NagState",
+    "OwnBudgetsState",
+    "PrivateState",
+    "RecordState",
     "ScaffoldState",
     "ServerState",
     "Settings",
@@ -52,6 +58,8 @@ __all__ = [
     "curves",
     "cyclic_transfer",
     "ditto",
+    "dp_fedavg",
+    "dpsgd",
     "evaluate",
     "evaluate_on",
     "evaluate_personal",
@@ -67,11 +75,13 @@ __all__ = [
     "fine_tune",
     "fsvrg",
     "gathered",
+    "geyer",
     "geyer_net",
     "incremental",
     "label_spread",
     "lenet",
     "linear",
+    "local_dpsgd",
     "local_only",
     "logistic",
     "lstm",
@@ -85,4 +95,5 @@ __all__ = [
     "two_nn",
     "watch_spread",
     "with_weights",
+    "without_batch_norm",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -38,8 +39,9 @@ def evaluate(
     Returns
     -------
     dict
-        `loss` and `accuracy` (classification) or `mean_squared_error`; `n`. Through a channel that adds noise the loss,
-        which has no bound, is left out, and the sums are noised per record and charged.
+        `accuracy` (classification) or `mean_squared_error`, `n`, `loss`, and of a binary target `matthews_correlation`
+        (see `matthews`). Through a channel that adds noise the last two are left out, as a loss has no bound and every
+        further sum costs; the others are noised per record and charged.
     """
     model, ready = judged(federation, module, features, held_out)
     noisy, weight = federation.channel.mechanism is not None, federation.schema.heaviest
@@ -73,4 +75,18 @@ def metrics(model: Model, sums: Any) -> dict[str, float]:
     n = max(float(sums["n"]), 1e-12)
     name = "mean_squared_error" if model.kind == "number" else "accuracy"
     found = {name: float(sums["hits"]) / n, "n": n}
-    return found | ({"loss": float(sums["loss"]) / n} if "loss" in sums else {})
+    found |= {"loss": float(sums["loss"]) / n} if "loss" in sums else {}
+    return found | ({"matthews_correlation": matthews(sums)} if "ones" in sums else {})
+
+
+def matthews(sums: Any) -> float:
+    """Matthews correlation coefficient: 1 where all is right, -1 where all is wrong, 0 where one class is said of all records.
+
+    It is the correlation of two columns of zeros and ones. Unlike accuracy it does not reward naming the larger class.
+
+    Source: Matthews 1975; 0 for a constant prediction as is customary (Chicco & Jurman 2020).
+    """
+    n, hits, ones, taken = (float(sums[name]) for name in ("n", "hits", "ones", "taken_for_one"))
+    both = (hits + ones + taken - n) / 2  # records that are one and are taken for one
+    spread = ones * (n - ones) * taken * (n - taken)
+    return 0.0 if spread <= 0 else (n * both - ones * taken) / math.sqrt(spread)

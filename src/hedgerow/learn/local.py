@@ -57,10 +57,15 @@ def local_sgd(
 
 @local(additive=True, stackable=True)
 def score(broadcast: np.ndarray, party: Party, rng: Any, *, model: Model, with_loss: bool = True) -> dict[str, np.ndarray]:
-    """Sums from which metrics are made: losses, hits (classification) or squared errors (numbers), records."""
+    """Sums from which metrics are made: losses, hits (classification) or squared errors (numbers), records.
+
+    With the loss, and of a binary target, also records of class one: those that are (`ones`) and that are `taken_for_one`.
+    """
     flat, (x, target, w) = torch.from_numpy(broadcast), tensors(party)
     x, target = x.flatten(0, w.ndim - 1), target.flatten()
-    found = {"hits": torch.zeros(len(x)), "loss": torch.zeros(len(x))}
+    found = {name: torch.zeros(len(x)) for name in ("hits", *("loss",) * with_loss)}
+    if with_loss and model.kind == "binary":
+        found |= {"ones": (target > 0.5).float(), "taken_for_one": torch.zeros(len(x))}
     with torch.no_grad():
         for part in torch.arange(len(x)).split(SCORED_AT_ONCE):
             rows = slice(int(part[0]), int(part[-1]) + 1)
@@ -68,6 +73,7 @@ def score(broadcast: np.ndarray, party: Party, rng: Any, *, model: Model, with_l
             found["hits"][rows] = hits(model.kind, output, target[rows])
             if with_loss:
                 found["loss"][rows] = per_record_loss(model.kind)(output, target[rows])
-    kept = {name: value for name, value in found.items() if with_loss or name != "loss"}
-    sums = {name: (w.double() * value.reshape(w.shape)).sum(-1).numpy() for name, value in kept.items()}
+            if "ones" in found:
+                found["taken_for_one"][rows] = (output.reshape(target[rows].shape) > 0).float()
+    sums = {name: (w.double() * value.reshape(w.shape)).sum(-1).numpy() for name, value in found.items()}
     return sums | {"n": np.asarray(party.n)}

@@ -27,7 +27,7 @@ class Budget:
         Whose data change between neighbours.
     adjacency : {"add-remove"}
         Neighbours differ by one unit that is there or not.
-    accountant : {"tightest", "pld", "rdp", "basic"}
+    accountant : {"tightest", "pld", "rdp", "zcdp", "advanced", "basic", "moments"}
         How charges are added up (`accounting.epsilon`).
 
     Raises
@@ -51,6 +51,12 @@ class Budget:
             raise BudgetInvalid(
                 f"a budget of epsilon {self.epsilon:g} admits no query: epsilon must be positive",
                 remedy="Values between 0.1 (strong) and 10 (weak) are usual.",
+            )
+        if self.adjacency != "add-remove":
+            raise BudgetInvalid(
+                f"a budget cannot be kept for adjacency {self.adjacency!r}: the bounds of questions and the statement of a "
+                "ledger are about one unit more",
+                remedy="Use 'add-remove'; `accounting.epsilon` prices a list of charges for 'replace-one'.",
             )
         self.spent(())  # prices nothing, and refuses a delta, adjacency or accountant that is out of range
 

@@ -113,6 +113,7 @@ def plan(
     step: Callable[[float], float],
     *,
     whole: bool = False,
+    largest: float = 0.0,
 ) -> list[Block]:
     """Lay out grid and noise for a contribution.
 
@@ -125,6 +126,8 @@ def plan(
         Grid step for noise of a given scale.
     whole : bool
         Contributions bounded per record are whole steps already, so rounding moves none of them.
+    largest : float
+        Most steps that noise may take. Up to there a grid is made finer until rounding adds a hundredth to the noise.
     """
     parts = blocks(bounds, layout)
     share = multiplier * (len(parts) if norm == 1 else math.sqrt(len(parts)))
@@ -134,6 +137,8 @@ def plan(
         distance = bound.distance(norm, d)
         size = step(share * distance)
         rounding = 0.0 if bound.unit == "party" or whole else (d if norm == 1 else math.sqrt(d))
+        while rounding > distance / size / 100 and share * (2 * distance / size + rounding) <= largest:
+            size /= 2
         planned.append(Block(part, bound, size, share * (distance / size + rounding), whole))
     return planned
 

@@ -141,10 +141,9 @@ class Noise:
             noise is below 3 steps.
         """
         scales = [block.scale for block in self._plan(bounds, layout)]
-        most = LARGEST_POLYA_SCALE if self.law in ("laplace", "geometric") and self.at == "shares" else LARGEST_SCALE
-        if max(scales) > most:
+        if max(scales) > self._largest:
             raise BudgetInvalid(
-                f"{self} on {layout.size} coordinates needs noise of {max(scales):.3g} grid steps, more than {most:g}.",
+                f"{self} on {layout.size} coordinates needs noise of {max(scales):.3g} grid steps, more than {self._largest:g}.",
                 remedy="Ask for fewer numbers at once, lower the multiplier, or clip per party.",
             )
         if self.law in ("gaussian", "discrete gaussian") and self.at == "shares":
@@ -217,7 +216,12 @@ class Noise:
 
     def _plan(self, bounds: Bounds, layout: Layout) -> list[Block]:
         norm = 1 if self.law in ("laplace", "geometric") else 2
-        return planned_for(bounds, layout, self.noise_multiplier, norm, whole=self.law in WHOLE)
+        return planned_for(bounds, layout, self.noise_multiplier, norm, whole=self.law in WHOLE, largest=self._largest)
+
+    @property
+    def _largest(self) -> float:
+        """Most grid steps for the scale of the noise."""
+        return LARGEST_POLYA_SCALE if self.law in ("laplace", "geometric") and self.at == "shares" else LARGEST_SCALE
 
     def __str__(self) -> str:
         name = "".join(word.capitalize() for word in self.law.split())
@@ -316,18 +320,20 @@ def in_units(steps: Array, planned: list[Block]) -> Array:
     return released
 
 
-def planned_for(bounds: Bounds, layout: Layout, multiplier: float, norm: int, *, whole: bool = False) -> list[Block]:
+def planned_for(
+    bounds: Bounds, layout: Layout, multiplier: float, norm: int, *, whole: bool = False, largest: float = 0.0
+) -> list[Block]:
     """Return the grid and noise of a contribution, worked out once."""
     items = bounds if isinstance(bounds, Bound) else tuple(bounds.items())
-    return _planned(items, layout, multiplier, norm, whole)
+    return _planned(items, layout, multiplier, norm, whole, largest)
 
 
 @lru_cache(maxsize=64)
 def _planned(
-    bounds: Bounds | tuple[tuple[str, Bounds], ...], layout: Layout, multiplier: float, norm: int, whole: bool
+    bounds: Bounds | tuple[tuple[str, Bounds], ...], layout: Layout, multiplier: float, norm: int, whole: bool, largest: float
 ) -> list[Block]:
     found = dict(bounds) if isinstance(bounds, tuple) else bounds
-    return plan(found, layout, multiplier, norm, _one if whole else grid_step, whole=whole)  # type: ignore[arg-type]
+    return plan(found, layout, multiplier, norm, _one if whole else grid_step, whole=whole, largest=largest)  # type: ignore[arg-type]
 
 
 def _one(scale: float) -> float:

@@ -18,21 +18,23 @@ _WIDTH, _HEIGHT = 440.0, 264.0
 _TOP, _RIGHT, _BOTTOM = 30.0, 12.0, 40.0
 _MOST_POINTS = 600  # more would be finer than the screen
 _LARGEST = 1e300  # beyond it a range overflows
+_LARGEST_FACTOR = 1e100  # the same, where steps are factors
 _TRACK_WIDTH, _TRACK_HEIGHT = 180.0, 24.0
 
 
 def line_chart(curve: Curve) -> Html | None:
     """Return the drawing of a curve, or `None` when no value is finite."""
+    log_x, log_y = "x" in curve.log, "y" in curve.log
     values = [y for series in curve.series for y in series.y] + ([] if curve.line is None else [curve.line])
     places = [x for series in curve.series if not series.is_level for x in series.x]
-    if not _drawable(values) or not _drawable(places):
+    values, places = _drawable(values, log_y), _drawable(places, log_x)
+    if not values or not places:
         return None
-    y_ticks = nice_ticks(*_extent(values), outward=True)
-    x_ticks = nice_ticks(*_extent(places), whole=all(float(x).is_integer() for x in places))
-    y_labels, x_labels = tick_labels(y_ticks), tick_labels(x_ticks)
+    y_ticks, y_labels = _ticks(values, log_y, outward=True)
+    x_ticks, x_labels = _ticks(places, log_x, whole=all(float(x).is_integer() for x in places))
     left = 12 + 8 * max(len(label) for label in y_labels)
-    across = _Scale(*_extent(places), left, _WIDTH - _RIGHT)
-    upward = _Scale(y_ticks[0], y_ticks[-1], _HEIGHT - _BOTTOM, _TOP)
+    across = _Scale(*_extent(places, log_x), left, _WIDTH - _RIGHT, log_x)
+    upward = _Scale(y_ticks[0], y_ticks[-1], _HEIGHT - _BOTTOM, _TOP, log_y)
     base = _HEIGHT - _BOTTOM
 
     parts = [tag("text", curve.y_label, x=0, y=12, class_="axis-name")]
@@ -45,14 +47,17 @@ def line_chart(curve: Curve) -> Html | None:
         for value, label in zip(x_ticks, x_labels, strict=True)
     ]
     parts.append(tag("text", curve.x_label, x=_WIDTH - _RIGHT, y=_HEIGHT - 5, text_anchor="end", class_="axis-name"))
-    if curve.line is not None and math.isfinite(curve.line):
+    if curve.line is not None and _drawable([curve.line], log_y):
         parts += _level(upward(curve.line), left, "limit")
         label = tag("text", show(curve.line), x=_WIDTH - _RIGHT, y=upward(curve.line) - 5, text_anchor="end")
         parts.append(label)
     inks = series_inks(curve.series)
     order = sorted(zip(curve.series, inks, strict=True), key=lambda pair: pair[0].style, reverse=True)
     for series, ink in order:  # by name of style: references and context first, so that the main lines lie on top
-        parts += _level(upward(series.y[0]), left, ink) if series.is_level else _line(series, across, upward, ink)
+        if not series.is_level:
+            parts += _line(series, across, upward, ink)
+        elif _drawable(series.y, log_y):
+            parts += _level(upward(series.y[0]), left, ink)
     return tag("svg", *parts, viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}", role="img", aria_label=_in_words(curve))
 
 
@@ -112,6 +117,27 @@ def nice_ticks(low: float, high: float, *, whole: bool = False, outward: bool = 
     return [k * step for k in range(first(low / step - slack), last(high / step + slack) + 1)]
 
 
+def log_ticks(low: float, high: float, *, outward: bool = False) -> list[float]:
+    """Return round values from `low` to `high` on an axis of factors: 1, 2 and 5 times powers of ten, or only the powers.
+
+    Parameters
+    ----------
+    low, high : float
+        Above zero; ticks of a wide range leave out powers, so that there are at most eight.
+    outward : bool
+        Include the round values just outside, so that the ticks enclose the range.
+    """
+    first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
+    every = math.ceil((last - first) / 7) or 1
+    powers = [10.0**k for k in range(first, last + every, every)]
+    fine = [factor * power for power in powers for factor in (1, 2, 5)] if len(powers) <= 3 else powers
+    inside = [tick for tick in fine if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
+    if not outward:
+        return inside
+    below, above = [tick for tick in fine if tick <= low * (1 + 1e-9)], [tick for tick in fine if tick >= high * (1 - 1e-9)]
+    return [tick for tick in fine if below[-1] <= tick <= above[0]]
+
+
 def tick_labels(ticks: Sequence[float]) -> list[str]:
     """Return the ticks with as many decimals as their step needs."""
     step = ticks[1] - ticks[0] if len(ticks) > 1 else 1.0
@@ -119,17 +145,31 @@ def tick_labels(ticks: Sequence[float]) -> list[str]:
     return [show(tick) if decimals > 4 else fixed(tick, decimals) for tick in ticks]
 
 
+def _ticks(values: list[float], log: bool, *, whole: bool = False, outward: bool = False) -> tuple[list[float], list[str]]:
+    if log:
+        ticks = log_ticks(*_extent(values, log), outward=outward)
+        return ticks, [show(tick) for tick in ticks]
+    ticks = nice_ticks(*_extent(values), whole=whole, outward=outward)
+    return ticks, tick_labels(ticks)
+
+
 @dataclass(frozen=True)
 class _Scale:
-    """A linear map from values to places in the drawing."""
+    """A map from values to places in the drawing, linear in the values or in their logarithms."""
 
     low: float
     high: float
     start: float
     end: float
+    log: bool = False
 
     def __call__(self, value: float) -> float:
-        return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
+        part = (
+            (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
+            if self.log
+            else (value - self.low) / (self.high - self.low)
+        )
+        return self.start + part * (self.end - self.start)
 
 
 def _line(series: Series, across: _Scale, upward: _Scale, ink: str) -> list[Html]:
@@ -138,7 +178,7 @@ def _line(series: Series, across: _Scale, upward: _Scale, ink: str) -> list[Html
     every = math.ceil(len(series.x) / _MOST_POINTS) or 1
     kept = [*zip(series.x, series.y, strict=True)][::-1][::every][::-1]  # counted from the end: the last value stays
     for x, y in [*kept, (math.nan, math.nan)]:
-        if _drawable([x]) and _drawable([y]):
+        if _drawable([x], across.log) and _drawable([y], upward.log):
             run.append(f"{across(x):.1f} {upward(y):.1f}")
             continue
         if len(run) == 1:
@@ -154,14 +194,18 @@ def _level(y: float, left: float, ink: str) -> list[Html]:
     return [tag("line", x1=left, x2=_WIDTH - _RIGHT, y1=y, y2=y, class_=ink)]
 
 
-def _drawable(values: Iterable[float]) -> list[float]:
+def _drawable(values: Iterable[float], log: bool = False) -> list[float]:
+    if log:
+        return [value for value in values if 1 / _LARGEST_FACTOR < value < _LARGEST_FACTOR]
     return [value for value in values if abs(value) < _LARGEST]
 
 
-def _extent(values: Iterable[float]) -> tuple[float, float]:
+def _extent(values: Iterable[float], log: bool = False) -> tuple[float, float]:
     """Return the least and greatest drawable value, drawn apart when they are equal."""
-    kept = _drawable(values)
+    kept = _drawable(values, log)
     low, high = min(kept), max(kept)
+    if log:
+        return (low, high) if high > low * (1 + 1e-9) else (low / 2, high * 2)
     size = max(abs(low), abs(high))
     if high - low > max(1e-9 * size, 1 / _LARGEST):
         return low, high

@@ -53,7 +53,11 @@ class Series:
 
 @dataclass(frozen=True)
 class Curve:
-    """A figure of lines; `line` draws one horizontal limit, such as a budget or a target, which `note` explains."""
+    """A figure of lines; `line` draws one horizontal limit, such as a budget or a target, which `note` explains.
+
+    `log` names the axes whose steps are factors: "x", "y" or "xy". What is not above zero has no place on such an axis
+    and breaks the line.
+    """
 
     title: str
     x_label: str
@@ -61,6 +65,7 @@ class Curve:
     series: tuple[Series, ...]
     line: float | None = None
     note: str = ""
+    log: Literal["", "x", "y", "xy"] = ""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from .counts import CountState, contingency, counts, counts_of, histogram, level_totals
 from .design import Design, design
 from .fit import Fit
+from .frequencies import FrequencyState, frequencies, oracle_of
 from .glm import newton, score_and_information
 from .moments import DeviationState, Moments, centred_sums, correlation, correlation_of, moments, moments_of
 from .quantiles import QuantileState, bisection, quantiles, quantiles_of
@@ -15,6 +16,7 @@ __all__ = [
     "Design",
     "DeviationState",
     "Fit",
+    "FrequencyState",
     "Moments",
     "NewtonState",
     "QuantileState",
@@ -29,6 +31,7 @@ __all__ = [
     "design",
     "design_of",
     "fit_of",
+    "frequencies",
     "histogram",
     "level_totals",
     "linear_regression",
@@ -36,6 +39,7 @@ __all__ = [
     "moments",
     "moments_of",
     "newton",
+    "oracle_of",
     "quantiles",
     "quantiles_of",
     "regression",

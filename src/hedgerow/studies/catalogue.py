@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hedgerow.errors import StudyInvalid, suggestion
 
-from . import adapters, summaries
+from . import adapters, client_level, features, frequencies, private, queries, summaries
 from .listing import Listing
 
 PROGRAMS: dict[str, Listing] = {
@@ -40,8 +40,20 @@ PROGRAMS: dict[str, Listing] = {
     ),
     "quantiles": Listing("hedgerow.stats:bisection", "Quantiles of a column, by bisection on counts.", summaries.quantiles),
     "counts": Listing("hedgerow.stats:level_totals", "How often each level of a category occurs.", summaries.counts),
+    "frequencies": Listing(
+        "hedgerow.stats:frequencies", "Frequencies of levels by local reports, each noisy by itself.", frequencies.outcome
+    ),
     "decision_tree": adapters.tree("One decision tree from sums of histograms, level by level (Breiman et al. 1984)."),
     "fedsgd": adapters.neural("fedsgd", "Federated SGD of a torch model: one gradient step a round (McMahan et al. 2017)."),
+    "dpsgd": private.per_record("dpsgd", "Private training: noisy sums of clipped record gradients (Abadi et al. 2016)."),
+    "local_dpsgd": private.per_record("local_dpsgd", "DP-SGD at each party, which stops by its own budget (PriMIA 2021)."),
+    "dpsgd_on_features": features.on_features(
+        "DP-SGD on scattering, private centres and components (Abadi et al. 2016; Tramer & Boneh 2021)."
+    ),
+    "dp_fedavg": client_level.private("dp_fedavg", "FedAvg that hides parties, with a private clip (Andrew et al. 2021)."),
+    "geyer": client_level.private("geyer", "Growing cohorts, a clip at the median, a threshold for delta (Geyer et al. 2017)."),
+    "gradient_queries": queries.single(),
+    "query_trials": queries.trials(),
 }
 
 

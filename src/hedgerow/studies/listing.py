@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from importlib import import_module
 from typing import Any, get_args, get_type_hints
@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, Table
 from hedgerow.errors import MissingExtra, StudyInvalid, suggestion
+from hedgerow.report import Curve
 
 Settings = Mapping[str, Any]
 
@@ -34,6 +35,8 @@ class Outcome:
         Written to `model.safetensors`.
     coefficients : DataFrame, optional
         Written to `coefficients.csv`.
+    curves : sequence of Curve
+        Figures of the program's own, beside those by round.
     """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -41,6 +44,7 @@ class Outcome:
     text: Mapping[str, str] = field(default_factory=dict)
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
     coefficients: pd.DataFrame | None = None
+    curves: Sequence[Curve] = ()
 
 
 def plain_outcome(federation: Federation, settings: Settings, state: Any) -> Outcome:

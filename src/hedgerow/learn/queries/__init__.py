@@ -1,0 +1,38 @@
+"""Gradient queries: linear models of owners that answer with noisy gradients, each under an epsilon of its own."""
+
+from .answers import Answers, multiplier
+from .fitness import noiseless, optimum, pooled, relative_fitness
+from .inputs import Inputs, inputs
+from .losses import Loss, loss_of
+from .program import QueryState, answers_for, bound_of, gradient, gradient_queries, length_of, longest_of, private_gradient
+from .steps import Steps
+from .trials import Trial, TrialState, looks_of, partial_gradient, private_gradients, query_trials, trials_of
+
+__all__ = [
+    "Answers",
+    "Inputs",
+    "Loss",
+    "QueryState",
+    "Steps",
+    "Trial",
+    "TrialState",
+    "answers_for",
+    "bound_of",
+    "gradient",
+    "gradient_queries",
+    "inputs",
+    "length_of",
+    "longest_of",
+    "looks_of",
+    "loss_of",
+    "multiplier",
+    "noiseless",
+    "optimum",
+    "partial_gradient",
+    "pooled",
+    "private_gradient",
+    "private_gradients",
+    "query_trials",
+    "relative_fitness",
+    "trials_of",
+]

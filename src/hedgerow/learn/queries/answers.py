@@ -1,0 +1,213 @@
+"""Answers of owners that agreed on a horizon: each adds its own noise, under an epsilon of its own.
+
+Over `horizon` questions an owner spends its epsilon, whatever the others do. Its answer is a sum of gradients; the thesis
+answers with a mean over n_l records, which the server multiplies by n_l again. The noise is the same:
+
+    mean   Laplace(2 Xi T / (n_l eps_l))  times n_l   =   Laplace(2 Xi T / eps_l)   on the sum
+
+Neighbours. The thesis replaces a record: a sum then moves by at most 2 Xi, hence its factor 2, and n_l is public. The
+ledger's neighbours differ by a record that is there or not, which moves a sum by at most Xi: the same noise costs half.
+Replacing is removing and adding, so what the ledger says, doubled, holds for `replace-one`. Nothing divides by n_l.
+
+Source: Wu 2019, Theorem 1. Differs: sums in place of means; noise on an integer grid, a little larger for the rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Literal, get_args
+
+import numpy as np
+
+from hedgerow.core.arrays import Array, Layout
+from hedgerow.core.bound import Bound, l1, l2
+from hedgerow.core.events import Event, Unit
+from hedgerow.core.randomness import Entropy
+from hedgerow.errors import BudgetInvalid, suggestion
+from hedgerow.privacy.accounting import gaussian_noise
+from hedgerow.privacy.grid import Block, plan, to_steps
+from hedgerow.privacy.noise import LARGEST_SCALE, discrete_gaussian, discrete_laplace, grid_step
+
+Neighbours = Literal["replace-one", "add-remove"]
+NoiseLaw = Literal["laplace", "gaussian"]
+
+FINER: dict[NoiseLaw, tuple[int, ...]] = {"laplace": (16, 8, 4, 2, 1), "gaussian": (4, 2, 1)}
+"""Grids that are tried, by how much finer they are than usual; tables of a Gaussian grow with it."""
+
+MARGIN = 1e-3
+"""By so much of itself epsilon is lowered for Gaussian noise: accountants on a grid round up."""
+
+
+def multiplier(law: NoiseLaw, epsilon: float, horizon: int, neighbours: Neighbours, delta: float = 0.0) -> float:
+    """Return the noise over the bound with which `horizon` answers spend `epsilon`.
+
+    Parameters
+    ----------
+    law : {"laplace", "gaussian"}
+        Laplace: scale over the l1 bound, epsilon / horizon for each answer. Gaussian: deviation over the l2 bound; so many
+        releases are one of that deviation over the root of the horizon, whose curve is known exactly.
+    neighbours : {"replace-one", "add-remove"}
+        Replacing moves a sum twice as far.
+    delta : float
+        For Gaussian noise.
+
+    Raises
+    ------
+    BudgetInvalid (HR-214)
+        A value is out of its range.
+    """
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise BudgetInvalid(f"an owner's epsilon of {epsilon!r}.", remedy="It is a finite number above zero.")
+    if isinstance(horizon, bool) or not isinstance(horizon, int) or horizon < 1:
+        raise BudgetInvalid(f"a horizon of {horizon!r} questions.", remedy="Give a whole number of at least 1.")
+    if neighbours not in get_args(Neighbours):
+        remedy = suggestion(str(neighbours), get_args(Neighbours))
+        raise BudgetInvalid(f"neighbours that differ by {neighbours!r}.", remedy=remedy)
+    if law not in get_args(NoiseLaw):
+        raise BudgetInvalid(f"no noise of answers is called {law!r}.", remedy=suggestion(str(law), get_args(NoiseLaw)))
+    distance = 2 if neighbours == "replace-one" else 1
+    if law == "laplace":
+        return distance * horizon / epsilon
+    return distance * math.sqrt(horizon) * gaussian_noise(epsilon * (1 - MARGIN), delta)
+
+
+@lru_cache(maxsize=64)
+def _on_grid(bound: Bound, size: int, law: NoiseLaw, noise: float) -> Block:
+    """Lay out noise on the finest grid for which it can be drawn.
+
+    Rounding a sum lengthens the distance of neighbours by a step in each coordinate, whatever the noise. Where noise is
+    hundreds of times the bound, as with many questions, that is much on the usual grid of 4096 steps to the noise.
+    """
+    layout, norm = Layout((("", (size,)),)), 1 if law == "laplace" else 2
+    for finer in FINER[law]:
+        (block,) = plan(bound, layout, noise, norm, partial(_finer_step, finer=finer))
+        if block.scale <= LARGEST_SCALE:
+            return block
+    raise BudgetInvalid(
+        f"noise of {noise:.3g} times the bound on {size} coordinates has no grid.",
+        remedy="Ask fewer questions, allow more epsilon, or take fewer coordinates.",
+    )
+
+
+def _finer_step(scale: float, finer: int) -> float:
+    return grid_step(scale) / finer
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The plan of a private answer: how much noise each owner adds; made by `Answers.of`.
+
+    Parameters
+    ----------
+    bound : Bound
+        Of one record's gradient, l1 for Laplace noise and l2 for Gaussian noise.
+    law : {"laplace", "gaussian"}
+    horizon : int
+        Questions that are paid for.
+    epsilons : tuple of (owner, epsilon)
+    multipliers : tuple of (owner, noise over the bound)
+    neighbours : {"replace-one", "add-remove"}
+        For whom the epsilons hold.
+    delta : float
+    """
+
+    bound: Bound
+    law: NoiseLaw
+    horizon: int
+    epsilons: tuple[tuple[str, float], ...]
+    multipliers: tuple[tuple[str, float], ...]
+    neighbours: Neighbours
+    delta: float = 0.0
+    repeats: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        epsilons: Mapping[str, float],
+        horizon: int,
+        *,
+        radius: float,
+        law: NoiseLaw = "laplace",
+        neighbours: Neighbours = "replace-one",
+        delta: float = 0.0,
+        repeats: int = 1,
+    ) -> Answers:
+        """Plan answers.
+
+        Parameters
+        ----------
+        epsilons : mapping from owner to epsilon
+            Over the horizon.
+        radius : float
+            Largest length of one record's gradient: l1 for Laplace noise, l2 for Gaussian.
+
+        Raises
+        ------
+        BudgetInvalid (HR-214)
+            No owner; an epsilon, horizon or delta that is out of its range.
+        """
+        if not epsilons:
+            raise BudgetInvalid("no owner has an epsilon.", remedy="Give one for each party, e.g. {'bank 1': 0.5}.")
+        noise = {name: multiplier(law, epsilon, horizon, neighbours, delta) for name, epsilon in epsilons.items()}
+        bound = (l1 if law == "laplace" else l2)(radius, unit="record")
+        return cls(bound, law, horizon, tuple(epsilons.items()), tuple(noise.items()), neighbours, delta, repeats)
+
+    @property
+    def unit(self) -> Unit:
+        """Whose presence is protected."""
+        return "record"
+
+    def event(self) -> Event:
+        """The cost of one answer at the owner that adds least noise; records lie at one owner, so it is nobody's more."""
+        return Event(self.law, min(noise for _, noise in self.multipliers), count=self.repeats)
+
+    def noisy(self, owner: str, totals: Array, entropy: Entropy) -> Array:
+        """Add an owner's noise to its sum of shape (d,), or to each of `repeats` sums of shape (repeats, d)."""
+        block = self.fit(totals.shape[-1], owner)
+        steps = to_steps(totals.reshape(-1, totals.shape[-1]), [block]).astype(np.int64)
+        draw = discrete_laplace if self.law == "laplace" else discrete_gaussian
+        noisy = steps + draw(block.scale, steps.size, entropy).reshape(steps.shape)
+        released: Array = noisy.reshape(totals.shape) * block.step
+        return released
+
+    def fit(self, size: int, owner: str = "") -> Block:
+        """The grid and scale of an owner's noise on sums of so many coordinates.
+
+        Raises
+        ------
+        BudgetInvalid (HR-214)
+            The noise is so large beside the bound that no grid is fine enough for it.
+        """
+        return _on_grid(self.bound, size, self.law, self._of(owner))
+
+    def spent(self, asked: int) -> dict[str, float]:
+        """Epsilon that each owner has spent after so many questions, for its neighbours.
+
+        Of Laplace noise by plain addition; of Gaussian noise all of it with the first question, and no more until the
+        horizon.
+        """
+        share = min(asked, self.horizon) / self.horizon if self.law == "laplace" else float(asked > 0)
+        return {name: epsilon * share for name, epsilon in self.epsilons}
+
+    def _of(self, owner: str) -> float:
+        """An owner's noise; of one that is not named, the largest."""
+        found = dict(self.multipliers)
+        return found.get(owner, max(found.values()))
+
+    def refuse_strangers(self, parties: Sequence[str]) -> None:
+        """Refuse parties that agreed on no epsilon, before anybody is asked."""
+        strangers = sorted(set(parties) - {name for name, _ in self.epsilons})
+        if strangers:
+            raise BudgetInvalid(
+                f"{', '.join(strangers[:5])} agreed on no epsilon.", remedy="Give every party of the federation an epsilon."
+            )
+
+    def __str__(self) -> str:
+        lowest, highest = min(e for _, e in self.epsilons), max(e for _, e in self.epsilons)
+        told = f"{lowest:g}" if lowest == highest else f"{lowest:g} to {highest:g}"
+        noise = ", ".join(f"{noise:g}" for noise in dict.fromkeys(noise for _, noise in self.multipliers))
+        times = f" of {self.repeats} trainings" * (self.repeats > 1)
+        return f"{self.law.capitalize()}({noise}): epsilon {told} over {self.horizon} questions{times}, {self.neighbours},"

@@ -1,0 +1,98 @@
+"""The sum of clipped gradients of single records: what private training asks of a party.
+
+    sum_i  w_i g_i min(1, S / |w_i g_i|)        g_i the gradient of record i, S the clip
+
+A gradient that is not finite counts as zero, before lengths are taken; no records add up to zeros.
+
+Releases : that sum, of shape (d,), through a channel; nothing is divided by how many records there were.
+Unit     : record. A record more or less moves the sum by at most S (joint), or the root of the layers' S_l squared.
+Source   : Abadi et al., CCS 2016, Algorithm 1 and section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hedgerow.core.party import Party
+from hedgerow.core.query import local
+
+from ..descent.work import tensors
+from ..models import Model
+from .clipping import Clipping
+from .recipe import Recipe, recipe_for
+from .rewrite import separate
+
+
+def clipped_sum(
+    model: Model, flat: Tensor, x: Tensor, target: Tensor, w: Tensor, clip: float | Sequence[float] | Clipping
+) -> tuple[Tensor, Tensor]:
+    """Sum of the records' gradients, each clipped.
+
+    Parameters
+    ----------
+    flat : shape (all,)
+        All parameters, those that are not trained included.
+    x, target, w : shape (n, ...), (n,), (n,)
+        Records as the model reads them, and their weights; n may be zero.
+    clip : float or sequence of float
+        Largest length of a record's gradient, or one for each trained layer.
+
+    Returns
+    -------
+    total : shape (d,), float32
+        Over the trained parameters.
+    lengths : shape (n, layers)
+        Of each record's gradient in each layer before it was clipped; not private.
+    """
+    clipping, recipe = clip if isinstance(clip, Clipping) else Clipping.of(clip), recipe_of(model, x, target)
+    n_layers = max(recipe.layers) + 1
+    recipe.check(clipping)
+    w = torch.nan_to_num(w, nan=0.0, posinf=0.0).clamp(min=0.0)
+    total, squares = torch.zeros(len(recipe.trained)), [torch.zeros(0, n_layers)]
+    start = 0
+    while start < len(x):
+        part = slice(start, start + recipe.at_once(x))
+        some, added = _of_some(recipe, flat, x[part], target[part], w[part], clipping)
+        total = added if start == 0 else total.double() + added  # one pass after the other, so that little is rounded
+        squares.append(some)
+        start += len(some)
+    return total.float(), torch.cat(squares).sqrt()
+
+
+def _of_some(recipe: Recipe, flat: Tensor, x: Tensor, target: Tensor, w: Tensor, clipping: Clipping) -> tuple[Tensor, Tensor]:
+    """Squared lengths, and the clipped sum, of records that fit in one pass."""
+    found = recipe.find(flat, x, target)
+    finite = torch.isfinite(found.squares).all(1)
+    if finite.all():
+        return found.squares, found.total(clipping.factors(found.squares, w))
+    squares = torch.where(finite[:, None], found.squares, torch.zeros(()))
+    if not finite.any():
+        return squares, torch.zeros(len(recipe.trained))
+    return squares, _of_some(recipe, flat, x[finite], target[finite], w[finite], clipping)[1]
+
+
+def recipe_of(model: Model, x: Tensor, target: Tensor) -> Recipe:
+    """The model's recipe, found once; records that are at hand are only used where none was found before."""
+    key = "gradients of records"
+    if key not in model.programs:
+        separate(model.module)
+        if not len(x):
+            x, target = torch.zeros((2, *x.shape[1:]), dtype=x.dtype), torch.zeros(2, dtype=target.dtype)
+        model.programs[key] = recipe_for(model, x[:3], target[:3])
+    recipe: Recipe = model.programs[key]
+    return recipe
+
+
+@local(additive=True)
+def clipped_gradients(
+    broadcast: np.ndarray, party: Party, rng: Any, *, model: Model, clipping: Clipping
+) -> Mapping[str, np.ndarray]:
+    """Sum of the records' clipped gradients over the trained parameters, shape (d,)."""
+    x, target, w = tensors(party)
+    total, _ = clipped_sum(model, torch.from_numpy(broadcast), x, target, w, clipping)
+    return {"gradient": total.numpy()}

@@ -1,0 +1,67 @@
+"""Clipping: how far one record may move a sum of gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from hedgerow.core.bound import Bound, l2
+from hedgerow.errors import SettingsInvalid
+
+ROUNDING = 5e-6
+"""By so much lengths are taken for longer than they were computed, so that rounding cannot hide that one is too long."""
+
+
+@dataclass(frozen=True)
+class Clipping:
+    """Largest length of a record's gradient: of the whole, or one for each layer.
+
+    Parameters
+    ----------
+    radii : tuple of float
+        One for everything, or one for each layer that is trained, in the order of the module's parameters.
+    """
+
+    radii: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.radii or not all(math.isfinite(radius) and radius > 0 for radius in self.radii):
+            raise SettingsInvalid(f"clip is {self.radii}.", remedy="A clip is a length above zero, such as 1.0.")
+
+    @classmethod
+    def of(cls, clip: float | Sequence[float]) -> Clipping:
+        """From a number, or one number for each layer."""
+        return cls(tuple(float(radius) for radius in clip) if isinstance(clip, Sequence) else (float(clip),))
+
+    @property
+    def radius(self) -> float:
+        """Length within which the whole gradient of a record stays: sqrt(sum of the radii squared)."""
+        return math.hypot(*self.radii)
+
+    @property
+    def bound(self) -> Bound:
+        """How far a record moves the sum: one bound, one event, however many layers are clipped."""
+        return l2(self.radius, unit="record")
+
+    def factors(self, squares: Tensor, w: Tensor) -> Tensor:
+        """By what each record's gradient is multiplied, so that w times it, shortened, is within the radius.
+
+        Parameters
+        ----------
+        squares : shape (n, layers)
+            Squared length of each record's gradient in each layer, finite.
+        w : shape (n,)
+            Weights of the records, none below zero.
+
+        Returns
+        -------
+        shape (n, len(radii))
+        """
+        if len(self.radii) == 1:
+            squares = squares.sum(1, keepdim=True)
+        room = torch.tensor(self.radii, dtype=squares.dtype) / (1 + ROUNDING)
+        return torch.minimum(w[:, None], room / squares.sqrt())

@@ -1,0 +1,211 @@
+"""DP-SGD over a federation: a noisy sum of clipped gradients of sampled records, and a step of the server along it.
+
+    for each round:
+        each record joins by itself with probability q                           sampling, at its party
+        G <- sum over records  w_i g_i min(1, S / |w_i g_i|)  + noise            sum, with the channel's noise
+        y <- step of the server along G / B                                      B is public, never how many joined
+
+With noise at the server the sum is that of the pooled records, so for any number of parties this is DP-SGD on their union.
+What the server makes of a sum (momentum, Adam) costs nothing more, and what it remembers begins at zero.
+
+Releases : the sum of clipped gradients, of shape (d,), once per round.
+State    : none at the parties.
+Unit     : record. The bound is l2(S), or l2(sqrt(sum S_l^2)) where layers are clipped apart: one event a round.
+Source   : Abadi et al., CCS 2016, Algorithm 1. Differs: its lot of expected size L = qN is divided by B, which need not be qN,
+           since N may be secret; noise is drawn on the integer grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from hedgerow.core.federation import Federation
+from hedgerow.core.party import Party
+from hedgerow.errors import SettingsInvalid, UnlawfulChannel
+
+from ..descent.rules import RULES, RuleName
+from ..descent.work import tensors
+from ..models import Model, Weights
+from ..schedule import Schedule
+from ..settings import ScheduleName
+from ..tensors import blank, prepared
+from ..training import above, at_least, model_of
+from .clipped import clipped_gradients, recipe_of
+from .clipping import Clipping
+from .recipe import Recipe
+from .rewrite import separate
+
+
+@dataclass(frozen=True)
+class RecordState:
+    """A model after a round, and what the server's rule remembers of the trained parameters, of shape (d,)."""
+
+    round: int
+    weights: Weights
+    first: np.ndarray
+    second: np.ndarray
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step along a gradient: post-processing of what was released.
+
+    Parameters
+    ----------
+    rule : str
+        See `hedgerow.learn.descent.rules`.
+    """
+
+    rule: RuleName = "sgd"
+    learning_rate: float = 0.1
+    momentum: float = 0.9
+    second_decay: float = 0.999
+    epsilon: float = 1e-8
+    schedule: Schedule = field(default_factory=Schedule)
+
+    def check(self) -> None:
+        """Refuse what is out of range."""
+        if self.rule not in RULES:
+            raise SettingsInvalid(f"solver is {self.rule!r}.", remedy=f"Known: {', '.join(RULES)}.")
+        above(0.0, learning_rate=self.learning_rate)
+        at_least(0.0, momentum=self.momentum, second_decay=self.second_decay, epsilon=self.epsilon)
+        problems = self.schedule.problems()
+        if self.momentum >= 1 or self.second_decay >= 1:
+            problems.append(f"momentum is {self.momentum} and second_decay is {self.second_decay}")
+        if problems:
+            raise SettingsInvalid("; ".join(problems) + ".", remedy="Decays lie in [0, 1), periods are at least one.")
+
+    def __call__(
+        self, y: np.ndarray, gradient: np.ndarray, first: np.ndarray, second: np.ndarray, t: int, round: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Take step number t, counted from one, in a round, counted from zero; all arrays have shape (d,)."""
+        rate = self.learning_rate * self.schedule.factor(round)
+        given = (torch.from_numpy(np.ascontiguousarray(value, np.float32)) for value in (y, gradient, first, second))
+        found = RULES[self.rule](*given, rate, self.momentum, self.second_decay, self.epsilon, t)
+        y, first, second = (value.numpy() for value in found)
+        return y, first, second
+
+
+@dataclass(frozen=True)
+class Task:
+    """A federation with a model whose gradients are found record by record."""
+
+    federation: Federation
+    model: Model
+    recipe: Recipe
+
+    @classmethod
+    def of(cls, federation: Federation, module: nn.Module, features: list[str] | None, batch_size: float) -> Task:
+        """Check a module before any party is asked."""
+        separate(module)
+        model = model_of(module, federation, features, max(int(batch_size), 1))
+        names = {name: np.repeat(value, 2, 0)[:3] for name, value in blank(federation.schema, features).items()}
+        x, target, _ = tensors(Party("nobody", names, np.ones(3)))
+        return cls(prepared(federation, features), model, recipe_of(model, x, target))
+
+    @property
+    def trained(self) -> np.ndarray:
+        """Where the trained parameters lie in the flat vector."""
+        return self.recipe.trained.numpy()
+
+
+def dpsgd(
+    federation: Federation,
+    module: nn.Module,
+    *,
+    rounds: int,
+    sampling_rate: float,
+    batch_size: float,
+    clip: float | list[float] = 1.0,
+    learning_rate: float = 0.1,
+    solver: RuleName = "sgd",
+    momentum: float = 0.9,
+    second_decay: float = 0.999,
+    epsilon: float = 1e-8,
+    schedule: ScheduleName = "constant",
+    decay: float = 0.99,
+    period: int = 10,
+    features: list[str] | None = None,
+    start: RecordState | None = None,
+) -> Iterator[RecordState]:
+    """Private training record by record (Abadi et al. 2016, Algorithm 1), over one party or many.
+
+    The noise is the channel's: `federation.protect(mechanism=Gaussian(1.1))`, by the server or by the parties.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Architecture and initial weights; it is not changed. Parameters with requires_grad=False stay as they are, and take
+        no noise.
+    rounds : int
+        Steps in all, those before `start` included.
+    sampling_rate : float
+        Each record of every party joins a round by itself with this probability.
+    batch_size : float
+        What the sum is divided by: public, such as the expected number of records that join.
+    clip : float or list of float
+        Largest length of a record's gradient, or one for each trained layer.
+    learning_rate : float
+        Of the first round.
+    solver : {"sgd", "momentum", "nesterov", "adagrad", "adadelta", "adam"}
+        Rule of the server's step.
+    momentum, second_decay, epsilon : float
+        Constants of the rules, as `hedgerow.learn.Settings`.
+    schedule : {"constant", "step", "exponential", "inverse", "cosine"}
+        How the learning rate falls; `decay` and `period` are its constants.
+    decay, period : float
+        Constants of the schedule, as `hedgerow.learn.Settings`.
+    features : list of str, optional
+        Columns that the module reads; all features by default.
+    start : RecordState, optional
+        Continue after this state.
+
+    Yields
+    ------
+    RecordState
+        After each round.
+
+    Releases
+    --------
+    The sum of clipped gradients over the trained parameters, once per round.
+
+    Raises
+    ------
+    ModelInvalid (HR-510), SettingsInvalid (HR-511), UnlawfulChannel (HR-211)
+        Before any party is asked.
+    """
+    clipping = Clipping.of(clip)
+    step = Step(solver, learning_rate, momentum, second_decay, epsilon, Schedule(schedule, decay, period, rounds))
+    step.check()
+    at_least(1, rounds=rounds)
+    above(0.0, batch_size=batch_size, sampling_rate=sampling_rate)
+    unclipped(federation)
+    task = Task.of(federation, module, features, batch_size)
+    task.recipe.check(clipping)
+    model, trained = task.model, task.trained
+    ask = partial(clipped_gradients, model=model, clipping=clipping)
+    w = model.initial if start is None else model.flat(start.weights)
+    nothing = np.zeros(len(trained), np.float32)
+    first, second = (nothing, nothing) if start is None else (start.first, start.second)
+    for t in range(start.round if start else 0, rounds):
+        cohort = task.federation.sample(records=sampling_rate)
+        total: Any = cohort.sum(ask, w, bound=clipping.bound)["gradient"]
+        w = w.copy()
+        w[trained], first, second = step(w[trained], total / batch_size, first, second, t + 1, t)
+        yield RecordState(t + 1, model.named(w), first, second)
+
+
+def unclipped(federation: Federation) -> None:
+    """Refuse a channel that clips: it would clip a party's sum, after the records' gradients were added up."""
+    if federation.channel.clip is not None or federation.channel.compression is not None:
+        raise UnlawfulChannel(
+            "training record by record clips each record's gradient itself; the channel would clip or compress their sum.",
+            remedy="Leave clip and compression out: federation.protect(mechanism=Gaussian(1.1)), and give clip to the program.",
+        )

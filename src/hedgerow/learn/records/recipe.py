@@ -1,0 +1,277 @@
+"""How the gradients of single records are found for a module: by ghost norms, by `torch.func`, or one by one.
+
+The fast way is taken where, on made-up records, it finds the same as one backward pass for each record.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import threading
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import get_gradient_edge
+from torch.func import functional_call, grad, vmap
+
+from hedgerow.errors import ModelInvalid, SettingsInvalid
+
+from ..models import Model, per_record_loss
+from .clipping import Clipping
+from .layers import LAYERS, Part, known, squares_of
+
+log = logging.getLogger("hedgerow.learn")
+
+Path = Literal["ghost", "vmap", "each"]
+MEMORY = 2**26
+"""Bytes that the gradients, or the activations, of one pass may take."""
+
+
+class Unfit(Exception):
+    """The layers of a module do not tell its records apart."""
+
+
+@dataclass
+class Found:
+    """The gradients of some records: their squared lengths in each layer, (n, layers), and how to add them up."""
+
+    squares: Tensor
+    total: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """A module's trained parameters, and how their gradients are found record by record.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Trained parameters; the others keep their values and add nothing to lengths and sums.
+    layers : tuple of int
+        The layer of each of them, counted from zero.
+    path : {"ghost", "vmap", "each"}
+    """
+
+    model: Model
+    path: Path = "each"
+    _own: threading.local = field(init=False, repr=False, default_factory=threading.local)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, value in self.model.module.named_parameters() if value.requires_grad)
+
+    @cached_property
+    def layers(self) -> tuple[int, ...]:
+        owners = [name.rpartition(".")[0] for name in self.names]
+        order = {owner: i for i, owner in enumerate(dict.fromkeys(owners))}
+        return tuple(order[owner] for owner in owners)
+
+    @cached_property
+    def where(self) -> list[slice]:
+        """Where each parameter of the model lies in its flat vector."""
+        ends = torch.tensor([0, *(shape.numel() for shape in self.model.shapes)]).cumsum(0).tolist()
+        return [slice(start, end) for start, end in pairwise(ends)]
+
+    @cached_property
+    def trained(self) -> Tensor:
+        """Indices of the trained coordinates in the flat vector, shape (d,)."""
+        kept = [torch.arange(part.start, part.stop) for name, part in self._parts() if name in set(self.names)]
+        return torch.cat(kept) if kept else torch.zeros(0, dtype=torch.long)
+
+    def _parts(self) -> list[tuple[str, slice]]:
+        return list(zip(self.model.names, self.where, strict=True))
+
+    def weights(self, flat: Tensor) -> dict[str, Tensor]:
+        """Parameters by name, as views of a flat vector."""
+        return {name: flat[part].view(shape) for (name, part), shape in zip(self._parts(), self.model.shapes, strict=True)}
+
+    def check(self, clipping: Clipping) -> None:
+        """Refuse a clip with another number of radii than there are trained layers."""
+        n_layers = max(self.layers) + 1
+        if len(clipping.radii) not in (1, n_layers):
+            raise SettingsInvalid(f"clip has {len(clipping.radii)} radii for {n_layers} layers.", remedy="Give one for each.")
+
+    def at_once(self, x: Tensor) -> int:
+        """Records of one pass, so that it fits in `MEMORY`."""
+        numbers = len(self.trained) if self.path != "ghost" else self._tape.numbers or 16 * (x[0].numel() + 1)
+        return max(1, min(1024, MEMORY // (4 * numbers)))
+
+    def find(self, flat: Tensor, x: Tensor, target: Tensor) -> Found:
+        """Gradients at weights of shape (all,) of records of shape (n, ...), n above zero."""
+        try:
+            return self._find(flat, x, target)
+        except Unfit:  # these records take another way through the module than the made-up ones did
+            return self._each(flat, x, target)
+
+    def _find(self, flat: Tensor, x: Tensor, target: Tensor) -> Found:
+        return {"ghost": self._ghost, "vmap": self._vmap, "each": self._each}[self.path](flat, x, target)
+
+    # ---- ghost norms ------------------------------------------------------------------------------------------------
+    @property
+    def _tape(self) -> Tape:
+        if not hasattr(self._own, "tape"):
+            self._own.tape = Tape(self.model.module)
+        tape: Tape = self._own.tape
+        return tape
+
+    def _ghost(self, flat: Tensor, x: Tensor, target: Tensor) -> Found:
+        parts = self._tape.parts(self.weights(flat), self.model, x, target)
+        if set(parts) != set(self.names):
+            raise Unfit("a parameter is used by no layer that is known")
+        ordered = [parts[name] for name in self.names]
+
+        def total(factors: Tensor) -> Tensor:
+            columns = factors.expand(-1, max(self.layers) + 1).unbind(1)
+            return torch.cat([part.total(columns[k]).reshape(-1) for part, k in zip(ordered, self.layers, strict=True)])
+
+        return Found(self._by_layer(torch.stack([part.squares for part in ordered], 1)), total)
+
+    def _by_layer(self, squares: Tensor) -> Tensor:
+        """Sum squared lengths of parameters, (n, parameters), over each layer."""
+        return torch.zeros(len(squares), max(self.layers) + 1).index_add_(1, torch.tensor(self.layers), squares)
+
+    # ---- gradients themselves ---------------------------------------------------------------------------------------
+    def _vmap(self, flat: Tensor, x: Tensor, target: Tensor) -> Found:
+        weights = self.weights(flat)
+        trained = {name: weights.pop(name) for name in self.names}
+        found = vmap(grad(self._loss_of_one), in_dims=(None, None, 0, 0))(trained, weights, x, target)
+        return self._gathered([found[name].flatten(1) for name in self.names])
+
+    def _each(self, flat: Tensor, x: Tensor, target: Tensor) -> Found:
+        weights = {name: value.detach() for name, value in self.weights(flat).items()}
+        trained = {name: weights.pop(name).requires_grad_() for name in self.names}
+        rows = [
+            torch.autograd.grad(self._loss_of_one(trained, weights, x[i], target[i]), list(trained.values()), allow_unused=True)
+            for i in range(len(x))
+        ]
+        kept = [
+            [
+                torch.zeros_like(value) if part is None else part.to_dense()
+                for part, value in zip(row, trained.values(), strict=True)
+            ]
+            for row in rows
+        ]
+        return self._gathered([torch.stack(column).flatten(1) for column in zip(*kept, strict=True)])
+
+    def _gathered(self, gradients: list[Tensor]) -> Found:
+        def total(factors: Tensor) -> Tensor:
+            columns = factors.expand(-1, max(self.layers) + 1).unbind(1)
+            return torch.cat([columns[k] @ part for part, k in zip(gradients, self.layers, strict=True)])
+
+        return Found(self._by_layer(torch.stack([squares_of(part) for part in gradients], 1)), total)
+
+    def _loss_of_one(self, trained: Any, others: Any, x: Tensor, target: Tensor) -> Tensor:
+        output = functional_call(self._copy, {**trained, **others}, (self.model.scaled(x[None]),))
+        return per_record_loss(self.model.kind)(output, target[None])[0]
+
+    @property
+    def _copy(self) -> nn.Module:
+        if not hasattr(self._own, "copy"):
+            self._own.copy = copy.deepcopy(self.model.module)
+        found: nn.Module = self._own.copy
+        return found
+
+
+class Tape:
+    """A copy of a module whose trained layers write down what they read and where their output enters the graph."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = copy.deepcopy(module)
+        self.numbers = 0
+        self.written: dict[str, tuple[Tensor, int, Any]] = {}
+        self.holders: dict[str, nn.Module] = {}
+        self.parameters = dict(self.module.named_parameters())
+        times: dict[int, int] = {}
+        for prefix, layer in self.module.named_modules():
+            own = [value for value in layer._parameters.values() if value is not None and value.requires_grad]
+            if not own:
+                continue
+            if not known(layer):
+                raise Unfit(f"{type(layer).__name__} has no rule")
+            for value in own:
+                times[id(value)] = times.get(id(value), 0) + 1
+            self.holders[prefix] = layer
+            layer.register_forward_hook(self._hook(prefix))
+        if any(count > 1 for count in times.values()):
+            raise Unfit("layers share a parameter")
+
+    def _hook(self, prefix: str) -> Any:
+        def write(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+            if prefix in self.written or len(inputs) != 1 or not output.requires_grad:
+                raise Unfit(f"layer {prefix!r} is called twice, or not with one input")
+            self.written[prefix] = inputs[0].detach(), inputs[0]._version, get_gradient_edge(output)
+
+        return write
+
+    def parts(self, weights: dict[str, Tensor], model: Model, x: Tensor, target: Tensor) -> dict[str, Part]:
+        """One forward and one backward pass, and what every layer makes of them."""
+        for name, value in weights.items():
+            self.parameters[name].data = value
+        self.written.clear()
+        try:
+            with torch.enable_grad():
+                loss = per_record_loss(model.kind)(self.module(model.scaled(x)), target).sum()
+            order = list(self.written)
+            edges = [self.written[prefix][2] for prefix in order]
+            slopes = torch.autograd.grad(loss, edges, allow_unused=True)
+            found: dict[str, Part] = {}
+            with torch.no_grad():
+                for prefix, g in zip(order, slopes, strict=True):
+                    a, version, _ = self.written[prefix]
+                    if g is None or len(a) != len(x) or len(g) != len(x) or a._version != version:
+                        raise Unfit(f"layer {prefix!r} does not read the records one by one")
+                    for part in LAYERS[type(self.holders[prefix])](self.holders[prefix], a, g):
+                        found[f"{prefix}.{part.name}".lstrip(".")] = part
+            read = sum(self.written[prefix][0].numel() + g.numel() for prefix, g in zip(order, slopes, strict=True)) // len(x)
+            self.numbers = max(self.numbers, read + sum(part.numbers for part in found.values()))
+            return found
+        finally:
+            self.written.clear()
+
+
+def recipe_for(model: Model, x: Tensor, target: Tensor) -> Recipe:
+    """Find out, on a few records, made up or not, how a model's gradients are found record by record.
+
+    Raises
+    ------
+    ModelInvalid (HR-510)
+        Nothing is trained, or the module keeps something of what it has seen.
+    """
+    slow = Recipe(model)
+    if not slow.names:
+        raise ModelInvalid("no parameter of the module is trained.", remedy="Leave requires_grad on in at least one layer.")
+    before = {name: value.clone() for name, value in slow._copy.named_buffers()}
+    slow.find(_moved(model, 0), x, target)
+    if any(not torch.equal(value, before[name]) for name, value in slow._copy.named_buffers()):
+        raise ModelInvalid(
+            "the module changes its buffers while it runs, so it would keep something of every record without noise.",
+            remedy="Use layers without running statistics.",
+        )
+    for fast in (Recipe(model, "ghost"), Recipe(model, "vmap")):
+        try:
+            for flat in (_moved(model, seed) for seed in range(3)):  # rounding may take another side of a kink: try again
+                if _agree(fast._find(flat, x, target), slow.find(flat, x, target)):
+                    return fast
+            reason = "it finds other gradients"
+        except (Unfit, RuntimeError, ValueError, NotImplementedError) as error:
+            reason = str(error).split("\n")[0]
+        log.info("%s: gradients of records not by %s: %s", type(model.module).__name__, fast.path, reason)
+    return slow
+
+
+def _moved(model: Model, seed: int) -> Tensor:
+    """The model's initial weights, moved a little, so that layers which begin at zero are tried as well."""
+    flat = torch.from_numpy(model.initial)
+    return flat + 0.05 * torch.randn(len(flat), generator=torch.Generator().manual_seed(seed))
+
+
+def _agree(found: Found, wanted: Found) -> bool:
+    """Whether lengths and sums are the same, up to rounding."""
+    factors = torch.linspace(0.5, 1.5, len(wanted.squares))[:, None]
+    total, other = wanted.total(factors), found.total(factors)
+    close = torch.allclose(found.squares, wanted.squares, rtol=1e-3, atol=1e-8)
+    return close and bool((total - other).norm() <= 1e-3 * total.norm())

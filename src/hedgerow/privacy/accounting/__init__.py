@@ -1,0 +1,32 @@
+"""Accounting: what everything that was released costs together, and how much noise a budget needs."""
+
+from .bounds import Accountant, delta, epsilon
+from .calibration import calibrate, charge_of, largest_rate, least_noise, most_rounds, rounds_left
+from .costs import Adjacency
+from .definitions import CDP, GDP, RDP, ZCDP, ApproximateDP, PureDP, group
+from .gaussian import gaussian_delta, gaussian_epsilon, gaussian_noise
+from .selection import selection
+
+__all__ = [
+    "CDP",
+    "GDP",
+    "RDP",
+    "ZCDP",
+    "Accountant",
+    "Adjacency",
+    "ApproximateDP",
+    "PureDP",
+    "calibrate",
+    "charge_of",
+    "delta",
+    "epsilon",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_noise",
+    "group",
+    "largest_rate",
+    "least_noise",
+    "most_rounds",
+    "rounds_left",
+    "selection",
+]

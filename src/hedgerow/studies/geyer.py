@@ -1,0 +1,64 @@
+"""Party-level private training as a study: a module for the inputs that a program makes, and metrics of its states."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from hedgerow.data import Schema, Table
+from hedgerow.learn import evaluate_on
+from hedgerow.learn.private import PrivateState, step_of
+
+from .neural import module_for
+
+_LARGEST = 4
+_made: list[tuple[Table, str, Table]] = []
+"""Tables with features, kept beside the tables that they were made from, the latest last."""
+
+
+def module_of_inputs(schema: Schema, settings: Mapping[str, Any]) -> nn.Module:
+    """Build the module that reads what the program makes of the columns."""
+    step = step_of(schema, settings["inputs"])
+    return module_for(schema if step is None else step.schema(schema), settings)
+
+
+def watched(settings: Mapping[str, Any], state: PrivateState, schema: Schema, test: Table | None) -> dict[str, float]:
+    """Accuracy on the server's table, the clip, delta at the study's epsilon, V_c and U_s; what was not asked for is left out."""
+    found = {} if test is None else {f"test {name}": value for name, value in scores(settings, state, schema, test).items()}
+    level = settings.get("delta_at") or settings.get("epsilon")
+    more = {
+        "clip": state.clip if settings.get("quantile") is not None or "parties" in settings else math.nan,
+        f"delta at epsilon {level:g}" if isinstance(level, float) else "delta": state.spent,
+        "update scale U_s": state.scale,
+        "between-party variance V_c": state.variance,
+    }
+    return found | {name: value for name, value in more.items() if math.isfinite(value)}
+
+
+def accuracy(settings: Mapping[str, Any], state: PrivateState, schema: Schema, table: Table) -> float:
+    """The headline score of a state on a table."""
+    found = scores(settings, state, schema, table)
+    return found.get("accuracy", found.get("mean squared error", math.nan))
+
+
+def scores(settings: Mapping[str, Any], state: PrivateState, schema: Schema, table: Table) -> dict[str, float]:
+    """Metrics of a state on a table, which is given the program's features once."""
+    module = module_of_inputs(schema, settings)
+    found = evaluate_on(_with_features(table, settings["inputs"]), module, state.weights)
+    return {name.replace("_", " "): value for name, value in found.items() if name != "n"}
+
+
+def _with_features(table: Table, inputs: Any) -> Table:
+    step = step_of(table.schema, inputs)
+    if step is None:
+        return table
+    for kept, name, made in _made:
+        if kept is table and name == inputs:
+            return made
+    found = step.of(table)
+    _made.append((table, inputs, found))
+    del _made[:-_LARGEST]
+    return found

@@ -1,0 +1,245 @@
+"""What gradient queries have to show: a model and its owners' epsilons; slopes of fitness, and what exact composition gains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hedgerow.core.federation import Federation
+from hedgerow.data import Schema, Table
+from hedgerow.learn.queries import (
+    Answers,
+    Inputs,
+    Loss,
+    QueryState,
+    Steps,
+    Trial,
+    TrialState,
+    looks_of,
+    loss_of,
+    noiseless,
+    optimum,
+    pooled,
+    relative_fitness,
+    trials_of,
+)
+from hedgerow.learn.queries import answers_for as owners_answers
+from hedgerow.report import Curve, Series
+from hedgerow.report.numerals import show
+
+from .listing import Outcome
+
+Settings = Mapping[str, Any]
+
+NAMES = {
+    "laplace": "Laplace noise at the owners, epsilons added (the thesis)",
+    "gaussian": "Gaussian noise at the owners, composed exactly",
+    "server": "Gaussian noise at the server, composed exactly",
+}
+SHORT = {"laplace": "", "gaussian": ", Gaussian at the owners", "server": ", Gaussian at the server"}
+AXES = {"epsilon": "epsilons", "share": "shares", "horizon": "horizons"}
+COLUMNS = {"epsilon": "epsilon", "share": "records", "horizon": "horizon"}
+LEAST, MOST = 0.25, 0.1
+"""Slopes are fitted where noise adds at least so much of the fitness without noise, and ends below so much of the first."""
+
+
+# ---- from keys to arguments -----------------------------------------------------------------------------------------
+def loss_for(schema: Schema, settings: Settings) -> Loss:
+    """The loss that the keys name."""
+    return loss_of(settings["model"], settings["ridge"])
+
+
+def spec_for(schema: Schema, settings: Settings) -> Inputs:
+    """The inputs that the keys describe; by declared ranges where no centre is given."""
+    radius, constant = settings["radius"], settings["constant"]
+    if not settings["centre"]:
+        return Inputs.scaled(schema, radius=radius, constant=constant)
+    classes = schema.target is not None and schema[schema.target].kind == "binary"
+    return Inputs(
+        schema.features,
+        schema.target or "",
+        tuple(settings["centre"]),
+        tuple(settings["spread"]),
+        tuple(map(tuple, settings["projection"])),
+        radius=radius,
+        constant=constant,
+        target_centre=settings["target_centre"],
+        target_spread=settings["target_spread"],
+        classes=classes,
+    )
+
+
+def steps_for(schema: Schema, settings: Settings) -> Steps:
+    """The steps that the keys describe."""
+    return Steps(settings["rule"], settings["step"], settings["box"], settings["convexity"])
+
+
+def answers_for(schema: Schema, settings: Settings) -> Answers | None:
+    """The owners' noise, where the keys give them epsilons."""
+    if not settings["epsilons"]:
+        return None
+    law = settings["noise"]
+    return owners_answers(
+        schema,
+        settings["epsilons"],
+        settings["rounds"],
+        loss_for(schema, settings),
+        spec_for(schema, settings),
+        settings["box"],
+        law=law,
+        neighbours=settings["neighbours"],
+        delta=settings["delta"] if law == "gaussian" else 0.0,
+    )
+
+
+# ---- one training ---------------------------------------------------------------------------------------------------
+def watch(settings: Settings, state: QueryState, schema: Schema, test: Table | None) -> dict[str, float]:
+    """f of the result on the server's table."""
+    if test is None:
+        return {}
+    spec = spec_for(schema, settings)
+    w = np.ones(len(test)) if schema.weight is None else np.asarray(test[schema.weight])
+    cost = loss_for(schema, settings).cost(state.average, spec.rows(test.columns), spec.targets(test.columns), w)
+    return {"test loss": float(cost)}
+
+
+def model(federation: Federation, settings: Settings, state: QueryState) -> Outcome:
+    """Coefficients, and epsilon by owner."""
+    spec, answers = spec_for(federation.schema, settings), answers_for(federation.schema, settings)
+    kept = [f"component {i + 1}" for i in range(len(spec.projection))] or list(spec.features)
+    frame = pd.DataFrame(
+        {"coefficient": state.average}, index=pd.Index([*kept, *["constant"] * bool(spec.constant)], name="input")
+    )
+    tables = {"Coefficients": frame}
+    if answers is not None:
+        spent, noise = answers.spent(state.round), dict(answers.multipliers)
+        rows = [(name, epsilon, spent[name], noise[name] * answers.bound.radius) for name, epsilon in answers.epsilons]
+        columns = ["owner", "agreed epsilon", f"spent, {answers.neighbours}", "scale of the noise on a sum"]
+        tables["Epsilon by owner"] = pd.DataFrame(rows, columns=columns)
+    return Outcome(tables=tables, arrays={"theta": state.theta, "average": state.average}, coefficients=frame)
+
+
+# ---- many trainings -------------------------------------------------------------------------------------------------
+def trials(federation: Federation, settings: Settings, state: TrialState) -> Outcome:
+    """Mean relative fitness of each combination, slopes on log-log axes, figures, and the gain of exact composition."""
+    loss, spec, box = loss_for(federation.schema, settings), spec_for(federation.schema, settings), settings["box"]
+    found = trials_of(settings["noises"], settings["epsilons"], settings["shares"], settings["horizons"])
+    steps = Steps(settings["rule"], settings["step"], box, settings["convexity"])
+    records = {share: pooled(federation, spec, share) for share in settings["shares"]}
+    best = {share: optimum(loss, *rows, box) for share, rows in records.items()}
+    least = {share: float(loss.cost(best[share], *rows)) for share, rows in records.items()}
+
+    def fitness(theta: np.ndarray, share: float) -> np.ndarray:
+        return relative_fitness(loss, theta, best[share], *records[share])
+
+    rows = []
+    for i, trial in enumerate(found):
+        each = fitness(state.average[i], trial.share)
+        quiet = fitness(noiseless(loss, steps, trial.horizon, *records[trial.share]), trial.share)
+        begun = fitness(np.zeros(spec.size), trial.share)
+        n = round(trial.share * settings["n_records"])
+        low, middle, high = np.percentile(each, (25, 50, 75))
+        row = (trial.noise, trial.epsilon, n, trial.horizon, each.mean(), middle, low, high, float(quiet), float(begun))
+        rows.append((*row, each.mean() * least[trial.share]))
+    names = "noise epsilon records horizon mean median low high noiseless first excess"
+    table = pd.DataFrame(rows, columns=names.split())
+    table["share"] = [trial.share for trial in found]
+    swept = [axis for axis in AXES if len(settings[AXES[axis]]) > 2]
+    slopes = [slope_of(table, noise, axis) for axis in swept for noise in settings["noises"]]
+    fits = pd.DataFrame(slopes, columns=["noise", "in", "slope", "standard error", "points", "others"])
+    main = {f"slope{SHORT[noise]}": value for noise, _, value, *_ in reversed(slopes)}  # of the first axis
+    lines = gains(table, settings["delta"])
+    return Outcome(
+        metrics=dict(reversed(main.items())) | ({"gain": lines[0][1]} if lines else {}),
+        tables={
+            "Slopes on log-log axes": fits.replace({"noise": NAMES}),
+            "Relative fitness": table.drop(columns=["share"]).replace({"noise": NAMES}).rename(columns=_HEADS),
+        },
+        text={"What exact composition gains": "\n".join(line for line, _ in lines)} if lines else {},
+        curves=(*by_round(state, found, fitness), *(by_axis(table, axis) for axis in swept)),
+        coefficients=table,
+    )
+
+
+_HEADS = {
+    "low": "25%",
+    "high": "75%",
+    "mean": "mean over repeats",
+    "noiseless": "without noise",
+    "first": "of the first iterate",
+}
+
+
+def slope_of(table: pd.DataFrame, noise: str, axis: str) -> tuple[str, str, float, float, int, str]:
+    """Fit the log of what noise adds to mean fitness by the log of an axis; of several fits the one with most points.
+
+    Noise that adds less than `LEAST` is lost in what so many steps leave without noise; beyond `MOST` the box cuts it.
+    """
+    x, others = COLUMNS[axis], [name for name in AXES if name != axis]
+    fits = [(math.nan, math.nan, 0, "")]
+    for values, group in table[table["noise"] == noise].groupby(others, sort=True):
+        added = group["mean"] - group["noiseless"]
+        clear = (added > LEAST * group["noiseless"]) & (group["mean"] < MOST * group["first"])
+        if clear.sum() < 3:
+            continue
+        a, b = np.log(group[x][clear].to_numpy(float)), np.log(added[clear].to_numpy(float))
+        slope, intercept = np.polyfit(a, b, 1)
+        left = np.square(b - slope * a - intercept).sum() / (len(a) - 2)
+        told = ", ".join(f"{name} {show(value)}" for name, value in zip(others, values, strict=True))
+        fits.append((float(slope), math.sqrt(left / np.square(a - a.mean()).sum()), len(a), told))
+    return noise, x, *max(fits, key=lambda fit: fit[2])
+
+
+def gains(table: pd.DataFrame, delta: float) -> list[tuple[str, float]]:
+    """One line for each kind of Gaussian noise: its excess loss beside the thesis's, at the epsilon nearest to 1."""
+    lines = []
+    n, horizon = table["records"].max(), min(table["horizon"], key=lambda t: abs(math.log(t / 100)))
+    epsilon = min(table["epsilon"], key=lambda e: abs(math.log(e)))
+    at = table[(table["records"] == n) & (table["horizon"] == horizon) & (table["epsilon"] == epsilon)]
+    excess = dict(zip(at["noise"], at["excess"], strict=True))
+    for noise in ("gaussian", "server"):
+        if noise not in excess or "laplace" not in excess:
+            continue
+        gain = excess["laplace"] / excess[noise]
+        line = (
+            f"at epsilon {epsilon:g}, n {n}, T {horizon}: excess loss {excess[noise]:.2g} instead of {excess['laplace']:.2g}: "
+            f"{gain:.0f} x ({NAMES[noise]}, delta {delta:g})"
+        )
+        lines.append((line, float(gain)))
+    return lines
+
+
+def by_round(state: TrialState, found: Sequence[Trial], fitness: Any) -> tuple[Curve, ...]:
+    """Median fitness by question for the thesis's noise: one line for each combination, five at most."""
+    looks = looks_of([trial.horizon for trial in found])
+    chosen = [i for i, trial in enumerate(found) if trial.noise == found[0].noise]
+    series = []
+    for i in chosen[:: -(-len(chosen) // 5)]:
+        trial = found[i]
+        at = [j for j, k in enumerate(looks) if k <= trial.horizon and i < state.round]
+        y = tuple(float(np.median(fitness(state.path[j, i], trial.share))) for j in at)
+        name = f"epsilon {show(trial.epsilon)}, {show(100 * trial.share)}% of the records, T {trial.horizon}"
+        series.append(Series(name, tuple(float(looks[j]) for j in at), y))
+    note = f"Median over repeats. {NAMES[found[0].noise]}."
+    return (Curve("Relative fitness by question", "question", "relative fitness", tuple(series), note=note, log="xy"),)
+
+
+def by_axis(table: pd.DataFrame, axis: str) -> Curve:
+    """Mean fitness by epsilon, records or horizon, a line for each noise, at the first of the other settings."""
+    x, series = COLUMNS[axis], []
+    others = [name for name in AXES if name != axis]
+    for values, group in table.groupby(["noise", *others], sort=False):
+        told = [f"{name} {show(v)}" for name, v in zip(others, values[1:], strict=True) if table[name].nunique() > 1]
+        series.append(Series(", ".join([NAMES[values[0]], *told]), _floats(group[x]), _floats(group["mean"])))
+    first = table[(table["noise"] == table["noise"].iloc[0]) & (table[others] == table[others].iloc[0]).all(axis=1)]
+    series.append(Series("without noise", _floats(first[x]), _floats(first["noiseless"]), "muted"))
+    note = "Mean over repeats after the last round. A line of slope -2 falls by 100 where the axis grows tenfold."
+    return Curve(f"Relative fitness by {x}", x, "relative fitness", tuple(series), note=note, log="xy")
+
+
+def _floats(values: pd.Series) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)
