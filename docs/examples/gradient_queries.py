@@ -9,9 +9,7 @@ loss, spec, steps = loss_of("linear", ridge=1.0), Inputs.scaled(table.schema), S
 agreed = {"party 1": 0.5, "party 2": 1.0, "party 3": 4.0}  # epsilon of each owner over 30 questions
 answers = answers_for(federation.schema, agreed, 30, loss, spec, steps.box)
 
-model = hr.last(
-    gradient_queries(federation, loss=loss, spec=spec, n_records=20_190, rounds=30, steps=steps, answers=answers)
-)
+model = hr.last(gradient_queries(federation, loss=loss, spec=spec, n_records=20_190, rounds=30, steps=steps, answers=answers))
 print(dict(zip(spec.features, model.average.round(2).tolist(), strict=True)))
 print("spent, for a record that is replaced:", answers.spent(len(federation.ledger)))
 charges = federation.ledger.charges("record")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import kstest
 
 import hedgerow as hr
 from hedgerow.core.party import Party
@@ -23,9 +24,11 @@ from hedgerow.learn.queries import (
     loss_of,
     noiseless,
     optimum,
+    partial_gradient,
     pooled,
     relative_fitness,
 )
+from hedgerow.learn.queries.inputs import lots
 from helpers import ENGINE_NAMES, ENGINES
 
 KINDS = ["squared", "logistic", "hinge"]
@@ -128,6 +131,35 @@ def test_neighbours_sums_of_gradients_are_within_the_bound(data, kind, shape, n)
         bound = length_of(loss, spec, box, norm) * (1 + 1e-9)
         assert np.linalg.norm(asked(columns) - asked(removed), ord=norm) <= bound
         assert np.linalg.norm(asked(columns) - asked(replaced), ord=norm) <= 2 * bound
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+def test_a_share_of_the_records_moves_by_one_record_too(share):
+    """The broken twin takes the first so many: where a record is removed another moves up, twice the bound away."""
+    columns = {name: np.linspace(0.9, 1.0, 40) for name in "abc"} | {"t": np.repeat([-1.0, 1.0], [round(40 * share), 40])[:40]}
+    loss, theta = Loss("squared"), np.zeros(3)  # gradients of -2 y x: the first records pull one way, the others back
+
+    def twin(theta, party, rng, *, loss, share):
+        n = round(share * len(party.w))
+        return loss.gradient_sums(theta, party["queried x"][:n], party["queried y"][:n], party.w[:n])
+
+    def furthest(question):
+        """How far the sum moves where one record is removed, in multiples of the longest gradient at zero."""
+        sums = [
+            question(theta, Party("p", inputs(kept, spec=BOXED), np.ones(len(kept["a"]))), None, loss=loss, share=share)
+            for kept in [columns, *({name: np.delete(column, i) for name, column in columns.items()} for i in range(40))]
+        ]
+        return max(np.abs(sums[0] - other).sum() for other in sums[1:]) / 6.0
+
+    assert furthest(partial_gradient) <= 1 + 1e-9
+    if share == 0.5:
+        assert furthest(twin) > 1.8
+
+
+def test_lots_are_spread_evenly():
+    """Kolmogorov-Smirnov, one false alarm in a million."""
+    x = np.random.default_rng(0).normal(size=(20_000, 2)).round(3)
+    assert kstest(np.unique(lots(x, x[:, 0])), "uniform").pvalue > 1e-6
 
 
 def test_a_weight_is_a_number_of_records():

@@ -28,7 +28,8 @@ class Mechanism(Protocol):
     A mechanism whose noise spans several questions has a method `turn(use, streams, group)` besides, which returns the
     mechanism of its question number `use`, counted from zero, or refuses the group that is asked: the i-th of k that take
     turns, (0, 1) for everybody, None for a sample. The first question is charged for all of them, the others are prepaid.
-    One that adds noise in shares has a method `enough(answered)`, which refuses a total of too few.
+    One that adds noise in shares has a method `enough(answered)`, which refuses a total of too few; one whose reports are not
+    numbers of the contribution has `bytes(bounds, layout)`, the size of a report.
     """
 
     at: Position
@@ -132,6 +133,9 @@ class Shield:
 
     def bytes(self, layout: Layout) -> float:
         """Size of what leaves a party, with 32 bits to a number that is not compressed."""
+        if self.mechanism is not None and hasattr(self.mechanism, "bytes"):
+            size: float = self.mechanism.bytes(self.bounds, layout)
+            return size
         return 4.0 * layout.size if self.compression is None else self.compression.wire_bits(layout) / 8
 
     @property

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import Bound, Bounds
 from hedgerow.core.federation import Federation
 from hedgerow.errors import BudgetInvalid
+
+from .mechanisms import Noise, SimulatedGaussian
 
 
 def noise_level(federation: Federation, bounds: Bounds | None, key: str, size: int, others: int = 0) -> float:
@@ -32,13 +32,11 @@ def noise_level(federation: Federation, bounds: Bounds | None, key: str, size: i
     shield = federation.channel.shield(key, bounds)
     if shield.mechanism is None or shield.bounds is None:
         return 0.0
-    deviation = getattr(shield.mechanism, "deviation", None)
-    if deviation is None:
+    if not isinstance(shield.mechanism, Noise | SimulatedGaussian):
         raise BudgetInvalid(f"{shield.mechanism} adds no noise of a known size.", remedy="Ask through one that does.")
     if isinstance(shield.bounds, Bound):
         rest = ((f"not {key}", (others,)),) if others else ()
         layout = Layout(((key, (size,)), *rest))
     else:
         layout = Layout(tuple((name, (size if name == key else 1,)) for name in shield.bounds))
-    found: Mapping[str, float] = deviation(shield.bounds, layout, federation.expected_size)
-    return found[key]
+    return shield.mechanism.deviation(shield.bounds, layout, federation.expected_size)[key]

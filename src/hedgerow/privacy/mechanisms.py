@@ -143,7 +143,7 @@ class Noise:
         scales = [block.scale for block in self._plan(bounds, layout)]
         if max(scales) > self._largest:
             raise BudgetInvalid(
-                f"{self} on {layout.size} coordinates needs noise of {max(scales):.3g} grid steps, more than {self._largest:g}.",
+                f"{self} on {layout.size} coordinates needs noise of {max(scales):.3g} grid steps, over {self._largest:g}.",
                 remedy="Ask for fewer numbers at once, lower the multiplier, or clip per party.",
             )
         if self.law in ("gaussian", "discrete gaussian") and self.at == "shares":

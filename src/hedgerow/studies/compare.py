@@ -11,7 +11,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hedgerow.core.events import Unit
@@ -31,6 +31,7 @@ from .cells import Cell, cells, named
 from .changes import Change
 from .check import check, measures
 from .comparison_report import report_of
+from .planned import with_noise
 from .processes import Task, run_all, usable_cores
 from .rounds import Progress
 from .runner import write_study
@@ -133,9 +134,10 @@ def check_cells(study: Study, found: Sequence[Cell], data_dir: Path | None) -> l
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", HedgerowWarning)  # the cell's own page says them
+                kind = (cell.study.program.name, str(cell.study.evaluation), str(cell.study.data), str(cell.study.protection))
+                cell = replace(cell, study=with_noise(cell.study, data_dir=data_dir))
                 built = build(cell.study, data_dir=data_dir)
                 check(built)
-                kind = (cell.study.program.name, str(cell.study.evaluation), str(cell.study.data), str(cell.study.protection))
                 if kind not in measured:
                     measured.add(kind)
                     _find_measure(study, measures(built))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, Literal
 
@@ -36,6 +37,8 @@ class ComparisonSection(BaseModel):
     measure: str = Field("", description='a metric of the runs, e.g. "test accuracy"; the first one by default')
     take: Take = Field("best", description="its best value, its last, or the first round at which it reached the target")
     target: float | None = Field(None, description="rounds, bytes and seconds are shown until the measure reached it")
+    axis: str = Field("", description="what the names of rows are numbers of, e.g. epsilon: a figure shows the measure against it")
+    reference: str = Field("", description="a row to which the others are compared: by what share of its value they fall short")
     choose: bool = Field(False, description="whether one of the runs is to be chosen: which is best, and what choosing costs")
     published: dict[str, dict[str, float]] = Field(
         default_factory=dict, description="numbers of a publication, by row and column"
@@ -49,6 +52,12 @@ class ComparisonSection(BaseModel):
         """All changes that rows, columns and `quick` make."""
         return [*(variant.set for variant in (*self.rows, *self.columns)), self.quick]
 
+    @property
+    def places(self) -> dict[str, float]:
+        """Where rows stand on the axis: those whose names are numbers above zero."""
+        found = {row.name: _number(row.name) for row in self.rows if self.axis and row.name != self.reference}
+        return {name: place for name, place in found.items() if place is not None}
+
     @model_validator(mode="after")
     def consistent(self) -> ComparisonSection:
         problems = [*_unlike("row", self.rows), *_unlike("column", self.columns)]
@@ -56,6 +65,10 @@ class ComparisonSection(BaseModel):
             problems.append('take = "rounds" counts rounds until a target: give one, e.g. target = 0.9')
         if self.target is not None and not self.measure:
             problems.append('target needs the measure that is to reach it, e.g. measure = "test accuracy"')
+        if self.reference:
+            problems += _strangers("row", {self.reference: None}, self.rows, "reference")
+        if self.axis and len(self.places) < 2:
+            problems.append(f"the names of rows are no numbers above zero: {self.axis!r} is no axis for them")
         problems += _strangers("row", self.published, self.rows)
         for row, cells in self.published.items():
             problems += [f"{problem} (in row {row!r})" for problem in _strangers("column", cells, self.columns)]
@@ -74,6 +87,14 @@ def _unlike(kind: str, variants: list[Variant]) -> list[str]:
     return empty + [f"two {kind}s are called {name!r}, or nearly so: their runs would share a folder" for name in twice if name]
 
 
-def _strangers(kind: str, given: dict[str, Any], variants: list[Variant]) -> list[str]:
+def _strangers(kind: str, given: dict[str, Any], variants: list[Variant], key: str = "published") -> list[str]:
     known = [variant.name for variant in variants]
-    return [f"published names {kind} {name!r}, which is none. {suggestion(name, known)}" for name in given if name not in known]
+    return [f"{key} names {kind} {name!r}, which is none. {suggestion(name, known)}" for name in given if name not in known]
+
+
+def _number(name: str) -> float | None:
+    try:
+        found = float(name)
+    except ValueError:
+        return None
+    return found if 0 < found < math.inf else None

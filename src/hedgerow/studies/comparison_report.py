@@ -9,6 +9,7 @@ from hedgerow.report import Curve, Grid, Heat, Report, Series
 from hedgerow.report.model import Cell as Value
 from hedgerow.report.numerals import MINUS, show
 
+from .axis import against_axis, noise_table, short_table
 from .explain import provenance
 from .rounds import points
 from .standings import Standing, Standings
@@ -42,9 +43,9 @@ def report_of(
             ("runs side by side", jobs),
         ),
         metrics=headline(found),
-        curves=curves(found),
+        curves=against_axis(found) or curves(found),
         heat=matrix(found),
-        tables=(table(found), *target_table(found), run_table(found)),
+        tables=(table(found), *short_table(found), *noise_table(found), *target_table(found), run_table(found)),
         notes=notes(found),
         warnings=warnings_of(found, study, quick=quick, interrupted=interrupted),
         provenance=provenance(study, command),
@@ -62,7 +63,7 @@ def table(found: Standings) -> Grid:
     title = f"{found.measure[:1].upper()}{found.measure[1:]}, {TAKEN[section.take]}" + (
         f" {section.target:g}" if section.take == "rounds" else ""
     )
-    return Grid(title, ("", *(column.name for column in section.columns)), tuple(rows), note)
+    return Grid(title, (section.axis, *(column.name for column in section.columns)), tuple(rows), note)
 
 
 def beside(run: Standing) -> str:

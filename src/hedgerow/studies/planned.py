@@ -66,10 +66,17 @@ def _pairs(study: Study, rounds: int | None, data_dir: Path | None) -> list[tupl
     found = []
     for noise_multiplier in (1.0, 2.0):
         free = _with(study, noise_multiplier).model_copy(update={"budget": None})
-        ledger = rehearse(free, data_dir=data_dir, rounds=rounds).ledger
-        unit = next((entry.unit for entry in ledger.entries if entry.unit), "party")
-        found.append(ledger.charges(unit))
+        key = (free.digest, data_dir, rounds)
+        if key not in _rehearsed:
+            ledger = rehearse(free, data_dir=data_dir, rounds=rounds).ledger
+            unit = next((entry.unit for entry in ledger.entries if entry.unit), "party")
+            _rehearsed[key] = ledger.charges(unit)
+        found.append(_rehearsed[key])
     return list(zip(*found, strict=True))
+
+
+_rehearsed: dict[tuple[str, Path | None, int | None], list[Charge]] = {}
+"""Charges of rehearsals: runs of a comparison that differ in their budgets share them."""
 
 
 def _between(one: Charge, two: Charge, noise_multiplier: float) -> Charge:

@@ -66,9 +66,10 @@ def _name(column: str) -> str:
 
 
 def slopes(n_inputs: int, n_outputs: int) -> nn.Module:
-    """A linear model without intercepts, starting at zero: for features of length one, on which intercepts would only add noise.
+    """A linear model without intercepts, starting at zero, for features of length one.
 
-    Parties with few labels agree on hardly anything as loudly as on how frequent their labels are, and cancel each other there.
+    The gradient of an intercept is as long as that of all features together, and says only which labels a party holds: with
+    few labels at each party it takes half of every clipped update, and cancels in the sum.
     """
     layer = nn.Linear(n_inputs, n_outputs, bias=False)
     nn.init.zeros_(layer.weight)

@@ -14,7 +14,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 
-from .inputs import Inputs, X, Y, inputs
+from .inputs import LOT, Inputs, X, Y, inputs
 from .losses import Loss
 from .steps import Steps
 
@@ -23,10 +23,10 @@ WIDTHS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 
 
 def pooled(federation: Federation, spec: Inputs, share: float = 1.0) -> tuple[Array, Array, Array]:
-    """All parties' rows, targets and weights in one place, or the first `share` of each party's; in a simulation only."""
+    """All parties' rows, targets and weights in one place, or a share of them by their lots; in a simulation only."""
     held: Any = federation.engine.held  # type: ignore[attr-defined]
     made = inputs(held.columns, spec=spec)
-    kept = np.concatenate([np.arange(n) < round(share * n) for n in held.sizes])
+    kept = made[LOT] < share
     return made[X][kept], made[Y][kept], held.w[kept]
 
 

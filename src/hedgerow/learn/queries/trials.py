@@ -38,7 +38,7 @@ from hedgerow.errors import SettingsInvalid, UnlawfulChannel, suggestion
 from hedgerow.privacy import Gaussian
 
 from .answers import Answers, Neighbours, multiplier
-from .inputs import Inputs, X, Y, inputs
+from .inputs import LOT, Inputs, X, Y, inputs
 from .losses import Loss
 from .program import answers_for, bound_of
 from .steps import Rule, Steps
@@ -101,9 +101,9 @@ def looks_of(horizons: Sequence[int]) -> list[int]:
 
 
 def partial_gradient(broadcast: Array, party: Any, rng: Any, *, loss: Loss, share: float) -> Array:
-    """Sum of the gradients of the first `share` of a party's records, of shape (..., d) for theta of that shape."""
-    n = round(share * len(party.w))
-    return loss.gradient_sums(np.asarray(broadcast), party[X][:n], party[Y][:n], party.w[:n])
+    """Sum of the gradients of a share of a party's records, by their lots: shape (..., d) for theta of that shape."""
+    kept = party[LOT] < share
+    return loss.gradient_sums(np.asarray(broadcast), party[X][kept], party[Y][kept], party.w[kept])
 
 
 @local(private="plan")
@@ -140,7 +140,7 @@ def query_trials(
     epsilons : list of float
         What one training may spend over its horizon, each in turn.
     shares : list of float
-        Trainings on the first so many of each party's records.
+        Trainings on so many of each party's records, by their lots (`hedgerow.learn.queries.inputs`).
     horizons : list of int
         Questions of a training, each in turn.
     noises : list of {"laplace", "gaussian", "server"}

@@ -134,6 +134,10 @@ class Reports:
         in_blocks(len(rows), most, MOST, some)
         return left
 
+    def bytes(self, bounds: Bounds, layout: Layout) -> float:
+        """Size of what leaves a party: at most a bit for each column of a report, and 32 for their number."""
+        return 4 + sum(part.scheme.columns * part.reports for part in self._plan(bounds, layout)) / 8
+
     def at_server(self, total: Array, bounds: Bounds, layout: Layout, entropy: Entropy) -> Array:
         """Turn the total of all reports into an estimate of each count, of shape (size,)."""
         released, start = np.zeros(layout.size), 0
