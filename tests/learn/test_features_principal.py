@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import hedgerow as hr
 from hedgerow.core.party import Party
 from hedgerow.errors import BudgetExhausted, SettingsInvalid
-from hedgerow.learn.features import Basis, principal, projection
+from hedgerow.learn.features import principal, projection
 from hedgerow.learn.features.principal import NAME, leading, second_moments
 from hedgerow.learn.features.rows import of_length_one, reading
 from hedgerow.learn.features.steps import Matrix

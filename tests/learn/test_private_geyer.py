@@ -13,8 +13,10 @@ import hedgerow as hr
 from hedgerow.core.events import Event, Sampling
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, SettingsInvalid
 from hedgerow.learn import linear
+from hedgerow.learn.local import local_sgd
 from hedgerow.learn.private import ScheduledGaussian, claimed_delta, delta_threshold, dp_fedavg, geyer, grown, plan
 from hedgerow.learn.private.geyer import at_median
+from hedgerow.learn.training import Training
 from hedgerow.privacy.accounting import delta, epsilon
 
 LOCAL = {"learning_rate": 0.3, "epochs": 1, "batch_size": 5}
@@ -67,8 +69,8 @@ def test_the_claim_is_the_moments_accountants():
     event = dp_accounting.PoissonSampledDpEvent(0.5, dp_accounting.GaussianDpEvent(1.193))
     orders = [float(order) for order in range(2, 34)]
     curve = dp_accounting.rdp.RdpAccountant(orders).compose(event, 11).rdp
-    expected = min(np.exp((order - 1) * (value - 8.0)) for order, value in zip(orders, curve, strict=True))
-    assert claimed_delta((0.5,) * 11, 1.193, 8.0) == pytest.approx(expected, rel=1e-6)
+    expected = np.exp(min((order - 1) * (value - 8.0) for order, value in zip(orders, curve, strict=True)))
+    assert claimed_delta((0.5,) * 11, 1.193, 8.0) == pytest.approx(expected, rel=1e-3)
     assert expected == pytest.approx(1e-3, rel=0.02)  # the noise that Table 1 implies for 100 parties
 
 
@@ -81,11 +83,13 @@ def test_as_printed_it_ends_where_the_claim_would_cross_the_threshold():
 
 def test_as_printed_the_step_is_the_mean_of_updates_clipped_at_their_median():
     fed = clinics()
-    state = run(fed, printed=True, rounds=1, parties=6, noise_multiplier=1e-6)[0]
-    sent = clinics().sample(size=6)
+    state = run(fed, printed=True, rounds=1, parties=6, noise_multiplier=1e-6, threshold=2.0)[0]
+    training = Training.of(clinics(), linear(4, 1), 1, LOCAL, lawful=("expected",))
+    sent = training.federation.sample(size=6).gather(training.ask(local_sgd, 0), training.begin(None))
+    rows = np.stack([one["update"] for one in sent.values()])
+    assert state.clip == pytest.approx(np.median(np.linalg.norm(rows, axis=1)), rel=1e-5)
     assert state.below == 0.5
-    assert 0 < np.linalg.norm(flat(state)) <= state.clip * (1 + 1e-3)
-    assert len(sent.members) == 6
+    np.testing.assert_allclose(flat(state), hr.l2(state.clip).clip(rows).mean(0), atol=2e-4)  # lengths are overstated a little
 
 
 def test_as_printed_a_protected_federation_is_refused():
@@ -136,12 +140,15 @@ def test_delta_by_rounds_is_what_dp_accounting_says():
         assert state.spent == pytest.approx(accountant.get_delta(2.0), rel=1e-3)
 
 
-def test_without_noise_v_c_is_that_of_spread():
-    fed = clinics()
-    state = hr.last(dp_fedavg(fed, linear(4, 1), rounds=2, quantile=None, clip=1e6, spread_every=2, **LOCAL))
-    found = hr.learn.spread(clinics(), linear(4, 1), state.weights, measures=("updates",), **{**LOCAL, "batch_size": None})
-    assert state.variance > 0
-    assert state.variance == pytest.approx(found.variance, rel=2.0)  # another shuffle, and batches, of the same parties
+def test_through_an_open_channel_v_c_and_u_s_are_those_of_spread():
+    whole = {"learning_rate": 0.3, "batch_size": None}  # nothing is shuffled
+    state = hr.last(dp_fedavg(clinics(), linear(4, 1), rounds=2, quantile=None, clip=1e6, spread_every=2, **whole))
+    found = hr.learn.spread(clinics(), linear(4, 1), state.weights, measures=("updates",), **whole)
+    assert state.variance == pytest.approx(found.variance, rel=1e-4)
+    assert state.scale == pytest.approx(found.scale, rel=1e-4)
+
+
+def test_v_c_through_a_noisy_channel_is_refused():
     with pytest.raises(SettingsInvalid, match="spread_every"):
         hr.last(dp_fedavg(clinics().protect(mechanism=hr.Gaussian(1.0)), linear(4, 1), rounds=2, spread_every=1))
 
@@ -194,3 +201,11 @@ def test_scheduled_noise_is_charged_question_by_question_and_ends():
     assert [entry.event.noise_multiplier for entry in fed.ledger.entries] == [1.0, 2.0]
     with pytest.raises(BudgetInvalid, match="question 3 has no noise"):
         hr.last(dp_fedavg(replace(fed), linear(4, 1), rounds=1, **LOCAL))
+
+
+def test_with_noise_on_running_totals_the_clip_is_fixed():
+    fed = clinics().protect(mechanism=hr.privacy.Tree(1.0, 4))
+    with pytest.raises(SettingsInvalid, match="keep the clip fixed"):
+        hr.last(dp_fedavg(fed, linear(4, 1), rounds=4, **LOCAL))
+    hr.last(dp_fedavg(fed, linear(4, 1), rounds=4, quantile=None, **LOCAL))
+    assert [entry.event.kind for entry in fed.ledger.entries] == ["gaussian", "prepaid", "prepaid", "prepaid"]

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import hedgerow as hr
@@ -43,8 +44,15 @@ def test_fitness_falls_with_the_square_of_epsilon(by_epsilon):
 
 @pytest.mark.slow
 def test_fitness_falls_with_the_square_of_the_records(tmp_path):
-    study = trials(epsilons=[16.0], shares=[0.0625, 0.125, 0.25, 0.5, 1.0], noises=["laplace"])
-    assert run_study(study, tmp_path / "run").outcome.metrics["slope"] == pytest.approx(-2, abs=0.2)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.uniform(-1, 1, (20_000, 3)), columns=["a", "b", "c"])
+    table["t"] = (table @ [0.5, -0.3, 0.2] + rng.normal(scale=0.2, size=len(table))).clip(-1.5, 1.5)
+    table.to_csv(tmp_path / "made.csv", index=False)
+    ranges = dict.fromkeys("abct", (-1.5, 1.5))
+    data = {"path": str(tmp_path / "made.csv"), "target": "t", "ranges": ranges}
+    study = trials(epsilons=[16.0], shares=[0.125, 0.25, 0.5, 1.0], horizons=[100], noises=["laplace"])
+    result = run_study(parse(study.model_dump(exclude_unset=True) | {"data": data}), tmp_path / "run")
+    assert result.outcome.metrics["slope"] == pytest.approx(-2, abs=0.2)
 
 
 @pytest.mark.slow

@@ -37,8 +37,10 @@ class ComparisonSection(BaseModel):
     measure: str = Field("", description='a metric of the runs, e.g. "test accuracy"; the first one by default')
     take: Take = Field("best", description="its best value, its last, or the first round at which it reached the target")
     target: float | None = Field(None, description="rounds, bytes and seconds are shown until the measure reached it")
-    axis: str = Field("", description="what the names of rows are numbers of, e.g. epsilon: a figure shows the measure against it")
-    reference: str = Field("", description="a row to which the others are compared: by what share of its value they fall short")
+    axis: str = Field(
+        "", description="of what the names of rows are numbers, e.g. epsilon: a figure has the measure against it"
+    )
+    reference: str = Field("", description="a row with which the others are compared: by what share they fall short of it")
     choose: bool = Field(False, description="whether one of the runs is to be chosen: which is best, and what choosing costs")
     published: dict[str, dict[str, float]] = Field(
         default_factory=dict, description="numbers of a publication, by row and column"

@@ -11,6 +11,7 @@ in the user's cache folder, in a file that the recipe names; where it is missing
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import OrderedDict
 from functools import lru_cache
 
@@ -80,10 +81,12 @@ def garments(shape: Shape, n_outputs: int) -> nn.Module:
 
 def wavelets(shape: Shape, n_outputs: int) -> nn.Module:
     """Logistic regression on scattering, 3 969 numbers of an image of 28 x 28, which are made from fixed constants."""
-    *colours, height, width = shape
-    if len(shape) not in (2, 3) or height % 4 or width % 4:
-        raise ModelInvalid(f"scattering cannot read records of shape {tuple(shape)}.", remedy="Images, sides multiples of 4.")
-    n_inputs = (colours[0] if colours else 1) * n_channels(2, 8) * (height // 4) * (width // 4)
+    if len(shape) not in (2, 3) or any(side % 4 or side <= 4 for side in shape[-2:]):
+        raise ModelInvalid(
+            f"scattering cannot read records of shape {tuple(shape)}.",
+            remedy="It needs images whose sides are multiples of 4, and longer than that.",
+        )
+    n_inputs = math.prod(shape[:-2]) * n_channels(2, 8) * (shape[-2] // 4) * (shape[-1] // 4)
     output = nn.Linear(n_inputs, n_outputs)
     nn.init.zeros_(output.weight)
     nn.init.zeros_(output.bias)

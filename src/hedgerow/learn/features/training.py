@@ -40,6 +40,7 @@ from ..records.dpsgd import Task
 from ..schedule import Schedule
 from ..settings import ScheduleName
 from ..tensors import width
+from ..training import at_least
 from .centre import centre, centring
 from .principal import Basis, principal, projection, some_basis
 from .scattering import scattering
@@ -206,6 +207,8 @@ def dpsgd_on_features(
     given |= {"momentum": momentum, "schedule": schedule}
     wanted: dict[str, Any] = {"straighten": straighten, "scatter": scatter, "length": length}
     if start is None:
+        at_least(0, centre_rounds=centre_rounds)
+        at_least(1, basis_rounds=basis_rounds)
         fixed = Features(straighten, scatter).at_parties(federation)
         d = math.prod(width(fixed.schema))
         anything = np.zeros(d, np.float32) if centre_rounds else None

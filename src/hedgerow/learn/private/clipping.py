@@ -31,11 +31,13 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
 from hedgerow.errors import SettingsInvalid
+from hedgerow.privacy import Noise, SimulatedGaussian
 from hedgerow.privacy.level import noise_level
 
 from ..descent import Solver, descend
 from ..models import Model
 from ..settings import Weighting
+from .schedules import ScheduledGaussian
 
 UNIT = l2(1.0)
 """The bound of a contribution in units of the clip."""
@@ -75,6 +77,11 @@ class Split:
         """
         if noise == 0:
             return cls(1.0, 1.0)  # exact sums need not share anything
+        if math.isnan(noise):
+            raise SettingsInvalid(
+                "the clip follows a quantile, and the noise on its count is not known.",
+                remedy="With this mechanism keep the clip fixed: quantile = None.",
+            )
         b = noise / (2 * (cohort / COUNTS if count_noise is None else count_noise))
         if count_noise is None:
             b = min(b, math.sqrt(MOST_FOR_COUNT))
@@ -153,12 +160,16 @@ def followed(clip: float, below: float, quantile: float, step: float) -> float:
 
 
 def noise_now(federation: Federation, size: int) -> float:
-    """Standard deviation of the noise on each number of the next contribution of length one; 0 without a mechanism."""
+    """Standard deviation of the noise on each number of the next contribution of length one.
+
+    0 without a mechanism; nan for one whose noise differs from question to question in a way of its own, such as a tree.
+    """
     mechanism = federation.channel.mechanism
     if mechanism is None:
         return 0.0
-    if hasattr(mechanism, "turn"):
+    if isinstance(mechanism, ScheduledGaussian):
         use = federation.ledger.uses(str(mechanism), since_start=federation.streams.seed is None)
-        channel = replace(federation.channel, mechanism=mechanism.turn(use, federation.streams))
-        federation = replace(federation, channel=channel)
-    return noise_level(federation, UNIT, "update", size)
+        mechanism = mechanism.turn(use, federation.streams).now
+    if not isinstance(mechanism, Noise | SimulatedGaussian):
+        return math.nan
+    return noise_level(replace(federation, channel=replace(federation.channel, mechanism=mechanism)), UNIT, "update", size)

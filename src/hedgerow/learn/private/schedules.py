@@ -22,7 +22,7 @@ from hedgerow.core.channel import Position
 from hedgerow.core.events import Charge, Event, Sampling
 from hedgerow.core.randomness import Entropy, Streams
 from hedgerow.errors import BudgetInvalid, SettingsInvalid
-from hedgerow.privacy import Gaussian
+from hedgerow.privacy import Gaussian, Noise
 from hedgerow.privacy.accounting import Accountant, epsilon
 from hedgerow.privacy.accounting.calibration import least_noise
 
@@ -181,7 +181,7 @@ class ScheduledGaussian:
         if not self.noise_multipliers:
             raise BudgetInvalid("a schedule of noise without a round.", remedy="Give one multiplier for each question.")
 
-    def turn(self, use: int, streams: Streams) -> ScheduledGaussian:
+    def turn(self, use: int, streams: Streams, group: tuple[int, int] | None = None) -> ScheduledGaussian:
         """The mechanism of question number `use`, counted from zero; each is charged with its own noise."""
         if use >= len(self.noise_multipliers):
             raise BudgetInvalid(
@@ -191,27 +191,21 @@ class ScheduledGaussian:
         return replace(self, use=use)
 
     @property
-    def _now(self) -> Any:
+    def now(self) -> Noise:
+        """The noise of this question."""
         return Gaussian(self.noise_multipliers[self.use], self.at)
 
     def event(self, bounds: Bounds) -> Event:
-        found: Event = self._now.event(bounds)
-        return found
+        return self.now.event(bounds)
 
     def fit(self, bounds: Bounds, layout: Layout) -> None:
-        self._now.fit(bounds, layout)
-
-    def deviation(self, bounds: Bounds, layout: Layout, expected: float) -> Any:
-        """Standard deviation of the noise in each number of a total, by key."""
-        return self._now.deviation(bounds, layout, expected)
+        self.now.fit(bounds, layout)
 
     def at_party(self, rows: Array, bounds: Bounds, layout: Layout, entropies: Callable[[int], Entropy]) -> Array:
-        made: Array = self._now.at_party(rows, bounds, layout, entropies)
-        return made
+        return self.now.at_party(rows, bounds, layout, entropies)
 
     def at_server(self, total: Array, bounds: Bounds, layout: Layout, entropy: Entropy) -> Array:
-        made: Array = self._now.at_server(total, bounds, layout, entropy)
-        return made
+        return self.now.at_server(total, bounds, layout, entropy)
 
     def __str__(self) -> str:
         z = self.noise_multipliers

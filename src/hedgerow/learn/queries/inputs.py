@@ -196,7 +196,7 @@ def inputs(columns: Mapping[str, Array], *, spec: Inputs) -> dict[str, Array]:
 def lots(x: Array, y: Array) -> Array:
     """A number in [0, 1) for each record, from its own values alone: shape (n,).
 
-    Records whose lot is below a share make up that share of all. To take the first so many instead would not do: where a
+    Records whose lot is below a share make up about that share of all. To take the first so many instead would not do: where a
     record is removed, the next one moves up, and a sum changes by two records.
     """
     lot = np.zeros(len(y), np.uint64)
