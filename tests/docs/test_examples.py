@@ -28,6 +28,7 @@ SLOW = {
     "record_level",
     "local_reports",
     "sulq",
+    "client_level",
 }
 SCRIPTS = sorted(file.stem for file in EXAMPLES.glob("*.py") if not file.stem.startswith("test_"))
 

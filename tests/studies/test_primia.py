@@ -11,7 +11,7 @@ from hedgerow.data import Table, partitioner
 from hedgerow.data.catalogue import CATALOGUE
 from hedgerow.errors import MissingData, ModelInvalid
 from hedgerow.learn.evaluate import matthews
-from hedgerow.learn.features import scattering, trained
+from hedgerow.learn.features import trained
 from hedgerow.learn.records import dpsgd
 from hedgerow.privacy.accounting import calibrate
 from hedgerow.studies import cells, load, pretrained, run_study
@@ -46,7 +46,7 @@ def x_rays(n=60, seed=0):
     """Made-up images, those with pneumonia a little brighter in the middle."""
     columns = SCHEMA.synthetic(n, np.random.default_rng(seed))
     image = columns["image"] // 2
-    image[columns["pneumonia"] == 1, 8:20, 8:20] += 60
+    image[columns["pneumonia"] == 1, 8:20, 8:20] += 100
     return Table(SCHEMA.admit(columns | {"image": image}), SCHEMA, name="x-rays")
 
 
@@ -54,6 +54,7 @@ def hospitals(table, parties=3):
     return hr.simulate(table, partitioner("iid", parties=parties)(table, 0), seed=0)
 
 
+@pytest.mark.slow
 def test_parties_together_have_the_correlation_of_the_pooled_records():
     table, module = x_rays(), pretrained.scratch(SIDE, 1)
     weights = {name: value.detach().numpy() for name, value in module.named_parameters()}
@@ -64,6 +65,7 @@ def test_parties_together_have_the_correlation_of_the_pooled_records():
     assert at_server["matthews_correlation"] == pytest.approx(matthews_corrcoef(table["pneumonia"], said), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_behind_noise_there_is_no_correlation_as_every_further_sum_costs():
     module = hr.learn.linear(784, 1)
     weights = {name: value.detach().numpy() for name, value in module.named_parameters()}
@@ -100,7 +102,8 @@ def test_hospitals_with_small_budgets_stop_and_the_others_go_on(tmp_path):
     assert last.round == 20
     assert last.active == 1
     assert all(0.9 * limit < epsilon <= limit for epsilon, limit in zip(spent, (0.4, 0.7, 1.0), strict=True))
-    assert "Epsilon 1 of a budget of 1 " in result.report.privacy or "Epsilon 0.99" in result.report.privacy
+    listed = next(grid for grid in result.report.tables if grid.title == "Epsilon by party")
+    assert listed.rows == tuple((f"party {i + 1}", spent[i], limit) for i, limit in enumerate((0.4, 0.7, 1.0)))
 
 
 @pytest.mark.slow
@@ -165,26 +168,14 @@ def test_missing_public_images_say_where_to_name_their_folder(monkeypatch, tmp_p
 
 
 @pytest.mark.slow
-def test_wavelets_see_what_scattering_at_the_parties_makes():
-    table = x_rays(5)
-    step = scattering(SCHEMA.with_roles(features=["image"]))
-    wanted = next(iter(step.function(table.columns, **dict(step.settings)).values())).astype(np.float32)
-    module = pretrained.wavelets(SIDE, 1)
-    found = module.scattering(torch.from_numpy(table["image"] / 255).float()).numpy()
-    np.testing.assert_allclose(found, wanted, atol=4e-3)  # the step keeps 16 bits
-    assert sum(value.numel() for value in module.parameters()) == 3970
-
-
-@pytest.mark.slow
-def test_every_model_learns_bright_lungs_privately(garments):
-    for make in (pretrained.scratch, pretrained.garments, pretrained.wavelets):
+def test_both_models_learn_bright_lungs_privately(garments):
+    for make in (pretrained.scratch, pretrained.garments):
         module, table = make(SIDE, 1), x_rays(90)
         fed = hospitals(table).protect(mechanism=hr.Gaussian(0.5))
-        last = hr.last(dpsgd(fed, module, rounds=12, sampling_rate=0.5, batch_size=45, learning_rate=0.5))
+        last = hr.last(dpsgd(fed, module, rounds=25, sampling_rate=0.5, batch_size=45, learning_rate=0.5))
         assert hr.learn.evaluate_on(x_rays(200, seed=1), module, last.weights)["matthews_correlation"] > 0.6
 
 
-@pytest.mark.parametrize("make", [pretrained.scratch, pretrained.wavelets])
-def test_records_of_another_shape_are_refused(make):
+def test_images_of_another_size_are_refused():
     with pytest.raises(ModelInvalid, match="cannot read records of shape"):
-        make((30,), 1)
+        pretrained.scratch((32, 32), 1)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.errors import BudgetInvalid, NobodyAnswered, SlotFilled, UnlawfulChannel
+from hedgerow.errors import BudgetInvalid, ContributionInvalid, NobodyAnswered, SlotFilled, UnlawfulChannel
 
 from .arrays import Array, Arrays, Layout
 from .bound import Bounds, describe
@@ -28,6 +28,7 @@ from .ledger import Clock, Entry, Ledger, Limit
 from .party import Local, Parties
 from .query import Preparation, Query, Verb, answer, function_of, name_of, plan_of
 from .randomness import Streams, uniforms
+from .refusals import refuse_unknown_distance, refuse_unpaid
 from .view import Observation, Views
 
 
@@ -118,7 +119,7 @@ class Federation:
             return self._cohort(Sampling("records", records))
         if every is not None:
             return self._in_turn(every)
-        draws = self.streams.uniform(n, self._next(self.clock.cohorts), "server", "cohort")
+        draws = self.streams.uniform(n, self._next_cohort(), "server", "cohort")
         if size is None:
             return self._cohort(Sampling("poisson", fraction), draws < fraction)
         first = draws.argsort(kind="stable").argsort() < size + spare
@@ -141,8 +142,11 @@ class Federation:
         return replace(self.pick([self.engine.parties[i] for i in order[group]]), turn=(now, every))
 
     def _cohort(self, sampling: Sampling, chosen: Array | None = None) -> Federation:
-        number = self._next(self.clock.cohorts)
-        self.clock.cohorts = self.clock.cohorts if self.apart else number
+        number = self._next_cohort()
+        if self.apart:
+            self.clock.aside = (len(self.ledger), self._drawn_aside + 1)
+        else:
+            self.clock.cohorts = number
         names = self.engine.parties
         members = names if chosen is None else tuple(name for name, taken in zip(names, chosen, strict=True) if taken)
         return replace(self, members=members, sampling=sampling, cohort=number)
@@ -233,7 +237,13 @@ class Federation:
         self._debit(query, shield.event, bound)
         inbox = self._exchange(query)
         shield.enough(len(inbox.answered))
-        layout = inbox.layout or self._layout(query)
+        announced = self._layout(query)
+        layout = inbox.layout or announced
+        if shield.mechanism is not None and announced is not None and layout != announced:
+            raise ContributionInvalid(
+                f"{query.name} returned {layout} instead of {announced}: a shape that records decide would tell of them.",
+                remedy="Return arrays whose shapes follow from the schema and the broadcast.",
+            )
         if layout is None:
             raise NobodyAnswered(f"the cohort of {query.name} is empty, and without a schema its total has no known shape.")
         total = np.zeros(shield.code(layout).size) if inbox.total is None else inbox.total
@@ -263,9 +273,20 @@ class Federation:
         return {name: inbox.layout.unflatten(row) for name, row in zip(inbox.answered, rows, strict=True)}
 
     # ---- inside -----------------------------------------------------------------------------------------------------
-    def _next(self, last: int) -> int:
-        """The next number of a question or cohort; apart, one below zero that the ledger's length makes its own."""
-        return -len(self.ledger) - 2 if self.apart else last + 1
+    def _next_query(self) -> int:
+        """The next question's number; apart, one below zero that the ledger's length makes its own."""
+        return -len(self.ledger) - 2 if self.apart else max(self.clock.queries, self.ledger.numbers[0]) + 1
+
+    def _next_cohort(self) -> int:
+        """The next cohort's number; apart, one below zero that the ledger's length and the cohorts since make its own."""
+        if self.apart:
+            return -1000 * (len(self.ledger) + 2) - self._drawn_aside
+        return max(self.clock.cohorts, self.ledger.numbers[1]) + 1
+
+    @property
+    def _drawn_aside(self) -> int:
+        length, drawn = self.clock.aside
+        return drawn if length == len(self.ledger) else 0
 
     def _shield(self, local: Local, bound: Bounds | None) -> Shield:
         """The protection of the next question; a mechanism that spans several questions takes its turn."""
@@ -284,7 +305,7 @@ class Federation:
         return query.keeps_state or (bool(self.clock.counted) and not query.additive)
 
     def _query(self, verb: Verb, local: Local, broadcast: Arrays, shield: Shield, init: Local | None) -> Query:
-        number, counted = self._next(self.clock.queries), self.clock.counted
+        number, counted = self._next_query(), self.clock.counted
         keep_rows = verb == "gather" or (verb == "sum" and self.views.recording)
         public = int(self.streams.stream(number, "server", "public seed").integers(2**62)) if shield.compression else 0
         what = (number, verb, local, broadcast, shield, self.preparations, init)
@@ -296,44 +317,30 @@ class Federation:
         if layout is not None:
             shield.fit(layout)
         apart = shield.at_parties and self.sampling.kind != "records"  # a party's records are its own secret
-        if self.sampling.kind == "records" and shield.unit == "party":
-            raise UnlawfulChannel(
-                f"{query.name} is bounded per party, but its cohort is a sample of records.",
-                remedy="Bound it per record, or sample parties: sample(rate=...).",
-            )
-        if (
-            shield.mechanism is not None
-            and not shield.at_parties
-            and self.sampling.kind == "fixed"
-            and self._moves_state(query)
-        ):
-            raise UnlawfulChannel(
-                f"{query.name} leaves something with parties, and cohorts have a fixed size: one party more would push another "
-                "out, whose later answers differ as well, so that no distance between neighbours is known.",
-                remedy="Sample by a rate, sample(rate=...), or ask everybody.",
-            )
-        self.ledger.debit(
-            Entry(
-                round=query.number,
-                cohort=0 if apart else self.cohort,
-                verb=query.verb,
-                query=query.name,
-                parties=self.expected_size,
-                numbers=0 if query.verb == "each" else (layout.size if layout else None),
-                contribution=str(layout or ""),
-                bytes_up=0.0 if query.verb == "each" else (shield.bytes(layout) if layout else None),
-                bytes_down=4.0 * Layout.of(query.broadcast).size if query.broadcast is not None else 0.0,
-                compression=str(shield.compression or "none"),
-                bound=describe(bound),
-                clip=describe(shield.clip),
-                mechanism=shield.noise,
-                aggregation=channel.aggregation.name,
-                unit=shield.unit,
-                event=event,
-                sampling=Sampling() if apart else self.sampling,
-                randomness=self.streams.source,
-            )
+        refuse_unknown_distance(query, self.sampling, layout, moves_state=self._moves_state(query))
+        entry = Entry(
+            round=query.number,
+            cohort=0 if apart else self.cohort,
+            verb=query.verb,
+            query=query.name,
+            parties=self.expected_size,
+            numbers=0 if query.verb == "each" else (layout.size if layout else None),
+            contribution=str(layout or ""),
+            bytes_up=0.0 if query.verb == "each" else (shield.bytes(layout) if layout else None),
+            bytes_down=4.0 * Layout.of(query.broadcast).size if query.broadcast is not None else 0.0,
+            compression=str(shield.compression or "none"),
+            bound=describe(bound),
+            clip=describe(shield.clip),
+            mechanism=shield.noise,
+            aggregation=channel.aggregation.name,
+            unit=shield.unit,
+            event=event,
+            sampling=Sampling() if apart else self.sampling,
+            randomness=self.streams.source,
         )
+        if event.kind == "prepaid":
+            refuse_unpaid(self.ledger, entry)
+        self.ledger.debit(entry)
         self.clock.queries = self.clock.queries if self.apart else query.number
 
     def _exchange(self, query: Query) -> Inbox:

@@ -120,6 +120,7 @@ class Ledger:
         self.entries: list[Entry] = []
         self.others: list[Entry] = []
         self._read = 0
+        self._numbers = (0, 0, 0)
         self._expected: list[Entry] = []
         if record is not None:
             self.attach(record)
@@ -141,6 +142,19 @@ class Ledger:
 
     def __len__(self) -> int:
         return len(self.entries)
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """Largest numbers of a question and of a cohort so far, zero at first."""
+        n, *largest = self._numbers if self._numbers[0] <= len(self.entries) else (0, 0, 0)
+        for entry in self.entries[n:]:
+            largest = [max(largest[0], entry.round), max(largest[1], entry.cohort)]
+        self._numbers = (len(self.entries), largest[0], largest[1])
+        return largest[0], largest[1]
+
+    def payment(self, mechanism: str) -> Entry | None:
+        """The question with which the one that is prepaid now was paid for."""
+        return next((e for e in reversed(self.entries) if e.mechanism == mechanism and e.event.kind not in FREE), None)
 
     def uses(self, mechanism: str, *, since_start: bool) -> int:
         """How many questions a mechanism has answered; in this process only, where its noise dies with it."""
@@ -224,9 +238,13 @@ class Ledger:
 
 @dataclass
 class Clock:
-    """Counts questions and cohorts, so that random streams and cohorts have numbers, and answers that never came."""
+    """Counts questions and cohorts, so that random streams and cohorts have numbers, and answers that never came.
+
+    `aside` counts the cohorts drawn aside since the ledger had so many entries.
+    """
 
     queries: int = 0
     cohorts: int = 0
     missing: int = 0
+    aside: tuple[int, int] = (0, 0)
     counted: dict[str, int] = field(default_factory=dict)

@@ -124,7 +124,12 @@ class Query:
 
     @property
     def additive(self) -> bool:
-        return bool(getattr(self.function, "additive", False)) and self.sampling.kind != "records"
+        return bool(getattr(self.function, "additive", False))
+
+    @property
+    def poolable(self) -> bool:
+        """Whether pooled records give the same total: not where each party draws a sample of its own."""
+        return self.additive and self.sampling.kind != "records"
 
     @property
     def stackable(self) -> bool:

@@ -172,7 +172,7 @@ def pool(threads: int) -> ThreadPoolExecutor:
 
 def collapses(query: Query) -> bool:
     """Whether pooled records give the same total: an additive sum through an open channel, with no row kept."""
-    return query.verb == "sum" and query.additive and query.shield.open and not query.keep_rows and query.init is None
+    return query.verb == "sum" and query.poolable and query.shield.open and not query.keep_rows and query.init is None
 
 
 def stacks(query: Query) -> bool:

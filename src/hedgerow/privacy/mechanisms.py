@@ -184,6 +184,7 @@ class Noise:
     # ---- what it does -----------------------------------------------------------------------------------------------
     def at_party(self, rows: Array, bounds: Bounds, layout: Layout, entropies: Callable[[int], Entropy]) -> Array:
         """Round rows of shape (parties, size) to the grid; add each party's noise or share of it unless it is the server's."""
+        self.fit(bounds, layout)  # whose shape need not have been known before
         planned = self._plan(bounds, layout)
         steps = to_steps(rows, planned)
         if self.at != "server":

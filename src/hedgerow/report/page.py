@@ -69,7 +69,7 @@ def _main(report: Report) -> Html:
         _privacy(r),
         _warnings(r.warnings),
         _section("At a glance", "glance", _figures_of_merit(r)) if r.metrics or r.facts else None,
-        _section("Round by round", None, tag("div", *map(_curve, r.curves), class_="curves")) if r.curves else None,
+        _section(_over(r.curves), None, tag("div", *map(_curve, r.curves), class_="curves")) if r.curves else None,
         _comparison(r.comparison) if r.comparison else None,
         *(_grid(grid, table(grid)) for grid in r.tables),
         *(_section(title, None, tag("pre", block, tabindex="0")) for title, block in r.text),
@@ -126,6 +126,11 @@ def _pairs(pairs: Pairs, class_: str) -> Html:
 def _provenance(pairs: Pairs) -> Html:
     """Seeds and versions are names rather than quantities: they are written as they are."""
     return tag("dl", *(tag("div", tag("dt", name), tag("dd", str(value))) for name, value in pairs), class_="provenance")
+
+
+def _over(curves: Sequence[Curve]) -> str:
+    """Heading of the figures: some programs and comparisons have none by round."""
+    return "Round by round" if any(curve.x_label == "round" for curve in curves) else "Figures"
 
 
 def _curve(curve: Curve) -> Html:

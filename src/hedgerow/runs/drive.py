@@ -83,7 +83,6 @@ def drive(
     """
     if start is not None:
         start.restore(federation)
-    number_after_ledger(federation)
     dear = federation.streams.seed is None  # what is lost would be asked, and charged, again
     state, saved_at = (start.state if start else None), time.monotonic()
     if start is not None and (reason := enough()):
@@ -107,13 +106,6 @@ def drive(
     if checkpoint is not None and state is not None:
         save_checkpoint(checkpoint, state, federation, study)
     return Run(state)
-
-
-def number_after_ledger(federation: Federation) -> None:
-    """Give the next question and cohort numbers that the ledger has not used: without a seed, what it holds stays charged."""
-    clock, entries = federation.clock, federation.ledger.entries
-    clock.queries = max(clock.queries, *(entry.round for entry in entries), 0)
-    clock.cohorts = max(clock.cohorts, *(entry.cohort for entry in entries), 0)
 
 
 @contextmanager

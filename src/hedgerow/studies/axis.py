@@ -65,7 +65,7 @@ def _short(found: Standings) -> Value:
         full = found.at(found.section.reference, run.cell.column).value
         if not full or run.value is None:
             return None
-        return 1 - run.value / full if found.more_is_better else run.value / full - 1
+        return round(1 - run.value / full if found.more_is_better else run.value / full - 1, 4)
 
     return value
 

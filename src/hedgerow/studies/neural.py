@@ -112,4 +112,5 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: ModelSta
 
 
 def _named(found: Mapping[str, float], prefix: str) -> dict[str, float]:
-    return {prefix + name.replace("_", " "): value for name, value in found.items() if name not in ("n", "parties")}
+    told = {name: name.replace("_", " ").replace("matthews", "Matthews") for name in found}
+    return {prefix + told[name]: value for name, value in found.items() if name not in ("n", "parties")}

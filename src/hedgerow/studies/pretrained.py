@@ -1,8 +1,7 @@
-"""Models with frozen layers, which a study names by import path, and the same without.
+"""A small CNN, from scratch and with layers that were trained on public images; a study names it by import path.
 
-    hedgerow.studies.pretrained:scratch     a small CNN, all of it trained
-    hedgerow.studies.pretrained:garments    the same: its convolutions learned Fashion-MNIST and are frozen
-    hedgerow.studies.pretrained:wavelets    logistic regression on scattering, which nothing has trained
+    hedgerow.studies.pretrained:scratch     all of it is trained
+    hedgerow.studies.pretrained:garments    its convolutions learned Fashion-MNIST and are frozen
 
 What public images taught a layer costs no privacy, and a frozen layer takes no noise. Convolutions are trained once and kept
 in the user's cache folder, in a file that the recipe names; where it is missing or cannot be read it is made again.
@@ -11,22 +10,20 @@ in the user's cache folder, in a file that the recipe names; where it is missing
 from __future__ import annotations
 
 import hashlib
-import math
 from collections import OrderedDict
 from functools import lru_cache
 
 import torch
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
-from torch import Tensor, nn
+from torch import nn
 
 from hedgerow.data import load
 from hedgerow.data.download import cache_folder
 from hedgerow.engines import InProcess
 from hedgerow.errors import MissingData, ModelInvalid
 from hedgerow.learn import centralised
-from hedgerow.learn.features import freeze, scatter
-from hedgerow.learn.features.scattering import GROUPS, grouped, n_channels
+from hedgerow.learn.features import freeze
 from hedgerow.learn.models import Weights
 from hedgerow.learn.zoo import Planes
 from hedgerow.runs import last
@@ -77,28 +74,6 @@ def garments(shape: Shape, n_outputs: int) -> nn.Module:
     nn.init.zeros_(module.output.weight)  # type: ignore[union-attr, arg-type]
     nn.init.zeros_(module.output.bias)  # type: ignore[union-attr, arg-type]
     return module
-
-
-def wavelets(shape: Shape, n_outputs: int) -> nn.Module:
-    """Logistic regression on scattering, 3 969 numbers of an image of 28 x 28, which are made from fixed constants."""
-    if len(shape) not in (2, 3) or any(side % 4 or side <= 4 for side in shape[-2:]):
-        raise ModelInvalid(
-            f"scattering cannot read records of shape {tuple(shape)}.",
-            remedy="It needs images whose sides are multiples of 4, and longer than that.",
-        )
-    n_inputs = math.prod(shape[:-2]) * n_channels(2, 8) * (shape[-2] // 4) * (shape[-1] // 4)
-    output = nn.Linear(n_inputs, n_outputs)
-    nn.init.zeros_(output.weight)
-    nn.init.zeros_(output.bias)
-    return nn.Sequential(OrderedDict(scattering=Scattering(), flat=nn.Flatten(), output=output))
-
-
-class Scattering(nn.Module):
-    """Scattering as a layer without parameters, its channels brought to mean zero and variance one in groups."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        plain = torch.from_numpy(x.detach().numpy())  # no gradient passes, and parties are not stacked
-        return grouped(scatter(plain).flatten(1, -3), GROUPS)
 
 
 @lru_cache(maxsize=1)

@@ -122,6 +122,9 @@ def plan(
     score : callable, optional
         From a plan to a number, of which more is better; by default the root of the rounds over the noise on the mean of
         the last round: how far a signal that is the same in each round would stand out.
+    accountant : str
+        As of `hedgerow.privacy.epsilon`. Where each round differs, the tightest takes seconds for every round; "rdp" is quick
+        and asks for a few percent more noise.
 
     Raises
     ------
