@@ -9,6 +9,5 @@ private = federation.protect(mechanism=hr.Gaussian(2.0)).within(hr.Budget(8.0, 1
 
 model = linear(64, 10)
 settings = {"rate": 0.5, "epochs": 5, "batch_size": 20, "learning_rate": 2.0, "quantile": 0.2}
-for state in dp_fedavg(private, model, rounds=40, **settings):
-    pass
+state = hr.last(dp_fedavg(private, model, rounds=40, **settings))
 print(f"clip {state.clip:.2f}, accuracy {evaluate_on(test, model, state.weights)['accuracy']:.2f}")

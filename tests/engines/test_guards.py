@@ -1,14 +1,17 @@
 """Parties with a policy of their own: what an engine does with their refusals."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from hedgerow import Budget, Gaussian, l2
 from hedgerow.engines import InProcess, Loop
 from hedgerow.errors import BudgetExhausted, PartyDeclined
+from hedgerow.privacy import Tree
 from hedgerow.privacy.guard import Guard
 from hedgerow.runs import drive
-from helpers import federation, parties, totals
+from helpers import federation, parties, totals, zeros
 
 NAMES = parties().ids
 LOOSE, TIGHT = Budget(100.0, 1e-5), Budget(1.5, 1e-5)
@@ -78,6 +81,45 @@ def test_guards_that_do_not_trust_the_server_decline_its_noise():
         fed.sum(totals)
     trusting = federation(Loop(guards=guards(trust="server"))).protect(clip=l2(1.0), mechanism=Gaussian(20.0))
     assert np.isfinite(trusting.sum(totals)["n"])
+
+
+def rows_of(fed, name):
+    return [seen.round for seen in fed.view("server") if seen.kind == "row" and seen.source == name]
+
+
+def test_a_second_tree_is_not_free_for_a_party_that_could_not_pay_for_it():
+    guard = Guard(Budget(4.6, 1e-5, unit="party"), trust="server")
+    fed = federation(InProcess(threads=1, guards={"party 1": guard}), recording=True)
+    fed = fed.protect(clip=l2(1.0), mechanism=Tree(1.0, 3))
+    for _ in range(6):
+        fed.sum(partial(zeros, size=2))
+    assert rows_of(fed, "party 1") == [1, 2, 3]
+    assert rows_of(fed, "party 2") == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_tree_of_another_federation_is_not_free_either():
+    guard = Guard(Budget(4.6, 1e-5, unit="party"), trust="server")
+    rows = []
+    for _ in range(2):
+        fed = federation(InProcess(threads=1, guards={"party 1": guard}), recording=True)
+        fed = fed.protect(clip=l2(1.0), mechanism=Tree(1.0, 3))
+        for _ in range(3):
+            fed.sum(partial(zeros, size=2))
+        rows.append(rows_of(fed, "party 1"))
+    assert rows == [[1, 2, 3], []]
+
+
+def test_parties_that_take_turns_pay_when_it_is_theirs():
+    guards = {name: Guard(LOOSE, trust="server") for name in NAMES}
+    fed = federation(InProcess(threads=1, guards=guards), recording=True)
+    fed = fed.protect(clip=l2(1.0), mechanism=Tree(20.0, 6, every=3))
+    for _ in range(6):
+        fed.sample(every=3).sum(partial(zeros, size=2))
+    for name, guard in guards.items():
+        first, second = rows_of(fed, name)
+        assert second == first + 3
+        assert [entry.event.kind for entry in guard.ledger.entries] == ["gaussian", "prepaid"]
+    assert fed.clock.missing == 0
 
 
 class State:

@@ -1,7 +1,7 @@
 """A party's guard has the last word: it charges what the party can know, and stops the party when its budget is spent."""
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -13,14 +13,20 @@ from hedgerow.core.channel import Shield
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.events import Event, Sampling
 from hedgerow.core.query import Query
+from hedgerow.core.randomness import Streams
 from hedgerow.engines import InProcess
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, CheckpointMismatch, MixedUnits, PartyDeclined
+from hedgerow.privacy import Tree
+from hedgerow.privacy.choice.sparse import SparseVector
 from hedgerow.privacy.guard import Guard, entry_of, rewind_all, willing
+from hedgerow.privacy.local.rappor import Permanent, report
 from hedgerow.runs import LedgerBase, drive
 from helpers import federation, norm_of_x, totals
 
 PER_RECORD = l2(1.0, unit="record")
 BUDGET = Budget(2.0, 1e-6, unit="record", accountant="rdp")
+LOOSE = Budget(100.0, 1e-6, unit="record", accountant="rdp")
+SEEDED = Streams(0)
 
 
 @dataclass
@@ -189,21 +195,123 @@ class Spanning:
         return f"{self.name} at the party"
 
 
-def test_a_prepaid_question_needs_a_payment():
-    first, second, other = (
-        asked(Shield(None, PER_RECORD, Spanning(*which)), number=number + 1)
-        for number, which in enumerate([("tree", 0), ("tree", 1), ("another tree", 1)])
-    )
+def spanning(mechanism, number, streams=SEEDED, bound=PER_RECORD, **how):
+    """A question through a mechanism of which the first question pays for all."""
+    return asked(Shield(None, bound, mechanism), number, streams=streams, **how)
+
+
+def test_a_prepaid_question_needs_a_payment_where_the_cost_of_the_whole_is_not_said():
     guard = Guard(BUDGET)
-    with pytest.raises(PartyDeclined, match="said to be paid"):
-        guard.debit(second)
-    guard.debit(first)
+    with pytest.raises(PartyDeclined, match="never paid"):
+        guard.debit(spanning(Spanning("tree", 1), 2))
+    guard.debit(spanning(Spanning("tree", 0), 1))
     spent = guard.spent
-    guard.debit(second)
+    guard.debit(spanning(Spanning("tree", 1), 2))
     with pytest.raises(PartyDeclined):
-        guard.debit(other)
+        guard.debit(spanning(Spanning("another tree", 1), 3))
     assert guard.spent == spent > 0
     assert len(guard.ledger) == 2
+
+
+def tree(use, z=1.0, rounds=3, every=1):
+    return replace(Tree(z, rounds, every), use=use)
+
+
+def charged(guard):
+    return [entry.event.kind for entry in guard.ledger.entries]
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_a_party_pays_for_the_whole_tree_with_the_first_question_that_it_answers_itself(first):
+    guard = Guard(LOOSE, trust="server")
+    for use in range(first, 3):
+        guard.debit(spanning(tree(use), use + 1))
+    assert charged(guard) == ["gaussian"] + ["prepaid"] * (2 - first)
+    assert guard.spent == Guard.spent.fget(paying()) > 0
+
+
+def paying():
+    """A guard that was charged with one tree."""
+    guard = Guard(LOOSE, trust="server")
+    guard.debit(spanning(tree(0), 1))
+    return guard
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"mechanism": tree(4)},
+        {"streams": Streams()},
+        {"streams": Streams(0)},
+        {"bound": l2(2.0, unit="record")},
+        {"sampling": Sampling("records", 0.1), "cohort": 1},
+    ],
+    ids=["another tree", "another federation", "another federation of the same seed", "another bound", "a sample"],
+)
+def test_a_payment_holds_for_nothing_else(other):
+    guard = paying()
+    guard.debit(spanning(**{"mechanism": tree(1), "number": 2} | other))
+    assert charged(guard) == ["gaussian", "gaussian"]
+
+
+def test_a_later_party_pays_for_a_whole_conversation():
+    guard = Guard(LOOSE, trust="server")
+    conversation = SparseVector(1.0, 2, 10.0, begun=7)
+    for use in (3, 4):
+        guard.debit(spanning(replace(conversation, use=use), use))
+    assert [entry.event for entry in guard.ledger.entries] == [Event("pure", epsilon=1.0), Event("prepaid")]
+
+
+def test_reports_about_one_column_do_not_pay_for_those_about_another():
+    guard, plan = Guard(Budget(100.0, 1e-6)), Permanent(reports=10)
+    for column, use in [("a", 0), ("a", 1), ("b", 1), ("b", 2)]:
+        ask = partial(report, plan=replace(plan, use=use), column=column, levels=4)
+        guard.debit(Query(use + 1, "sum", ask, None, Shield(plan=replace(plan, use=use)), streams=SEEDED))
+    assert charged(guard) == ["pure", "prepaid", "pure", "prepaid"]
+
+
+def test_a_resumed_run_without_a_seed_pays_anew_for_what_spans_questions():
+    guard, streams = Guard(LOOSE, trust="server"), Streams()
+    guard.debit(spanning(tree(0), 1, streams))
+    guard.rewind(0, replay=False)
+    guard.debit(spanning(tree(1), 2, streams))
+    assert charged(guard) == ["gaussian", "gaussian"]
+
+
+def test_a_simulation_that_is_resumed_within_a_tree_pays_as_before():
+    guard = Guard(LOOSE, trust="server")
+    for use in (1, 2, 3):  # the party comes late to the first tree, and has one question of the second
+        guard.debit(spanning(tree(use), use + 1))
+    kinds, spent = charged(guard), guard.spent
+    assert kinds == ["gaussian", "prepaid", "gaussian"]
+    for mark in (0, 1, 2, 3, 4):
+        guard.rewind(mark, replay=True)
+        for use in range(max(mark, 1), 4):
+            guard.debit(spanning(tree(use), use + 1, Streams(0)))
+        assert (charged(guard), guard.spent) == (kinds, spent)
+    guard.debit(spanning(tree(4), 5, Streams(0)))
+    assert charged(guard)[-1] == "prepaid"
+
+
+@pytest.mark.parametrize("streams", [(Streams(), Streams()), (Streams(1), Streams(2))], ids=["secrets", "seeds"])
+def test_two_federations_of_one_guard_are_charged_for_their_own_samples(streams):
+    guard = Guard(LOOSE)
+    for one in streams:
+        guard.debit(asked(sampling=Sampling("records", 0.1), cohort=1, streams=one))
+    assert len(guard.ledger.charges("record")) == 2
+
+
+def test_two_questions_to_one_sample_are_one_charge():
+    guard = Guard(LOOSE)
+    for number in (1, 2):
+        guard.debit(asked(number=number, sampling=Sampling("records", 0.1), cohort=1, streams=SEEDED))
+    assert [len(events) for _, events in guard.ledger.charges("record")] == [2]
+
+
+def test_a_guard_does_not_write_secrets():
+    streams = Streams()
+    assert streams.secret.hex() not in str(entry_of(asked(streams=streams)))
+    assert entry_of(asked(streams=streams)).run != entry_of(asked(streams=Streams())).run
 
 
 def test_another_unit_is_declined():
@@ -237,20 +345,82 @@ def test_a_budget_lasts_from_run_to_run(tmp_path):
     assert len(Guard(BUDGET, LedgerBase(path)).ledger.charges("record")) == 2  # two samples, though both are cohort 1
 
 
+@pytest.mark.slow
+def test_two_federations_stay_apart_in_a_shared_ledger(tmp_path):
+    path = tmp_path / "party.sqlite"
+    guard = Guard(LOOSE, LedgerBase(path, "a"))
+    for seed in (1, 2):
+        guard.debit(asked(sampling=Sampling("records", 0.5), cohort=1, streams=Streams(seed)))
+    assert len(Guard(LOOSE, LedgerBase(path)).ledger.charges("record")) == 2
+    again = Guard(LOOSE, LedgerBase(path, "a"))
+    assert again.ledger.entries == guard.ledger.entries
+    again.rewind(0, replay=True)
+    again.debit(asked(sampling=Sampling("records", 0.5), cohort=1, streams=Streams(2)))
+    assert len(again.ledger) == 2
+
+
 def test_a_resumed_simulation_is_not_charged_twice():
     guard = Guard(BUDGET)
     for number in (1, 2, 3):
-        guard.debit(asked(number=number))
-    rewind_all([guard], 1, replay=True)
-    assert len(guard.ledger) == 1
+        guard.debit(asked(number=number, streams=SEEDED))
     before = guard.spent
-    guard.debit(asked(number=2))
+    rewind_all([guard], 1, replay=True)
+    guard.debit(asked(number=2, streams=SEEDED))
     assert guard.spent == before
+    with pytest.raises(CheckpointMismatch, match="round 4"):
+        willing({"a": guard}, ("a",), asked(number=4, streams=SEEDED))
     with pytest.raises(CheckpointMismatch):
-        willing({"a": guard}, ("a",), asked(number=4))
-    guard.debit(asked(number=3))
-    guard.debit(asked(number=4))
+        guard.debit(asked(noised(6.0), number=3, streams=SEEDED))
+    guard.debit(asked(number=3, streams=SEEDED))
+    assert (guard.spent, len(guard.ledger)) == (before, 3)
+    guard.debit(asked(number=4, streams=SEEDED))
     assert guard.spent > before
+
+
+def test_a_question_that_was_declined_is_declined_again_in_a_resumed_simulation():
+    guard, questions = Guard(BUDGET), [asked(noised(z), n, streams=SEEDED) for n, z in ((1, 5.0), (2, 0.5), (3, 5.0))]
+
+    def answered():
+        found = []
+        for query in questions:
+            with suppress(BudgetExhausted):
+                guard.debit(query)
+                found.append(query.number)
+        return found
+
+    assert answered() == [1, 3]
+    for mark in (0, 1, 2):
+        entries = list(guard.ledger.entries)
+        guard.rewind(mark, replay=True)
+        if mark == 0:
+            assert answered() == [1, 3]
+        else:
+            with pytest.raises(BudgetExhausted):
+                guard.debit(questions[1])
+            guard.debit(questions[2])
+        assert guard.ledger.entries == entries
+
+
+def test_a_measurement_aside_may_stay_away_from_a_resumed_simulation():
+    guard = Guard(BUDGET)
+    for number in (1, -3, 2, -5):
+        guard.debit(asked(number=number, streams=SEEDED))
+    spent = guard.spent
+    guard.rewind(1, replay=True)
+    for number in (2, -5):
+        guard.debit(asked(number=number, streams=SEEDED))
+    assert (guard.spent, len(guard.ledger)) == (spent, 4)
+
+
+def test_another_federation_of_the_guard_is_not_part_of_a_replay():
+    guard = Guard(LOOSE)
+    for number, seed in ((1, 1), (2, 1), (1, 2), (2, 2)):
+        guard.debit(asked(number=number, streams=Streams(seed)))
+    guard.rewind(1, replay=True)
+    guard.debit(asked(number=2, streams=Streams(2)))
+    assert len(guard.ledger) == 4
+    guard.debit(asked(number=3, streams=Streams(2)))
+    assert len(guard.ledger) == 5
 
 
 def test_a_guard_trusts_one_of_three():

@@ -89,6 +89,7 @@ def test_a_preparation_sees_each_shared_record_once(shared):
     assert seen == [5, 6]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [hr.Loop(), hr.InProcess(threads=1)], ids=["loop", "in-process"])
 def test_training_on_shared_records_is_training_on_copies(engine):
     table, partition = hr.data.load("digits"), shards(20, 2, copies=4)

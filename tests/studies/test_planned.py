@@ -70,3 +70,9 @@ def test_a_tree_is_a_mechanism_of_a_study(tmp_path):
     result = run_study(load("digits-fedavg", changes), tmp_path)
     assert result.run.state.round == ROUNDS
     assert "Tree" in (tmp_path / "ledger.jsonl").read_text()
+
+
+@pytest.mark.slow
+def test_a_tree_that_ends_before_the_program_is_planned_with_the_next_one():
+    mechanism = {"protection.mechanism": {"law": "tree", "rounds": 6}, "program.rate": None}
+    assert len(rehearse(load("digits-fedavg", FREE | mechanism)).entries) == ROUNDS

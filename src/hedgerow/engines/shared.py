@@ -2,10 +2,14 @@
 
 A simulation of 10 000 parties that share 60 000 records by turns would otherwise hold a hundred copies of them. Parties
 see no difference: a party's columns are its own records, in its own order.
+
+A copy is a record like any other: the unit `record` is one party's copy, and a sample of records draws for each copy by
+itself. Who stands behind several copies is protected for each of them, not for all together (`warn_of_copies`).
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +17,8 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.party import WEIGHTS, Parties, Party
+from hedgerow.data import Partition
+from hedgerow.errors import HedgerowWarning
 
 
 class SharedParties(Parties):
@@ -78,3 +84,23 @@ class SharedParties(Parties):
     def _taken(self, at: Any) -> dict[str, Array]:
         rows = self.rows[at]
         return {name: column[rows] for name, column in self.columns.items()}
+
+
+def warn_of_copies(partition: Partition) -> None:
+    """Warn where records are the unit of a budget, and some of them are held by several parties.
+
+    Warns
+    -----
+    HedgerowWarning
+        What a record of the table loses is then more than the budget says.
+    """
+    held = np.concatenate(partition.indices)
+    copies = np.unique(held, return_counts=True)[1]
+    if copies.max(initial=1) > 1:
+        warnings.warn(
+            f"the budget is per record, and {(copies > 1).sum()} of {len(copies)} records are held by up to {copies.max()} "
+            "parties each: every party's copy counts as a record of its own, and whoever stands behind several is protected "
+            "only as a group of so many records is. State the budget per party, or give each record to one party.",
+            HedgerowWarning,
+            stacklevel=2,
+        )

@@ -34,7 +34,8 @@ def simulate(
     data : Table, pandas.DataFrame, or mapping from party to one of them
         A frame's schema is inferred: kinds from its types, no ranges.
     partition : partitioner or Partition
-        For example `hedgerow.data.iid(parties=5)`; none where each party's table is given.
+        For example `hedgerow.data.iid(parties=5)`; none where each party's table is given. A record that it gives to several
+        parties counts as one record at each of them, also for privacy.
     seed : int, or "system" or None
         Seed of partition, sampling, local randomness and noise. "system" draws all but the partition from the operating
         system; runs then differ, and the ledger says so.

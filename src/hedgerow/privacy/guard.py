@@ -13,20 +13,28 @@ What a guard charges is what it can know without trusting more than it wants to:
 
 Being sampled protects nobody from who sees who answers, so a cohort of parties is charged as if everybody had been asked. A
 sample of its own records is the party's secret and does amplify.
+
+Where one payment covers several questions, such as those of a tree, the party pays for all of them with the first that it
+answers itself, whatever others were charged before. A payment holds for one life of the federation's secrets, one
+mechanism and one bound, and for that span of questions alone.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
 
 from hedgerow.core.bound import describe
 from hedgerow.core.channel import Position, Shield
 from hedgerow.core.events import FREE, Event, Sampling
 from hedgerow.core.ledger import Entry, Ledger, Record
 from hedgerow.core.query import Query
+from hedgerow.core.randomness import Streams
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, CheckpointMismatch, HedgerowError, PartyDeclined
 
 from .budget import Budget
@@ -41,6 +49,37 @@ COUNTS: dict[Trust, tuple[Position, ...]] = {
     "server": ("party", "shares", "server"),
 }
 """Whose noise a party counts, by whom it trusts."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as guards of the same trust see it; many of them can share one.
+
+    Attributes
+    ----------
+    entry : Entry
+        As their ledgers would have it.
+    life : str
+        Names the secrets of the federation that asks, with which noise that spans several questions dies.
+    whole : Event or None
+        Of a prepaid question: the cost of everything that its payment covers; None where the mechanism does not say.
+    """
+
+    entry: Entry
+    life: str
+    whole: Event | None = None
+
+    @classmethod
+    def by(cls, query: Query, trust: Trust = "nobody") -> Asked:
+        """Return what a guard has to decide about a query."""
+        entry, shield = entry_of(query, trust), query.shield
+        whole = None
+        if entry.event.kind == "prepaid":
+            if shield.plan is not None and hasattr(shield.plan, "whole"):
+                whole = shield.plan.whole()
+            elif shield.mechanism is not None and hasattr(shield.mechanism, "whole"):
+                whole = shield.mechanism.whole(shield.bounds)
+        return cls(entry, _digest(query.streams.secret), whole)
 
 
 class Guard:
@@ -62,6 +101,8 @@ class Guard:
             raise BudgetInvalid(f"a guard cannot trust {trust!r}.", remedy=f"One of {', '.join(COUNTS)}.")
         self.budget, self.trust = budget, trust
         self.ledger = Ledger(budget, record)
+        self._paid: set[tuple[Any, ...]] = set()
+        self._expected: dict[str, list[Entry]] = {}
 
     def __repr__(self) -> str:
         return f"Guard({self.budget}; trusts {self.trust}; {self.spent:.4g} spent)"
@@ -81,38 +122,87 @@ class Guard:
         MixedUnits (HR-215)
             The question is bounded for another unit than the party's budget.
         PartyDeclined (HR-221)
-            The answer would leave without noise that counts; or it is said to be paid for, and this ledger has no payment.
+            The answer would leave without noise that counts; or it is said to be paid for, this party has not paid, and
+            the mechanism does not say what the whole costs.
         """
-        self.take(entry_of(query, self.trust))
+        self.take(Asked.by(query, self.trust))
 
-    def take(self, entry: Entry) -> None:
-        """Debit an entry that `entry_of` made; many guards can share one. Raises as `debit`."""
+    def take(self, asked: Asked) -> None:
+        """Debit a question, as `debit` does."""
+        entry = asked.entry
         if entry.event.kind == "nonprivate" and math.isfinite(self.budget.epsilon):
             raise PartyDeclined(f"{entry.query} would leave without noise that counts for a party that trusts {self.trust}.")
-        if entry.event.kind == "prepaid" and not self._paid(entry.mechanism):
-            raise PartyDeclined(f"{entry.query} is said to be paid for, but no question to {entry.mechanism} was charged here.")
-        self.ledger.debit(entry)
+        if entry.event.kind == "prepaid" and not self._covers(asked):
+            if asked.whole is None:
+                raise PartyDeclined(f"{entry.query} is said to be paid for, but this party never paid for {entry.mechanism}.")
+            entry = replace(entry, event=asked.whole)
+        if not self._repeats(entry):
+            self.ledger.debit(entry)
+        if entry.event.kind not in FREE:
+            self._paid.add(_payment(asked.life, entry))
 
     def rewind(self, queries: int, *, replay: bool) -> None:
-        """Return to where the federation had asked so many questions, for a resumed run.
+        """Return to where the federation had asked so many questions, for a resumed run; what was charged stays charged.
 
         Parameters
         ----------
         replay : bool
             The same questions will be asked again, and answered with the same noise, as in a simulation with a seed: they
-            are not charged twice. A deployed party never does this: it cannot know that a question is the same.
+            are not charged twice, and what was declined is declined again. A deployed party never does this: it cannot
+            know that a question is the same. Without it, what spans several questions is paid for anew.
         """
-        entries = self.ledger.entries
-        length = next((i for i, entry in enumerate(entries) if entry.round > queries), len(entries))
-        self.ledger.rewind(length, replay=replay)
+        self._expected = {}
+        self._paid.clear()
+        if not replay:
+            return
+        runs: dict[str, list[Entry]] = {}
+        for entry in self.ledger.entries:
+            runs.setdefault(entry.run, []).append(entry)
+        for run, entries in runs.items():
+            ahead = _ahead(entries, queries) if entries[-1].randomness == "seeded" else []
+            self._expected[run] = ahead
+            known = entries[: len(entries) - len(ahead)]
+            self._paid |= {_payment(run, entry) for entry in known if entry.event.kind not in FREE}
 
-    def _paid(self, mechanism: str) -> bool:
-        return any(entry.mechanism == mechanism and entry.event.kind not in FREE for entry in self.ledger.entries)
+    def _covers(self, asked: Asked) -> bool:
+        """Whether this party has paid for the span that a prepaid question is part of."""
+        return any(_payment(life, asked.entry) in self._paid for life in (asked.life, asked.entry.run))
+
+    def _repeats(self, entry: Entry) -> bool:
+        """Whether an entry was charged before its run was resumed; refuse what was declined then, or is not the same.
+
+        Questions that were asked aside, whose numbers are negative, may stay away.
+        """
+        expected = self._expected.get(entry.run, [])
+        if entry.round < 0:
+            if entry in expected:
+                expected.remove(entry)
+                return True
+            return False
+        place = next((i for i, other in enumerate(expected) if other.round > 0), None)
+        if place is None:
+            return False
+        upcoming = expected[place]
+        if entry == upcoming:
+            del expected[: place + 1]
+            return True
+        if entry.round < upcoming.round:
+            self.ledger.charges(self.budget.unit, also=entry)  # another unit is declined for that
+            raise BudgetExhausted(f"{entry.query} in round {entry.round} was declined before the run was resumed.")
+        raise CheckpointMismatch(
+            f"the resumed run asks {entry.query} in round {entry.round}, not what the party's ledger has next: "
+            f"{upcoming.query} in round {upcoming.round}.",
+            remedy="Resume with the same study, data and version.",
+        )
 
 
 def entry_of(query: Query, trust: Trust = "nobody") -> Entry:
-    """Return a question as a party's ledger has it."""
-    shield = query.shield
+    """Return a question as a party's ledger has it.
+
+    Its `run` names the federation, so that cohorts of two federations are not taken for one: by their secrets, or where
+    these come from a seed, by the seed, since two federations with one seed draw the same samples.
+    """
+    shield, streams = query.shield, query.streams
     private = _counts(shield, trust)
     event = Event("none") if query.verb == "each" else shield.event if private else Event("nonprivate")
     sampling = _sampling(query)
@@ -129,12 +219,13 @@ def entry_of(query: Query, trust: Trust = "nobody") -> Entry:
         bound=describe(shield.bounds),
         clip=describe(shield.clip),
         compression=str(shield.compression or "none"),
-        mechanism=shield.noise if private else "none",
+        mechanism=_noise(query) if private else "none",
         aggregation="",
         unit=shield.unit,
         event=event,
         sampling=sampling,
-        randomness=query.streams.source,
+        randomness=streams.source,
+        run=_run(streams),
     )
 
 
@@ -161,15 +252,15 @@ def willing(guards: Mapping[str, Guard], ids: Sequence[str], query: Query) -> tu
         Nobody is left, for other reasons.
     """
     codes: dict[str, str] = {}
-    entries: dict[Trust, Entry] = {}
+    asked: dict[Trust, Asked] = {}
     for name in ids if guards else ():
         guard = guards.get(name)
         if guard is None:
             continue
-        if guard.trust not in entries:
-            entries[guard.trust] = entry_of(query, guard.trust)
+        if guard.trust not in asked:
+            asked[guard.trust] = Asked.by(query, guard.trust)
         try:
-            guard.take(entries[guard.trust])
+            guard.take(asked[guard.trust])
         except CheckpointMismatch:  # the simulation was resumed with something else
             raise
         except HedgerowError as error:  # the sentence stays here, the code travels
@@ -208,6 +299,45 @@ def _counts(shield: Shield, trust: Trust) -> bool:
     if shield.plan is not None:
         return True
     return shield.mechanism is not None and shield.mechanism.at in COUNTS[trust]
+
+
+def _noise(query: Query) -> str:
+    """The noise in words; where one payment covers several questions, with what tells this span from others."""
+    shield = query.shield
+    span = getattr(shield.mechanism if shield.plan is None else shield.plan, "span", None)
+    if span is None:
+        return shield.noise
+    settings = query.local.keywords if shield.plan is not None and isinstance(query.local, partial) else {}
+    told = [span, *(f"{name}={value!r}" for name, value in sorted(settings.items()) if value is not shield.plan)]
+    return ": ".join(part for part in (", ".join(filter(None, told)), shield.noise) if part)
+
+
+def _payment(life: str, entry: Entry) -> tuple[Any, ...]:
+    """What a payment holds for: the same in all questions that it covers."""
+    drawn = (entry.sampling, entry.cohort) if entry.sampling.kind == "records" else entry.sampling.kind
+    return life, entry.mechanism, entry.unit, entry.bound, entry.clip, drawn
+
+
+def _ahead(entries: Sequence[Entry], queries: int) -> list[Entry]:
+    """The last entries of a run, which its federation wrote after so many questions."""
+    ahead: list[Entry] = []
+    number = math.inf
+    for entry in reversed(entries):
+        if entry.round > 0:
+            if not queries < entry.round < number:
+                break
+            number = entry.round
+        ahead.append(entry)
+    return ahead[::-1]
+
+
+def _run(streams: Streams) -> str:
+    """A name for what the federation's samples are drawn from."""
+    return _digest(streams.secret if streams.seed is None else f"seed {streams.seed}".encode())
+
+
+def _digest(secret: bytes) -> str:
+    return hashlib.blake2b(secret, digest_size=8, person=b"hedgerow guard").hexdigest()
 
 
 def _sampling(query: Query) -> Sampling:

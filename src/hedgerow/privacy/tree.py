@@ -91,6 +91,15 @@ class Tree:
             )
         return Event("prepaid") if self.use % self.rounds else Event("gaussian", self.noise_multiplier)
 
+    def whole(self, bounds: Bounds) -> Event:
+        """The cost of the tree that this question is part of: what a party pays whose first question it is."""
+        return replace(self, use=0).event(bounds)
+
+    @property
+    def span(self) -> str:
+        """Tells the tree of this question from the others of this mechanism."""
+        return f"tree {self.use // self.rounds + 1}"
+
     def fit(self, bounds: Bounds, layout: Layout) -> None:
         """Refuse noise of so many coordinates that it cannot be drawn."""
         self._node_noise.fit(bounds, layout)

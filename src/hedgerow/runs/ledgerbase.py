@@ -53,8 +53,12 @@ class Row(NamedTuple):
     hash: str
 
     def entry(self) -> Entry:
-        """The entry, marked with its run."""
-        return replace(Entry.from_json(json.loads(self.text)), run=self.run)
+        """The entry, marked with its run, and with the federation inside it where it names one."""
+        return marked(self.own(), self.run)
+
+    def own(self) -> Entry:
+        """The entry as its run wrote it."""
+        return Entry.from_json(json.loads(self.text))
 
 
 @dataclass
@@ -98,7 +102,7 @@ class LedgerBase:
             rows = checked(_rows(connection, 0, self.path), self.path)
         self._seen, self.head = rows[-1].number, rows[-1].hash
         self._waiting = [row.entry() for row in rows[1:] if row.run != self.run]
-        return [replace(row.entry(), run="") for row in rows[1:] if row.run == self.run]
+        return [row.own() for row in rows[1:] if row.run == self.run]
 
     @contextmanager
     def turn(self) -> Iterator[list[Entry]]:
@@ -145,7 +149,7 @@ class LedgerBase:
 
     def charge(self, entry: Entry) -> None:
         """Charge an entry that was written, but whose question will not be asked, like one of another run."""
-        self._waiting.append(replace(entry, run=self.run))
+        self._waiting.append(marked(entry, self.run))
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -203,6 +207,11 @@ class LedgerPair:
         except CannotWrite:
             self.base.charge(entry)
             raise
+
+
+def marked(entry: Entry, run: str) -> Entry:
+    """An entry as other runs see it."""
+    return replace(entry, run=f"{run}/{entry.run}" if entry.run else run)
 
 
 def durable(connection: sqlite3.Connection, path: Path) -> None:

@@ -16,6 +16,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.ledger import Ledger
 from hedgerow.data import Partition, Schema, Table, load, partitioner, read
 from hedgerow.engines import InProcess, Loop, simulate
+from hedgerow.engines.shared import warn_of_copies
 from hedgerow.errors import HedgerowWarning, StudyInvalid, suggestion
 from hedgerow.privacy.budget import warn_if_large
 from hedgerow.runs import read_chain
@@ -122,6 +123,8 @@ def build(study: Study, *, data_dir: Path | None = None, threads: int | None = N
     if budget is not None:
         federation = federation.within(budget)
         warn_if_large(budget.delta, federation.size if budget.unit == "party" else len(table))
+        if budget.unit == "record":
+            warn_of_copies(partition)
     if seed is not None:
         _warn_of_one_class(table, partition)
     return Built(study, found, settings, table, test, partition, federation)

@@ -26,9 +26,9 @@ def module_of_inputs(schema: Schema, settings: Mapping[str, Any]) -> nn.Module:
 
 
 def watched(settings: Mapping[str, Any], state: PrivateState, schema: Schema, test: Table | None) -> dict[str, float]:
-    """Accuracy on the server's table, the clip, delta at the study's epsilon, V_c and U_s; what was not asked for is left out."""
+    """Accuracy on the server's table, the clip, delta at the study's epsilon, V_c and U_s, as far as they were asked for."""
     found = {} if test is None else {f"test {name}": value for name, value in scores(settings, state, schema, test).items()}
-    level = settings.get("delta_at") or settings.get("epsilon")
+    level = settings.get("delta_at") or settings.get("target_epsilon")
     more = {
         "clip": state.clip if settings.get("quantile") is not None or "parties" in settings else math.nan,
         f"delta at epsilon {level:g}" if isinstance(level, float) else "delta": state.spent,

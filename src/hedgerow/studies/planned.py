@@ -36,7 +36,7 @@ def with_noise(study: Study, *, data_dir: Path | None = None) -> Study:
             remedy="Give protection.mechanism.noise_multiplier, or a [budget] with epsilon and delta.",
         )
     budget = study.budget.budget()
-    rounds = _rounds(study)
+    rounds = None if mechanism.law == "tree" else _rounds(study)  # a further tree is charged in some later round
     if rounds is None:
         phases = [(1, _pairs(study, None, data_dir))]
     else:
@@ -50,7 +50,11 @@ def with_noise(study: Study, *, data_dir: Path | None = None) -> Study:
                 found[_between(one, two, noise_multiplier)] += times
         return found
 
-    return _with(study, least_noise(charges, budget.epsilon, budget.delta, accountant=budget.accountant))
+    least = least_noise(charges, budget.epsilon, budget.delta, accountant=budget.accountant)
+    if mechanism.law == "discrete gaussian":  # its events fall short of its multiplier, by less the larger that is
+        while budget.spent(_charges(study, least, None, data_dir)) > budget.epsilon:
+            least *= 1.002
+    return _with(study, least)
 
 
 def _rounds(study: Study) -> int | None:
@@ -61,18 +65,21 @@ def _rounds(study: Study) -> int | None:
 
 def _pairs(study: Study, rounds: int | None, data_dir: Path | None) -> list[tuple[Charge, Charge]]:
     """What so many rounds are charged, with multipliers 1 and 2."""
+    found = [_charges(study, noise_multiplier, rounds, data_dir) for noise_multiplier in (1.0, 2.0)]
+    return list(zip(*found, strict=True))
+
+
+def _charges(study: Study, noise_multiplier: float, rounds: int | None, data_dir: Path | None) -> list[Charge]:
+    """What so many rounds are charged."""
     from .rehearse import rehearse
 
-    found = []
-    for noise_multiplier in (1.0, 2.0):
-        free = _with(study, noise_multiplier).model_copy(update={"budget": None})
-        key = (free.digest, data_dir, rounds)
-        if key not in _rehearsed:
-            ledger = rehearse(free, data_dir=data_dir, rounds=rounds).ledger
-            unit = next((entry.unit for entry in ledger.entries if entry.unit), "party")
-            _rehearsed[key] = ledger.charges(unit)
-        found.append(_rehearsed[key])
-    return list(zip(*found, strict=True))
+    free = _with(study, noise_multiplier).model_copy(update={"budget": None})
+    key = (free.digest, data_dir, rounds)
+    if key not in _rehearsed:
+        ledger = rehearse(free, data_dir=data_dir, rounds=rounds).ledger
+        unit = next((entry.unit for entry in ledger.entries if entry.unit), "party")
+        _rehearsed[key] = ledger.charges(unit)
+    return _rehearsed[key]
 
 
 _rehearsed: dict[tuple[str, Path | None, int | None], list[Charge]] = {}

@@ -58,7 +58,7 @@ def geyer(
     last_parties: int | None = None,
     growth: Growth = "geometric",
     noise_multiplier: float = 1.0,
-    epsilon: float = 8.0,
+    target_epsilon: float = 8.0,
     threshold: float = 1e-3,
     clip: float = 1.0,
     printed: bool = False,
@@ -78,7 +78,7 @@ def geyer(
         How m_t grows.
     noise_multiplier : float
         sigma: the noise's standard deviation over the clip.
-    epsilon, threshold : float
+    target_epsilon, threshold : float
         Training ends where delta at this epsilon would exceed the threshold Q.
     clip : float
         Corrected: where the clip begins, which then follows a noisy median.
@@ -102,12 +102,12 @@ def geyer(
         raise SettingsInvalid(f"cohorts of {parties} to {last_parties} of {n} parties.", remedy="At least one, at most all.")
     rates = grown(parties / n, last_parties and last_parties / n, rounds, growth)
     if printed:
-        yield from _printed(federation, module, rates, noise_multiplier, epsilon, threshold, inputs, start, settings)
+        yield from _printed(federation, module, rates, noise_multiplier, target_epsilon, threshold, inputs, start, settings)
         return
     if not federation.ledger.limit:
-        federation = federation.within(delta_threshold(epsilon, threshold))
+        federation = federation.within(delta_threshold(target_epsilon, threshold))
     private = federation.protect(mechanism=Gaussian(noise_multiplier))
-    more = {"clip": clip, "rates": list(rates), "inputs": inputs, "delta_at": epsilon, "start": start}
+    more = {"clip": clip, "rates": list(rates), "inputs": inputs, "delta_at": target_epsilon, "start": start}
     yield from dp_fedavg(private, module, rounds=rounds, **more, **settings)  # type: ignore[arg-type]
 
 

@@ -194,7 +194,16 @@ class SparseVector:
                 remedy="Declare one bound that holds for all questions of a conversation.",
             )
         self.memory.bound = said
-        return Event("prepaid") if self.use else Event("pure", epsilon=self.epsilon)
+        return Event("prepaid") if self.use else self.whole(bounds)
+
+    def whole(self, bounds: Bounds) -> Event:
+        """Return the cost of the conversation: what a party pays with the first question that it answers itself."""
+        return Event("pure", epsilon=self.epsilon)
+
+    @property
+    def span(self) -> str:
+        """Nothing tells conversations apart but their names."""
+        return ""
 
     # ---- what it does -----------------------------------------------------------------------------------------------
     def fit(self, bounds: Bounds, layout: Layout) -> None:

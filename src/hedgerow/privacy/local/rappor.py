@@ -112,7 +112,16 @@ class Permanent:
 
     def event(self) -> Event:
         """The cost of this question: everything with the first one."""
-        return Event("prepaid") if self.use else Event("pure", epsilon=math.nextafter(self.epsilon, math.inf))
+        return Event("prepaid") if self.use else self.whole()
+
+    def whole(self) -> Event:
+        """The cost of all reports: what a party pays that has not paid for the column that is asked."""
+        return Event("pure", epsilon=math.nextafter(self.epsilon, math.inf))
+
+    @property
+    def span(self) -> str:
+        """A plan has one span for each column, which the question names."""
+        return ""
 
     def scheme(self, levels: int) -> BloomScheme:
         """The reports of one question, as far as their totals are concerned."""
