@@ -1,5 +1,6 @@
 """Parties with a policy of their own: what an engine does with their refusals."""
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -10,7 +11,7 @@ from hedgerow.engines import InProcess, Loop
 from hedgerow.errors import BudgetExhausted, PartyDeclined
 from hedgerow.privacy import Tree
 from hedgerow.privacy.guard import Guard
-from hedgerow.runs import drive
+from hedgerow.runs import LedgerFile, drive, load_checkpoint
 from helpers import federation, parties, totals, zeros
 
 NAMES = parties().ids
@@ -34,6 +35,7 @@ def asked(fed, rounds):
     return [fed.sum(totals)["n"] for _ in range(rounds)], fed
 
 
+@pytest.mark.slow
 def test_parties_stop_by_themselves_and_every_engine_agrees():
     found = [asked(federation(engine), 40) for engine in engines()]
     for values, fed in found:
@@ -122,8 +124,57 @@ def test_parties_that_take_turns_pay_when_it_is_theirs():
     assert fed.clock.missing == 0
 
 
+def one_by_one(federation, start=None):
+    """A cheap question, a dear one and a part of a tree in each round."""
+    cheap, dear, tree = (federation.protect(clip=l2(1.0), mechanism=made) for made in MECHANISMS)
+    state = start or State(0, 0.0)
+    while state.round < 6:
+        n = sum(float(asked.sum(totals)["n"]) for asked in (cheap, dear, tree))
+        state = State(state.round + 1, state.n + n)
+        yield state
+
+
+MECHANISMS = Gaussian(20.0, at="party"), Gaussian(6.0, at="party"), Tree(9.0, 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed_at", [1, 2, 3, 5])
+def test_a_killed_run_whose_parties_decline_some_questions_resumes_as_if_it_had_never_stopped(tmp_path, killed_at):
+    def begin(folder):
+        folder.mkdir(exist_ok=True)
+        limits = {name: Budget(0.7 + 0.9 * i, 1e-5) for i, name in enumerate(NAMES)}
+        kept = {
+            name: Guard(limit, LedgerFile(folder / name), trust="server") for name, limit in limits.items() if name != NAMES[-1]
+        }
+        fed = federation(InProcess(threads=1, guards=kept))
+        fed.ledger.attach(LedgerFile(folder / "server"))
+        return fed
+
+    def kill(state):
+        if state.round > killed_at:
+            raise Killed
+
+    whole = begin(tmp_path / "whole")
+    expected = drive(one_by_one, whole).state
+    declined = {name: 18 - len(guard.ledger) for name, guard in whole.engine.guards.items()}
+    assert min(declined.values()) < max(declined.values()) < 18
+    with pytest.raises(Killed):
+        drive(one_by_one, begin(tmp_path / "cut"), watch=kill, checkpoint=tmp_path / "c", seconds=0.0)
+    again = begin(tmp_path / "cut")
+    start = load_checkpoint(tmp_path / "c", State, "")
+    assert start.state.round == killed_at
+    assert drive(one_by_one, again, start=start).state == expected
+    for name in ("server", *again.engine.guards):
+        assert (tmp_path / "cut" / name).read_text() == (tmp_path / "whole" / name).read_text()
+
+
+class Killed(BaseException):
+    """What a test raises in the place of `kill -9`."""
+
+
+@dataclass(frozen=True)
 class State:
     """A round and its answer."""
 
-    def __init__(self, round, n):
-        self.round, self.n = round, n
+    round: int
+    n: float

@@ -286,10 +286,11 @@ def test_a_simulation_that_is_resumed_within_a_tree_pays_as_before():
     assert kinds == ["gaussian", "prepaid", "gaussian"]
     for mark in (0, 1, 2, 3, 4):
         guard.rewind(mark, replay=True)
+        streams = Streams(0)
         for use in range(max(mark, 1), 4):
-            guard.debit(spanning(tree(use), use + 1, Streams(0)))
+            guard.debit(spanning(tree(use), use + 1, streams))
         assert (charged(guard), guard.spent) == (kinds, spent)
-    guard.debit(spanning(tree(4), 5, Streams(0)))
+    guard.debit(spanning(tree(4), 5, streams))
     assert charged(guard)[-1] == "prepaid"
 
 

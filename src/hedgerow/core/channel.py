@@ -27,7 +27,8 @@ class Mechanism(Protocol):
 
     A mechanism whose noise spans several questions has a method `turn(use, streams, group)` besides, which returns the
     mechanism of its question number `use`, counted from zero, or refuses the group that is asked: the i-th of k that take
-    turns, (0, 1) for everybody, None for a sample. The first question is charged for all of them, the others are prepaid.
+    turns, (0, 1) for everybody, None for a sample. The first question is charged for all of them, the others are prepaid:
+    `span` names what was paid for, and `whole(bounds)` is its event, for guards of parties that were not asked first.
     One that adds noise in shares has a method `enough(answered)`, which refuses a total of too few; one whose reports are not
     numbers of the contribution has `bytes(bounds, layout)`, the size of a report.
     """

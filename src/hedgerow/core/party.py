@@ -7,7 +7,7 @@ along a leading axis, and on the pooled records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,6 +59,25 @@ class Party:
         return self.w.sum(-1)
 
 
+class Rows(Mapping[str, Array]):
+    """Some rows of columns, each copied when it is first read."""
+
+    def __init__(self, columns: Mapping[str, Array], rows: Array) -> None:
+        self._columns, self._rows = columns, rows
+        self._read: dict[str, Array] = {}
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._read:
+            self._read[name] = self._columns[name][self._rows]
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
 class Parties(Sequence[Party]):
     """Many parties in one process: columns with each party's records side by side, never copied per party.
 
@@ -105,8 +124,8 @@ class Parties(Sequence[Party]):
     def sampled(self, i: int, rate: float, entropy: Entropy) -> Party:
         """Return a party with each of its records present by itself with probability `rate`; there may be none."""
         party: Party = self[i]
-        joins = uniforms(entropy, len(party.w)) < rate
-        return Party(party.id, {name: column[joins] for name, column in party.columns.items()}, party.w[joins])
+        joins = np.flatnonzero(uniforms(entropy, len(party.w)) < rate)
+        return Party(party.id, Rows(party.columns, joins), party.w[joins])
 
     def stack(self, which: Array) -> Party:
         """Stack parties along a leading axis; shorter ones repeat their last record with weight zero."""

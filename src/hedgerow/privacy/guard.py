@@ -308,8 +308,9 @@ def _noise(query: Query) -> str:
     if span is None:
         return shield.noise
     settings = query.local.keywords if shield.plan is not None and isinstance(query.local, partial) else {}
-    told = [span, *(f"{name}={value!r}" for name, value in sorted(settings.items()) if value is not shield.plan)]
-    return ": ".join(part for part in (", ".join(filter(None, told)), shield.noise) if part)
+    of_plan = getattr(query.function, "private", None)
+    told = [span, *(f"{name}={value!r}" for name, value in sorted(settings.items()) if name != of_plan)]
+    return ": ".join(filter(None, (", ".join(filter(None, told)), shield.noise)))
 
 
 def _payment(life: str, entry: Entry) -> tuple[Any, ...]:

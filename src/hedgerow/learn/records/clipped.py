@@ -5,7 +5,8 @@
 A gradient that is not finite counts as zero, before lengths are taken; no records add up to zeros.
 
 Releases : that sum, of shape (d,), through a channel; nothing is divided by how many records there were.
-Unit     : record. A record more or less moves the sum by at most S (joint), or the root of the layers' S_l squared.
+Unit     : record. A record more or less moves the sum by at most S (joint), or the root of the layers' S_l squared; and by
+           what the others are rounded otherwise, 0.6 percent of that in the worst case, which `Clipping.bound` allows for.
 Source   : Abadi et al., CCS 2016, Algorithm 1 and section 4.
 """
 
@@ -26,6 +27,7 @@ from ..models import Model
 from .clipping import Clipping
 from .recipe import Recipe, recipe_for
 from .rewrite import separate
+from .sums import FEW
 
 
 def clipped_sum(
@@ -44,8 +46,8 @@ def clipped_sum(
 
     Returns
     -------
-    total : shape (d,), float32
-        Over the trained parameters.
+    total : shape (d,), float64
+        Over the trained parameters. Not rounded to float32: of many records, that would move it by more than a record may.
     lengths : shape (n, layers)
         Of each record's gradient in each layer before it was clipped; not private.
     """
@@ -53,27 +55,27 @@ def clipped_sum(
     n_layers = max(recipe.layers) + 1
     recipe.check(clipping)
     w = torch.nan_to_num(w, nan=0.0, posinf=0.0).clamp(min=0.0)
-    total, squares = torch.zeros(len(recipe.trained)), [torch.zeros(0, n_layers)]
+    total, squares = torch.zeros(len(recipe.trained), dtype=torch.float64), [torch.zeros(0, n_layers)]
+    exact = len(x) > FEW
     start = 0
     while start < len(x):
         part = slice(start, start + recipe.at_once(x))
-        some, added = _of_some(recipe, flat, x[part], target[part], w[part], clipping)
-        total = added if start == 0 else total.double() + added  # one pass after the other, so that little is rounded
-        squares.append(some)
-        start += len(some)
-    return total.float(), torch.cat(squares).sqrt()
+        squares.append(_add(total, recipe, flat, x[part], target[part], w[part], clipping, exact))
+        start += len(squares[-1])
+    return total, torch.cat(squares).sqrt()
 
 
-def _of_some(recipe: Recipe, flat: Tensor, x: Tensor, target: Tensor, w: Tensor, clipping: Clipping) -> tuple[Tensor, Tensor]:
-    """Squared lengths, and the clipped sum, of records that fit in one pass."""
+def _add(
+    total: Tensor, recipe: Recipe, flat: Tensor, x: Tensor, target: Tensor, w: Tensor, clipping: Clipping, exact: bool
+) -> Tensor:
+    """Add the clipped gradients of records that fit in one pass; return their squared lengths."""
     found = recipe.find(flat, x, target)
     finite = torch.isfinite(found.squares).all(1)
     if finite.all():
-        return found.squares, found.total(clipping.factors(found.squares, w))
-    squares = torch.where(finite[:, None], found.squares, torch.zeros(()))
-    if not finite.any():
-        return squares, torch.zeros(len(recipe.trained))
-    return squares, _of_some(recipe, flat, x[finite], target[finite], w[finite], clipping)[1]
+        found.add(total, clipping.factors(found.squares, w), exact=exact)
+    elif finite.any():
+        _add(total, recipe, flat, x[finite], target[finite], w[finite], clipping, exact)
+    return torch.where(finite[:, None], found.squares, torch.zeros(()))
 
 
 def recipe_of(model: Model, x: Tensor, target: Tensor) -> Recipe:

@@ -12,6 +12,9 @@ from torch import Tensor
 from hedgerow.core.bound import Bound, l2
 from hedgerow.errors import SettingsInvalid
 
+from .layers import TINY
+from .sums import ROUNDED
+
 ROUNDING = 5e-6
 """By so much lengths are taken for longer than they were computed, so that rounding cannot hide that one is too long."""
 
@@ -44,8 +47,11 @@ class Clipping:
 
     @property
     def bound(self) -> Bound:
-        """How far a record moves the sum: one bound, one event, however many layers are clipped."""
-        return l2(self.radius, unit="record")
+        """How far a record moves the sum: one bound, one event, however many layers are clipped.
+
+        The radius, and `ROUNDED` of it: without the record, the sum of the others is rounded otherwise.
+        """
+        return l2(self.radius * (1 + ROUNDED), unit="record")
 
     def factors(self, squares: Tensor, w: Tensor) -> Tensor:
         """By what each record's gradient is multiplied, so that w times it, shortened, is within the radius.
@@ -64,4 +70,4 @@ class Clipping:
         if len(self.radii) == 1:
             squares = squares.sum(1, keepdim=True)
         room = torch.tensor(self.radii, dtype=squares.dtype) / (1 + ROUNDING)
-        return torch.minimum(w[:, None], room / squares.sqrt())
+        return torch.minimum(w[:, None], room / squares.clamp(min=TINY).sqrt())

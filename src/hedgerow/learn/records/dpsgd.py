@@ -10,7 +10,8 @@ What the server makes of a sum (momentum, Adam) costs nothing more, and what it 
 
 Releases : the sum of clipped gradients, of shape (d,), once per round.
 State    : none at the parties.
-Unit     : record. The bound is l2(S), or l2(sqrt(sum S_l^2)) where layers are clipped apart: one event a round.
+Unit     : record. The bound is l2(S), or l2(sqrt(sum S_l^2)) where layers are clipped apart, and 0.6 percent for what the
+           other records are rounded otherwise; one event a round.
 Source   : Abadi et al., CCS 2016, Algorithm 1. Differs: its lot of expected size L = qN is divided by B, which need not be qN,
            since N may be secret; noise is drawn on the integer grid.
 """

@@ -5,8 +5,14 @@ length is |g_i| |a_i|, and the sum over records with factors c_i is (c g)^T a: n
 that apply their weight at many places have a sum of such products for each record. Its length follows from the products of
 places with each other, or from the gradient itself, whichever is less work.
 
+The products of many places may cancel, and what is left of them is mostly rounding. So they are multiplied and added in
+float64, and a gradient counts as no shorter than a thousandth of what its places are long together (`CANCELLED`): a record
+whose places cancel enters a sum with terms of at most a thousand clips, which float64 adds up exactly enough. Gradients that
+are written down one by one are what they are, rounded or not; they are held to the same, so that a last digit of what a layer
+read cannot turn a clipped gradient around.
+
 Source: Goodfellow 2015 (arXiv:1510.01799) for lengths in linear layers; Li et al., ICLR 2022, section 4, for many places; Bu et
-al., ICML 2023, for the sum without a second backward pass. Products of places are taken in float64: they may cancel.
+al., ICML 2023, for the sum without a second backward pass.
 """
 
 from __future__ import annotations
@@ -19,6 +25,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .sums import add_products, add_weighed
+
+CANCELLED = 1e-3
+"""A record's gradient counts as no shorter than this times the lengths of its places, added up."""
+
+TINY = 1e-30
+"""Squared lengths count as no smaller: squares of numbers below 1e-19 vanish in float32, and a gradient must not."""
+
 
 @dataclass
 class Part:
@@ -30,23 +44,23 @@ class Part:
         Of the parameter, in its layer.
     squares : shape (n,)
         Squared length of each record's gradient.
-    total : callable
-        From factors of shape (n,) to the sum of the records' gradients times their factors, in the parameter's shape.
+    add : callable
+        Takes a float64 sum in the parameter's shape, factors of shape (n,), and whether `FEW` records are exceeded; adds the
+        records' gradients times their factors to the sum.
     numbers : int
         Held for each record until the sum is taken.
     """
 
     name: str
     squares: Tensor
-    total: Callable[[Tensor], Tensor]
+    add: Callable[[Tensor, Tensor, bool], None]
     numbers: int = 0
 
 
 def squares_of(rows: Tensor) -> Tensor:
-    """Squared length of each row: short ones in one pass, long ones by a sum that does not gather rounding errors."""
-    if rows.shape[1] <= 1024:
-        return torch.linalg.vector_norm(rows, dim=1).square()
-    return rows.square().sum(1)
+    """Squared length of each row, at least `TINY`: long ones by a sum that does not gather rounding errors."""
+    short = rows.shape[1] <= 1024
+    return (torch.linalg.vector_norm(rows, dim=1).square() if short else rows.square().sum(1)).clamp(min=TINY)
 
 
 def linear(layer: nn.Linear, a: Tensor, g: Tensor) -> Iterator[Part]:
@@ -54,15 +68,15 @@ def linear(layer: nn.Linear, a: Tensor, g: Tensor) -> Iterator[Part]:
     if a.ndim == 2:
         lengths = squares_of(g)
         if layer.weight.requires_grad:
-            yield Part("weight", squares_of(a) * lengths, lambda c: (c[:, None] * g).t() @ a)
+            yield Part("weight", squares_of(a) * lengths, lambda to, c, exact: add_products(to, c[:, None] * g, a, exact))
         if layer.bias is not None and layer.bias.requires_grad:
-            yield Part("bias", lengths, lambda c: c @ g)
+            yield Part("bias", lengths, lambda to, c, exact: add_weighed(to, c, g, exact))
         return
     a, g = a.flatten(1, -2)[:, None].transpose(2, 3), g.flatten(1, -2)[:, None].transpose(2, 3)
     if layer.weight.requires_grad:
         yield places("weight", a, g, layer.weight.shape)
     if layer.bias is not None and layer.bias.requires_grad:
-        yield whole("bias", g.sum(-1).flatten(1), layer.bias.shape)
+        yield offset(g)
 
 
 def convolution(layer: nn.Conv1d | nn.Conv2d, a: Tensor, g: Tensor) -> Iterator[Part]:
@@ -77,24 +91,38 @@ def convolution(layer: nn.Conv1d | nn.Conv2d, a: Tensor, g: Tensor) -> Iterator[
         read = F.unfold(padded[:, :, None] if flat else padded, one + layer.kernel_size, **window)
         yield places("weight", read.unflatten(1, (layer.groups, -1)), g, layer.weight.shape)
     if layer.bias is not None and layer.bias.requires_grad:
-        yield whole("bias", g.sum(-1).flatten(1), layer.bias.shape)
+        yield offset(g)
 
 
 def places(name: str, a: Tensor, g: Tensor, shape: torch.Size) -> Part:
     """A weight applied at many places: a of shape (n, groups, in, places), g of shape (n, groups, out, places)."""
     n_in, n_out, n_places = a.shape[2], g.shape[2], a.shape[3]
+    norm = torch.linalg.vector_norm
+    reach = norm((norm(a, dim=2) * norm(g, dim=2)).sum(2), dim=1)
     if n_places * (n_in + n_out) > n_in * n_out:
-        return whole(name, torch.einsum("ngop,ngip->ngoi", g, a).flatten(1), shape)
-    wide_a, wide_g = a.double(), g.double()
-    products = (wide_a.transpose(2, 3) @ wide_a) * (wide_g.transpose(2, 3) @ wide_g)
-    squares = products.sum((1, 2, 3)).clamp_(min=0.0).float()
-    held = a[0].numel() + 6 * a.shape[1] * n_places**2
-    return Part(name, squares, lambda c: torch.einsum("ngop,ngip->goi", g * c[:, None, None, None], a).reshape(shape), held)
+        return whole(name, torch.einsum("ngop,ngip->ngoi", g, a).flatten(1), reach)
+    a, g = a.double(), g.double()
+    overlaps = (a.transpose(2, 3) @ a) * (g.transpose(2, 3) @ g)
+    squares = torch.maximum(overlaps.sum((1, 2, 3)).float(), (CANCELLED * reach).square()).clamp(min=TINY)
+
+    def add(to: Tensor, c: Tensor, exact: bool) -> None:
+        to += torch.einsum("ngop,ngip->goi", g * c.double()[:, None, None, None], a).reshape(shape)
+
+    return Part(name, squares, add, 3 * a[0].numel() + 4 * g[0].numel() + 6 * a.shape[1] * n_places**2)
 
 
-def whole(name: str, gradients: Tensor, shape: torch.Size) -> Part:
-    """Gradients that are there one by one, of shape (n, size)."""
-    return Part(name, squares_of(gradients), lambda c: (c @ gradients).view(shape), gradients.shape[1])
+def whole(name: str, gradients: Tensor, reach: Tensor | None = None) -> Part:
+    """Gradients that are there one by one, of shape (n, size); as sums over places, with their reach, what these add up to."""
+    squares = squares_of(gradients)
+    if reach is not None:
+        squares = torch.maximum(squares, (CANCELLED * reach).square())
+    return Part(name, squares, lambda to, c, exact: add_weighed(to, c, gradients, exact), gradients.shape[1])
+
+
+def offset(g: Tensor) -> Part:
+    """A bias that is added at many places: g of shape (n, ..., places), with the bias's coordinates between."""
+    g = g.flatten(1, -2)
+    return whole("bias", g.sum(2), torch.linalg.vector_norm(g, dim=1).sum(1))
 
 
 def embedding(layer: nn.Embedding, a: Tensor, g: Tensor) -> Iterator[Part]:
@@ -105,24 +133,28 @@ def embedding(layer: nn.Embedding, a: Tensor, g: Tensor) -> Iterator[Part]:
         g = torch.where((rows == layer.padding_idx)[..., None], torch.zeros((), dtype=g.dtype), g)
     record = torch.arange(n)[:, None]
     read, where = torch.unique(record * layer.num_embeddings + rows, return_inverse=True)
-    each = torch.zeros(len(read), width).index_add_(0, where.flatten(), g.flatten(0, 1))
-    squares = torch.zeros(n).index_add_(0, read // layer.num_embeddings, each.square().sum(1))
+    g = g.flatten(0, 1)
+    each = torch.zeros(len(read), width).index_add_(0, where.flatten(), g)
+    reach = torch.zeros(len(read)).index_add_(0, where.flatten(), torch.linalg.vector_norm(g, dim=1))
+    lengths = torch.maximum(squares_of(each), (CANCELLED * reach).square())
+    squares = torch.zeros(n).index_add_(0, read // layer.num_embeddings, lengths)
 
-    def total(c: Tensor) -> Tensor:
-        weighed = each * c[read // layer.num_embeddings][:, None]
-        return torch.zeros(layer.num_embeddings, width).index_add_(0, read % layer.num_embeddings, weighed)
+    def add(to: Tensor, c: Tensor, exact: bool) -> None:
+        shortened = each.double() * c.double()[read // layer.num_embeddings][:, None]
+        to.index_add_(0, read % layer.num_embeddings, shortened)
 
-    yield Part("weight", squares, total)
+    yield Part("weight", squares, add)
 
 
 def scaled(layer: Any, normal: Tensor, g: Tensor) -> Iterator[Part]:
     """A scale and an offset of normalised inputs, both of shape (n, places, *scale)."""
-    shape = layer.weight.shape
+    normal, g = normal.flatten(2), g.flatten(2)
     if layer.weight.requires_grad:
-        yield whole("weight", (g * normal).sum(1).flatten(1), shape)
+        steep = g * normal
+        yield whole("weight", steep.sum(1), torch.linalg.vector_norm(steep, dim=2).sum(1))
     bias = getattr(layer, "bias", None)
     if bias is not None and bias.requires_grad:
-        yield whole("bias", g.sum(1).flatten(1), shape)
+        yield offset(g.transpose(1, 2))
 
 
 def layer_norm(layer: nn.LayerNorm, a: Tensor, g: Tensor) -> Iterator[Part]:

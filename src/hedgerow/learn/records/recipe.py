@@ -1,6 +1,10 @@
 """How the gradients of single records are found for a module: by ghost norms, by `torch.func`, or one by one.
 
-The fast way is taken where, on made-up records, it finds the same as one backward pass for each record.
+The fast way is taken where, on made-up records of several sizes, it finds the same as one backward pass for each record. With
+ghost norms records pass through the module together, so a module in which they meet only now and then, by what a batch holds,
+is computed otherwise than it was tried. One whose forward pass looks at values (`if x.max() > 8`) is therefore not given to
+them. What it decides without looking, as by `torch.where` on a statistic of the batch, is left to whoever writes the module:
+forward must treat each record as if it were alone.
 """
 
 from __future__ import annotations
@@ -8,6 +12,7 @@ from __future__ import annotations
 import copy
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -17,18 +22,22 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
 from torch.func import functional_call, grad, vmap
+from torch.overrides import TorchFunctionMode
 
 from hedgerow.errors import ModelInvalid, SettingsInvalid
 
 from ..models import Model, per_record_loss
 from .clipping import Clipping
-from .layers import LAYERS, Part, known, squares_of
+from .layers import LAYERS, Part, known, whole
 
 log = logging.getLogger("hedgerow.learn")
 
 Path = Literal["ghost", "vmap", "each"]
 MEMORY = 2**26
 """Bytes that the gradients, or the activations, of one pass may take."""
+
+SIZES = (1, 1000, 30)
+"""The made-up records are tried in these sizes: a module may do with large numbers what it does not with small ones."""
 
 
 class Unfit(Exception):
@@ -37,10 +46,25 @@ class Unfit(Exception):
 
 @dataclass
 class Found:
-    """The gradients of some records: their squared lengths in each layer, (n, layers), and how to add them up."""
+    """The gradients of some records: their squared lengths in each layer, (n, layers), and how to add them up.
+
+    `adders` has one for each trained parameter, with its layer and its shape; see `layers.Part.add`.
+    """
 
     squares: Tensor
-    total: Any
+    adders: list[tuple[Callable[[Tensor, Tensor, bool], None], int, torch.Size]]
+
+    def add(self, total: Tensor, factors: Tensor, *, exact: bool) -> None:
+        """Add the gradients times factors of shape (n, 1) or (n, layers) to a float64 sum of shape (d,)."""
+        columns, sizes = factors.expand(-1, self.squares.shape[1]).unbind(1), [shape.numel() for _, _, shape in self.adders]
+        for part, (add, layer, shape) in zip(total.split(sizes), self.adders, strict=True):
+            add(part.view(shape), columns[layer], exact)
+
+    def total(self, factors: Tensor) -> Tensor:
+        """The sum of the gradients times factors, shape (d,)."""
+        found = torch.zeros(sum(shape.numel() for _, _, shape in self.adders), dtype=torch.float64)
+        self.add(found, factors, exact=True)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,13 +146,16 @@ class Recipe:
         parts = self._tape.parts(self.weights(flat), self.model, x, target)
         if set(parts) != set(self.names):
             raise Unfit("a parameter is used by no layer that is known")
-        ordered = [parts[name] for name in self.names]
+        return self._found([parts[name] for name in self.names])
 
-        def total(factors: Tensor) -> Tensor:
-            columns = factors.expand(-1, max(self.layers) + 1).unbind(1)
-            return torch.cat([part.total(columns[k]).reshape(-1) for part, k in zip(ordered, self.layers, strict=True)])
-
-        return Found(self._by_layer(torch.stack([part.squares for part in ordered], 1)), total)
+    def _found(self, parts: list[Part]) -> Found:
+        """Put the trained parameters together, in their order."""
+        shapes = dict(zip(self.model.names, self.model.shapes, strict=True))
+        adders = [
+            (part.add, layer, shape)
+            for part, layer, shape in zip(parts, self.layers, map(shapes.__getitem__, self.names), strict=True)
+        ]
+        return Found(self._by_layer(torch.stack([part.squares for part in parts], 1)), adders)
 
     def _by_layer(self, squares: Tensor) -> Tensor:
         """Sum squared lengths of parameters, (n, parameters), over each layer."""
@@ -158,11 +185,7 @@ class Recipe:
         return self._gathered([torch.stack(column).flatten(1) for column in zip(*kept, strict=True)])
 
     def _gathered(self, gradients: list[Tensor]) -> Found:
-        def total(factors: Tensor) -> Tensor:
-            columns = factors.expand(-1, max(self.layers) + 1).unbind(1)
-            return torch.cat([columns[k] @ part for part, k in zip(gradients, self.layers, strict=True)])
-
-        return Found(self._by_layer(torch.stack([squares_of(part) for part in gradients], 1)), total)
+        return self._found([whole(name, rows) for name, rows in zip(self.names, gradients, strict=True)])
 
     def _loss_of_one(self, trained: Any, others: Any, x: Tensor, target: Tensor) -> Tensor:
         output = functional_call(self._copy, {**trained, **others}, (self.model.scaled(x[None]),))
@@ -233,6 +256,18 @@ class Tape:
             self.written.clear()
 
 
+class Unseen(TorchFunctionMode):
+    """Refuse to look at values while it is entered: what a batch holds must not decide how it is computed."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function in LOOKS:
+            raise Unfit(f"the module looks at values, by {function.__name__}")
+        return function(*args, **(kwargs or {}))
+
+
+LOOKS = {getattr(Tensor, name) for name in ("__bool__", "__int__", "__float__", "__index__", "item", "tolist", "numpy")}
+
+
 def recipe_for(model: Model, x: Tensor, target: Tensor) -> Recipe:
     """Find out, on a few records, made up or not, how a model's gradients are found record by record.
 
@@ -253,14 +288,28 @@ def recipe_for(model: Model, x: Tensor, target: Tensor) -> Recipe:
         )
     for fast in (Recipe(model, "ghost"), Recipe(model, "vmap")):
         try:
-            for flat in (_moved(model, seed) for seed in range(3)):  # rounding may take another side of a kink: try again
-                if _agree(fast._find(flat, x, target), slow.find(flat, x, target)):
-                    return fast
+            if fast.path == "ghost":
+                with Unseen():
+                    fast._copy(model.scaled(x))
+            if all(_same(fast, slow, size * x, target) for size in SIZES if size == 1 or x.is_floating_point()):
+                return fast
             reason = "it finds other gradients"
         except (Unfit, RuntimeError, ValueError, NotImplementedError) as error:
             reason = str(error).split("\n")[0]
         log.info("%s: gradients of records not by %s: %s", type(model.module).__name__, fast.path, reason)
     return slow
+
+
+def _same(fast: Recipe, slow: Recipe, x: Tensor, target: Tensor) -> bool:
+    """Whether two ways find the same; records that the slow way cannot compute tell nothing."""
+    for flat in (_moved(slow.model, seed) for seed in range(3)):  # rounding may take another side of a kink: try again
+        try:
+            wanted = slow.find(flat, x, target)
+        except (RuntimeError, ValueError, IndexError):  # such as numbers of words, enlarged
+            return True
+        if not torch.isfinite(wanted.squares).all() or _agree(fast._find(flat, x, target), wanted):
+            return True
+    return False
 
 
 def _moved(model: Model, seed: int) -> Tensor:
