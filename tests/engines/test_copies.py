@@ -8,7 +8,7 @@ import pytest
 import hedgerow as hr
 from hedgerow.engines.shared import SharedParties, warn_of_copies
 from hedgerow.errors import HedgerowWarning
-from hedgerow.studies import load
+from hedgerow.studies import load, rehearse
 from hedgerow.studies.build import build
 
 
@@ -49,3 +49,20 @@ def test_a_study_warns_of_copies_where_its_budget_is_per_record():
     build(load("digits-fedavg", changes))
     with pytest.warns(HedgerowWarning, match="copy counts as a record of its own"):
         build(load("digits-fedavg", changes | {"budget.unit": "record"}))
+
+
+def test_another_engine_hosts_the_same_copies():
+    fed = hr.simulate(*split(3), seed=0)
+    again = fed.on(hr.engines.Loop())
+    assert isinstance(again.engine.held, SharedParties)
+    assert [party.n for party in again.engine.held] == [party.n for party in fed.engine.held]
+    assert again.engine.held.states is not fed.engine.held.states
+
+
+@pytest.mark.slow
+def test_rates_that_grow_are_rehearsed_to_the_end():
+    changes = {
+        "program": {"name": "dp_fedavg", "model": "linear", "rounds": 6, "rate": 0.1, "last_rate": 0.6, "clip": 1.0},
+        "protection": {"mechanism": {"law": "gaussian"}},
+    }
+    assert len(rehearse(load("digits-fedavg", changes)).entries) == 6

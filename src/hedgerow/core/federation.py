@@ -172,8 +172,7 @@ class Federation:
         """Return this federation, unasked, with its parties hosted by another in-process engine; its seed starts again."""
         if self.ledger.limit is not None and len(self.ledger):
             raise BudgetInvalid("questions were charged to this budget.", remedy="Choose the engine before the first one.")
-        held: Parties = self.engine.held  # type: ignore[attr-defined]
-        fresh = Parties(held.ids, held.columns, held.sizes, held.w)
+        fresh = self.engine.held.fresh()  # type: ignore[attr-defined]
         ledger, views = Ledger(self.ledger.limit), Views(self.views.recording)
         streams = replace(self.streams)  # without a seed, other secrets
         return replace(self, engine=engine.hosting(fresh), streams=streams, ledger=ledger, clock=Clock(), views=views)

@@ -8,6 +8,7 @@ along a leading axis, and on the pooled records.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,6 +114,12 @@ class Parties(Sequence[Party]):
         for name, column in self.columns.items():
             if len(column) != n_records:
                 raise ColumnsDiffer(f"column {name!r} has {len(column)} records, the parties have {n_records}.")
+
+    def fresh(self) -> Parties:
+        """The same parties, before they keep or prepare anything."""
+        found = copy(self)
+        found.states, found._prepared = States(), {}
+        return found
 
     def __len__(self) -> int:
         return len(self.ids)

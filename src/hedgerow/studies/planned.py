@@ -59,8 +59,9 @@ def with_noise(study: Study, *, data_dir: Path | None = None) -> Study:
 
 def _rounds(study: Study) -> int | None:
     """Rounds of a program that asks alike in each; None where it has to be rehearsed to its end."""
-    given = listing(study.program.name).settings(study.program.model_extra or {}).get("rounds")
-    return given if isinstance(given, int) and given > 1 and study.evaluation.on != "parties" else None
+    settings = listing(study.program.name).settings(study.program.model_extra or {})
+    given, alike = settings.get("rounds"), settings.get("last_rate") is None and not settings.get("rates")
+    return given if isinstance(given, int) and given > 1 and alike and study.evaluation.on != "parties" else None
 
 
 def _pairs(study: Study, rounds: int | None, data_dir: Path | None) -> list[tuple[Charge, Charge]]:

@@ -1,11 +1,12 @@
 """Sums over records whose rounding is bounded, since without one record the others may be rounded otherwise.
 
 A sum of n terms of length at most S, taken one after the other in numbers of relative precision u, is off by at most
-u S (1 + 2 + ... + n), in any other order by no more. Terms are added in float64. Only where there are few of them, at most
-`FEW`, and much to compute, they are added in float32 within blocks of `BLOCK`, and the blocks in float64:
+u S (2 + ... + n), in any other order by no more. Terms are added in float64. Only where there are few of them, at most `FEW`,
+and much to compute, they are added in float32, first within blocks of `BLOCK`, then block by block:
 
-    one block                              BLOCK^2 / 2 u S        u = 2^-24
-    all blocks, of both neighbours         FEW BLOCK u S          `ROUNDED` S, which the bound of the sum allows for
+    n terms, one after the other                       n^2 / 2 u S                          u = 2^-24
+    in blocks                                          (n BLOCK + n^2 / BLOCK) / 2 u S
+    in blocks, FEW of them, both neighbours' sums      (FEW BLOCK + FEW^2 / BLOCK) u S      `ROUNDED` S, in the sum's bound
 
 In float64, u = 2^-53, it takes six million records to come so far.
 """
@@ -16,12 +17,12 @@ import torch
 from torch import Tensor
 
 BLOCK = 128
-"""Records whose terms are added in float32."""
+"""Records whose terms are added one after the other in float32."""
 
 FEW = 768
 """Of more records than these, every term is added in float64."""
 
-ROUNDED = FEW * BLOCK * 2.0**-24
+ROUNDED = (FEW + 1) * (BLOCK + 1 + FEW / BLOCK) * 2.0**-24
 """By so much of the clip the rounding of two sums may differ: 0.6 percent, in the worst case."""
 
 LITTLE = 2**22
@@ -40,10 +41,11 @@ def add_products(into: Tensor, left: Tensor, right: Tensor, exact: bool) -> None
     if exact or n > FEW or left.numel() * right.shape[1] <= LITTLE:
         into.addmm_(left.double().t(), right.double())
         return
-    block = torch.empty(into.shape)
-    for start in range(0, n, BLOCK):
+    found, block = torch.mm(left[:BLOCK].t(), right[:BLOCK]), torch.empty(into.shape)
+    for start in range(BLOCK, n, BLOCK):
         some = slice(start, start + BLOCK)
-        into.add_(torch.mm(left[some].t(), right[some], out=block))
+        found += torch.mm(left[some].t(), right[some], out=block)
+    into += found
 
 
 def add_weighed(into: Tensor, c: Tensor, rows: Tensor, exact: bool) -> None:
