@@ -154,3 +154,14 @@ def test_write_makes_the_folder_and_takes_any_text(report, tmp_path):
 def test_write_refuses_a_folder(report, tmp_path):
     with pytest.raises(CannotWrite, match="HR-104"):
         write(report, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("ok", "weak", "words"),
+    [(True, False, "Differentially private"), (True, True, "promises hardly anything"), (False, False, "Not differentially")],
+)
+def test_the_heading_says_what_the_epsilon_is_worth(ok, weak, words):
+    words_of = {"title": "t", "study": "s", "description": "d", "privacy": "Epsilon 1."}
+    report = Report(**words_of, privacy_ok=ok, privacy_weak=weak)
+    assert words in render(report)
+    assert Report.from_json(report.to_json()) == report

@@ -13,6 +13,9 @@ from .accounting import epsilon
 from .budget import Budget
 from .owners import Individuals
 
+WEAK = 20.0
+"""A larger epsilon is called weak in reports."""
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -36,6 +39,11 @@ class Statement:
     def private(self) -> bool:
         """Whether a finite epsilon is claimed."""
         return math.isfinite(self.epsilon)
+
+    @property
+    def weak(self) -> bool:
+        """Whether a finite epsilon is claimed that promises hardly anything: even odds may become 500 million to one."""
+        return self.private and self.epsilon > WEAK
 
 
 def statement(ledger: Ledger, units: Mapping[Unit, int], individuals: Individuals | None = None) -> Statement:

@@ -21,7 +21,8 @@ def print_report(report: Report, console: Console) -> None:
     """Print a compact summary of a report; names that parties chose cannot style or steer the terminal."""
     console.print(_plain(report.title, "bold"))
     console.print(_plain(report.description, "dim"))
-    name, style = ("Differentially private", "green") if report.privacy_ok else ("Not differentially private", "blue")
+    name, kind = report.promise
+    style = {"private": "green", "weak": "yellow", "open": "blue"}[kind]
     console.print(Panel(_plain(report.privacy), title=name, title_align="left", border_style=style, padding=(0, 1)))
     for warning in report.warnings:
         console.print(_plain(f"Worth knowing: {warning}", "yellow"))

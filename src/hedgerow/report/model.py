@@ -142,6 +142,8 @@ class Report:
         The guarantee in one sentence, from the ledger.
     privacy_ok : bool
         Whether that sentence claims a finite epsilon.
+    privacy_weak : bool
+        Whether that epsilon is so large that it promises hardly anything.
     facts : pairs
         Parties, records, rounds, engine, seconds.
     metrics : pairs
@@ -179,6 +181,16 @@ class Report:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     provenance: Pairs = ()
+    privacy_weak: bool = False
+
+    @property
+    def promise(self) -> tuple[str, str]:
+        """A heading for the privacy statement, and its kind: private, weak or open."""
+        if not self.privacy_ok:
+            return "Not differentially private", "open"
+        if self.privacy_weak:
+            return "An epsilon that promises hardly anything", "weak"
+        return "Differentially private", "private"
 
     def to_json(self) -> dict[str, Any]:
         """Return plain lists, dictionaries and strictly lawful JSON numbers."""

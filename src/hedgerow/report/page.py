@@ -99,9 +99,8 @@ def _grid(grid: Grid, body: Html) -> Html:
 
 
 def _privacy(report: Report) -> Html:
-    name = "Differentially private" if report.privacy_ok else "Not differentially private"
-    kind = "privacy private" if report.privacy_ok else "privacy open"
-    return tag("section", tag("h2", name), tag("p", report.privacy), class_=kind)
+    heading, kind = report.promise
+    return tag("section", tag("h2", heading), tag("p", report.privacy), class_=f"privacy {kind}")
 
 
 def _warnings(warnings: tuple[str, ...]) -> Html | None:

@@ -40,6 +40,8 @@ section { margin-top: 3.25rem; }
 .private h2 { color: var(--leaf); }
 .open { border-color: var(--slate); background: var(--slate-wash); }
 .open h2 { color: var(--slate); }
+.weak { border-color: var(--amber); background: var(--amber-wash); }
+.weak h2 { color: var(--amber); }
 .warnings { margin-top: 1rem; padding: 0.9rem 1.5rem 1rem; border-left: 4px solid var(--amber); border-radius: 3px;
   background: var(--amber-wash); }
 .warnings h2 { color: var(--amber); }
@@ -51,8 +53,8 @@ dt { font: 0.8125rem/1.4 var(--sans); color: var(--soft); }
 dd { font-family: var(--sans); font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
 .glance h2 { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 .glance { margin-top: 2.5rem; }
-.metrics { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: 1.5rem; }
-.metrics dd { font-size: 2.25rem; line-height: 1.15; font-weight: 300; letter-spacing: -0.02em; }
+.metrics { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: 1.5rem; }
+.metrics dd { font-size: 2.25rem; line-height: 1.15; font-weight: 300; letter-spacing: -0.02em; white-space: nowrap; }
 .facts { display: flex; flex-wrap: wrap; gap: 0.9rem 2.25rem; margin-top: 1.75rem; padding-top: 1.1rem;
   border-top: 1px solid var(--hair); }
 .provenance { display: grid; gap: 0.5rem; margin-top: 0.9rem; }

@@ -33,6 +33,7 @@ def report_of(
         description=_said_first(study, found),
         privacy=privacy,
         privacy_ok=private,
+        privacy_weak=any(run.said.weak for run in found.runs if run.said is not None),
         facts=(
             ("runs", len(found.runs)),
             ("finished", sum(run.report is not None for run in found.runs)),

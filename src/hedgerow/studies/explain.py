@@ -73,6 +73,7 @@ def explain(
         description=study.description or built.listing.sentence,
         privacy=said.sentence + (exact if said.private and built.simulated else ""),
         privacy_ok=said.private,
+        privacy_weak=said.weak,
         facts=(
             ("parties", federation.size),
             ("records", len(built.table) if built.simulated else "not shown"),
