@@ -84,7 +84,7 @@ def test_each_hand_over_is_charged_as_a_cohort_of_one(parties):
     hr.last(cyclic_transfer(fed, linear(4, 1), rounds=3, path="eager"))
     entries = fed.ledger.entries
     assert [(entry.event.kind, entry.parties, entry.cohort) for entry in entries] == [("nonprivate", 1.0, c) for c in (1, 2, 3)]
-    assert {str(entry.sampling) for entry in entries} == {"1 parties"}
+    assert {str(entry.sampling) for entry in entries} == {"1 by schedule"}
 
 
 @pytest.mark.parametrize("at", ["server", "party"])

@@ -83,13 +83,12 @@ def test_a_word_whose_readings_cancel_moves_the_sum_by_at_most_the_clip(size):
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [2**10, 2**14, 2**17, 2**19])
 def test_one_record_of_many_moves_the_sum_by_at_most_the_clip(n):
-    """A sum that is rounded to float32 moves by 1.0014 clips among 16 000 records, and by 1.02 among 500 000."""
+    """A sum that is rounded to float32 moves by up to 1.07 clips among 500 000 records; this one is not rounded so."""
     model, generator = Model(nn.Linear(1, 1, bias=False), "number"), torch.Generator().manual_seed(n)
     x, target = torch.rand(n + 12, 1, generator=generator) + 0.5, torch.full((n + 12,), -3.0)
-    total = [float(clipped_sum(model, torch.zeros(1), x[:m], target[:m], torch.ones(m), 1.0)[0]) for m in range(n, n + 12)]
-    moved = torch.tensor(total, dtype=torch.float64).diff().abs()
-    assert moved.max() <= 1.0
-    assert float(torch.tensor(total).diff().abs().max()) != float(moved.max())  # float32 holds other sums
+    total = [clipped_sum(model, torch.zeros(1), x[:m], target[:m], torch.ones(m), 0.7)[0] for m in range(n, n + 12)]
+    assert torch.cat(total).diff().abs().max() <= 0.7
+    assert torch.cat(total).float().diff().abs().max() > 0.7
 
 
 @pytest.mark.parametrize("make", [torch.full_like, lambda like, value: value * (0.5 + torch.rand_like(like) / 2)])

@@ -85,7 +85,9 @@ def geyer(
     printed : bool
         Do what the paper prints, through an open channel: no epsilon holds. Otherwise the federation is protected and
         limited here, so that its own channel and budget must be empty or the same.
-    inputs, start
+    inputs : {"columns", "pooled scattering"}
+        What the module reads: the columns as they are, or fixed features of images (see `views`).
+    start
         As of `dp_fedavg`, and so are **settings and what it yields. As printed, `spent` is the delta that the paper would
         claim by its moments accountant.
 

@@ -144,7 +144,7 @@ def dpsgd(
     ----------
     module : torch.nn.Module
         Architecture and initial weights; it is not changed. Parameters with requires_grad=False stay as they are, and take
-        no noise.
+        no noise. Its forward pass must treat each record as if it were alone, whatever the other records are.
     rounds : int
         Steps in all, those before `start` included.
     sampling_rate : float
