@@ -72,7 +72,7 @@ def ours(net: nn.Module, *, grid: bool) -> Step:
         if noise and grid:
             total = torch.from_numpy(plan.noisy(total.numpy(), os.urandom).astype(np.float32))
         elif noise:
-            total = total.float() + noise * torch.randn(len(total))
+            total = torch.randn(len(total)).mul_(noise).add_(total)
         flat.sub_(total, alpha=rate / BATCH)
         if not noise:
             nn.utils.vector_to_parameters(flat, net.parameters())

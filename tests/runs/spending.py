@@ -36,15 +36,15 @@ def spend(ledger, released=lambda: None):
         released()
 
 
-def forked(path, releases, start):
-    """A process that waits until it is told to begin, and spends."""
+def forked(path, releases, start, pause):
+    """A process that waits until it is told to begin, and spends; a pause after each release lets others have their turn."""
     child = os.fork()
     if child:
         return child
     try:
+        ledger, sink = Ledger(BUDGET, LedgerBase(path)), os.open(releases, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.read(start, 1)
-        sink = os.open(releases, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        spend(Ledger(BUDGET, LedgerBase(path)), lambda: (os.write(sink, b"released\n"), os.fsync(sink)))
+        spend(ledger, lambda: (os.write(sink, b"released\n"), os.fsync(sink), time.sleep(pause)))
     except BaseException:
         traceback.print_exc()
         os._exit(1)
@@ -55,7 +55,7 @@ def main(path, releases, how, n=1):
     spent, rng, longest = False, random.Random(0), 3 * seconds(path.with_name("scratch.sqlite"))
     while not spent:
         waits, starts = os.pipe()
-        children = [forked(path, releases, waits) for _ in range(int(n))]
+        children = [forked(path, releases, waits, 0.02 * (how == "together")) for _ in range(int(n))]
         os.write(starts, b"g" * int(n))
         if how == "killed":
             time.sleep(rng.uniform(0, longest))

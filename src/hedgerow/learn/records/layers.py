@@ -97,13 +97,13 @@ def convolution(layer: nn.Conv1d | nn.Conv2d, a: Tensor, g: Tensor) -> Iterator[
 def places(name: str, a: Tensor, g: Tensor, shape: torch.Size) -> Part:
     """A weight applied at many places: a of shape (n, groups, in, places), g of shape (n, groups, out, places)."""
     n_in, n_out, n_places = a.shape[2], g.shape[2], a.shape[3]
-    norm = torch.linalg.vector_norm
-    reach = norm((norm(a, dim=2) * norm(g, dim=2)).sum(2), dim=1)
     if n_places * (n_in + n_out) > n_in * n_out:
-        return whole(name, torch.einsum("ngop,ngip->ngoi", g, a).flatten(1), reach)
+        reach = (a.square().sum(2) * g.square().sum(2)).sqrt().sum(2)
+        return whole(name, torch.einsum("ngop,ngip->ngoi", g, a).flatten(1), torch.linalg.vector_norm(reach, dim=1))
     a, g = a.double(), g.double()
     overlaps = (a.transpose(2, 3) @ a) * (g.transpose(2, 3) @ g)
-    squares = torch.maximum(overlaps.sum((1, 2, 3)).float(), (CANCELLED * reach).square()).clamp(min=TINY)
+    reach = overlaps.diagonal(dim1=2, dim2=3).sqrt().sum(2)
+    squares = torch.maximum(overlaps.sum((1, 2, 3)), (CANCELLED * reach).square().sum(1)).float().clamp(min=TINY)
 
     def add(to: Tensor, c: Tensor, exact: bool) -> None:
         to += torch.einsum("ngop,ngip->goi", g * c.double()[:, None, None, None], a).reshape(shape)
@@ -122,7 +122,7 @@ def whole(name: str, gradients: Tensor, reach: Tensor | None = None) -> Part:
 def offset(g: Tensor) -> Part:
     """A bias that is added at many places: g of shape (n, ..., places), with the bias's coordinates between."""
     g = g.flatten(1, -2)
-    return whole("bias", g.sum(2), torch.linalg.vector_norm(g, dim=1).sum(1))
+    return whole("bias", g.sum(2), g.square().sum(1).sqrt().sum(1))
 
 
 def embedding(layer: nn.Embedding, a: Tensor, g: Tensor) -> Iterator[Part]:

@@ -25,7 +25,7 @@ FEW = 768
 ROUNDED = (FEW + 1) * (BLOCK + 1 + FEW / BLOCK) * 2.0**-24
 """By so much of the clip the rounding of two sums may differ: 0.6 percent, in the worst case."""
 
-LITTLE = 2**22
+LITTLE = 2**18
 """Products that are quicker in float64 than in blocks."""
 
 
