@@ -109,7 +109,7 @@ def test_the_squared_loss_is_bounded_by_its_box_and_by_nothing_else():
 
 
 def drawn(data, n):
-    values = st.floats(-1e6, 1e6)
+    values = st.floats(-1e308, 1e308)
     columns = {name: np.array(data.draw(st.lists(values, min_size=n, max_size=n))) for name in "abct"}
     return columns | {"t": (columns["t"] > 0).astype(float)}
 
@@ -122,7 +122,7 @@ def test_neighbours_sums_of_gradients_are_within_the_bound(data, kind, shape, n)
 
     def asked(columns):
         prepared = inputs(columns, spec=spec)
-        return gradient(theta, Party("p", prepared, np.ones(len(columns["a"]))), None, loss=loss)
+        return gradient(theta, Party("p", prepared, np.ones(len(columns["a"]))), None, loss=loss, box=box)
 
     columns, other, i = drawn(data, n), drawn(data, 1), data.draw(st.integers(0, n - 1))
     removed = {name: np.delete(column, i) for name, column in columns.items()}
@@ -139,14 +139,16 @@ def test_a_share_of_the_records_moves_by_one_record_too(share):
     columns = {name: np.linspace(0.9, 1.0, 40) for name in "abc"} | {"t": np.repeat([-1.0, 1.0], [round(40 * share), 40])[:40]}
     loss, theta = Loss("squared"), np.zeros(3)  # gradients of -2 y x: the first records pull one way, the others back
 
-    def twin(theta, party, rng, *, loss, share):
+    def twin(theta, party, rng, *, loss, box, share):
         n = round(share * len(party.w))
         return loss.gradient_sums(theta, party["queried x"][:n], party["queried y"][:n], party.w[:n])
 
     def furthest(question):
         """How far the sum moves where one record is removed, in multiples of the longest gradient at zero."""
         sums = [
-            question(theta, Party("p", inputs(kept, spec=BOXED), np.ones(len(kept["a"]))), None, loss=loss, share=share)
+            question(
+                theta, Party("p", inputs(kept, spec=BOXED), np.ones(len(kept["a"]))), None, loss=loss, box=1.0, share=share
+            )
             for kept in [columns, *({name: np.delete(column, i) for name, column in columns.items()} for i in range(40))]
         ]
         return max(np.abs(sums[0] - other).sum() for other in sums[1:]) / 6.0
@@ -336,3 +338,18 @@ def test_every_engine_computes_the_same(engine, noise):
         return hr.last(told(fed.protect(mechanism=mechanism)))
 
     np.testing.assert_allclose(run(engine).average, run(hr.Loop()).average, atol=1e-12)
+
+
+def test_a_model_outside_the_box_does_not_lengthen_gradients():
+    """Whoever sends it: a state of a wider box, or a server that wants to know more than was agreed."""
+    party = Party("p", inputs({name: np.ones(1) for name in "abct"}, spec=BOXED), np.ones(1))
+    far = gradient(np.array([1e6, np.inf, np.nan]), party, None, loss=Loss("squared"), box=2.0)
+    assert np.abs(far).sum() <= length_of(Loss("squared"), BOXED, 2.0, 1) * (1 + 1e-12)
+
+
+def test_a_record_that_overflows_takes_no_other_with_it():
+    spec = replace(BOXED, projection=((1.0, -1.0, 0.0),), radius=1.0)
+    columns = {name: np.array([0.5, 1e308]) for name in "abct"}
+    rows = spec.rows(columns)
+    assert np.isfinite(rows).all()
+    np.testing.assert_array_equal(rows[:1], spec.rows({name: column[:1] for name, column in columns.items()}))

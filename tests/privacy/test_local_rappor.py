@@ -64,10 +64,10 @@ def test_permanent_words_flip_no_less_than_stated():
 
 
 def test_the_first_question_is_charged_for_all_of_them():
-    fed = people(30).within(Budget(PLAN.epsilon * 1.001, 1e-6))
+    fed = people(30).within(Budget(PLAN.forever * 1.001, 1e-6))
     last(collect(fed, "code", LEVELS, PLAN, 3))
     assert [entry.event.kind for entry in fed.ledger.entries] == ["pure", "prepaid", "prepaid"]
-    assert fed.ledger.entries[0].event.epsilon == pytest.approx(PLAN.epsilon)
+    assert fed.ledger.entries[0].event.epsilon == pytest.approx(PLAN.forever)
     with pytest.raises(BudgetExhausted):
         last(collect(fed, "code", LEVELS, PLAN, 1))
 

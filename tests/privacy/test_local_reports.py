@@ -377,3 +377,12 @@ def test_reports_that_follow_the_number_of_records_are_caught():
     said = [one.at_party(row[None], l1(1, "record"), table(3), shared(0)) for one, row in zip(twin, rows, strict=True)]
     assert honest[0, -1] == honest[1, -1]
     assert said[0][0, -1] != said[1][0, -1]
+
+
+def test_a_record_more_is_one_report_more_at_most_whatever_the_weights():
+    """Rounding half to even would make two of one: a half is none, and one and a half are two."""
+    levels, n = 3, 4
+    for before in np.arange(0, 3, 0.25):
+        held = [listed(np.array([[weight, 0.0, 0.0]]), n, [lambda k: bytes(k)])[0] for weight in (before, before + 1.0)]
+        reports = [(one < levels).sum() for one in held]
+        assert reports[1] - reports[0] <= 1

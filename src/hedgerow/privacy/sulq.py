@@ -5,8 +5,9 @@ noise. With so few questions that their noise stays below the sampling error, wh
 nothing that matters: sub-linearly many queries. k-means, principal components, perceptrons and decision trees can all be
 asked for in this way.
 
-What a function says about a record is cut to [0, 1] at the party, so that the bound holds whatever the function does. The
-questions are counted in the federation's ledger, whoever asks them, and the one beyond the number agreed is refused.
+What a function says about a record is cut to [0, 1] at the party, so that the bound holds whatever it says; but it must
+say it about one record at a time, without looking at the others. The questions are counted in the federation's ledger,
+whoever asks them, and the one beyond the number agreed is refused.
 
 Releases : one noisy sum for each question.
 Unit     : record.

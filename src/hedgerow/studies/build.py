@@ -108,6 +108,11 @@ def build(study: Study, *, data_dir: Path | None = None, threads: int | None = N
         )
     found = listing(study.program.name)
     settings = found.settings(study.program.model_extra or {})
+    if study.data.name == "fashion_mnist" and "pretrained:garments" in str((study.program.model_extra or {}).get("model")):
+        raise StudyInvalid(
+            "program.model was trained on fashion_mnist, which are the parties' records here: nothing would charge that.",
+            remedy="Train from scratch: program.model = 'hedgerow.studies.pretrained:scratch'.",
+        )
     table, test = tables(study, data_dir)
     seed = study.simulation_seed
     partition = partitioner(study.partition.by, **(study.partition.model_extra or {}))(table, seed or 0)

@@ -106,8 +106,8 @@ def geyer(
     if printed:
         yield from _printed(federation, module, rates, noise_multiplier, target_epsilon, threshold, inputs, start, settings)
         return
-    if not federation.ledger.limit:
-        federation = federation.within(delta_threshold(target_epsilon, threshold))
+    if federation.ledger.limit != delta_threshold(target_epsilon, threshold):
+        federation = federation.within(delta_threshold(target_epsilon, threshold))  # refuses to replace another
     private = federation.protect(mechanism=Gaussian(noise_multiplier))
     more = {"clip": clip, "rates": list(rates), "inputs": inputs, "delta_at": target_epsilon, "start": start}
     yield from dp_fedavg(private, module, rounds=rounds, **more, **settings)  # type: ignore[arg-type]

@@ -171,20 +171,25 @@ class Inputs:
     def rows(self, columns: Mapping[str, Array]) -> Array:
         """Return x of shape (n, size)."""
         z = np.column_stack([np.asarray(columns[name], float) for name in self.features])
-        z = (z - self.centre) / self.spread
-        if self.projection:
-            z = z @ np.array(self.projection).T
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = (z - self.centre) / self.spread
+            if self.projection:
+                z = z @ np.array(self.projection).T
+        z = np.where(np.isfinite(z).all(1, keepdims=True), z, 0.0)  # one record's overflow is that record's alone
         if self.radius is None:
             z = np.clip(z, -1.0, 1.0)
         else:
-            z = z / self.radius
-            z = z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1.0)
+            with np.errstate(over="ignore"):  # an infinite length leaves zeros
+                z = z / self.radius
+                z = z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1.0)
         return np.column_stack([z, np.full(len(z), self.constant)]) if self.constant else z
 
     def targets(self, columns: Mapping[str, Array]) -> Array:
         """Return y of shape (n,), in [-1, 1]."""
         y = np.asarray(columns[self.target], float)
-        return 2.0 * y - 1.0 if self.classes else np.clip((y - self.target_centre) / self.target_spread, -1.0, 1.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            y = 2.0 * y - 1.0 if self.classes else (y - self.target_centre) / self.target_spread
+        return np.clip(np.nan_to_num(y, nan=0.0), -1.0, 1.0)
 
 
 def inputs(columns: Mapping[str, Array], *, spec: Inputs) -> dict[str, Array]:

@@ -58,15 +58,21 @@ class QueryState:
 
 
 @local(additive=True)
-def gradient(broadcast: Array, party: Any, rng: Any, *, loss: Loss) -> Array:
-    """Sum of the gradients of a party's records, of shape (..., d) for theta of that shape."""
-    return loss.gradient_sums(np.asarray(broadcast), party[X], party[Y], party.w)
+def gradient(broadcast: Array, party: Any, rng: Any, *, loss: Loss, box: float) -> Array:
+    """Sum of the gradients of a party's records, of shape (..., d) for theta of that shape, which is held to the box."""
+    return loss.gradient_sums(held(broadcast, box), party[X], party[Y], party.w)
 
 
 @local(private="plan")
-def private_gradient(broadcast: Array, party: Any, rng: Any, *, loss: Loss, plan: Answers) -> Array:
+def private_gradient(broadcast: Array, party: Any, rng: Any, *, loss: Loss, box: float, plan: Answers) -> Array:
     """The same with the owner's own noise, under its own epsilon."""
-    return plan.noisy(party.id, gradient(broadcast, party, rng, loss=loss), rng.entropy)
+    return plan.noisy(party.id, gradient(broadcast, party, rng, loss=loss, box=box), rng.entropy)
+
+
+def held(theta: Array, box: float) -> Array:
+    """theta inside the box, whoever sent it: outside, a gradient may be longer than its bound."""
+    inside: Array = np.clip(np.nan_to_num(np.asarray(theta, float)), -box, box)
+    return inside
 
 
 def length_of(loss: Loss, spec: Inputs, box: float, norm: int) -> float:
@@ -194,10 +200,10 @@ def gradient_queries(
         _check_answers(answers, rounds, longest_of(federation.schema, loss, spec, steps.box, norm))
     for k in range(state.round + 1, rounds + 1):
         if answers is None:
-            total = asked.sum(partial(gradient, loss=loss), state.theta, bound=bound)
+            total = asked.sum(partial(gradient, loss=loss, box=steps.box), state.theta, bound=bound)
         else:
             _refuse_beyond(federation, answers)
-            total = asked.sum(partial(private_gradient, loss=loss, plan=answers), state.theta)
+            total = asked.sum(partial(private_gradient, loss=loss, box=steps.box, plan=answers), state.theta)
         moved = steps.move(state.theta, total / n_records + loss.ridge * state.theta, k, rounds)
         state = QueryState(k, moved, steps.average(state.average, state.theta, moved, k, rounds))
         yield state

@@ -40,7 +40,7 @@ from hedgerow.privacy import Gaussian
 from .answers import Answers, Neighbours, multiplier
 from .inputs import LOT, Inputs, X, Y, inputs
 from .losses import Loss
-from .program import answers_for, bound_of
+from .program import answers_for, bound_of, held
 from .steps import Rule, Steps
 
 NoiseName = Literal["laplace", "gaussian", "server"]
@@ -100,16 +100,16 @@ def looks_of(horizons: Sequence[int]) -> list[int]:
     return sorted({*map(int, spread), *horizons})
 
 
-def partial_gradient(broadcast: Array, party: Any, rng: Any, *, loss: Loss, share: float) -> Array:
+def partial_gradient(broadcast: Array, party: Any, rng: Any, *, loss: Loss, box: float, share: float) -> Array:
     """Sum of the gradients of a share of a party's records, by their lots: shape (..., d) for theta of that shape."""
     kept = party[LOT] < share
-    return loss.gradient_sums(np.asarray(broadcast), party[X][kept], party[Y][kept], party.w[kept])
+    return loss.gradient_sums(held(broadcast, box), party[X][kept], party[Y][kept], party.w[kept])
 
 
 @local(private="plan")
-def private_gradients(broadcast: Array, party: Any, rng: Any, *, loss: Loss, share: float, plan: Answers) -> Array:
+def private_gradients(broadcast: Array, party: Any, rng: Any, *, loss: Loss, box: float, share: float, plan: Answers) -> Array:
     """The same with the owner's own noise on the gradient of each repeat."""
-    return plan.noisy(party.id, partial_gradient(broadcast, party, rng, loss=loss, share=share), rng.entropy)
+    return plan.noisy(party.id, partial_gradient(broadcast, party, rng, loss=loss, box=box, share=share), rng.entropy)
 
 
 def query_trials(
@@ -210,7 +210,7 @@ def _question(
     if trial.noise == "server":
         z = multiplier("gaussian", trial.epsilon, trial.horizon, neighbours, delta)
         asked = federation.protect(mechanism=Gaussian(z / math.sqrt(repeats)))
-        question = partial(partial_gradient, loss=loss, share=trial.share)
+        question = partial(partial_gradient, loss=loss, box=box, share=trial.share)
         return partial(asked.sum, question, bound=bound_of(asked, loss, spec, box, repeats))
     each = dict.fromkeys(federation.engine.parties, trial.epsilon)
     plan = answers_for(
@@ -226,4 +226,4 @@ def _question(
         repeats=repeats,
     )
     plan.fit(spec.size)
-    return partial(federation.sum, partial(private_gradients, loss=loss, share=trial.share, plan=plan))
+    return partial(federation.sum, partial(private_gradients, loss=loss, box=box, share=trial.share, plan=plan))

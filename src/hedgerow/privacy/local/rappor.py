@@ -7,8 +7,8 @@ However often a party reports, its reports tell no more than the permanent answe
 
     epsilon(forever) = 2 h ln((1 - f/2) / (f/2))         one report: epsilon(once) = h ln(q* (1 - p*) / (p* (1 - q*)))
 
-private, with h hash functions, q* = f (p + q) / 2 + (1 - f) q and p* = f (p + q) / 2 + (1 - f) p. Charged is the smaller of
-epsilon(forever) and as many times epsilon(once) as there are reports, with the first question; the others are prepaid.
+private, with h hash functions, q* = f (p + q) / 2 + (1 - f) q and p* = f (p + q) / 2 + (1 - f) p. Charged is
+epsilon(forever), with the first question; the others are prepaid.
 What makes that right is kept by the party: it remembers the value that it had at first, and counts its reports; who has
 nothing to remember, or has made all its reports, answers prepaid questions by noise alone.
 
@@ -115,8 +115,12 @@ class Permanent:
         return Event("prepaid") if self.use else self.whole()
 
     def whole(self) -> Event:
-        """The cost of all reports: what a party pays that has not paid for the column that is asked."""
-        return Event("pure", epsilon=math.nextafter(self.epsilon, math.inf))
+        """The cost of all reports: what a party pays that has not paid for the column that is asked.
+
+        It is that of reports without end, even where fewer were agreed, since a party may forget that it made one: a question
+        asked aside, an answer that came too late, a run that was resumed.
+        """
+        return Event("pure", epsilon=math.nextafter(self.forever, math.inf))
 
     @property
     def span(self) -> str:

@@ -85,7 +85,8 @@ class Reports:
     epsilon : float
         Of one release.
     records : int, optional
-        With a bound per record: reports that every party makes, whatever the number of its records.
+        With a bound per record: reports that every party makes, whatever the number of its records. A record has one level of
+        a table, with a weight of at most one; one that spread its weight over several would change several reports.
     """
 
     encoding: Encoding
@@ -209,8 +210,8 @@ def drawn(shares: Array, words: Words) -> Values:
 
 def listed(rows: Array, n: int, sources: list[Entropy]) -> Values:
     """List the level of each record of each party's counts, n to a party: nothing in the end, or n drawn of too many."""
-    rows = np.where(rows.sum(1, keepdims=True) > TOO_MANY, 0.0, rows)
-    counts, levels = np.rint(rows).astype(np.int64), rows.shape[1]
+    levels = rows.shape[1]
+    counts = np.floor(np.minimum(rows, TOO_MANY // levels) + 0.5).astype(np.int64)  # one record more is one report more at most
     if n == 1 and (counts.sum(1) <= 1).all():
         only: Values = np.where(counts.any(1), counts.argmax(1), levels)[:, None]
         return only
