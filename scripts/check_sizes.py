@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "hedgerow"
-LONGEST_FILE, LARGEST_WAIST = 400, 2050
-ROOMS = ("compression", "core", "data", "engines", "learn", "privacy", "report", "runs", "stats", "studies", "trees")
+LONGEST_FILE, LARGEST_WAIST = 400, 2250
+ROOMS = ("compression", "core", "crypto", "data", "engines", "learn", "privacy", "report", "runs", "stats", "studies", "trees")
 
 
 def main() -> int:

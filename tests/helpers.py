@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from hedgerow.core import Federation, Parties, local
+from hedgerow.core.channel import Plain
 from hedgerow.core.randomness import Streams
 from hedgerow.core.view import Views
 from hedgerow.data import Column, Schema
@@ -12,6 +15,14 @@ from hedgerow.engines import InProcess, Loop
 
 ENGINES = [Loop(), InProcess(threads=1), InProcess(threads=2), InProcess(threads=2, collapse=False)]
 ENGINE_NAMES = ["loop", "one-thread", "two-threads", "no-collapse"]
+
+
+@dataclass(frozen=True)
+class Hiding(Plain):
+    """An aggregation that shows the server nothing but the total, as far as a test goes."""
+
+    name: str = "hiding"
+    hides_rows: bool = True
 
 
 def parties(n_parties: int = 6, seed: int = 0) -> Parties:

@@ -1,6 +1,6 @@
 """Hedgerow: learning from data that must stay where it is.
 
-A server asks parties for bounded sums; what leaves a party is clipped, noised, accounted and recorded.
+A server asks parties for bounded sums; what leaves a party is clipped, noised, masked, accounted and recorded.
 
     import hedgerow as hr
     hospitals = hr.simulate(hr.data.load("breast_cancer"), partition=hr.data.iid(parties=5), seed=0)
@@ -13,8 +13,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from hedgerow import compression, data, engines, errors, privacy, stats, trees
+from hedgerow import compression, crypto, data, engines, errors, privacy, stats, trees
 from hedgerow.core import Federation, Party, l1, l2, linf, local
+from hedgerow.crypto import AdditiveShares, PairwiseMasks, PrivFL, SecAgg
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.privacy import Budget, Gaussian, Laplace
 from hedgerow.runs import drive, last
@@ -22,14 +23,19 @@ from hedgerow.runs import drive, last
 __version__ = "0.1.0"
 
 __all__ = [
+    "AdditiveShares",
     "Budget",
     "Federation",
     "Gaussian",
     "InProcess",
     "Laplace",
     "Loop",
+    "PairwiseMasks",
     "Party",
+    "PrivFL",
+    "SecAgg",
     "compression",
+    "crypto",
     "data",
     "drive",
     "engines",

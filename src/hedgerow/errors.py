@@ -145,6 +145,26 @@ class LedgerDamaged(WaistError, code="HR-231"):
     """A ledger file has a gap, a double entry, or a broken chain."""
 
 
+class CohortTooSmall(WaistError, code="HR-240"):
+    """A total that hides its rows was asked of so few parties that it would show them."""
+
+
+class RoundRefused(WaistError, code="HR-241", asked=True):
+    """A round of an aggregation ended without a total; nothing of what it hides was revealed."""
+
+
+class MessageRefused(WaistError, code="HR-242", asked=True):
+    """A message of a protocol is malformed, repeated, altered, or asks what must not be answered."""
+
+
+class RangeExceeded(WaistError, code="HR-243", asked=True):
+    """Fixed-point numbers of the chosen size cannot hold a contribution or the total."""
+
+
+class KeyInvalid(WaistError, code="HR-244", asked=True):
+    """A key, a signature or a roster is not what it should be."""
+
+
 # ---- 3xx: statistics ------------------------------------------------------------------------------------------------
 class StatisticsError(HedgerowError):
     """Formulas and estimation."""

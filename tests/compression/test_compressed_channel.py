@@ -1,6 +1,5 @@
 """Compression in a channel: on every engine, with what waits, with noise, refused where it is not lawful, and counted."""
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -13,7 +12,7 @@ from hedgerow.compression import Quantised, RandomK, Rotated, Sketched, TopK
 from hedgerow.core.channel import Shield
 from hedgerow.core.query import Query, answer
 from hedgerow.errors import SlotFilled, UnlawfulChannel
-from helpers import ENGINE_NAMES, ENGINES, federation, parties, totals
+from helpers import ENGINE_NAMES, ENGINES, Hiding, federation, parties, totals
 
 every = pytest.mark.parametrize("compression", EVERY, ids=str)
 not_linear = pytest.mark.parametrize("compression", [one for one in EVERY if not one.linear], ids=str)
@@ -232,17 +231,9 @@ def test_linear_codes_are_noised_at_the_party_and_charged(compression, mechanism
 
 
 # ---- refusals -------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Hidden:
-    """An aggregation of which the server learns the total alone."""
-
-    name: str = "hidden"
-    hides_rows: bool = True
-
-
 @not_linear
 @pytest.mark.parametrize(
-    "slots", [{"clip": l2(1.0), "mechanism": Gaussian(1.0, at="party")}, {"aggregation": Hidden()}], ids=["noise", "hidden"]
+    "slots", [{"clip": l2(1.0), "mechanism": Gaussian(1.0, at="party")}, {"aggregation": Hiding()}], ids=["noise", "hidden"]
 )
 @pytest.mark.parametrize("first", [True, False], ids=["compression first", "compression last"])
 def test_what_noise_at_the_party_or_masks_would_fill_is_refused(compression, slots, first):
@@ -257,7 +248,7 @@ def test_what_noise_at_the_party_or_masks_would_fill_is_refused(compression, slo
 
 @linear
 def test_linear_compressions_are_lawful_where_rows_are_hidden(compression):
-    assert federation().protect(compression=compression, aggregation=Hidden()).channel.compression == compression
+    assert federation().protect(compression=compression, aggregation=Hiding()).channel.compression == compression
 
 
 @every

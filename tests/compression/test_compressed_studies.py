@@ -6,7 +6,7 @@ from hedgerow.compression import Quantised, RandomK, Rotated, Sketched, TopK
 from hedgerow.errors import StudyInvalid, UnlawfulChannel
 from hedgerow.studies import load, parse, rehearse, run_study
 from hedgerow.studies.build import build
-from hedgerow.studies.study import COMPRESSIONS, CompressionSection
+from hedgerow.studies.protection import COMPRESSIONS, CompressionSection
 
 FEDAVG = {"name": "few-bytes", "data": {"name": "digits"}, "program": {"name": "fedavg", "rounds": 2}}
 

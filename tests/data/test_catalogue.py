@@ -40,6 +40,7 @@ RECORDS = {  # training and test records
     "lending_club_119987": (119938, 0),
     "lending_club_2007_2011": (42445, 0),
     "mnist": (60000, 10000),
+    "noise_experiment": (100, 0),
     "pneumoniamnist": (4708, 624),
 }
 BUNDLED = sorted(name for name, entry in CATALOGUE.items() if not entry.files)

@@ -29,6 +29,8 @@ SLOW = {
     "local_reports",
     "sulq",
     "client_level",
+    "one_record_stores",
+    "secure_regression",
 }
 SCRIPTS = sorted(file.stem for file in EXAMPLES.glob("*.py") if not file.stem.startswith("test_"))
 

@@ -1,6 +1,6 @@
 """Sequential transfer against a numpy loop, with one party, on every engine, resumed in the middle of a pass, protected."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,7 +12,7 @@ import hedgerow as hr
 from hedgerow.core.randomness import Streams
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel
 from hedgerow.learn import cyclic_transfer, fedavg, incremental, linear, mlp
-from helpers import ENGINE_NAMES, ENGINES
+from helpers import ENGINE_NAMES, ENGINES, Hiding
 
 LOCAL = {"learning_rate": 0.3, "epochs": 2, "batch_size": 5}
 
@@ -97,14 +97,6 @@ def test_a_change_is_clipped_and_noised_before_it_is_handed_on(parties, at):
     loop = run(parties.protect(**channel), cyclic_transfer, engine=hr.Loop(), rounds=4, **LOCAL)
     assert_same_weights(loop, states[-1], atol=3e-4)
     assert [entry.event.kind for entry in fed.ledger.entries] == ["gaussian"] * 4
-
-
-@dataclass(frozen=True)
-class Hiding:
-    """An aggregation that promises to hide rows."""
-
-    name: str = "hiding"
-    hides_rows: bool = True
 
 
 @pytest.mark.parametrize("program", [partial(cyclic_transfer, rounds=3), incremental], ids=["cyclic", "incremental"])

@@ -1,7 +1,6 @@
 """Noise in shares: what least parties add is the whole noise, fewer are refused, and rows must be hidden."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -14,17 +13,9 @@ from hedgerow.core.randomness import Streams
 from hedgerow.engines import InProcess
 from hedgerow.errors import BudgetInvalid, UnlawfulChannel
 from hedgerow.privacy.mechanisms import DiscreteGaussian, Gaussian, Geometric, Laplace, Skellam
-from helpers import federation, totals
+from helpers import Hiding, federation, totals
 
 SIZE = 20_000
-
-
-@dataclass(frozen=True)
-class Hiding:
-    """An aggregation that shows the server nothing but the total, as far as these tests go."""
-
-    name: str = "hidden"
-    hides_rows: bool = True
 
 
 def vector(size):

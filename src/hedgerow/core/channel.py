@@ -61,7 +61,7 @@ class Plan(Protocol):
 
 
 class Aggregation(Protocol):
-    """How the total of the cohort's rows is formed."""
+    """How the total of the cohort's rows is formed; see `hedgerow.crypto` for those that hide rows."""
 
     @property
     def name(self) -> str: ...
@@ -69,6 +69,19 @@ class Aggregation(Protocol):
     @property
     def hides_rows(self) -> bool:
         """Whether the server learns nothing but the total."""
+
+    @property
+    def largest(self) -> float | None:
+        """Range of every number of a contribution that declares no bound, for aggregations that need one."""
+
+    def fit(self, parties: int, query: Any, layout: Layout | None) -> None:
+        """Refuse, before anybody is asked, so few parties that a total shows their rows, or a total that does not fit."""
+
+    def ask(self, engine: Any, outbox: Any, sessions: Any) -> Any:
+        """Put a sum to the parties of an outbox through an engine, and return its inbox; `sessions` is the server's memory."""
+
+    def bytes(self, numbers: float, parties: int) -> float:
+        """What each party sends for one question beside, or in place of, four bytes to a number."""
 
 
 class Compression(Protocol):
@@ -99,6 +112,18 @@ class Plain:
 
     name: str = "plain"
     hides_rows: bool = False
+    largest: float | None = None
+
+    def fit(self, parties: int, query: Any, layout: Layout | None) -> None:
+        """Rows are seen, however few."""
+
+    def ask(self, engine: Any, outbox: Any, sessions: Any = None) -> Any:
+        """One exchange."""
+        return engine.exchange(outbox)
+
+    def bytes(self, numbers: float, parties: int) -> float:
+        """Nothing beside the contribution."""
+        return 0.0
 
 
 LAWFUL: dict[tuple[Position | None, bool], str] = {
@@ -270,6 +295,14 @@ class Channel:
                 remedy="Declare one:  federation.sum(local, broadcast, bound=l2(3.5, unit='record'))\n"
                 "or clip:      federation.protect(clip=l2(3.5), mechanism=...)\n"
                 "Bounds of statistics come from the schema: [data] ranges = { age = [18, 90] }, table.declare(age=(18, 90)).",
+            )
+        if self.aggregation.hides_rows and bounds is None and self.aggregation.largest is None:
+            raise UnboundedSum(
+                f"{name} was asked through {self.aggregation.name} aggregation, which makes whole numbers of contributions, "
+                "but the sum declares no bound, so they have no range.",
+                remedy="Declare one:  federation.sum(local, broadcast, bound=linf(1e6, unit='record'))\n"
+                "or clip:      federation.protect(clip=l2(3.5), aggregation=...)\n"
+                "or a range:   aggregation=SecAgg(largest=1e6).",
             )
         if bounds is not None and self.mechanism and self.compression and unit_of(bounds) == "record":
             raise UnlawfulChannel(

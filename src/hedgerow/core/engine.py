@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -11,14 +11,25 @@ import numpy as np
 from hedgerow.errors import ContributionInvalid, HedgerowError, PartyDeclined
 
 from .arrays import Array, Layout
+from .conversation import Correspondence, Step
 from .query import Query
 
 
 class Outbox(Mapping[str, Query]):
-    """One query for every party of a cohort, as a mapping from party to query."""
+    """One query for every party of a cohort, as a mapping from party to query; or one step of a conversation about it."""
 
-    def __init__(self, ids: Sequence[str], query: Query) -> None:
-        self.ids, self.query = ids, query
+    def __init__(
+        self,
+        ids: Sequence[str],
+        query: Query,
+        step: Step | None = None,
+        protocol: Correspondence | None = None,
+        layout: Layout | None = None,
+        asked: int | None = None,
+    ) -> None:
+        self.ids, self.query, self.step, self.protocol = ids, query, step, protocol
+        self.layout = layout  # of the contributions, where it is known beforehand
+        self.asked = len(ids) if asked is None else asked  # parties that the whole conversation is about
 
     def __getitem__(self, id: str) -> Query:
         if id not in self.ids:
@@ -38,13 +49,20 @@ class Inbox:
 
     `answered` are the parties whose answer came in time, in the order in which they were asked; `layout` the keys and
     shapes of the contributions; `total`, of shape (size,), their sum; `rows`, of shape (n_answered, size), the
-    contributions themselves where the query asked to keep them.
+    contributions themselves where the query asked to keep them, or what the server saw of them where they were `masked`.
+    Of a step of a conversation there are `letters`, the parties' answers, and `codes`, with which some refused; `sent` has
+    (party, step, letter) of all steps, where views are recorded, and `withheld` says that the broadcast was in none of them.
     """
 
     answered: tuple[str, ...]
     layout: Layout | None = None
     total: Array | None = None
     rows: Array | None = None
+    masked: bool = False
+    letters: Mapping[str, bytes] = field(default_factory=dict)
+    codes: Mapping[str, str] = field(default_factory=dict)
+    sent: Sequence[tuple[str, str, bytes]] = ()
+    withheld: bool = False
 
 
 class Engine(Protocol):

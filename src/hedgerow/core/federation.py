@@ -21,7 +21,8 @@ from hedgerow.errors import BudgetInvalid, ContributionInvalid, NobodyAnswered, 
 
 from .arrays import Array, Arrays, Layout
 from .bound import Bounds, describe
-from .channel import Channel, Shield
+from .channel import Channel, Plain, Shield
+from .conversation import Sessions
 from .engine import Engine, Inbox, Outbox
 from .events import Event, Sampling
 from .ledger import Clock, Entry, Ledger, Limit
@@ -54,6 +55,7 @@ class Federation:
     preparations: tuple[Preparation, ...] = ()
     clock: Clock = field(default_factory=Clock, compare=False)
     views: Views = field(default_factory=Views, compare=False)
+    sessions: Sessions = field(default_factory=Sessions, compare=False, repr=False)
     layouts: dict[Any, Layout | None] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -175,7 +177,8 @@ class Federation:
         fresh = self.engine.held.fresh()  # type: ignore[attr-defined]
         ledger, views = Ledger(self.ledger.limit), Views(self.views.recording)
         streams = replace(self.streams)  # without a seed, other secrets
-        return replace(self, engine=engine.hosting(fresh), streams=streams, ledger=ledger, clock=Clock(), views=views)
+        begun = replace(self, engine=engine.hosting(fresh), streams=streams, clock=Clock(), sessions=Sessions())
+        return replace(begun, ledger=ledger, views=views)
 
     def prepare(self, function: Callable[..., Mapping[str, Array]], **settings: Any) -> Federation:
         """Return this federation with columns prepared at each party, record by record; nothing leaves."""
@@ -231,12 +234,20 @@ class Federation:
             Before any party is asked.
         NobodyAnswered (HR-220), PartyDeclined (HR-221), ContributionInvalid (HR-222)
         """
+        if self.first is not None and self.channel.aggregation.hides_rows:
+            raise UnlawfulChannel(
+                f"sample(size=..., spare=...) counts who answers first, but {self.channel.aggregation.name} aggregation adds "
+                "up whoever answers.",
+                remedy="Leave spare out: parties may drop out without it.",
+            )
         shield = self._shield(local, bound)
         query = self._query("sum", local, broadcast, shield, init)
-        self._debit(query, shield.event, bound)
-        inbox = self._exchange(query)
-        shield.enough(len(inbox.answered))
         announced = self._layout(query)
+        if self.members:
+            self.channel.aggregation.fit(len(self.members), query, announced)
+        self._debit(query, shield.event, bound)
+        inbox = self._exchange(query, announced)
+        shield.enough(len(inbox.answered))
         layout = inbox.layout or announced
         if shield.mechanism is not None and announced is not None and layout != announced:
             raise ContributionInvalid(
@@ -325,7 +336,7 @@ class Federation:
             parties=self.expected_size,
             numbers=0 if query.verb == "each" else (layout.size if layout else None),
             contribution=str(layout or ""),
-            bytes_up=0.0 if query.verb == "each" else (shield.bytes(layout) if layout else None),
+            bytes_up=0.0 if query.verb == "each" else (self._bytes_up(shield, layout) if layout else None),
             bytes_down=4.0 * Layout.of(query.broadcast).size if query.broadcast is not None else 0.0,
             compression=str(shield.compression or "none"),
             bound=describe(bound),
@@ -342,10 +353,15 @@ class Federation:
         self.ledger.debit(entry)
         self.clock.queries = self.clock.queries if self.apart else query.number
 
-    def _exchange(self, query: Query) -> Inbox:
+    def _bytes_up(self, shield: Shield, layout: Layout) -> float:
+        size = shield.bytes(layout)
+        return size + self.channel.aggregation.bytes(size / 4, len(self.members))
+
+    def _exchange(self, query: Query, layout: Layout | None = None) -> Inbox:
         if not self.members:
             return Inbox(())
-        inbox = self.engine.exchange(Outbox(self.members, query))
+        aggregation = self.channel.aggregation if query.verb == "sum" else Plain()
+        inbox: Inbox = aggregation.ask(self.engine, Outbox(self.members, query, layout=layout), self.sessions)
         self.clock.missing += 0 if self.apart else min(len(self.members), self.first or self.size) - len(inbox.answered)
         if not inbox.answered:
             raise NobodyAnswered(f"none of {len(self.members)} parties answered {query.name}; resume when parties are back.")

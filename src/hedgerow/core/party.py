@@ -105,6 +105,7 @@ class Parties(Sequence[Party]):
         self.w = np.ones(n_records) if w is None else np.asarray(w, dtype=np.float64)
         self.position = {name: i for i, name in enumerate(self.ids)}
         self.states: StateStore = States()
+        self.correspondents: dict[Any, Any] = {}
         self._prepared: dict[Any, Parties] = {}
         if len(self.position) != len(self.sizes):
             raise ColumnsDiffer(f"{len(self.sizes)} parties have {len(self.position)} different names; each needs its own.")
@@ -118,7 +119,7 @@ class Parties(Sequence[Party]):
     def fresh(self) -> Parties:
         """The same parties, before they keep or prepare anything."""
         found = copy(self)
-        found.states, found._prepared = States(), {}
+        found.states, found.correspondents, found._prepared = States(), {}, {}
         return found
 
     def __len__(self) -> int:
@@ -168,7 +169,7 @@ class Parties(Sequence[Party]):
             columns = {name: _joined([np.asarray(part[name]) for part in made]) for name in made[0]}
             w = columns.pop(WEIGHTS, before.w)
             after = Parties(self.ids, before.columns | columns, self.sizes, w)
-            after.states = self.states
+            after.states, after.correspondents = self.states, self.correspondents
             self._prepared[key] = after
         return self._prepared[key]
 

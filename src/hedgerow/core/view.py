@@ -14,7 +14,8 @@ from .query import Query
 
 @dataclass(frozen=True)
 class Observation:
-    """One thing that an observer saw: a `broadcast` (as sent), a party's `row` or a `release` (flat vectors)."""
+    """One thing that an observer saw: a `broadcast` (as sent), a `letter` of a conversation (its step and bytes), a party's
+    `row`, or `masked row` of a ring's numbers, or a `release` (flat vectors)."""
 
     round: int
     kind: str
@@ -35,12 +36,15 @@ class Views:
         """Record one exchange."""
         if not self.recording:
             return
-        for party in asked:
+        for party, step, letter in inbox.sent:
+            self._add(party, Observation(query.number, "letter", "server", query.name, (step, letter)))
+        for party in asked if not inbox.withheld else ():
             self._add(party, Observation(query.number, "broadcast", "server", query.name, query.broadcast))
         if inbox.rows is not None:
+            kind = "masked row" if inbox.masked else "row"
             for party, row in zip(inbox.answered, inbox.rows, strict=True):
-                layout = None if inbox.layout is None else query.shield.code(inbox.layout)
-                self._add("server", Observation(query.number, "row", party, query.name, row, layout))
+                layout = None if inbox.layout is None or inbox.masked else query.shield.code(inbox.layout)
+                self._add("server", Observation(query.number, kind, party, query.name, row, layout))
         if released is not None:
             release = Observation(query.number, "release", "server", query.name, released, inbox.layout)
             self._add("server", release)

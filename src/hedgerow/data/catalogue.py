@@ -22,10 +22,11 @@ from .loaders import Columns, admit, read
 from .sets_bundled import BUNDLED
 from .sets_images import IMAGES
 from .sets_large import LARGE
+from .sets_made import MADE
 from .sets_tabular import TABULAR
 from .table import Table
 
-CATALOGUE: dict[str, Entry] = dict(sorted((BUNDLED | TABULAR | LARGE | IMAGES).items()))
+CATALOGUE: dict[str, Entry] = dict(sorted((BUNDLED | MADE | TABULAR | LARGE | IMAGES).items()))
 
 
 def names() -> dict[str, str]:

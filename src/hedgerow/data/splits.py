@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 
 import numpy as np
 
 from hedgerow.errors import PartitionInvalid
 
-from .partition import Draw, Partitioner, deal, numbered, require_whole
+from .partition import NO_PARTY, Draw, Partitioner, deal, numbered, require_whole
 from .table import Table
 
 
@@ -60,8 +61,33 @@ class iid(Partitioner):
 
 @dataclass(frozen=True)
 class stores(Partitioner):
-    """One party for each record: personal data stores."""
+    """One party for each record: personal data stores.
+
+    Parameters
+    ----------
+    rows : int, optional
+        The first so many records; the others are left out.
+    shuffled : int, optional
+        Of which order they are the first: that of `random.Random(shuffled).shuffle` over the row numbers. A number of its
+        own, so that a study can name the rows of a publication; by default the table's order.
+    """
+
+    rows: int | None = None
+    shuffled: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.rows is not None:
+            require_whole(self, "rows")
 
     def draw(self, table: Table, rng: np.random.Generator) -> Draw:
-        n = len(table)
-        return Draw(np.arange(n), numbered(n), f"{n} personal data stores, one for each record.")
+        n = len(table) if self.rows is None else min(self.rows, len(table))
+        order = list(range(len(table)))
+        if self.shuffled is not None:
+            random.Random(self.shuffled).shuffle(order)
+        owner = np.full(len(table), NO_PARTY)
+        owner[order[:n]] = np.arange(n)
+        sentence = f"{n} personal data stores, one for each record."
+        if n < len(table):
+            which = "of the table" if self.shuffled is None else f"in the order of shuffle {self.shuffled}"
+            sentence = f"{n} personal data stores, one for each of the first records {which}; {len(table) - n} are left out."
+        return Draw(owner, numbered(n), sentence)

@@ -34,6 +34,7 @@ from hedgerow.errors import BudgetInvalid, CannotWrite, CheckpointMismatch
 from hedgerow.privacy.guard import Guard, willing
 
 from .arrivals import counted, latency
+from .correspondence import Leaving, converse
 from .ondisk import OnDisk
 from .threads import one_thread_here, threads_for_each
 
@@ -56,6 +57,9 @@ class InProcess:
         Probability that a party does not answer a question.
     dropped : collection of str
         Parties that never answer.
+    returns : bool
+        Whether a party that dropped out while rows are hidden answers later questions; if not, `dropout_rate` is the share of
+        the parties that leave for good.
     deadline : float, optional
         Simulated seconds after which an answer comes too late and is not counted.
     latency : (float, float)
@@ -71,6 +75,7 @@ class InProcess:
     threads: int = field(default_factory=lambda: os.cpu_count() or 1)
     dropout_rate: float = 0.0
     dropped: Collection[str] = ()
+    returns: bool = True
     deadline: float | None = None
     latency: tuple[float, float] = (1.0, 0.5)
     collapse: bool = True
@@ -79,6 +84,7 @@ class InProcess:
     held: Parties = field(default_factory=lambda: Parties((), {}, ()), repr=False)
 
     def __post_init__(self) -> None:
+        self._leaving = Leaving(self.dropout_rate, self.returns, set(self.dropped))
         if not 0 <= self.dropout_rate < 1:
             raise BudgetInvalid(f"a dropout rate of {self.dropout_rate!r} is outside [0, 1).")
         if self.deadline is not None and self.deadline <= 0:
@@ -96,8 +102,16 @@ class InProcess:
 
     def exchange(self, outbox: Outbox) -> Inbox:
         """Ask every party in the outbox; those that decline, drop out or come too late are missing from the inbox."""
+        if outbox.step is not None:
+            return converse(outbox, self.held, self._leaving.present(outbox, self.held), self._rows)
         willing_ids, _ = willing(self.guards, outbox.ids, outbox.query)
-        query, ids = outbox.query, self._answering(Outbox(willing_ids, outbox.query))
+        return self._answers(outbox.query, self._answering(Outbox(willing_ids, outbox.query)))
+
+    def _rows(self, outbox: Outbox) -> Inbox:
+        """The contributions of those that are willing, for their correspondents."""
+        return self._answers(outbox.query, willing(self.guards, outbox.ids, outbox.query)[0])
+
+    def _answers(self, query: Query, ids: Sequence[str]) -> Inbox:
         if not ids:
             return Inbox(())
         parties = self.held.prepared(query.preparations, together=True)

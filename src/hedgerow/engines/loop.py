@@ -13,6 +13,7 @@ from hedgerow.core.query import answer
 from hedgerow.privacy.guard import Guard, willing
 
 from .arrivals import counted
+from .correspondence import converse
 from .threads import threads_for_each
 
 
@@ -41,6 +42,11 @@ class Loop:
 
     def exchange(self, outbox: Outbox) -> Inbox:
         """Ask every party in turn."""
+        if outbox.step is not None:
+            return converse(outbox, self.held, outbox.ids, self._rows)
+        return self._rows(outbox)
+
+    def _rows(self, outbox: Outbox) -> Inbox:
         query, answers = outbox.query, []
         parties = self.held.prepared(query.preparations, together=False)
         asked, _ = willing(self.guards, outbox.ids, query)

@@ -181,6 +181,21 @@ class Noise:
             found |= {key: level for key, part in layout.slices.items() if block.part.start <= part.start < block.part.stop}
         return found
 
+    def reach(self, bounds: Bounds, layout: Layout, records: float = 1.0) -> float:
+        """Return how many grid steps a party's contribution may reach, noise included but for a chance of about 1e-15.
+
+        Parameters
+        ----------
+        records : float
+            Largest sum of record weights at one party, of each of which the bound is where it is per record.
+        """
+        tail = 0.0 if self.at == "server" else 36.0 if self.law in ("laplace", "geometric") else 8.0
+        found = 0.0
+        for block in self._plan(bounds, layout):
+            times = records if block.bound.unit == "record" else 1.0
+            found = max(found, times * block.bound.radius / block.step + tail * block.scale)
+        return found
+
     # ---- what it does -----------------------------------------------------------------------------------------------
     def at_party(self, rows: Array, bounds: Bounds, layout: Layout, entropies: Callable[[int], Entropy]) -> Array:
         """Round rows of shape (parties, size) to the grid; add each party's noise or share of it unless it is the server's."""

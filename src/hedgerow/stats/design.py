@@ -62,7 +62,15 @@ class Design:
     scales: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, formula: str, schema: Schema, *, offset: str | None = None, weights: str | None = None) -> Design:
+    def of(
+        cls,
+        formula: str,
+        schema: Schema,
+        *,
+        offset: str | None = None,
+        weights: str | None = None,
+        classes: bool = False,
+    ) -> Design:
         """Read a formula against a schema; see `hedgerow.stats.formula.read_formula`.
 
         Parameters
@@ -71,10 +79,12 @@ class Design:
             Column or expression; by default the schema's offset column.
         weights : str, optional
             Column; by default the parties' own record weights.
+        classes : bool
+            Whether the target is a category of any number of levels.
         """
         offset = offset or schema.offset
         aside = [name for text in (offset, weights) if text for name in read_number(text, schema).reads(schema)]
-        response, terms = read_formula(formula, schema, aside)
+        response, terms = read_formula(formula, schema, aside, classes=classes)
         spec = cls(formula, response, terms, schema, offset, weights, heaviest(schema, weights))
         return replace(spec, schema=schema.select(tuple(dict.fromkeys([*response.reads(schema), *spec.reads, *aside]))))
 

@@ -53,6 +53,20 @@ def check_identified(information: Array, n: float, names: Sequence[str], *, resi
     )
 
 
+def check_counts(total: float, n: float) -> None:
+    """Refuse a target that is zero in every record, whose mean has no logarithm.
+
+    Raises
+    ------
+    Separated (HR-321)
+    """
+    if not total > 0:
+        raise Separated(
+            f"the target adds up to {total:g} in {n:g} records, so the logarithm of its mean is not finite.",
+            remedy="Check how the target is coded: counts are zero or more, and some are above zero.",
+        )
+
+
 def check_target(events: float, n: float) -> None:
     """Refuse a binary target that is the same in every record.
 
@@ -67,15 +81,24 @@ def check_target(events: float, n: float) -> None:
         )
 
 
-def separated(step: Array, beta: Array, names: Sequence[str]) -> Separated:
+def separated(step: Array, beta: Array, names: Sequence[str], *, counts: bool = False) -> Separated:
     """Name the columns whose coefficients still move while the likelihood stands still."""
     moves = np.abs(step) > 0.01 * np.abs(beta)
     moving = [name for name, moved in zip(names, moves, strict=True) if moved] or list(names)
     named = [name for name in moving if name != INTERCEPT] or moving
+    verb, otherwise = "separates" if len(named) == 1 else "separate", "Drop or merge the column or level"
+    if counts:
+        return Separated(
+            f"{_listed(named)} {verb} counts of zero from the others: fitted means of some records run to 0, and these "
+            "coefficients to minus infinity.",
+            remedy=f"{otherwise}; or keep coefficients finite by a penalty: penalised_regression(..., penalty=0.01, l1_ratio=0).",
+        )
     return Separated(
-        f"{_listed(named)} {'separates' if len(named) == 1 else 'separate'} the classes: fitted probabilities of some "
+        f"{_listed(named)} {verb} the classes: fitted probabilities of some "
         "records run to 0 or 1, and these coefficients to infinity.",
-        remedy="Drop or merge the column or level, or gather more records of the rarer outcome.",
+        remedy=f"{otherwise}, or gather more records of the rarer outcome.\n"
+        "Or keep coefficients finite: logistic_regression(..., firth=True), or\n"
+        "penalised_regression(..., family='binomial', penalty=0.01, l1_ratio=0).",
     )
 
 

@@ -1,4 +1,4 @@
-"""A fitted regression: estimates and inference, with the conventions of statsmodels' OLS and Logit."""
+"""A fitted regression: estimates and inference, with the conventions of statsmodels' OLS, Logit, Poisson and GLM."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy import special
 from hedgerow.core.arrays import Array
 
 from .design import Design
-from .families import FAMILIES, FamilyName
+from .families import FamilyName, law_of
 
 if TYPE_CHECKING:
     import pandas
@@ -26,18 +26,20 @@ class Fit:
     ----------
     spec : Design
         Formula and columns.
-    family : {"gaussian", "binomial"}
+    family : {"gaussian", "binomial", "poisson", "gamma", "negative binomial"}
     coef_ : array of shape (d,)
-        Binomial: log-odds for each unit of a column.
+        Binomial: log-odds for each unit of a column. Counts and gamma: logarithms of ratios of means.
     covariance : array of shape (d, d)
         Of `coef_`; without the noise of a private channel.
     dispersion : float
-        Gaussian: residual variance. Binomial: 1.
+        Gaussian: residual variance. Gamma: squared coefficient of variation. Others: 1.
     n_records : float
         Records, or the sum of their weights, which count as repeated records.
     deviance, total_squares, target_mean : float or None
-        Residual sum of squares, or minus twice the log-likelihood; squares of the target (about its mean where the
-        columns span a constant); mean of the target. `None` where the channel left them out.
+        Residual sum of squares, or minus twice the log-likelihood, for counts and gamma in excess of a perfect fit (but
+        not where alpha was estimated);
+        squares of the target (about its mean where the columns span a constant); mean of the target. `None` where the
+        channel left them out.
     rounds : int
         Questions asked.
     n_parties, n_missing : int
@@ -46,6 +48,12 @@ class Fit:
         What left each party, in words.
     protection : str
         How it was protected, in words.
+    saturated, null_deviance : float or None
+        Log-likelihood of a perfect fit (gamma: without terms in the dispersion), and deviance of a constant alone.
+    alpha, alpha_se : float or None
+        Of a negative binomial, whose variance is m + alpha m^2; without an error where alpha was given.
+    method : str
+        How it was estimated, in words; empty for maximum likelihood.
     """
 
     spec: Design
@@ -62,6 +70,11 @@ class Fit:
     deviance: float | None = None
     total_squares: float | None = None
     target_mean: float | None = None
+    saturated: float | None = None
+    null_deviance: float | None = None
+    alpha: float | None = None
+    alpha_se: float | None = None
+    method: str = ""
 
     # ---- estimates --------------------------------------------------------------------------------------------------
     @property
@@ -110,7 +123,7 @@ class Fit:
     @property
     def n_events(self) -> float | None:
         """Records whose target is 1, of a binary target."""
-        if self.family == "gaussian" or self.target_mean is None:
+        if self.family != "binomial" or self.target_mean is None:
             return None
         return self.n_records * self.target_mean
 
@@ -121,29 +134,36 @@ class Fit:
 
     @property
     def null_log_likelihood(self) -> float | None:
-        """Of a constant alone; `None` for a binary target with an offset, which would take another fit."""
+        """Of a constant alone; `None` where it would take another fit: a binary target with an offset, gamma, NB2."""
         if self.family == "gaussian":
             return self._log_likelihood(self.total_squares)
+        if self.family != "binomial":
+            return None if self.null_deviance is None or self.saturated is None else self.saturated - self.null_deviance / 2
         if self.target_mean is None or self.spec.offset:
             return None
         p = self.target_mean
         return self.n_records * (p * math.log(p) + (1 - p) * math.log1p(-p))
 
     @property
+    def n_parameters(self) -> int:
+        """Coefficients, and alpha where it was estimated."""
+        return len(self.coef_) + (self.alpha_se is not None)
+
+    @property
     def aic(self) -> float | None:
         """Akaike's criterion."""
         found = self.log_likelihood
-        return None if found is None else 2 * len(self.coef_) - 2 * found
+        return None if found is None else 2 * self.n_parameters - 2 * found
 
     @property
     def bic(self) -> float | None:
         """Schwarz's criterion."""
         found = self.log_likelihood
-        return None if found is None else math.log(self.n_records) * len(self.coef_) - 2 * found
+        return None if found is None else math.log(self.n_records) * self.n_parameters - 2 * found
 
     @property
     def r_squared(self) -> float | None:
-        """Linear: share of the target's squares that is explained. Logistic: McFadden's 1 - log-likelihood / null's."""
+        """Linear: share of the target's squares that is explained. Others: McFadden's 1 - log-likelihood / null's."""
         if self.family == "gaussian":
             return None if self.deviance is None or not self.total_squares else 1 - self.deviance / self.total_squares
         found, null = self.log_likelihood, self.null_log_likelihood
@@ -170,12 +190,21 @@ class Fit:
             return None
         if self.family == "binomial":
             return -deviance / 2
+        if self.family != "gaussian":
+            return None if self.saturated is None else self._log_likelihood_of_means(deviance, self.saturated)
         with np.errstate(divide="ignore"):
             return float(-self.n_records / 2 * (np.log(2 * np.pi * deviance / self.n_records) + 1))
 
+    def _log_likelihood_of_means(self, deviance: float, saturated: float) -> float:
+        if self.family != "gamma":
+            return saturated - deviance / 2
+        shape = 1 / self.dispersion
+        kernel = shape * math.log(shape) - shape - float(special.gammaln(shape))
+        return self.n_records * kernel - shape * deviance / 2 + saturated
+
     # ---- use --------------------------------------------------------------------------------------------------------
     def predict(self, frame: pandas.DataFrame) -> Array:
-        """Expected target of new records: a probability for a logistic regression.
+        """Expected target of new records: a probability for a logistic regression, a mean for counts.
 
         Parameters
         ----------
@@ -193,7 +222,7 @@ class Fit:
         given = {name: np.asarray(frame[name]) for name in self.spec.reads if name in frame}
         columns, n = self.spec.schema.select(self.spec.reads).admit(given), len(frame)
         eta = self.spec.matrix(columns, n) @ self.coef_ + self.spec.offsets(columns, n)
-        mean: Array = FAMILIES[self.family].mean(eta)
+        mean: Array = law_of(self.family).mean(eta)
         return mean
 
     def to_frame(self, level: float = 0.95) -> pandas.DataFrame:
@@ -209,8 +238,10 @@ class Fit:
             "low": low,
             "high": high,
         }
-        if self.family == "binomial":
-            values["odds ratio"] = self.odds_ratios(level)["odds ratio"].to_numpy()
+        if self.family != "gaussian":
+            named = "odds ratio" if self.family == "binomial" else "ratio of means"
+            with np.errstate(over="ignore"):
+                values[named] = np.exp(self.coef_)
         return pandas.DataFrame(values, index=pandas.Index(self.names, name="column"))
 
     def summary(self, level: float = 0.95) -> str:

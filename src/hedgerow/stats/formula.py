@@ -22,7 +22,9 @@ _DOT = re.compile(r"(?<![\w.])\.(?![\w.])")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m|⧛\[[0-9;]*m|⧚")
 
 
-def read_formula(formula: str, schema: Schema, aside: Sequence[str] = ()) -> tuple[Factor, tuple[Term, ...]]:
+def read_formula(
+    formula: str, schema: Schema, aside: Sequence[str] = (), *, classes: bool = False
+) -> tuple[Factor, tuple[Term, ...]]:
     """Read a formula against a schema.
 
     Parameters
@@ -33,6 +35,8 @@ def read_formula(formula: str, schema: Schema, aside: Sequence[str] = ()) -> tup
     schema : Schema
     aside : sequence of str
         Columns that `.` leaves out: offset and weights.
+    classes : bool
+        Whether the target is a category of any number of levels, of which the first, or the one named, is the reference.
 
     Raises
     ------
@@ -46,7 +50,7 @@ def read_formula(formula: str, schema: Schema, aside: Sequence[str] = ()) -> tup
     terms = tuple(Term(tuple(_coded(factors[text], reduced) for text, reduced in group)) for group in coded)
     if not terms:
         raise FormulaInvalid(f"{formula!r} has no columns.", remedy="Add a term, or 1 for the intercept.")
-    return _response(target, schema), terms
+    return _response(target, schema, classes), terms
 
 
 def read_number(text: str, schema: Schema) -> Number:
@@ -175,8 +179,15 @@ def _coding(groups: list[list[str]], factors: dict[str, Factor]) -> list[list[tu
     ]
 
 
-def _response(target: str, schema: Schema) -> Factor:
+def _response(target: str, schema: Schema, classes: bool) -> Factor:
     factor = _factor(target, schema)
+    if classes and isinstance(factor, Number):
+        raise FormulaInvalid(
+            f"target {target!r} is a number, not a category.",
+            remedy="Declare it a category with levels in the schema; or use logistic_regression or linear_regression.",
+        )
+    if classes:
+        return factor.without_reference()  # type: ignore[union-attr]
     if isinstance(factor, Number):
         return factor
     if len(factor.labels) != 2:

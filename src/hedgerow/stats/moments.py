@@ -3,6 +3,7 @@
 Sums of squares about zero lose their digits where a mean is far from zero. So the centre moves: the first question is
 asked about the middle of each declared range (zero where none is declared), the second about the mean that the first one
 gave. Through a channel that clips or adds noise one question is asked, since a second would cost as much again.
+Where rows are hidden, columns are asked for in units of their largest deviation, so that all have the same digits.
 
 Releases : n, the sum of deviations and the sum of their squares (or products); twice, or once where they are protected.
 Unit     : record.
@@ -33,8 +34,12 @@ if TYPE_CHECKING:
 
 @local(additive=True, stackable=True)
 def deviations(centre: Array, party: Party, rng: Any, *, columns: tuple[str, ...], cross: bool) -> dict[str, Array]:
-    """Add up records, their deviations from `centre` (k,), and the squares (k,) or products (k, k) of deviations."""
-    x = matrix(party, columns) - centre
+    """Add up records, their deviations from `centre` (k,), and the squares (k,) or products (k, k) of deviations.
+
+    A `centre` of shape (2, k) holds a scale besides, by which deviations are divided.
+    """
+    x = matrix(party, columns) - (centre if centre.ndim == 1 else centre[0])
+    x = x if centre.ndim == 1 else x / centre[1]
     weighted = party.w[..., None] * x
     squares = np.swapaxes(x, -1, -2) @ weighted if cross else (weighted * x).sum(-2)
     return {"n": party.n, "sum": weighted.sum(-2), "squares": squares}
@@ -54,6 +59,16 @@ def deviation_bounds(centre: Array, columns: Sequence[Column], weight: float | N
         "sum": l2(weight * length or weight, "record"),  # a bound is above zero, even where no value can differ
         "squares": l2(weight * squares or weight, "record"),
     }
+
+
+def _hidden_sums(federation: Federation, ask: Any, centre: Array, columns: Sequence[Column], weight: float) -> dict[str, Array]:
+    """Ask for deviations in units of their largest value, of which none exceeds one, and return them in the columns' own."""
+    low, high = np.array([range_of(column) or (0.0, 0.0) for column in columns]).T
+    scale = np.maximum(np.maximum(high - centre, centre - low), np.finfo(float).tiny)
+    bound = dict.fromkeys(("n", "sum", "squares"), linf(weight * (1 + 1e-9), "record"))
+    totals: dict[str, Array] = federation.sum(ask, np.stack([centre, scale]), bound=bound)
+    squared = scale**2 if totals["squares"].ndim == 1 else np.outer(scale, scale)
+    return {"n": totals["n"], "sum": totals["sum"] * scale, "squares": totals["squares"] * squared}
 
 
 @dataclass(frozen=True)
@@ -115,8 +130,12 @@ def centred_sums(
     state = start
     while state is None or state.round < rounds:
         centre = np.array([sum(range_of(c) or (0.0, 0.0)) / 2 for c in read]) if state is None else state.mean
-        bounds = deviation_bounds(centre, read, heaviest(schema), cross=cross)
-        totals = federation.sum(ask, centre, bound=bounds)
+        weight = heaviest(schema)
+        bounds = deviation_bounds(centre, read, weight, cross=cross)
+        if federation.channel.aggregation.hides_rows and is_exact(federation) and bounds is not None and weight is not None:
+            totals = _hidden_sums(federation, ask, centre, read, weight)
+        else:
+            totals = federation.sum(ask, centre, bound=bounds)
         state = DeviationState(1 if state is None else state.round + 1, centre, totals)
         yield state
 

@@ -50,6 +50,7 @@ def noisy_newton(
     ask : callable
         `score_and_information` with its family.
     """
+    refuse_unbounded(family)
     unit = spec.to_unit()
     factors = np.array(unit.scales or np.ones(spec.size)) / np.array(spec.scales or np.ones(spec.size))
     asked, bounds = federation.prepare(design, spec=unit), FAMILIES[family].bounds(unit)
@@ -77,6 +78,21 @@ def noisy_newton(
             converged=state.round + 1 == rounds,
         )
         yield state.of_columns(factors)
+
+
+def refuse_unbounded(family: str) -> None:
+    """Refuse noise or a clip for a family whose sums have no bound that holds at every coefficient.
+
+    Raises
+    ------
+    UnboundedSum (HR-210)
+    """
+    if family not in BOUNDED:
+        raise UnboundedSum(
+            f"the score of {family} regression has no bound that holds at every coefficient, so noise has no scale and a "
+            "clip no meaning.",
+            remedy="Ask through a channel without noise or clip; or compare the target, I(visits > 0), for a logistic one.",
+        )
 
 
 def _say_what_is_lost(federation: Federation, spec: Design, bounds: Bounds | None) -> None:

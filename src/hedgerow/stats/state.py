@@ -32,6 +32,14 @@ class NewtonState:
         Of the step from `beta` to `trial`, in standard errors.
     crawled : int
         Rounds in a row whose step hardly shrank though the gain vanished, as when classes are separated.
+    pearson : float
+        Squared residuals in units of their variance, added up; of families whose dispersion is estimated from them.
+    saturated : float
+        Log-likelihood of a perfect fit.
+    null_deviance : float
+        Of a constant alone, where the first sums tell; else NaN.
+    beyond : float
+        Records whose mean was cut off, where rows are hidden.
     """
 
     round: int
@@ -47,6 +55,10 @@ class NewtonState:
     length: float = 0.0
     crawled: int = 0
     converged: bool = False
+    pearson: float = 0.0
+    saturated: float = 0.0
+    null_deviance: float = float("nan")
+    beyond: float = 0.0
 
     @classmethod
     def at_zero(cls, d: int) -> NewtonState:
@@ -67,6 +79,11 @@ class NewtonState:
     def mean(self) -> float:
         """Mean of the target, minus offset where it is a number."""
         return self.centre + self.response / self.n if self.n else 0.0
+
+    @property
+    def raw_sum(self) -> float:
+        """The target, added up."""
+        return self.response + self.n * self.centre
 
     @property
     def total_squares(self) -> float:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from hedgerow.report.numerals import fixed, show, show_column
 
@@ -13,10 +15,18 @@ from .factors import Levels
 
 if TYPE_CHECKING:
     from .fit import Fit
+    from .multinomial_fit import MultinomialFit
+    from .penalised import PenalisedFit
 
 WIDTH = 96
 UNBOUNDED = "the log-likelihood and what follows from it: one record can move it without bound"
-TITLES = {"gaussian": "linear regression", "binomial": "logistic regression"}
+TITLES = {
+    "gaussian": "linear regression",
+    "binomial": "logistic regression",
+    "poisson": "Poisson regression",
+    "gamma": "gamma regression",
+    "negative binomial": "negative binomial regression",
+}
 
 
 def summarise(fit: Fit, level: float) -> str:
@@ -30,11 +40,55 @@ def summarise(fit: Fit, level: float) -> str:
         "",
         *_table(fit, level),
         "",
+        *(_paragraph("method", fit.method) if fit.method else []),
         *_paragraph("protection", fit.protection),
         *_paragraph("left each party", fit.left),
         *(_paragraph("weights", "count as repeated records") if fit.spec.weights else []),
         *(_paragraph("not asked for", UNBOUNDED) if fit.deviance is None else []),
     ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def penalised_summary(fit: PenalisedFit) -> str:
+    """Return the summary of a penalised regression."""
+    ratio = {0.0: "ridge", 1.0: "lasso"}.get(fit.l1_ratio, f"elastic net, l1_ratio {show(fit.l1_ratio)}")
+    title, ending = f"hedgerow penalised {TITLES[fit.family]}", f"converged in {fit.rounds} rounds"
+    missing = "all answered" if not fit.n_missing else f"{fit.n_missing} answers missing"
+    width = max(map(len, fit.names))
+    cells = _aligned(show_column("coef", fit.coef_.tolist()))
+    scaled = ", of standardised columns" if fit.standardised else ""
+    lines = [
+        title + ending.rjust(WIDTH - len(title)),
+        *textwrap.wrap(fit.spec.formula, WIDTH, subsequent_indent="  "),
+        _pairs(("parties", f"{fit.n_parties} ({missing})"), ("records", _count(fit.n_records))),
+        _pairs(("penalty", f"{show(fit.penalty)} ({ratio}{scaled})"), ("selected", f"{fit.n_selected} columns")),
+        "",
+        *(f"{name.ljust(width)}  {cell}" for name, cell in zip(fit.names, cells, strict=True)),
+        "",
+        *_paragraph("protection", fit.protection),
+        *_paragraph("left each party", fit.left),
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def multinomial_summary(fit: MultinomialFit, level: float) -> str:
+    """Return the summary of a multinomial regression, level by level."""
+    title, ending = "hedgerow multinomial logistic regression", f"converged in {fit.rounds} rounds"
+    missing = "all answered" if not fit.n_missing else f"{fit.n_missing} answers missing"
+    counts = "     ".join(f"{word} {_count(n)}" for word, n in zip(fit.levels, fit.counts.tolist(), strict=True))
+    goodness = (("log-likelihood", fit.log_likelihood), ("AIC", fit.aic), ("BIC", fit.bic), ("pseudo R²", fit.r_squared))
+    lines = [
+        title + ending.rjust(WIDTH - len(title)),
+        *textwrap.wrap(f"{fit.spec.formula}    reference: {fit.levels[0]}", WIDTH, subsequent_indent="  "),
+        _pairs(("parties", f"{fit.n_parties} ({missing})"), ("records", _count(fit.n_records))) + "     " + counts,
+        _pairs(*((name, _shown(value)) for name, value in goodness)),
+    ]
+    intervals = fit.conf_int(level)
+    for i, word in enumerate(fit.levels[1:]):
+        cells = (fit.coef_[i], fit.se_[i], *intervals[i].T)
+        z, p = fit.statistic_[i].tolist(), fit.p_values[i].tolist()
+        lines += ["", *_columns(fit.spec.names, cells, level, "z", z, p, np.exp(fit.coef_[i]).tolist(), heading=word)]
+    lines += ["", *_paragraph("protection", fit.protection), *_paragraph("left each party", fit.left)]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -49,7 +103,7 @@ def _answered(fit: Fit) -> str:
 
 
 def _event(fit: Fit) -> str:
-    if fit.family == "gaussian":
+    if fit.family != "binomial":
         return ""
     response = fit.spec.response
     return f"    event: {response.column} = {response.labels[0]}" if isinstance(response, Levels) else "    event: 1"
@@ -63,25 +117,42 @@ def _goodness(fit: Fit) -> list[tuple[str, str | None]]:
         ("BIC", _shown(fit.bic)),
         ("R²" if fit.family == "gaussian" else "pseudo R²", _shown(fit.r_squared)),
         ("adjusted R²", _shown(fit.adjusted_r_squared)),
+        ("dispersion", _shown(fit.dispersion) if fit.family == "gamma" else None),
+        ("alpha", _shown(fit.alpha)),
         ("F", None if f_test is None else f"{show(f_test[0])} (p {show_column('p', [f_test[1]])[0]})"),
     ]
 
 
 def _table(fit: Fit, level: float) -> list[str]:
-    low, high = fit.conf_int(level).T
-    by_row = [_like_error(values) for values in zip(fit.coef_, fit.se_, low, high, strict=True)]
-    coef, se, low_cells, high_cells = (_aligned(cells) for cells in zip(*by_row, strict=True))
-    p_heading, statistic = "p", "t" if fit.family == "gaussian" else "z"
+    cells = (fit.coef_, fit.se_, *fit.conf_int(level).T)
+    statistic = "t" if fit.family == "gaussian" else "z"
+    with np.errstate(over="ignore"):
+        ratios = None if fit.family == "gaussian" else np.exp(fit.coef_).tolist()
+    return _columns(fit.names, cells, level, statistic, fit.statistic_.tolist(), fit.p_values.tolist(), ratios)
+
+
+def _columns(
+    names: Sequence[str],
+    cells: Sequence[Iterable[float]],
+    level: float,
+    statistic: str,
+    statistics: list[float],
+    p: list[float],
+    ratios: list[float] | None,
+    heading: str = "",
+) -> list[str]:
+    by_row = [_like_error(values) for values in zip(*cells, strict=True)]
+    coef, se, low_cells, high_cells = (_aligned(column) for column in zip(*by_row, strict=True))
     columns = [
-        ["", *fit.names],
+        [heading, *names],
         ["coef", *coef],
         ["se(coef)", *se],
         [f"{level:.0%} CI of coef", *("  ".join(ends) for ends in zip(low_cells, high_cells, strict=True))],
-        [statistic, *show_column(statistic, fit.statistic_.tolist())],
-        [p_heading, *show_column(p_heading, fit.p_values.tolist())],
+        [statistic, *show_column(statistic, statistics)],
+        ["p", *show_column("p", p)],
     ]
-    if fit.family == "binomial":
-        columns.insert(3, ["exp(coef)", *(show(value) for value in fit.odds_ratios(level)["odds ratio"].tolist())])
+    if ratios is not None:
+        columns.insert(3, ["exp(coef)", *(show(value) for value in ratios)])
     widths = [max(map(len, column)) for column in columns]
     columns[0] = [name.ljust(widths[0]) for name in columns[0]]
     rows = zip(*columns, strict=True)

@@ -173,6 +173,7 @@ def engine(section: EngineSection, threads: int | None = None, state_folder: Pat
         return Loop()
     given = section.threads or threads
     wrong = {"dropout_rate": section.dropout_rate, "dropped": tuple(section.dropped), "deadline": section.deadline}
+    wrong["returns"] = section.returns
     more: dict[str, Any] = {"threads": given} if given else {}
     return InProcess(**wrong, **more, state_folder=state_folder if section.states == "disk" else None)
 

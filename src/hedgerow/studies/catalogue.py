@@ -6,6 +6,7 @@ from hedgerow.errors import StudyInvalid, suggestion
 
 from . import adapters, client_level, features, frequencies, private, queries, summaries
 from .listing import Listing
+from .van_aarle_tables import replays
 
 PROGRAMS: dict[str, Listing] = {
     "fedavg": adapters.neural("fedavg", "Federated averaging of a torch model (McMahan et al. 2017)."),
@@ -54,6 +55,7 @@ PROGRAMS: dict[str, Listing] = {
     "geyer": client_level.private("geyer", "Growing cohorts, a clip at the median, a threshold for delta (Geyer et al. 2017)."),
     "gradient_queries": queries.single(),
     "query_trials": queries.trials(),
+    "van_aarle": replays(),
 }
 
 

@@ -2,6 +2,7 @@
 
 report.html       the table, a matrix, curves         result.json        the same, for programs
 comparison.csv    a line for each run                 study.toml         the comparison
+TITLE.csv         each table that it collects from the runs
 ROW--COLUMN/      the run folder of each cell, which can be resumed by itself
 """
 
@@ -20,6 +21,7 @@ from hedgerow.errors import (
     CheckpointMismatch,
     HedgerowError,
     HedgerowWarning,
+    MissingData,
     StudyInvalid,
     suggestion,
 )
@@ -30,6 +32,7 @@ from .build import build
 from .cells import Cell, cells, named
 from .changes import Change
 from .check import check, measures
+from .collected import collected, csv_of, slug
 from .comparison_report import report_of
 from .planned import with_noise
 from .processes import Task, run_all, usable_cores
@@ -55,12 +58,13 @@ class Compared:
 
 @dataclass(frozen=True)
 class Ready:
-    """A cell that was checked; what it needs to be run and read, without its records."""
+    """A cell that was checked; what it needs to be run and read, without its records. `absent` says what data it lacks."""
 
     cell: Cell
     digest: str
     rounds: int | None
     units: dict[Unit, int]
+    absent: str = ""
 
 
 def compare(
@@ -105,20 +109,23 @@ def compare(
     ready = check_cells(study, cells(study, quick=quick, changes=changes), data_dir)
     _open_folder(folder, study, ready, resume)
     kept = [one for one in ready if resume and finished_report(folder / one.cell.folder, one.digest) is not None]
-    todo = [one for one in ready if one not in kept]
+    todo = [one for one in ready if one not in kept and not one.absent]
     jobs = max(1, min(jobs, len(todo)))
     on_start([one.cell.name for one in todo], [one.cell.name for one in kept])
     tasks = [Task(one.cell, folder / one.cell.folder, one.rounds, _begun(folder, one)) for one in todo]
     ended = run_all(tasks, jobs, data_dir, command, lambda task, progress: on_progress(task.cell.name, progress))
     digests, units = {one.cell.name: one.digest for one in ready}, {one.cell.name: one.units for one in ready}
     assert study.comparison is not None
-    found = standings(study.comparison, [one.cell for one in ready], folder, digests, units, ended.problems)
+    problems = {one.cell.name: one.absent for one in ready if one.absent} | ended.problems
+    found = standings(study.comparison, [one.cell for one in ready], folder, digests, units, problems)
     how = {"quick": quick, "interrupted": ended.interrupted, "jobs": jobs, "command": command}
     report = report_of(study, found, seconds=time.perf_counter() - started, **how)  # type: ignore[arg-type]
     write_bytes(folder / "comparison.csv", to_csv(found).encode())
     write_bytes(folder / "result.json", (json.dumps(report.to_json(), indent=1) + "\n").encode())
+    for grid in collected(found):
+        write_bytes(folder / f"{slug(grid)}.csv", csv_of(grid).encode())
     write(report, folder / "report.html")
-    return Compared(folder, report, found, ended.problems, ended.interrupted)
+    return Compared(folder, report, found, problems, ended.interrupted)
 
 
 def check_cells(study: Study, found: Sequence[Cell], data_dir: Path | None) -> list[Ready]:
@@ -127,9 +134,12 @@ def check_cells(study: Study, found: Sequence[Cell], data_dir: Path | None) -> l
     Raises
     ------
     HedgerowError
-        What the first wrong cell is refused for; the message names the cell.
+        What the first wrong cell is refused for; the message names the cell. A cell whose data are missing is left out
+        where the comparison says so, and some cell has its data.
     """
     ready, measured = [], set()
+    lenient = study.comparison is not None and study.comparison.absent == "leave out"
+    missing: list[HedgerowError] = []
     for cell in found:
         try:
             with warnings.catch_warnings():
@@ -141,10 +151,18 @@ def check_cells(study: Study, found: Sequence[Cell], data_dir: Path | None) -> l
                 if kind not in measured:
                     measured.add(kind)
                     _find_measure(study, measures(built))
+        except MissingData as error:
+            missing.append(named(error, cell.name))
+            if not lenient:
+                raise missing[0] from error
+            ready.append(Ready(cell, "", None, {"party": 0, "record": 0}, str(error)))
+            continue
         except HedgerowError as error:
             raise named(error, cell.name) from error
         units: dict[Unit, int] = {"party": built.federation.size, "record": len(built.table)}
         ready.append(Ready(cell, built.digest, built.settings.get("rounds"), units))
+    if missing and len(missing) == len(ready):
+        raise missing[0]
     return ready
 
 

@@ -10,6 +10,7 @@ from hedgerow.report.model import Cell as Value
 from hedgerow.report.numerals import MINUS, show
 
 from .axis import against_axis, noise_table, short_table
+from .collected import collected
 from .explain import provenance
 from .rounds import points
 from .standings import Standing, Standings
@@ -46,7 +47,14 @@ def report_of(
         metrics=headline(found),
         curves=against_axis(found) or curves(found),
         heat=matrix(found),
-        tables=(table(found), *short_table(found), *noise_table(found), *target_table(found), run_table(found)),
+        tables=(
+            table(found),
+            *collected(found),
+            *short_table(found),
+            *noise_table(found),
+            *target_table(found),
+            run_table(found),
+        ),
         notes=notes(found),
         warnings=warnings_of(found, study, quick=quick, interrupted=interrupted),
         provenance=provenance(study, command),

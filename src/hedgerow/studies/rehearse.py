@@ -125,9 +125,9 @@ def rehearse_cells(
         Names of the cells that ask the same, and the rehearsal of the first of them.
     """
     found = cells(study, quick=quick, changes=changes)
-    check_cells(study, found, data_dir)
+    lacking = {one.cell.name for one in check_cells(study, found, data_dir) if one.absent}
     alike: dict[object, tuple[list[str], Rehearsal]] = {}
-    for cell in found:
+    for cell in (cell for cell in found if cell.name not in lacking):
         made = rehearse(cell.study, data_dir=data_dir, rounds=FEW_ROUNDS)
         kind = tuple((e.verb, e.query, e.numbers, e.protection, str(e.event), str(e.sampling)) for e in made.entries)
         alike.setdefault((kind, made.parties), ([], made))[0].append(cell.name)

@@ -12,22 +12,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from hedgerow.compression import Quantised, RandomK, Rotated, Sketched, TopK
-from hedgerow.core.bound import Bound, Bounds, l1, l2, linf
-from hedgerow.errors import StudyInvalid, UnknownStudy, UnlawfulChannel, suggestion
-from hedgerow.privacy import Budget, Noise, Tree
+from hedgerow.errors import StudyInvalid, UnknownStudy, suggestion
+from hedgerow.privacy import Budget
 from hedgerow.privacy.accounting import Accountant
-from hedgerow.privacy.mechanisms import SimulatedGaussian
 
 from .changes import changed
 from .comparison import ComparisonSection
 from .evaluation import Evaluation
-
-
-class Section(BaseModel):
-    """A part of a study; every key is known."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+from .protection import Protection
+from .section import Section
 
 
 class Data(Section):
@@ -65,105 +58,6 @@ class ProgramSection(BaseModel):
     name: str = Field(description="a catalogued program, e.g. fedavg, logistic_regression")
 
 
-class Clip(Section):
-    """A party-level bound."""
-
-    norm: Literal["l1", "l2", "linf"] = Field("l2", description="how the length of a contribution is measured")
-    radius: float = Field(description="longest contribution that passes unchanged")
-
-    def bound(self) -> Bound:
-        return {"l1": l1, "l2": l2, "linf": linf}[self.norm](self.radius)
-
-
-class MechanismSection(Section):
-    """Noise: its law, its size relative to the bound, and who adds it."""
-
-    law: Literal["gaussian", "laplace", "skellam", "geometric", "discrete gaussian", "simulated gaussian", "tree"] = Field(
-        "gaussian", description='distribution of the noise; "tree" is Gaussian noise on running totals'
-    )
-    noise_multiplier: float | None = Field(
-        None,
-        description="its scale over the radius of the bound; if not given, the least that the budget allows for all rounds",
-    )
-    at: Literal["server", "party"] = Field("server", description="who adds it: central or local privacy")
-    rounds: int | None = Field(None, description="tree: questions that one tree covers")
-    every: int = Field(1, description="tree: each party answers every so many questions, as `program.every` says")
-
-    @model_validator(mode="after")
-    def fits(self) -> MechanismSection:
-        if (self.law == "tree") == (self.rounds is None) or (self.law == "tree" and self.at == "party"):
-            raise ValueError('law = "tree", at the server, has rounds; no other law has')
-        return self
-
-    def mechanism(self) -> Any:
-        """The mechanism; a multiplier that the budget decides is filled in before (`planned`)."""
-        z = 1.0 if self.noise_multiplier is None else self.noise_multiplier
-        if self.law == "tree":
-            return Tree(z, int(self.rounds or 0), self.every)
-        return SimulatedGaussian(z, self.at) if self.law == "simulated gaussian" else Noise(self.law, z, self.at)
-
-
-COMPRESSIONS: dict[str, Any] = {
-    "quantised": Quantised,
-    "rotated": Rotated,
-    "top_k": TopK,
-    "random_k": RandomK,
-    "sketched": Sketched,
-}
-"""Ways of compressing; their fields are the keys of the section."""
-
-
-class CompressionSection(Section):
-    """Shorter codes for large contributions: which way, and the keys of that way."""
-
-    by: Literal["quantised", "rotated", "top_k", "random_k", "sketched"] = Field(description="how contributions are compressed")
-    bits: int | None = Field(None, description="quantised, rotated: bits for each number")
-    stochastic: bool | None = Field(None, description="quantised, rotated: round at random, without bias")
-    share: float | None = Field(None, description="top_k, random_k: share of a key's numbers that is sent")
-    error_feedback: bool | None = Field(None, description="top_k, random_k: keep what was left out for the next round")
-    rows: int | None = Field(None, description="sketched: rows of the sketch")
-    columns: int | None = Field(None, description="sketched: buckets in each row")
-    smallest: int | None = Field(None, description="keys with fewer numbers pass as they are; 64 if not given")
-
-    @model_validator(mode="after")
-    def fits(self) -> CompressionSection:
-        kind, given = COMPRESSIONS[self.by], self.model_dump(exclude={"by"}, exclude_none=True)
-        if foreign := given.keys() - set(kind.__match_args__):
-            raise ValueError(f"{', '.join(sorted(foreign))}: no key of {self.by!r}, which has {', '.join(kind.__match_args__)}")
-        try:
-            self.compression()
-        except TypeError:
-            raise ValueError(f"{self.by!r} needs {' and '.join(kind.__match_args__[:2])}") from None
-        except UnlawfulChannel as refusal:
-            raise ValueError(f"{refusal.reason} {refusal.remedy}") from None
-        return self
-
-    def compression(self) -> Any:
-        return COMPRESSIONS[self.by](**self.model_dump(exclude={"by"}, exclude_none=True))
-
-
-class Protection(Section):
-    """The channel's slots."""
-
-    clip: Clip | dict[str, Clip] | None = Field(None, description="party-level bound, for all keys together or for each")
-    compression: CompressionSection | None = Field(None, description="shorter codes for large contributions")
-    mechanism: MechanismSection | None = Field(None, description="noise; none leaves the release exact")
-
-    def slots(self) -> dict[str, Any]:
-        """Return the arguments of `Federation.protect`."""
-        clip: Bounds | None = None
-        if isinstance(self.clip, Clip):
-            clip = self.clip.bound()
-        elif self.clip is not None:
-            clip = {key: part.bound() for key, part in self.clip.items()}
-        noise, shorter = self.mechanism, self.compression
-        return {
-            "clip": clip,
-            "compression": shorter and shorter.compression(),
-            "mechanism": noise and noise.mechanism(),
-        }
-
-
 class BudgetSection(Section):
     """The limit on epsilon."""
 
@@ -192,6 +86,7 @@ class EngineSection(Section):
     threads: int | None = Field(None, description="one for each core by default")
     dropout_rate: float = Field(0.0, description="probability that a party does not answer a question")
     dropped: list[str] = Field(default_factory=list, description="parties that never answer")
+    returns: bool = Field(True, description="whether who drops out while rows are hidden answers later questions")
     deadline: float | None = Field(None, description="simulated seconds after which an answer is not counted")
     states: Literal["memory", "disk"] = Field(
         "memory", description='where parties keep control variates and the like: "disk", in the run folder, for very many'

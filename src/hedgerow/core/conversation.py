@@ -1,0 +1,86 @@
+"""Conversations: protocols of several steps, as generators that take messages and give messages and never open a socket.
+
+    server         yields a `Step`, is sent the answers that came in time, and returns its result at the end
+    correspondent  a party's side: one call for each step, bytes in and bytes out
+
+A missing answer is a dropout; the server does not wait for it. An engine carries steps as it carries queries
+(`Engine.exchange`), and a test can drive both sides from a dict and drop whom it likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from .arrays import Array, Layout
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the server says to parties in one step of a conversation.
+
+    Attributes
+    ----------
+    name : str
+        Of the step, the same for all parties.
+    letters : mapping from party to bytes
+        What each party is sent.
+    contributes : bool
+        Whether the answer carries the party's contribution to the query at hand.
+    """
+
+    name: str
+    letters: Mapping[str, bytes]
+    contributes: bool = False
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What a party's local function returned, after clip and noise, for its correspondent to hide.
+
+    Attributes
+    ----------
+    layout : Layout
+        Keys and shapes.
+    row : array of shape (layout.size,)
+        Numbers, or whole steps of a mechanism's grid.
+    encoding : Any
+        How numbers become integers of a ring (`hedgerow.crypto.fixedpoint.Encoding`), by what the party itself was sent.
+    context : bytes
+        Digest of model, question and settings as the party received them; masks cancel only among parties that agree.
+    """
+
+    layout: Layout
+    row: Array
+    encoding: Any
+    context: bytes = b""
+
+
+Conversation = Generator[Step, Mapping[str, bytes], Result]
+
+
+class Correspondent(Protocol):
+    """A party's side of a conversation; it keeps what it must remember between steps."""
+
+    def answer(self, step: str, letter: bytes, contribution: Contribution | None = None) -> bytes:
+        """Answer one step, or refuse it by raising a HedgerowError, of which only the code leaves the party."""
+
+
+class Correspondence(Protocol):
+    """A protocol as an engine sees it: who answers for each party, and how a contribution is handed to it."""
+
+    def correspondents(self, ids: tuple[str, ...]) -> Mapping[str, Correspondent]:
+        """Make every party's side, in one process; between organisations each makes its own."""
+
+    def contribution(self, query: Any, layout: Layout, parties: int) -> Any:
+        """Return the function that makes a row a `Contribution`; `parties` is how many are asked."""
+
+
+@dataclass
+class Sessions:
+    """What the server keeps of its conversations from question to question, by protocol."""
+
+    open: dict[Any, Any] = field(default_factory=dict)

@@ -1,0 +1,286 @@
+"""Aggregations that hide rows, as they go into a channel: `federation.protect(aggregation=SecAgg())`.
+
+    SecAgg           masks with recovery on a sparse graph of neighbours: parties may drop out at any step
+    PairwiseMasks    masks without recovery, in one group or several: the simple secure aggregation of the thesis
+    AdditiveShares   shares for a few aggregators that do not collude
+
+Each is a protocol of this room, the same in one process and between organisations. `mode="real"` carries it out, message
+by message; `mode="simulated"` adds up rows in the open, as a simulation may, and accounts for what the protocol would send.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from hedgerow.core.arrays import Array, Layout, items
+from hedgerow.core.conversation import Contribution, Conversation, Correspondent, Sessions
+from hedgerow.core.engine import Engine, Inbox, Outbox
+from hedgerow.core.query import Query
+from hedgerow.errors import CohortTooSmall, NobodyAnswered, RoundRefused, SettingsInvalid, UnlawfulChannel
+
+from . import additive, pairwise, secagg
+from .conversation import Total
+from .fixedpoint import WORDS, Encoding, encoding_for
+from .schemes import DoubleMasks, Enrolment, GroupMasks, Questions, Shares
+
+Mode = Literal["real", "simulated"]
+
+
+class Scheme(Protocol):
+    """A protocol with its settings, from which both sides are made."""
+
+    @property
+    def least(self) -> int:
+        """The smallest cohort of which a party lets itself be added up."""
+
+    @property
+    def title(self) -> str:
+        """The protocol in words."""
+
+    def bytes(self, numbers: float, parties: int, bits: int) -> float:
+        """What a party sends for one question."""
+
+    def enrol(self, ids: tuple[str, ...]) -> Enrolment:
+        """Make both sides, in one process."""
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """An aggregation of which the server learns the total alone.
+
+    Parameters
+    ----------
+    scheme : Scheme
+        The protocol and its settings.
+    bits : {16, 32, 64}
+        Of a number on the wire. With 32 a total has a resolution of about 2^-31 of its range.
+    records : float
+        Largest sum of record weights at one party: times a bound per record, the range of its contribution.
+    largest : float, optional
+        Range of every number of a contribution that declares no bound.
+    mode : {"real", "simulated"}
+        Carry the protocol out, or account for it.
+    """
+
+    scheme: Scheme
+    bits: int = 64
+    records: float = 2.0**20
+    largest: float | None = None
+    mode: Mode = "real"
+
+    def __post_init__(self) -> None:
+        if self.bits not in WORDS or self.mode not in ("real", "simulated") or not self.records > 0:
+            raise SettingsInvalid(
+                f"bits={self.bits!r}, records={self.records!r}, mode={self.mode!r}.",
+                remedy="bits: 16, 32 or 64; records above zero; mode: 'real' or 'simulated'.",
+            )
+        if self.largest is not None and not 0 < self.largest < np.inf:
+            raise SettingsInvalid(f"largest={self.largest!r} is no range.", remedy="A finite number above zero.")
+
+    # ---- what the waist asks of an aggregation --------------------------------------------------------------------------
+    @property
+    def name(self) -> str:
+        return f"{self.scheme.title}{' (simulated)' if self.mode == 'simulated' else ''}"
+
+    @property
+    def hides_rows(self) -> bool:
+        return True
+
+    def fit(self, parties: int, query: Query, layout: Layout | None) -> None:
+        """Refuse, before anybody is asked, so few parties that a total would show their rows, or a total that does not fit.
+
+        Raises
+        ------
+        CohortTooSmall (HR-240), RangeExceeded (HR-243)
+        UnlawfulChannel (HR-211)
+            The shape of the total is not known beforehand.
+        """
+        if parties < self.scheme.least:
+            raise CohortTooSmall(
+                f"{parties} parties, and {self.name} adds up {self.scheme.least} or more.",
+                remedy="Ask more parties. Of one row a total hides nothing, of two each party could tell the other's.",
+            )
+        if layout is not None:
+            self.encoding(query, query.shield.code(layout), parties)
+        elif self.mode == "real":
+            raise UnlawfulChannel(
+                f"{query.name} goes through {self.name}, and the shape of its total is not known beforehand.",
+                remedy="Give the federation a schema, and the local function a result of a fixed shape.",
+            )
+
+    def bytes(self, numbers: float, parties: int) -> float:
+        """What each party sends for one question beside four bytes to a number."""
+        sent: float = self.scheme.bytes(numbers, parties, self.bits)
+        return sent - 4.0 * numbers
+
+    def ask(self, engine: Engine, outbox: Outbox, sessions: Sessions) -> Inbox:
+        """Put a sum to the parties of an outbox, and return what the server learns: the total, and who is in it.
+
+        Raises
+        ------
+        RoundRefused (HR-241)
+            The protocol ended without a total.
+        """
+        query, ids = outbox.query, tuple(outbox.ids)
+        if self.mode == "simulated":
+            return without_rows(engine.exchange(outbox))
+        assert outbox.layout is not None  # `fit` refused it
+        layout = query.shield.code(outbox.layout)
+        encoding = self.encoding(query, layout, len(ids))
+        if self not in sessions.open:
+            sessions.open[self] = Session(self, self.scheme.enrol(tuple(engine.parties)))
+        session: Session = sessions.open[self]
+        server = session.server(ids, tuple(engine.parties) if query.sampling.kind == "all" else ids)
+        carried = carry(server.question(ids, encoding, context_of(query)), engine, outbox, session)
+        found: Total = carried.result
+        rows = np.stack([found.masked[name] for name in found.counted]) if query.keep_rows and found.masked else None
+        return Inbox(
+            found.counted,
+            outbox.layout,
+            total=encoding.decode(found.total),
+            rows=rows,
+            masked=True,
+            codes=carried.codes,
+            sent=carried.sent,
+        )
+
+    def encoding(self, query: Query, layout: Layout, parties: int) -> Encoding:
+        """How contributions to a query become integers of the ring."""
+        return encoding_for(query.shield, layout, parties=parties, bits=self.bits, records=self.records, largest=self.largest)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(eq=False)
+class Session:
+    """An aggregation in use: what an engine needs of it, and the server's side from question to question."""
+
+    hidden: Hidden
+    enrolment: Enrolment
+    _server: Questions | None = None
+
+    def server(self, ids: tuple[str, ...], members: tuple[str, ...]) -> Questions:
+        """The server's side for a cohort: the one in use if it serves these, else one for the members."""
+        if self._server is None or not self._server.serves(ids, members):
+            self._server = self.enrolment.server(members)
+        return self._server
+
+    def correspondents(self, ids: tuple[str, ...]) -> Mapping[str, Correspondent]:
+        """Every party's side, in one process."""
+        return self.enrolment.parties
+
+    def contribution(self, query: Query, layout: Layout, parties: int) -> Callable[[Array], Contribution]:
+        """Return the function by which a party hands its row to its correspondent; by what the party itself was sent."""
+        layout = query.shield.code(layout)
+        return partial(Contribution, layout, encoding=self.hidden.encoding(query, layout, parties), context=context_of(query))
+
+
+def without_rows(inbox: Inbox) -> Inbox:
+    """An inbox as a server sees it from which rows are hidden."""
+    return Inbox(inbox.answered, inbox.layout, inbox.total, masked=True)
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What came of a conversation, the codes of refusals, and the letters that parties were sent (where views are kept)."""
+
+    result: Any
+    codes: Mapping[str, str]
+    sent: tuple[tuple[str, str, bytes], ...]
+
+
+def carry(conversation: Conversation[Any], engine: Engine, outbox: Outbox, protocol: Any) -> Carried:
+    """Carry a conversation about a query to its end, through an engine.
+
+    Raises
+    ------
+    RoundRefused (HR-241), NobodyAnswered (HR-220)
+        With the codes of the parties that refused.
+    """
+    query, codes, sent = outbox.query, dict[str, str](), list[tuple[str, str, bytes]]()
+    try:
+        step = next(conversation)
+        while True:
+            if query.keep_rows:
+                sent += [(party, step.name, letter) for party, letter in step.letters.items()]
+            inbox = engine.exchange(Outbox(tuple(step.letters), query, step, protocol, asked=outbox.asked))
+            codes |= inbox.codes
+            step = conversation.send(inbox.letters)
+    except StopIteration as end:
+        return Carried(end.value, codes, tuple(sent))
+    except (RoundRefused, NobodyAnswered) as refusal:
+        if not codes:
+            raise
+        told = ", ".join(f"{code} ({n})" for code, n in sorted(_times(codes).items()))
+        raise type(refusal)(f"{refusal.reason} Parties refused: {told}.", remedy=refusal.remedy) from refusal
+
+
+def _times(codes: Mapping[str, str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for code in codes.values():
+        found[code] = found.get(code, 0) + 1
+    return found
+
+
+def context_of(query: Query) -> bytes:
+    """Digest of a question as a party received it, 32 bytes: its number, function, settings, broadcast, and protection."""
+    found = hashlib.sha256()
+    settings = query.local.keywords if isinstance(query.local, partial) else {}
+    words = (query.number, query.name, sorted(settings.items(), key=lambda pair: pair[0]), query.preparations)
+    found.update(repr((*words, query.public_seed, query.shield)).encode())
+    for key, value in items(query.broadcast) if query.broadcast is not None else ():
+        array = np.ascontiguousarray(value)
+        found.update(f"{key}/{array.dtype.str}/{array.shape}/".encode() + array.tobytes())
+    return found.digest()
+
+
+def SecAgg(
+    *,
+    bits: int = 64,
+    records: float = 2.0**20,
+    largest: float | None = None,
+    mode: Mode = "real",
+    least: int = 3,
+    neighbours: int | None = None,
+    threshold: int | None = None,
+    corrupt: float = 0.05,
+    dropouts: float = 0.1,
+    adversary: Literal["curious", "active"] = "curious",
+    rounds_per_epoch: int = 16,
+) -> Hidden:
+    """Secure aggregation that survives dropouts; parameters as `hedgerow.crypto.secagg.SecAgg` and `Hidden`."""
+    settings = secagg.SecAgg(neighbours, threshold, least, corrupt, dropouts, adversary, rounds_per_epoch, bits)
+    return Hidden(DoubleMasks(settings), bits, records, largest, mode)
+
+
+def PairwiseMasks(
+    *,
+    bits: int = 64,
+    records: float = 2.0**20,
+    largest: float | None = None,
+    mode: Mode = "real",
+    least: int = 3,
+    group: int | None = None,
+) -> Hidden:
+    """Pairwise masks without recovery; parameters as `hedgerow.crypto.pairwise.PairwiseMasks` and `Hidden`."""
+    return Hidden(GroupMasks(pairwise.PairwiseMasks(group, least)), bits, records, largest, mode)
+
+
+def AdditiveShares(
+    *,
+    bits: int = 64,
+    records: float = 2.0**20,
+    largest: float | None = None,
+    mode: Mode = "real",
+    least: int = 3,
+    aggregators: int = 3,
+) -> Hidden:
+    """Shares for aggregators that do not collude; parameters as `hedgerow.crypto.additive.AdditiveShares` and `Hidden`."""
+    return Hidden(Shares(additive.AdditiveShares(aggregators, least)), bits, records, largest, mode)

@@ -1,0 +1,189 @@
+"""Fixed point: numbers as integers modulo 2^16, 2^32 or 2^64, so that masks cancel exactly and totals do not overflow.
+
+Each key of a contribution has a public step, a power of two taken from its bound: with n parties asked, whatever they
+contribute within the bound, their total fits the ring. What a mechanism has put on its own grid is whole already.
+
+A range that does not fit is refused before anybody is asked, or by the party before anything leaves it: after masking
+nobody can check it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from hedgerow.core.arrays import Array, Layout
+from hedgerow.core.bound import Bounds, blocks
+from hedgerow.core.channel import Shield
+from hedgerow.errors import RangeExceeded, SettingsInvalid, UnboundedSum
+
+Bits = Literal[16, 32, 64]
+
+WORDS: dict[int, type[np.unsignedinteger]] = {16: np.uint16, 32: np.uint32, 64: np.uint64}
+SIGNED: dict[int, type[np.signedinteger]] = {16: np.int16, 32: np.int32, 64: np.int64}
+
+LEAST_STEPS = 64
+"""A contribution at its bound has at least so many steps; fewer would leave nothing of small ones."""
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How contributions become vectors of a ring.
+
+    Attributes
+    ----------
+    bits : {16, 32, 64}
+    parties : int
+        For how many parties' sum there is room.
+    steps : tuple of (int, float)
+        Runs of so many numbers with the same step.
+    whole : bool
+        Contributions are integers already, those of a mechanism: one that is out of range leaves as zeros, since to
+        refuse it would reveal it.
+    """
+
+    bits: int
+    parties: int
+    steps: tuple[tuple[int, float], ...]
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        if self.bits not in WORDS or self.parties < 1:
+            raise SettingsInvalid(
+                f"fixed point of {self.bits!r} bits for {self.parties} parties.", remedy="bits: 16, 32 or 64."
+            )
+
+    @property
+    def size(self) -> int:
+        """Numbers in a contribution."""
+        return sum(n for n, _ in self.steps)
+
+    @property
+    def most(self) -> int:
+        """Largest absolute value, in steps, of one party's number."""
+        return most(self.bits, self.parties)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Identifies the encoding, 32 bytes."""
+        words = f"{self.bits}/{self.parties}/{self.whole}/" + ",".join(f"{n}:{step.hex()}" for n, step in self.steps)
+        return hashlib.sha256(words.encode()).digest()
+
+    @cached_property
+    def _step(self) -> Array:
+        return np.repeat([step for _, step in self.steps], [n for n, _ in self.steps])
+
+    def encode(self, row: Array) -> Array:
+        """Turn numbers, or whole steps, of shape (..., size) into the ring.
+
+        Raises
+        ------
+        RangeExceeded (HR-243)
+            A number is not finite or beyond the range; nothing has left the party.
+        """
+        if row.shape[-1] != self.size:
+            raise RangeExceeded(f"a contribution of {row.shape[-1]} numbers, where {self.size} were announced.")
+        if self.whole:
+            fits = (np.abs(row) <= self.most).all(-1, keepdims=True)
+            inside = row if fits.all() else np.where(fits, row, 0)
+            return inside.astype(np.int64).astype(WORDS[self.bits])
+        with np.errstate(invalid="ignore", over="ignore"):
+            steps = np.rint(row / self._step)
+            largest = np.abs(steps).max(initial=0.0)
+        if not largest <= self.most:
+            raise RangeExceeded(
+                f"a contribution reaches {largest:.3g} fixed-point steps, and {self.parties} parties have room for "
+                f"{self.most:.3g} each.",
+                remedy="Declare wider ranges, or more records to a party: aggregation = {by = 'secagg', records = ...}.",
+            )
+        return steps.astype(np.int64).astype(WORDS[self.bits])
+
+    def decode(self, total: Array) -> Array:
+        """Turn a total of the ring, shape (size,), into numbers, or into whole steps."""
+        signed = total.astype(WORDS[self.bits]).view(SIGNED[self.bits])
+        return signed.astype(np.int64) if self.whole else signed * self._step
+
+
+def most(bits: int, parties: int) -> int:
+    """Largest absolute value that each of so many parties may add: a power of two, which floating point compares exactly."""
+    room = (2 ** (bits - 1) - 1) // parties
+    return int(1 << max(room.bit_length() - 1, 0))
+
+
+def encoding_for(
+    shield: Shield,
+    layout: Layout,
+    *,
+    parties: int,
+    bits: int = 64,
+    records: float = 2.0**20,
+    largest: float | None = None,
+) -> Encoding:
+    """The encoding of one question's contributions.
+
+    Parameters
+    ----------
+    shield : Shield
+        Whose bounds set the steps.
+    layout : Layout
+        Keys and shapes of what leaves a party.
+    parties : int
+        How many are asked.
+    records : float
+        Largest sum of record weights at one party: a bound per record, times this, is the range of a contribution.
+    largest : float, optional
+        Range of every number where no bound is declared.
+
+    Raises
+    ------
+    UnboundedSum (HR-210)
+        There is neither a bound nor a range.
+    RangeExceeded (HR-243)
+        The range does not fit so many bits.
+    """
+    bounds: Bounds | None = shield.clip if shield.clip is not None else shield.bounds
+    if shield.mechanism is not None:
+        _room_for_steps(shield.mechanism, bounds, layout, parties, bits, records)
+        return Encoding(bits, parties, ((layout.size, 1.0),), whole=True)
+    if bounds is None and largest is None:
+        raise UnboundedSum(
+            "an aggregation that hides rows makes integers of them, and the sum declares no bound, so they have no range.",
+            remedy="Declare ranges: [data] ranges = { age = [18, 90] }; or clip; or give the aggregation largest=1e6.",
+        )
+    room = most(bits, parties)
+    if bounds is None:
+        return Encoding(bits, parties, ((layout.size, _step(float(largest or 0.0), room, bits)),))
+    runs = []
+    for part, bound in blocks(bounds, layout):
+        reach = bound.radius * (records if bound.unit == "record" else 1.0)
+        runs.append((part.stop - part.start, _step(reach, room, bits)))
+    return Encoding(bits, parties, tuple(runs))
+
+
+def _room_for_steps(mechanism: Any, bounds: Any, layout: Layout, parties: int, bits: int, records: float) -> None:
+    """Refuse a ring in which the steps of a mechanism's grid, noise included, could overflow."""
+    reach = mechanism.reach(bounds, layout, records) if hasattr(mechanism, "reach") else 2.0**40
+    if reach > most(bits, parties):
+        raise RangeExceeded(
+            f"a contribution through {mechanism} reaches {reach:.3g} steps of its grid, and {parties} parties have room for "
+            f"{most(bits, parties):.3g} each in {bits} bits.",
+            remedy="Take more bits, fewer parties, or fewer records at a party.",
+            asked=False,
+        )
+
+
+def _step(reach: float, room: int, bits: int) -> float:
+    """The least power of two of which `room` steps hold `reach`."""
+    if not (math.isfinite(reach) and reach > 0):
+        raise RangeExceeded(f"a range of {reach!r} cannot be held.", remedy="Ranges are finite and above zero.", asked=False)
+    if room < LEAST_STEPS:
+        raise RangeExceeded(
+            f"{bits} bits leave {room} steps for a contribution.", remedy="Take more bits, or fewer parties.", asked=False
+        )
+    mantissa, exponent = math.frexp(reach / room)  # exact, since room is a power of two
+    return math.ldexp(1.0, exponent - (mantissa == 0.5))

@@ -1,0 +1,165 @@
+"""Models that parties do not see, as an aggregation: `federation.protect(aggregation=PrivFL())`.
+
+A question whose local function takes a `grid` is asked with its broadcast encrypted: parties compute terms without it, and
+the server gets the total of what the terms make of it. Other questions go through the sum of masks as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from hedgerow.core.arrays import Array, Layout
+from hedgerow.core.conversation import Contribution, Conversation, Correspondent, Sessions
+from hedgerow.core.engine import Engine, Inbox, Outbox
+from hedgerow.core.query import Query
+from hedgerow.errors import UnboundedSum, UnlawfulChannel
+
+from . import privfl
+from .aggregation import Hidden, SecAgg, carry, context_of
+from .conversation import Total
+
+
+@dataclass(frozen=True)
+class HiddenModel:
+    """An aggregation that hides rows from the server and the broadcast from parties.
+
+    Parameters
+    ----------
+    settings : hedgerow.crypto.privfl.PrivFL
+    masks : Hidden
+        How masks are added up, and every sum without a model.
+    """
+
+    settings: privfl.PrivFL
+    masks: Hidden
+
+    # ---- what the waist asks of an aggregation --------------------------------------------------------------------------
+    @property
+    def name(self) -> str:
+        return f"PrivFL over {self.masks.name}"
+
+    @property
+    def hides_rows(self) -> bool:
+        return True
+
+    @property
+    def hides_model(self) -> bool:
+        """Whether parties compute without the broadcast."""
+        return True
+
+    @property
+    def records(self) -> float:
+        """Largest sum of record weights at one party."""
+        return self.masks.records
+
+    @property
+    def largest(self) -> float | None:
+        return self.masks.largest
+
+    def fit(self, parties: int, query: Query, layout: Layout | None) -> None:
+        """Refuse, before anybody is asked, what would show rows, has no fixed point, or is not protected by totals alone."""
+        if query.shield.clip is not None or query.shield.mechanism is not None or query.shield.compression is not None:
+            raise UnlawfulChannel(
+                f"{self.name} hides the terms of a gradient, which a clip, a compression or noise would have to see.",
+                remedy="Protect the released model instead, or take SecAgg, with which all of them go.",
+            )
+        if "grid" in _settings(query) and _settings(query)["grid"] is None:
+            raise UnboundedSum(
+                f"{query.name} makes whole numbers of its terms, and a column declares no range.",
+                remedy="Declare it: [data] ranges = { age = [18, 90] }.",
+            )
+        self.masks.fit(parties, query, layout)
+
+    def bytes(self, numbers: float, parties: int) -> float:
+        """What each party sends for one question beside four bytes to a number: a ciphertext for some twenty of them."""
+        ciphertexts = -(-numbers // max(self.settings.bits // 104, 1))
+        return self.masks.bytes(numbers, parties) + ciphertexts * self.settings.bits / 4
+
+    def ask(self, engine: Engine, outbox: Outbox, sessions: Sessions) -> Inbox:
+        """Put a sum to parties that do not see the broadcast.
+
+        Raises
+        ------
+        RoundRefused (HR-241)
+            The protocol ended without a total.
+        """
+        query, ids = outbox.query, tuple(outbox.ids)
+        grid = _settings(query).get("grid")
+        if grid is None:
+            return self.masks.ask(engine, outbox, sessions)
+        if self not in sessions.open:
+            sessions.open[self] = ModelSession.of(self, tuple(engine.parties))
+        session: ModelSession = sessions.open[self]
+        withheld = replace(query, broadcast=None)
+        conversation = session.question(ids, np.asarray(query.broadcast, dtype=np.float64), grid, context_of(withheld))
+        carried = carry(conversation, engine, Outbox(ids, withheld), session)
+        found: Total = carried.result
+        rows = np.stack([found.masked[name] for name in found.counted]) if query.keep_rows else None
+        return Inbox(
+            found.counted,
+            outbox.layout or Layout((("", (grid.size,)),)),
+            total=grid.decode(found.total),
+            rows=rows,
+            masked=True,
+            codes=carried.codes,
+            sent=carried.sent,
+            withheld=True,
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(eq=False)
+class ModelSession:
+    """Both sides in one process, from question to question."""
+
+    parties: Mapping[str, Correspondent]
+    server: privfl.PrivFLServer
+
+    @classmethod
+    def of(cls, aggregation: HiddenModel, ids: tuple[str, ...]) -> ModelSession:
+        """Enrol everybody for the sum of masks, and put the hidden model before it."""
+        settings, enrolment = aggregation.settings, aggregation.masks.scheme.enrol(ids)
+        parties = {id: privfl.PrivFLParty(id, settings, enrolment.parties[id]) for id in ids}
+        return cls(parties, privfl.PrivFLServer(settings, ids, enrolment.server(ids).held))
+
+    def question(self, ids: tuple[str, ...], theta: Array, grid: Any, context: bytes) -> Conversation[Total]:
+        """One total, behind the key where a party has not accepted it yet."""
+        if missing := [id for id in ids if id not in self.server.ready]:
+            yield from self.server.open(missing)
+        found: Total = yield from self.server.total(ids, theta, grid, context)
+        return found
+
+    def correspondents(self, ids: tuple[str, ...]) -> Mapping[str, Correspondent]:
+        """Every party's side, in one process."""
+        return self.parties
+
+    def contribution(self, query: Query, layout: Layout, parties: int) -> Callable[[Array], Contribution]:
+        """Return the function by which a party hands its terms to its correspondent."""
+        return partial(Contribution, layout, encoding=_settings(query)["grid"], context=context_of(query))
+
+
+def _settings(query: Query) -> dict[str, Any]:
+    return query.local.keywords if isinstance(query.local, partial) else {}
+
+
+def PrivFL(
+    *,
+    key_bits: int = 3072,
+    most_rounds: int = 1000,
+    least: int = 3,
+    records: float = 2.0**20,
+    largest: float | None = None,
+    corrupt: float = 0.05,
+    dropouts: float = 0.1,
+    masks: Hidden | None = None,
+) -> HiddenModel:
+    """Gradients of a model that parties do not see; parameters as `hedgerow.crypto.privfl.PrivFL` and `SecAgg`."""
+    inner = masks or SecAgg(least=least, records=records, largest=largest, corrupt=corrupt, dropouts=dropouts)
+    return HiddenModel(privfl.PrivFL(key_bits, most_rounds, least), inner)

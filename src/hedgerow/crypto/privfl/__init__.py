@@ -1,0 +1,23 @@
+"""Hidden models: gradients of a model that parties do not see, and standardised values by numbers that stores do not see."""
+
+from .grid import CUBIC, Cubic, Grid, Linear
+from .keyproof import checked_key, prove
+from .party import PrivFLParty
+from .scaling import ScalingGrid, ScalingParty, ScalingServer
+from .server import PrivFLServer
+from .settings import PrivFL
+
+__all__ = [
+    "CUBIC",
+    "Cubic",
+    "Grid",
+    "Linear",
+    "PrivFL",
+    "PrivFLParty",
+    "PrivFLServer",
+    "ScalingGrid",
+    "ScalingParty",
+    "ScalingServer",
+    "checked_key",
+    "prove",
+]

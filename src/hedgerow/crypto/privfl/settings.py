@@ -1,0 +1,86 @@
+"""Settings of a hidden model, and what its letters have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hedgerow.core.arrays import Array, Layout
+from hedgerow.core.conversation import Contribution
+from hedgerow.errors import RangeExceeded, SettingsInvalid
+
+from ..cohort import lawful_least
+from ..fixedpoint import Encoding
+from ..messages import Form, Octets, digest, exactly
+from .grid import Grid
+
+LONGEST = 1 << 26
+"""Bytes of ciphertexts in one letter."""
+
+_CIPHERTEXTS = Octets(0, LONGEST)
+MODEL = Form("privfl model", key=exactly(32), model=_CIPHERTEXTS, powers=_CIPHERTEXTS, inner=Octets(0, LONGEST))
+PREDICTORS = Form("privfl predictors", key=exactly(32), model=_CIPHERTEXTS)
+REPLY = Form("privfl reply", reply=_CIPHERTEXTS, inner=Octets(0, LONGEST))
+
+
+@dataclass(frozen=True)
+class PrivFL:
+    """Gradients of a model that parties do not see, from terms that the server does not see.
+
+    Attributes
+    ----------
+    bits : int
+        Length of the server's Paillier key, and the least that a party accepts; 2048 is half as strong as it is short.
+    most_rounds : int
+        Rounds that a party answers under one key. Totals at as many known models as there are coefficients, and one
+        more, are solved for the sums of all `A` and `b`: those are what a party gives away in the end.
+    least : int
+        Smallest cohort; what adds up the masks must refuse smaller ones, at the parties.
+    insecure : bool
+        Allows short keys, for tests.
+    """
+
+    bits: int = 3072
+    most_rounds: int = 1000
+    least: int = 3
+    insecure: bool = False
+
+    def __post_init__(self) -> None:
+        lawful_least(self.least)
+        if (self.bits < 2048 and not self.insecure) or self.bits < 256 or self.most_rounds < 1:
+            raise SettingsInvalid(
+                f"bits is {self.bits}, most_rounds is {self.most_rounds}.",
+                remedy="Keys have at least 2048 bits, and there is at least one round.",
+            )
+
+
+class Residues(Encoding):
+    """Numbers modulo 2^64 as they are: masks, whose total wraps around and is meant to."""
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Identifies the encoding, 32 bytes."""
+        return digest("privfl residues", f"{self.parties}/{self.size}".encode())
+
+    def encode(self, row: Array) -> Array:
+        """Turn int64 of shape (size,) into the ring."""
+        if row.dtype != np.int64 or row.shape != (self.size,):
+            raise RangeExceeded(f"masks of shape {row.shape} and type {row.dtype}, where {self.size} of int64 belong.")
+        return row.view(np.uint64)
+
+
+def residues(grid: Grid) -> Residues:
+    """How the masks of a gradient are added up."""
+    return Residues(64, grid.parties, ((grid.size, 1.0),), whole=True)
+
+
+def masks_context(context: bytes, grid: Grid, key: bytes, model: bytes) -> bytes:
+    """What the sum of masks is bound to: its masks cancel only among parties that were sent the same ciphertexts."""
+    return digest("privfl masks", context, grid.digest, key, model)
+
+
+def masks_contribution(masks: Array, grid: Grid, context: bytes) -> Contribution:
+    """A party's masks for the sum, from numbers modulo 2^64 of shape (size,)."""
+    return Contribution(Layout((("", masks.shape),)), masks.view(np.int64), residues(grid), context)

@@ -1,0 +1,142 @@
+"""The protocols that hide rows, as one aggregation sees them: both sides in one process, what they send, and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from hedgerow.core.conversation import Conversation, Correspondent
+
+from . import additive, pairwise, secagg
+from .aggregator import Aggregator
+from .conversation import Total
+from .fixedpoint import Encoding
+from .keys import AgreementKey, Identity, Roster
+
+SEED = 32
+TAG = 16
+SHARE = 35
+"""Bytes of a seed, of an authentication tag, and of a packed share."""
+
+
+@dataclass(frozen=True)
+class Enrolment:
+    """Both sides of a protocol in one process: every party's, and the server's for those who are asked together."""
+
+    parties: Mapping[str, Correspondent]
+    server: Callable[[tuple[str, ...]], Questions]
+
+
+def row_bytes(numbers: float, bits: int) -> float:
+    """Bytes of a masked row."""
+    return numbers * bits / 8
+
+
+@dataclass(frozen=True)
+class DoubleMasks:
+    """SecAgg: masks between neighbours and one of each party's own, recovered from neighbours' shares."""
+
+    settings: secagg.SecAgg
+
+    @property
+    def least(self) -> int:
+        return self.settings.least
+
+    @property
+    def title(self) -> str:
+        return f"SecAgg{', against an active server' if self.settings.active else ''}"
+
+    def bytes(self, numbers: float, parties: int, bits: int) -> float:
+        """The row, a share for each neighbour, and this question's part of keys, shares and lists sent once an epoch."""
+        k, _ = self.settings.degree(parties)
+        rounds = self.settings.rounds_per_epoch
+        once = SEED + k * (2 * rounds * SHARE + TAG) + rounds * (k * SEED + TAG + 2 * SEED)
+        return row_bytes(numbers, bits) + k * SHARE + once / rounds
+
+    def enrol(self, ids: tuple[str, ...]) -> Enrolment:
+        roster, identities = None, dict[str, Identity]()
+        if self.settings.active:
+            identities = {id: Identity.fresh() for id in ids}
+            roster = Roster({id: identity.public for id, identity in identities.items()})
+        gateway = secagg.Gateway()
+        parties = {id: secagg.Party(id, self.settings, roster, identities.get(id), gateway=gateway) for id in ids}
+        return Enrolment(parties, partial(self._server, roster))
+
+    def _server(self, roster: Roster | None, ids: tuple[str, ...]) -> Questions:
+        return Questions(secagg.Server(self.settings, ids, roster), frozenset(ids))
+
+
+@dataclass(frozen=True)
+class GroupMasks:
+    """Pairwise masks, in one group or in several."""
+
+    settings: pairwise.PairwiseMasks
+
+    @property
+    def least(self) -> int:
+        return self.settings.least
+
+    @property
+    def title(self) -> str:
+        among = "" if self.settings.group is None else f" in groups of {self.settings.group}"
+        return f"pairwise masks{among}"
+
+    def bytes(self, numbers: float, parties: int, bits: int) -> float:
+        """The row and a key."""
+        return row_bytes(numbers, bits) + SEED + pairwise.CHECK
+
+    def enrol(self, ids: tuple[str, ...]) -> Enrolment:
+        known = frozenset(ids)
+        parties = {id: pairwise.PairwiseParty(id, self.settings, known=known) for id in ids}
+        return Enrolment(parties, self._server)
+
+    def _server(self, ids: tuple[str, ...]) -> Questions:
+        return Questions(pairwise.PairwiseServer(self.settings, ids), frozenset(ids))
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Additive shares for a few aggregators; in one process the server reaches them as objects."""
+
+    settings: additive.AdditiveShares
+
+    @property
+    def least(self) -> int:
+        return self.settings.least
+
+    @property
+    def title(self) -> str:
+        return f"additive shares among {self.settings.aggregators} aggregators"
+
+    def bytes(self, numbers: float, parties: int, bits: int) -> float:
+        """The sealed correction; the other shares are made from keys that were agreed on once."""
+        return row_bytes(numbers, bits) + TAG
+
+    def enrol(self, ids: tuple[str, ...]) -> Enrolment:
+        own = [AgreementKey.fresh() for _ in range(self.settings.aggregators)]
+        keys = [key.public for key in own]
+        aggregators = tuple(Aggregator(key, keys, least=self.settings.least) for key in own)
+        parties = {id: additive.AdditiveParty(id, self.settings, keys) for id in ids}
+        return Enrolment(parties, partial(self._server, aggregators))
+
+    def _server(self, aggregators: tuple[Aggregator, ...], ids: tuple[str, ...]) -> Questions:
+        return Questions(additive.AdditiveServer(self.settings, ids, aggregators), frozenset(ids))
+
+
+@dataclass
+class Questions:
+    """A server from question to question."""
+
+    held: Any
+    members: frozenset[str]
+
+    def serves(self, ids: tuple[str, ...], members: tuple[str, ...]) -> bool:
+        """Whether the members, asked together with others, are those of this server."""
+        return self.members == frozenset(members)
+
+    def question(self, ids: tuple[str, ...], encoding: Encoding, context: bytes) -> Conversation[Total]:
+        """One total."""
+        found: Conversation[Total] = self.held.total(ids, encoding, context)
+        return found

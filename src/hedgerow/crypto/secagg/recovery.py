@@ -1,0 +1,153 @@
+"""What the server opens at the end of a round: the self-masks of those who survived, the seeds of those who dropped out.
+
+All parties' secrets are put together in batches: t shares of each, from holders of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hedgerow.core.arrays import Array
+from hedgerow.crypto import keys, shamir, streams
+from hedgerow.crypto.graph import Graph
+from hedgerow.crypto.keys import TAG_BYTES
+from hedgerow.crypto.shamir import SHARE_BYTES
+from hedgerow.errors import MessageRefused, RoundRefused
+
+from . import letters
+
+BATCH = 4096
+"""Parties whose secrets are put together at once."""
+
+
+class Book:
+    """What the server keeps of an epoch: public things, boxes that it cannot open, and who has done what.
+
+    Attributes
+    ----------
+    ids : tuple of str
+        Members, ascending; a member's place is its index.
+    ready, served : bool arrays of shape (n,)
+        Who has completed the set-up, and who has its neighbours' shares.
+    used : int
+        Rounds begun.
+    """
+
+    def __init__(
+        self,
+        name: bytes,
+        bond: bytes,
+        everybody: bytes,
+        ids: tuple[str, ...],
+        invited: frozenset[str],
+        graph: Graph,
+        threshold: int,
+        rounds: int,
+    ) -> None:
+        self.name, self.bond, self.everybody, self.ids, self.invited = name, bond, everybody, ids, invited
+        self.graph, self.threshold, self.rounds = graph, threshold, rounds
+        self.places = {id: place for place, id in enumerate(ids)}
+        self.ready = np.zeros(len(ids), bool)
+        self.served = np.zeros(len(ids), bool)
+        self.boxes: dict[int, bytes] = {}
+        self.lists: dict[int, bytes] = {}
+        self.commitments: dict[int, bytes] = {}
+        self.used = 0
+
+    def near(self, members: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """How many of these members are neighbours of each, shape (n,)."""
+        found: NDArray[np.int64] = members[self.graph.neighbours].sum(axis=1)
+        return found
+
+    def inbox(self, place: int) -> tuple[NDArray[np.bool_], bytes]:
+        """Which neighbours of a member sent it a box, and the boxes."""
+        size = 2 * self.rounds * SHARE_BYTES + TAG_BYTES
+        near, slots = self.graph.neighbours[place].tolist(), self.graph.slots[place].tolist()
+        found = [self.boxes[v][size * j : size * (j + 1)] for v, j in zip(near, slots, strict=True) if v in self.boxes]
+        return self.ready[self.graph.neighbours[place]], b"".join(found)
+
+
+def recover(
+    book: Book,
+    number: int,
+    cohort: NDArray[np.bool_],
+    alive: NDArray[np.bool_],
+    shares: Mapping[int, bytes],
+    total: Array,
+    nonce: bytes,
+) -> None:
+    """Take the masks off a round's total, in place.
+
+    Parameters
+    ----------
+    cohort, alive : bool arrays of shape (n,)
+        Who was asked, and whose rows are in the total.
+    shares : mapping from place to bytes
+        What survivors sent, for each of their neighbours in the cohort.
+
+    Raises
+    ------
+    RoundRefused (HR-241)
+        Too few shares came, or what they open fails a check.
+    """
+    targets = np.flatnonzero(cohort)
+    try:
+        secrets = _secrets(book, targets, cohort, shares)
+        own = [secrets[i].tobytes() for i, v in enumerate(targets.tolist()) if alive[v]]
+        check_commitments(book, number, np.flatnonzero(alive).tolist(), own)
+        pairs, signs = [], []
+        for i, v in enumerate(targets.tolist()):
+            if not alive[v]:
+                for seed, sign in _seeds(book, number, v, secrets[i].tobytes(), alive):
+                    pairs.append(seed)
+                    signs.append(sign)
+    except MessageRefused as error:
+        raise RoundRefused(f"the masks of round {number} cannot be taken off: {error.reason}", remedy="Ask again.") from None
+    streams.add_streams(total, own + pairs, [-1] * len(own) + signs, nonce)
+
+
+def check_commitments(book: Book, number: int, places: list[int], secrets: list[bytes]) -> None:
+    """Seeds of self-masks are those to which their owners committed at set-up."""
+    for v, secret in zip(places, secrets, strict=True):
+        if book.commitments[v][32 * number - 32 : 32 * number] != letters.commitment(book.bond, v, number, secret):
+            raise MessageRefused("shares of a self-mask do not open what was committed to.", remedy="Ask again.")
+
+
+def _secrets(
+    book: Book, targets: NDArray[np.int64], cohort: NDArray[np.bool_], shares: Mapping[int, bytes]
+) -> NDArray[np.uint8]:
+    """Put every target's secret together from the first t shares that came; shape (targets, 32)."""
+    graph, t = book.graph, book.threshold
+    sent = np.zeros((len(book.ids), graph.k, SHARE_BYTES), np.uint8)
+    answered = np.zeros(len(book.ids), bool)
+    near = cohort[graph.neighbours]
+    for u, raw in shares.items():
+        sent[u, near[u]] = np.frombuffer(raw, np.uint8).reshape(-1, SHARE_BYTES)
+        answered[u] = True
+    found = np.empty((len(targets), 32), np.uint8)
+    for start in range(0, len(targets), BATCH):
+        some = targets[start : start + BATCH]
+        holders = graph.neighbours[some]
+        there = answered[holders]
+        if int(there.sum(axis=1).min()) < t:
+            few = int((there.sum(axis=1) < t).sum())
+            raise MessageRefused(f"of {few} parties fewer than {t} shares came.", remedy="Ask again.")
+        first = np.argsort(~there, axis=1, kind="stable")[:, :t]
+        rows = np.arange(len(some))[:, None]
+        taken = sent[holders[rows, first], graph.slots[some][rows, first]]
+        opened = shamir.unpack(taken.tobytes(), len(some) * t).reshape(len(some), t, 1, shamir.LIMBS)
+        found[start : start + BATCH] = shamir.combine(first + 1, opened)[:, 0]
+    return found
+
+
+def _seeds(book: Book, number: int, place: int, secret: bytes, alive: NDArray[np.bool_]) -> list[tuple[bytes, int]]:
+    """Seeds that a party which dropped out shares with survivors, and how to take their masks off the survivors' rows."""
+    k = book.graph.k
+    size = 32 * k + TAG_BYTES
+    sealed = book.lists[place][size * (number - 1) : size * number]
+    seeds = keys.unseal(secret, sealed, letters.list_label(book.bond, place, number))
+    near = book.graph.neighbours[place]
+    return [(seeds[32 * j : 32 * j + 32], 1 if near[j] > place else -1) for j in np.flatnonzero(alive[near]).tolist()]

@@ -1,0 +1,78 @@
+"""Steps of a conversation for parties of this process: who answers, what they contribute, and what their refusals say."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from hedgerow.core.engine import Inbox, Outbox
+from hedgerow.core.party import Parties
+from hedgerow.errors import HedgerowError
+
+log = logging.getLogger("hedgerow")
+
+
+@dataclass
+class Leaving:
+    """Which parties leave in the course of a conversation: each with some probability, at one of three moments.
+
+    A party is silent from the beginning of a question, or from its contribution on, or after its contribution, which then
+    counts. Where none `returns`, that share of the parties leaves for good in the course of the first question; `away` are
+    those that are gone.
+    """
+
+    rate: float
+    returns: bool = True
+    away: set[str] = field(default_factory=set)
+    _first: int | None = None
+    _contributed: int | None = None
+
+    def present(self, outbox: Outbox, held: Parties) -> Sequence[str]:
+        """The parties that answer this step; the same for every engine and run of a seed."""
+        query, step = outbox.query, outbox.step
+        assert step is not None
+        number = query.number
+        after = self._contributed == number  # the contributions of this question are in
+        self._contributed = number if step.contributes else self._contributed
+        ids: Sequence[str] = [name for name in outbox.ids if name not in self.away] if self.away else outbox.ids
+        if not self.rate:
+            return ids
+        self._first = number if self._first is None else self._first
+        stream = number if self.returns else 0
+        leaves = query.streams.uniform(len(held), stream, "engine", "dropout") < self.rate
+        moment = np.floor(query.streams.uniform(len(held), stream, "engine", "moment") * 3)
+        now = 2 if after or (not self.returns and number != self._first) else 1 if step.contributes else 0
+        gone = leaves & (moment <= now)
+        return [name for name in ids if not gone[held.position[name]]]
+
+
+def converse(outbox: Outbox, held: Parties, ids: Sequence[str], ask: Callable[[Outbox], Inbox]) -> Inbox:
+    """Answer one step for these parties.
+
+    Parameters
+    ----------
+    ask : callable
+        Asks parties for their contributions, row by row; those that decline are missing from its inbox.
+    """
+    step, protocol, query = outbox.step, outbox.protocol, outbox.query
+    assert step is not None
+    assert protocol is not None
+    if protocol not in held.correspondents:
+        held.correspondents[protocol] = protocol.correspondents(held.ids)
+    sides, letters, codes = held.correspondents[protocol], {}, {}
+    found = Inbox(())
+    if step.contributes:
+        found = ask(Outbox(ids, replace(query, keep_rows=True)))
+        ids = found.answered
+    made = protocol.contribution(query, found.layout, outbox.asked) if step.contributes and found.layout is not None else None
+    for k, name in enumerate(ids):
+        contribution = None if made is None or found.rows is None else made(found.rows[k])
+        try:
+            letters[name] = sides[name].answer(step.name, step.letters[name], contribution)
+        except HedgerowError as refusal:
+            log.info("%s refused %s of %s: %s", name, step.name, query.name, refusal)
+            codes[name] = refusal.code
+    return Inbox(tuple(letters), found.layout, letters=letters, codes=codes)

@@ -1,0 +1,282 @@
+"""How well a fitted model does, by sums over the records: of those it was fitted to, or of others.
+
+    number   n, mean squared and absolute error, R squared
+    binary   n, log-loss, Brier score, the confusion at a threshold: accuracy, precision, recall, F1
+
+Releases : what `linear_metrics` and `binary_metrics` list; no predictions.
+Unit     : record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.special import chdtrc, expit
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.bound import Bound, l1, linf
+from hedgerow.core.federation import Federation
+from hedgerow.core.party import Party
+from hedgerow.core.query import local
+from hedgerow.errors import SettingsInvalid
+
+from .columns import is_exact
+from .counts import tally
+from .fitted import Fitted
+
+LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
+"""Predicted probabilities count as no nearer to 0 and 1 than this, as in scikit-learn's `log_loss`."""
+LIMIT = -math.log(LEAST_PROBABILITY)
+
+
+# ---- numbers --------------------------------------------------------------------------------------------------------
+@local(additive=True, stackable=True)
+def squared_errors(broadcast: Mapping[str, Array], party: Party, rng: Any) -> dict[str, Array]:
+    """Add up squared and absolute errors, and the target's deviations from `centre` and their squares."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = party["y"] - party["X"] @ broadcast["beta"] - party["offset"]
+        deviation = party["y"] - broadcast["centre"]
+        return {
+            "n": party.n,
+            "squares": (party.w * error**2).sum(-1),
+            "absolute": (party.w * np.abs(error)).sum(-1),
+            "y": (party.w * deviation).sum(-1),
+            "yy": (party.w * deviation**2).sum(-1),
+        }
+
+
+def error_bounds(fitted: Fitted, centre: float) -> dict[str, Bound] | None:
+    """By how much one record moves `squared_errors`; `None` where a range is not declared."""
+    reach, ends = fitted.reach, fitted.target_limits
+    if reach is None or ends is None or not math.isfinite(reach.residual):
+        return None
+    w, far = reach.w, max(abs(ends[0] - centre), abs(ends[1] - centre))
+    sizes = {"n": 1.0, "squares": reach.residual**2, "absolute": reach.residual, "y": far, "yy": far**2}
+    return {key: linf(w * size or w, "record") for key, size in sizes.items()}
+
+
+@dataclass(frozen=True)
+class LinearMetrics:
+    """Errors of a model of a number, in units of its target; `total` is the target's squared deviations from its mean."""
+
+    n: float
+    mse: float
+    mae: float
+    total: float
+
+    @property
+    def rmse(self) -> float:
+        return math.sqrt(self.mse) if self.mse >= 0 else float("nan")
+
+    @property
+    def r_squared(self) -> float:
+        """1 minus squared errors over squared deviations; below zero where the mean would do better."""
+        return 1 - self.n * self.mse / self.total if self.total > 0 else float("nan")
+
+
+def linear_metrics(federation: Federation, model: Any, *, formula: str | None = None) -> LinearMetrics:
+    """Mean squared and absolute error and R squared, of any federation that holds the columns.
+
+    Parameters
+    ----------
+    model : Fit, state, or array of shape (d,)
+        Of a state with standardised columns in standard deviations.
+    formula : str, optional
+        For states and arrays.
+
+    Releases
+    --------
+    n, squared and absolute errors, the target's deviations from a centre and their squares; twice where they arrive exactly
+    and the target's mean is not known, since squares about a far centre would lose digits.
+
+    Raises
+    ------
+    SettingsInvalid (HR-511), UnboundedSum (HR-210)
+    """
+    fitted = Fitted.of(federation, model, formula)
+    fitted.require(binary=False)
+    asked, ends = fitted.ask(federation), fitted.target_limits
+    middle = sum(ends) / 2 if ends else 0.0
+    known = is_exact(federation) and fitted.mean is not None and not fitted.spec.offset
+    centre, rounds = (fitted.mean or 0.0, 1) if known else (middle, 2 if is_exact(federation) else 1)
+    for _ in range(rounds):
+        bounds = fitted.bounded(federation, error_bounds(fitted, centre))
+        sums = asked.sum(squared_errors, {"beta": fitted.coef, "centre": np.array(centre)}, bound=bounds)
+        n = max(float(sums["n"]), 1.0)
+        total, centre = float(sums["yy"] - sums["y"] ** 2 / n), centre + float(sums["y"]) / n
+    return LinearMetrics(float(sums["n"]), float(sums["squares"]) / n, float(sums["absolute"]) / n, total)
+
+
+# ---- binary targets -------------------------------------------------------------------------------------------------
+@local(additive=True, stackable=True)
+def classified(beta: Array, party: Party, rng: Any, *, threshold: float) -> dict[str, Array]:
+    """Add up log-loss, squared errors of the probability, and the four cells of target by prediction."""
+    eta = party["X"] @ beta + party["offset"]
+    y, p = party["y"] > 0.5, expit(eta)
+    losses = np.minimum(np.logaddexp(0.0, np.where(y, -eta, eta)), LIMIT)
+    predicted = p > threshold
+    return {
+        "log_loss": (party.w * losses).sum(-1),
+        "brier": (party.w * (p - y) ** 2).sum(-1),
+        "cells": tally(2 * y.astype(np.intp) + predicted, party.w, 4),
+    }
+
+
+def classified_bounds(weight: float | None) -> dict[str, Bound] | None:
+    """By how much one record moves `classified`: it has one loss and one cell."""
+    if weight is None:
+        return None
+    return {"log_loss": linf(weight * LIMIT, "record"), "brier": linf(weight, "record"), "cells": l1(weight, "record")}
+
+
+@dataclass(frozen=True)
+class BinaryMetrics:
+    """What a model of a binary target does at a threshold of the probability.
+
+    Attributes
+    ----------
+    confusion : tuple of float
+        Records: truly 0 and predicted 0, 0 and 1, 1 and 0, 1 and 1.
+    log_loss, brier : float
+        Means over the records.
+    """
+
+    confusion: tuple[float, float, float, float]
+    log_loss: float
+    brier: float
+    threshold: float
+
+    @property
+    def n(self) -> float:
+        return sum(self.confusion)
+
+    @property
+    def accuracy(self) -> float:
+        return _share(self.confusion[0] + self.confusion[3], self.n)
+
+    @property
+    def precision(self) -> float:
+        """Share of predicted events that are events; NaN where none is predicted."""
+        return _share(self.confusion[3], self.confusion[1] + self.confusion[3])
+
+    @property
+    def recall(self) -> float:
+        """Share of events that are predicted."""
+        return _share(self.confusion[3], self.confusion[2] + self.confusion[3])
+
+    @property
+    def specificity(self) -> float:
+        """Share of the others that are not predicted."""
+        return _share(self.confusion[0], self.confusion[0] + self.confusion[1])
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall."""
+        return _share(2 * self.confusion[3], 2 * self.confusion[3] + self.confusion[1] + self.confusion[2])
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else float("nan")
+
+
+def binary_metrics(federation: Federation, model: Any, *, formula: str | None = None, threshold: float = 0.5) -> BinaryMetrics:
+    """Log-loss, Brier score and confusion of a logistic regression, of any federation that holds the columns.
+
+    Parameters
+    ----------
+    model : Fit, state, or array of shape (d,)
+        Whose linear predictor is a log-odds.
+    threshold : float
+        A record is predicted an event where its probability is above.
+
+    Releases
+    --------
+    log-loss (of each record at most 36.04), Brier score, four counts; once.
+    """
+    if not 0 < threshold < 1:
+        raise SettingsInvalid(f"threshold={threshold!r} is no probability.", remedy="Give one between 0 and 1.")
+    fitted = Fitted.of(federation, model, formula)
+    fitted.require(binary=True)
+    bounds = fitted.bounded(federation, classified_bounds(fitted.weight))
+    sums = fitted.ask(federation).sum(partial(classified, threshold=threshold), fitted.coef, bound=bounds)
+    n = max(float(sums["cells"].sum()), 1.0)
+    cells = tuple(sums["cells"].tolist())
+    return BinaryMetrics(cells, float(sums["log_loss"]) / n, float(sums["brier"]) / n, threshold)
+
+
+# ---- calibration ----------------------------------------------------------------------------------------------------
+@local(additive=True, stackable=True)
+def calibrated(broadcast: Mapping[str, Array], party: Party, rng: Any) -> dict[str, Array]:
+    """Add up records, events and predicted probabilities between `edges` (k + 1,) of the probability; each (k,)."""
+    edges = broadcast["edges"]
+    p = expit(party["X"] @ broadcast["beta"] + party["offset"])
+    bins, k = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, len(edges) - 2), len(edges) - 1
+    return {
+        "n": tally(bins, party.w, k),
+        "events": tally(bins, party.w * (party["y"] > 0.5), k),
+        "expected": tally(bins, party.w * p, k),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Events that occurred beside those that were predicted, by bins of the probability.
+
+    Attributes
+    ----------
+    edges : array of shape (k + 1,)
+    n, events, expected : arrays of shape (k,)
+    """
+
+    edges: Array
+    n: Array
+    events: Array
+    expected: Array
+
+    @property
+    def error(self) -> float:
+        """Expected calibration error: the mean over records of |share of events - mean probability| of their bin."""
+        return float(np.abs(self.events - self.expected).sum() / max(self.n.sum(), 1.0))
+
+    @property
+    def ratio(self) -> float:
+        """Events that occurred over those that were predicted."""
+        return float(self.events.sum() / self.expected.sum()) if self.expected.sum() > 0 else float("nan")
+
+    @property
+    def hosmer_lemeshow(self) -> tuple[float, float]:
+        """Hosmer and Lemeshow's statistic over bins with records, and its p-value; degrees of freedom are two fewer."""
+        held = (self.n > 0) & (self.expected > 0) & (self.expected < self.n)
+        n, events, expected = self.n[held], self.events[held], self.expected[held]
+        statistic = float(((events - expected) ** 2 / (expected * (1 - expected / n))).sum())
+        df = int(held.sum()) - 2
+        return statistic, float(chdtrc(df, statistic)) if df > 0 else float("nan")
+
+
+def calibration(federation: Federation, model: Any, *, formula: str | None = None, bins: int | Array = 10) -> Calibration:
+    """Compare probabilities with what came true.
+
+    Parameters
+    ----------
+    bins : int or array of shape (k + 1,)
+        Bins of equal width, or edges from 0 to 1; public.
+
+    Releases
+    --------
+    records, events and predicted events of each bin; once.
+    """
+    edges = np.linspace(0, 1, bins + 1) if isinstance(bins, int) else np.asarray(bins, dtype=np.float64)
+    if len(edges) < 2 or not (np.diff(edges) > 0).all() or edges[0] != 0 or edges[-1] != 1:
+        raise SettingsInvalid(f"bins={bins!r} do not cover the probabilities.", remedy="Give a number, or edges from 0 to 1.")
+    fitted = Fitted.of(federation, model, formula)
+    fitted.require(binary=True)
+    w = fitted.weight
+    bounds = None if w is None else {key: l1(w, "record") for key in ("n", "events", "expected")}
+    broadcast = {"beta": fitted.coef, "edges": edges}
+    sums = fitted.ask(federation).sum(calibrated, broadcast, bound=fitted.bounded(federation, bounds))
+    return Calibration(edges, sums["n"], sums["events"], sums["expected"])

@@ -1,0 +1,221 @@
+"""Multinomial logistic regression: a category of K levels, by Newton's method on sums.
+
+Each level but the first has coefficients of its own, the log-odds against the first. Score and information are those of
+all levels together: K - 1 blocks of d coefficients.
+
+    for each round:
+        B              -> every party                                            broadcast, (K - 1, d)
+        score          <- sum of  w * (y - p) x'                                 sum, (K - 1, d)
+        information    <- sum of  w * (diag(p) - p p') x x'                      sum, upper triangle
+        deviance       <- sum of  -2 w log p of the record's level               sum
+        B              <- B + information^-1 score                               halved while the deviance rises
+
+Releases : score (K - 1, d), upper triangle of the information, deviance, and records by level (K,); once a round.
+Unit     : record.
+Source   : McCullagh & Nelder 1989, section 5.2; the conventions of statsmodels' MNLogit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.federation import Federation
+from hedgerow.core.party import Party
+from hedgerow.core.query import local
+from hedgerow.errors import NotConverged, Separated, SettingsInvalid
+
+from .columns import is_exact
+from .design import Design, design
+from .difficulties import check_identified, separated
+from .factors import Levels
+from .glm import GAINS_NOTHING, PATIENCE, STALLED, STALLED_HIDDEN, finite_sums
+from .limits import Asked, ask_for, predictor_range, symmetric, triangle
+from .noisy import refuse_unbounded
+from .state import solve
+
+
+def class_design(columns: Mapping[str, Array], *, spec: Design) -> dict[str, Array]:
+    """Prepare the rows of a multinomial regression: as `design`, and `classes` (n, K - 1), indicators of the levels."""
+    return design(columns, spec=spec) | {"classes": spec.response.columns(columns)}
+
+
+@local(additive=True, stackable=True)
+def softmax_score_and_information(broadcast: Array, party: Party, rng: Any) -> dict[str, Array]:
+    """Add up score and information (upper triangle) at `broadcast` (K - 1, d), deviance, and records by level (K,)."""
+    X, Y, w = party["X"], party["classes"], party.w
+    k, transposed = len(broadcast), np.swapaxes(X, -1, -2)
+    with np.errstate(all="ignore"):
+        eta = X @ broadcast.T
+        total = logsumexp(np.concatenate([np.zeros((*eta.shape[:-1], 1)), eta], axis=-1), axis=-1)
+        p = np.exp(eta - total[..., None])
+        score = np.swapaxes(transposed @ (w[..., None] * (Y - p)), -1, -2)
+        blocks = []
+        for i in range(k):
+            row = [w * p[..., i] * ((i == j) - p[..., j]) for j in range(k)]
+            blocks.append(np.concatenate([transposed @ (weight[..., None] * X) for weight in row], axis=-1))
+        deviance = (2.0 * w * (total - (Y * eta).sum(-1))).sum(-1)
+    levels = (w[..., None] * Y).sum(-2)
+    first = party.n - levels.sum(-1)
+    return {
+        "score": score,
+        "information": triangle(np.concatenate(blocks, axis=-2)),
+        "deviance": deviance,
+        "levels": np.concatenate([np.asarray(first)[..., None], levels], axis=-1),
+    }
+
+
+@dataclass(frozen=True)
+class MultinomialState:
+    """A point, the sums there, and the point to try next.
+
+    Attributes
+    ----------
+    beta, trial, score : arrays of shape (K - 1, d)
+    information : array of shape ((K - 1) d, (K - 1) d)
+    levels : array of shape (K,)
+        Records of each level.
+    length : float
+        Of the step from `beta` to `trial`, in standard errors.
+    crawled : int
+        As in `NewtonState`.
+    """
+
+    round: int
+    beta: Array
+    trial: Array
+    score: Array
+    information: Array
+    levels: Array
+    deviance: float = math.inf
+    length: float = 0.0
+    crawled: int = 0
+    converged: bool = False
+
+    @property
+    def n(self) -> float:
+        return float(self.levels.sum())
+
+    def of_columns(self, factors: Array) -> MultinomialState:
+        """Return the state for columns that are `factors` times larger."""
+        by = np.tile(factors, len(self.beta))
+        information = self.information * np.outer(by, by)
+        return replace(
+            self, beta=self.beta / factors, trial=self.trial / factors, score=self.score * factors, information=information
+        )
+
+
+def softmax_newton(
+    federation: Federation,
+    spec: Design,
+    *,
+    tol: float = 1e-8,
+    max_rounds: int = 50,
+    start: MultinomialState | None = None,
+) -> Iterator[MultinomialState]:
+    """Maximum likelihood of a multinomial logistic regression.
+
+    Parameters
+    ----------
+    federation : Federation
+    spec : Design
+        Made with `classes=True`.
+    tol : float
+        Stop when the next step is shorter than this, in standard errors.
+    max_rounds : int
+        Rounds before giving up.
+    start : MultinomialState, optional
+        Continue from a state that was yielded before.
+
+    Yields
+    ------
+    MultinomialState
+        After each round.
+
+    Raises
+    ------
+    NotIdentified (HR-320), Separated (HR-321), NotConverged (HR-322)
+    UnboundedSum (HR-210)
+        The channel clips or adds noise; or it hides rows, and a column has no declared range.
+
+    Releases
+    --------
+    See the module.
+    """
+    if max_rounds < 1 or not tol > 0:
+        raise SettingsInvalid(f"max_rounds is {max_rounds}, tol is {tol}.", remedy="Rounds are one or more, tol above zero.")
+    if not is_exact(federation):
+        refuse_unbounded("multinomial")
+    asked = ask_for(federation, spec, class_design)
+    factors = np.ones(spec.size) if asked.factors is None else asked.factors
+    k, d = len(spec.response.names), spec.size
+    zeros = np.zeros((k, d))
+    nothing = MultinomialState(0, zeros, zeros, zeros, np.zeros((k * d, k * d)), np.zeros(k + 1))
+    state = (start or nothing).of_columns(1 / factors)
+    while not state.converged:
+        if state.round >= max_rounds:
+            raise NotConverged(
+                f"after {state.round} rounds the next step is {state.length:.2g} standard errors long; tol is {tol:g}.",
+                remedy="Allow more rounds with max_rounds=; if parties drop out, resume when they are back.",
+            )
+        state = _advance(state, asked, tol)
+        yield state.of_columns(factors)
+
+
+def class_limits(spec: Design, beta: Array) -> dict[str, float]:
+    """Return by how much a record of weight one moves each sum of `softmax_score_and_information` at `beta`."""
+    x, ends = max(spec.limits or (1.0,)), np.array([predictor_range(spec, b) for b in beta])
+    largest, smallest = max(ends[:, 1].max(), 0.0), min(ends[:, 0].min(), 0.0)
+    deviance = 2.0 * (math.log(len(beta) + 1) + largest - smallest)
+    return {"score": x, "information": 0.25 * x * x, "deviance": deviance, "levels": 1.0}
+
+
+def _advance(state: MultinomialState, asked: Asked, tol: float) -> MultinomialState:
+    """Judge the trial point by its sums: halve the step that led there, or accept it and look for the next."""
+    spec, ask = asked.spec, softmax_score_and_information
+    bounds = asked.bounds(lambda: class_limits(spec, state.trial))
+    sums = finite_sums(asked, lambda: asked.federation.sum(ask, state.trial, bound=bounds))
+    information, score, levels = symmetric(sums["information"]), sums["score"], sums["levels"]
+    n, deviance, d = float(levels.sum()), float(sums["deviance"]), spec.size
+    if state.round == 0:
+        check_identified(information[:d, :d], n, spec.names, residual=False)
+        _check_levels(levels, spec)
+    judged = state.round > 0 and n == state.n and (state.length > 0.5 or not asked.hidden)
+    if judged and not deviance <= state.deviance * (1 + (1e-6 if asked.hidden else 1e-10)):
+        return replace(state, round=state.round + 1, trial=(state.beta + state.trial) / 2)
+    names = [f"{name} ({level})" for level in labels_of(spec) for name in spec.names]
+    try:
+        step = solve(information, score.ravel())
+    except np.linalg.LinAlgError:
+        raise separated((state.trial - state.beta).ravel(), state.trial.ravel(), names) from None
+    length = math.sqrt(max(float(step @ score.ravel()), 0.0))
+    trial = state.trial + step.reshape(score.shape)
+    rounding = STALLED_HIDDEN if asked.hidden else STALLED
+    crawls = state.round > 0 and rounding < length < GAINS_NOTHING and length > state.length / 3
+    crawled = state.crawled + 1 if crawls else 0
+    if crawled == PATIENCE:
+        raise separated(step, trial.ravel(), names)
+    converged = length < tol or (length < rounding and length > state.length / 2)
+    points = (state.trial, trial, score, information, levels)
+    return MultinomialState(state.round + 1, *points, deviance, length, crawled, converged)
+
+
+def labels_of(spec: Design) -> tuple[str, ...]:
+    """Return the levels of the target but the reference."""
+    assert isinstance(spec.response, Levels)
+    return spec.response.labels
+
+
+def _check_levels(levels: Array, spec: Design) -> None:
+    if not (levels > 1e-9).all():
+        empty = [label for label, n in zip(("the reference", *labels_of(spec)), levels, strict=True) if not n > 1e-9]
+        raise Separated(
+            f"no record has level {', '.join(empty)} of the target, so its coefficients are infinite.",
+            remedy="Drop the level in the schema, or merge it with another.",
+        )

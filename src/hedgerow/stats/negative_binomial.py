@@ -1,0 +1,375 @@
+"""Negative binomial regression (NB2): counts with variance m + alpha m^2, and alpha estimated by sums.
+
+A Poisson regression comes first. Then Newton's method moves the coefficients and log(alpha) together, on the observed
+information, so that errors are those of maximum likelihood in all parameters.
+
+    for each round:
+        beta, alpha    -> every party                                            broadcast
+        score          <- sum of the gradient in beta and log(alpha)             sum, d + 1
+        information    <- sum of minus the second derivatives                    sum, upper triangle
+        loss           <- sum of minus the log-likelihood, but for log(y!)       sum
+        beta, alpha    <- a Newton step                                          halved while the loss rises
+
+Releases : those of the Poisson regression, then score (d + 1,), information, loss, log(y!), n; once a round. Once between
+           them the squared excess of residuals over means, and squared means, from which alpha starts.
+Unit     : record.
+Source   : Cameron & Trivedi 2013, section 3.3.1. Differs: log(alpha) instead of alpha, so that it stays above zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.special import digamma, gammaln, polygamma
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.federation import Federation
+from hedgerow.core.party import Party
+from hedgerow.core.query import local
+from hedgerow.errors import NotConverged, NotIdentified, SettingsInvalid
+
+from .columns import is_exact, schema_of
+from .design import Design
+from .families import POISSON
+from .fit import Fit
+from .glm import STALLED, STALLED_HIDDEN, finite_sums, newton
+from .limits import Asked, ask_for, reach_of, refuse_beyond, response_range, symmetric, triangle
+from .noisy import refuse_unbounded
+from .regression import design_of, fit_of, left_of, protection_of, regression
+from .state import NewtonState, solve
+
+LEAST, MOST = 1e-4, 1e3
+"""Between these alpha is looked for; below, counts are Poisson for every purpose, and digits vanish."""
+
+
+@local(additive=True, stackable=True)
+def excess(broadcast: dict[str, Array], party: Party, rng: Any) -> dict[str, Array]:
+    """Add up by how much squared residuals exceed means, and squared means, at `beta`."""
+    mean = POISSON.mean(np.clip(party["X"] @ broadcast["beta"] + party["offset"], *broadcast["reach"]))
+    y, w = party["y"], party.w
+    return {"excess": (w * ((y - mean) ** 2 - y)).sum(-1), "squares": (w * mean**2).sum(-1)}
+
+
+@local(additive=True, stackable=True)
+def joint_score_and_information(broadcast: dict[str, Array], party: Party, rng: Any) -> dict[str, Array]:
+    """Add up the derivatives of the log-likelihood in `beta` (d,) and log(alpha), and the likelihood itself.
+
+    Reads `X` (..., n, d), `y` and `offset` (..., n), as `design` prepares them.
+    """
+    X, y, w = party["X"], party["y"], party.w
+    with np.errstate(all="ignore"):
+        linear = X @ broadcast["beta"] + party["offset"]
+        eta = np.clip(linear, *broadcast["reach"])
+        g = joint_derivatives(y, eta, float(np.exp(broadcast["log_alpha"])))
+        Z = np.concatenate([X, np.ones((*X.shape[:-1], 1))], axis=-1)
+        transposed = np.swapaxes(Z, -1, -2)
+        weights = w * g["bb"]
+        matrix = transposed @ (weights[..., None] * Z)
+        last = (np.swapaxes(X, -1, -2) @ (w * g["ba"])[..., None])[..., 0]
+        matrix[..., -1, :-1] = matrix[..., :-1, -1] = last
+        matrix[..., -1, -1] = (w * g["aa"]).sum(-1)
+        score = (np.swapaxes(X, -1, -2) @ (w * g["b"])[..., None])[..., 0]
+        return {
+            "score": np.concatenate([score, (w * g["a"]).sum(-1)[..., None]], axis=-1),
+            "information": triangle(matrix),
+            "loss": (w * g["loss"]).sum(-1),
+            "factorials": (w * gammaln(y + 1.0)).sum(-1),
+            "n": party.n,
+            "y": (w * y).sum(-1),
+            "beyond": (w * (eta != linear)).sum(-1),
+        }
+
+
+def joint_derivatives(y: Array, eta: Array, alpha: float) -> dict[str, Array]:
+    """Return a record's loss (minus log-likelihood, without log(y!)), its gain in eta (`b`) and log(alpha) (`a`), and minus the
+    second derivatives.
+    """
+    r, mean = 1.0 / alpha, POISSON.mean(eta)
+    q = mean / (r + mean)
+    log1p = np.log1p(mean * alpha)
+    loss = gammaln(r) - gammaln(y + r) + r * log1p - y * (eta - np.log(r) - log1p)
+    # in r: log-likelihood' = psi(y + r) - psi(r) - log(1 + m / r) + (m - y) / (r + m), and d r / d log(alpha) = -r
+    first = digamma(y + r) - digamma(r) - log1p + (mean - y) / (r + mean)
+    second = polygamma(1, y + r) - polygamma(1, r) + q / r - (mean - y) / (r + mean) ** 2
+    return {
+        "loss": loss,
+        "b": r * (y - mean) / (r + mean),
+        "a": -r * first,
+        "bb": (y + r) * q * (1.0 - q),
+        "ba": r * (y - mean) * mean / (r + mean) ** 2,
+        "aa": -(r * first + r * r * second),
+    }
+
+
+@dataclass(frozen=True)
+class NegativeBinomialState:
+    """A point, the sums at that point, and the point to try next, after a Poisson regression.
+
+    Attributes
+    ----------
+    poisson : NewtonState
+        The last of the Poisson regression; before it converged the others are empty.
+    beta, trial : arrays of shape (d + 1,)
+        Coefficients and log(alpha).
+    score, information : arrays of shape (d + 1,) and (d + 1, d + 1)
+    loss, factorials : float
+        Minus the log-likelihood without log(y!), and the sum of these.
+    """
+
+    round: int
+    poisson: NewtonState
+    beta: Array
+    trial: Array
+    score: Array
+    information: Array
+    loss: float = math.inf
+    factorials: float = 0.0
+    n: float = 0.0
+    response: float = 0.0
+    length: float = 0.0
+    beyond: float = 0.0
+    converged: bool = False
+
+    @property
+    def alpha(self) -> float:
+        return math.exp(self.beta[-1])
+
+    def of_columns(self, factors: Array) -> NegativeBinomialState:
+        """Return the state for columns that are `factors` times larger."""
+        by = np.append(factors, 1.0)
+        return replace(
+            self,
+            beta=self.beta / by,
+            trial=self.trial / by,
+            score=self.score * by,
+            information=self.information * np.outer(by, by),
+        )
+
+
+def joint_newton(
+    federation: Federation,
+    spec: Design,
+    *,
+    tol: float = 1e-8,
+    max_rounds: int = 50,
+    start: NegativeBinomialState | None = None,
+) -> Iterator[NegativeBinomialState]:
+    """Maximum likelihood of coefficients and alpha together.
+
+    Parameters
+    ----------
+    federation : Federation
+    spec : Design
+    tol : float
+        Stop when the next step is shorter than this, in standard errors.
+    max_rounds : int
+        Rounds before giving up, those of the Poisson regression included.
+    start : NegativeBinomialState, optional
+        Continue from a state that was yielded before.
+
+    Yields
+    ------
+    NegativeBinomialState
+        After each round of the Poisson regression, and of Newton's method after it.
+
+    Raises
+    ------
+    NotIdentified (HR-320), Separated (HR-321), NotConverged (HR-322)
+        As `newton`; or counts vary no more than a Poisson distribution, so that alpha is zero.
+    """
+    if not is_exact(federation):
+        refuse_unbounded("negative binomial")
+    d = spec.size
+    if start is None or not start.poisson.converged:
+        before = None if start is None else start.poisson
+        for poisson in newton(federation, spec, family="poisson", tol=1e-4, max_rounds=max_rounds, start=before):
+            start = _empty(poisson, d)
+            yield start
+    assert start is not None
+    asked, state = ask_for(federation, spec), start
+    factors = np.ones(d) if asked.factors is None else asked.factors
+    state = state.of_columns(1 / factors)
+    if not np.isfinite(state.trial[-1]):
+        state = replace(state, trial=np.append(state.poisson.beta * factors, math.log(_first_alpha(asked, state, factors))))
+    while not state.converged:
+        if state.round >= max_rounds:
+            raise NotConverged(
+                f"after {state.round} rounds the next step is {state.length:.2g} standard errors long; tol is {tol:g}.",
+                remedy="Allow more rounds with max_rounds=; if parties drop out, resume when they are back.",
+            )
+        state = _advance(state, _sums(asked, state.trial), asked, tol)
+        if state.converged:
+            refuse_beyond(state.beyond, spec)
+        yield state.of_columns(factors)
+
+
+def _empty(poisson: NewtonState, d: int) -> NegativeBinomialState:
+    start = np.append(poisson.beta, np.nan)
+    return NegativeBinomialState(poisson.round, poisson, start, start, np.zeros(d + 1), np.zeros((d + 1, d + 1)))
+
+
+def _first_alpha(asked: Asked, state: NegativeBinomialState, factors: Array) -> float:
+    """Ask for the alpha of moments; refuse counts that vary no more than a Poisson distribution."""
+    beta = state.poisson.beta * factors
+    low, high = reach = _reach(asked, beta)
+
+    def limits() -> dict[str, float]:
+        bottom, top = response_range(asked.spec) or (0.0, 0.0)
+        mean = math.exp(high)
+        return {"excess": max((top - math.exp(low)) ** 2, (mean - bottom) ** 2) + top, "squares": mean**2}
+
+    broadcast = {"beta": beta, "reach": np.array(reach)}
+    found = finite_sums(asked, lambda: asked.federation.sum(excess, broadcast, bound=asked.bounds(limits)))
+    alpha = float(found["excess"] / found["squares"])
+    if not alpha > LEAST:
+        raise _poisson_like(alpha)
+    return min(alpha, MOST)
+
+
+def _poisson_like(alpha: float) -> NotIdentified:
+    return NotIdentified(
+        f"counts vary no more about their means than those of a Poisson distribution: alpha would be {max(alpha, 0):.2g}.",
+        remedy="Use poisson_regression; or give alpha.",
+    )
+
+
+def _reach(asked: Asked, beta: Array) -> tuple[float, float]:
+    return reach_of(asked.spec, POISSON, beta) if asked.bounded else (-300.0, 300.0)
+
+
+def _sums(asked: Asked, trial: Array) -> dict[str, Array]:
+    reach = _reach(asked, trial[:-1])
+    bounds = asked.bounds(lambda: joint_limits(asked.spec, reach, math.exp(trial[-1])))
+    broadcast = {"beta": trial[:-1], "log_alpha": np.array(trial[-1]), "reach": np.array(reach)}
+    return finite_sums(asked, lambda: asked.federation.sum(joint_score_and_information, broadcast, bound=bounds))
+
+
+def joint_limits(spec: Design, reach: tuple[float, float], alpha: float) -> dict[str, float]:
+    """Return by how much a record of weight one moves each sum of `joint_score_and_information`."""
+    bottom, top = response_range(spec) or (0.0, 0.0)
+    x, (low, high), r = max(*(spec.limits or ()), 1.0), np.exp(reach), 1.0 / alpha
+    away = max(top - low, high - bottom)  # of a target from its mean
+    first = max(abs(digamma(top + r) - digamma(r)), math.log1p(high * alpha)) + away / (r + low)
+    second = polygamma(1, r) + 1.0 / r + away / (r + low) ** 2
+    eta = max(abs(end) for end in reach)
+    loss = abs(gammaln(top + r) - gammaln(r)) + (r + top) * math.log1p(high * alpha) + top * (eta + abs(math.log(r)))
+    curvature = max(x * x * (top + r) * min(0.25, high / r), x * away, r * first + r * r * second)
+    return {
+        "score": max(x * min(1.0, r / (r + low)) * away, r * first),
+        "information": curvature,
+        "loss": float(loss),
+        "factorials": float(gammaln(top + 1.0)),
+        "n": 1.0,
+        "y": max(abs(top), abs(bottom)),
+        "beyond": 1.0,
+    }
+
+
+def _advance(state: NegativeBinomialState, sums: dict[str, Array], asked: Asked, tol: float) -> NegativeBinomialState:
+    """Judge the trial point by its sums: halve the step that led there, or accept it and look for the next."""
+    loss, n = float(sums["loss"]), float(sums["n"])
+    slack = 1e-6 if asked.hidden else 1e-10
+    again = n == state.n and (state.length > 0.5 or not asked.hidden)
+    if again and not loss <= state.loss + slack * abs(state.loss):
+        return replace(state, round=state.round + 1, trial=(state.beta + state.trial) / 2)
+    score, information, trial = sums["score"], symmetric(sums["information"]), state.trial
+    if math.exp(trial[-1]) < LEAST:
+        raise _poisson_like(math.exp(trial[-1]))
+    try:
+        step = solve(information, score)
+    except np.linalg.LinAlgError:  # far from the solution the observed information need not be positive: leave alpha
+        step = np.append(solve(information[:-1, :-1], score[:-1]), np.sign(score[-1]) * 0.5)
+    step[-1] = np.clip(step[-1], -2.0, 2.0)
+    length = math.sqrt(max(float(step @ score), 0.0))
+    stalled = length < (STALLED_HIDDEN if asked.hidden else STALLED) and length > state.length / 2 and state.n > 0
+    return NegativeBinomialState(
+        round=state.round + 1,
+        poisson=state.poisson,
+        beta=trial,
+        trial=trial + step,
+        score=score,
+        information=information,
+        loss=loss,
+        factorials=float(sums["factorials"]),
+        n=n,
+        response=float(sums["y"]),
+        length=length,
+        beyond=float(sums["beyond"]),
+        converged=length < tol or stalled,
+    )
+
+
+def negative_binomial_regression(
+    federation: Federation,
+    formula: str,
+    *,
+    alpha: float | None = None,
+    offset: str | None = None,
+    weights: str | None = None,
+    tol: float = 1e-8,
+    max_rounds: int = 50,
+) -> Fit:
+    """Regression of counts that vary more than a Poisson distribution (NB2), log link.
+
+    Parameters
+    ----------
+    alpha : float, optional
+        The variance is m + alpha m^2; estimated by maximum likelihood where it is left out.
+    offset, weights, tol, max_rounds
+        As `poisson_regression`.
+
+    Notes
+    -----
+    With alpha estimated, errors are those of statsmodels' NegativeBinomial, from the observed information in all
+    parameters; with alpha given those of its GLM, from the expected one.
+
+    Raises
+    ------
+    NotIdentified (HR-320)
+        Counts vary no more than a Poisson distribution. Others as `poisson_regression`.
+
+    Examples
+    --------
+    >>> negative_binomial_regression(federation, "visits ~ age + hlthp").alpha
+    """
+    schema, asked_before = schema_of(federation), len(federation.ledger)
+    spec = design_of(schema, formula, "negative binomial", offset=offset, weights=weights)
+    if alpha is not None:
+        if not alpha > 0:
+            raise SettingsInvalid(f"alpha={alpha!r}.", remedy="Give a number above zero, or use poisson_regression.")
+        settings: dict[str, Any] = {"offset": offset, "weights": weights, "tol": tol, "max_rounds": max_rounds}
+        ask = partial(regression, federation, formula=formula, family="negative binomial", alpha=alpha)
+        *_, known = ask(**settings)
+        return fit_of(federation, spec, "negative binomial", known, asked_before, alpha=alpha)
+    *_, state = joint_newton(federation, spec, tol=tol, max_rounds=max_rounds)
+    return negative_binomial_fit(federation, spec, state, asked_before)
+
+
+def negative_binomial_fit(federation: Federation, spec: Design, state: NegativeBinomialState, asked_before: int = 0) -> Fit:
+    """Turn the last state of `joint_newton` into a fit."""
+    inverse = solve(state.information, np.eye(spec.size + 1))
+    covariance = (inverse + inverse.T) / 2
+    loss = state.loss + state.factorials
+    return Fit(
+        spec=spec,
+        family="negative binomial",
+        coef_=state.beta[:-1],
+        covariance=covariance[:-1, :-1],
+        dispersion=1.0,
+        n_records=state.n,
+        rounds=state.round,
+        n_parties=len(federation.members),
+        n_missing=federation.clock.missing,
+        left=left_of(federation, asked_before),
+        protection=protection_of(federation),
+        deviance=2 * loss,
+        saturated=0.0,
+        target_mean=state.response / state.n,
+        alpha=state.alpha,
+        alpha_se=state.alpha * math.sqrt(covariance[-1, -1]),
+    )

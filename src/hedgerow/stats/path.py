@@ -1,0 +1,311 @@
+"""Paths of penalties with cross-validation, by sums: each party splits its own records into folds.
+
+A record's fold is a public function of its party's name and its place there, the same in every round; a store of one
+record is a fold's as a whole. What is asked for are sums for each fold (linear regression, once) or sums at the
+coefficients of each fold's model, fitted without it (other families, many penalties in one question).
+
+Releases : linear: n, information (d, d), score at zero (d,) and squares of the target, for each fold; once. Others: score,
+           information, deviance and n without the fold and in it, for each fold and penalty asked; once a round.
+Unit     : record.
+Source   : Friedman, Hastie & Tibshirani 2010, section 2.5; the conventions of scikit-learn's `LassoCV`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.federation import Federation
+from hedgerow.errors import NotConverged, SettingsInvalid
+
+from .design import Design
+from .families import Family, FamilyName, law_of
+from .folds import fold_products, fold_sums
+from .glm import constant_of, finite_sums
+from .limits import Asked, ask_for, glm_limits, reach_of, refuse_beyond, response_range, symmetric
+from .penalised import PenalisedState, Penalty, check_penalty, penalised, penalised_columns, penalised_law, scales_of
+
+NUMBERS_AT_ONCE = 8192
+"""A question about many penalties asks for about so many numbers."""
+
+
+# ---- states ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class PathState:
+    """Models of some penalties and folds, in the columns' own units; L penalties, F folds.
+
+    Attributes
+    ----------
+    penalties : array of shape (L,)
+        Falling.
+    scales : array of shape (d,)
+        As in `PenalisedState`.
+    beta, trial : arrays of shape (L, F + 1, d)
+        The last model of a penalty is that of all records.
+    objective, length : arrays of shape (L, F + 1)
+    left_out : array of shape (L, F)
+        Mean deviance of the records that a model left out.
+    done : array of bool, shape (L,)
+    n, deviance : float, and array of shape (L,)
+        Records, and the deviance of the models of all records.
+    """
+
+    round: int
+    penalties: Array
+    scales: Array
+    beta: Array
+    trial: Array
+    objective: Array
+    length: Array
+    left_out: Array
+    done: Array
+    n: float
+    deviance: Array
+
+    @property
+    def converged(self) -> bool:
+        return bool(self.done.all())
+
+
+def penalty_path(
+    federation: Federation,
+    spec: Design,
+    *,
+    family: FamilyName = "gaussian",
+    l1_ratio: float = 1.0,
+    penalties: Sequence[float] | None = None,
+    n_penalties: int = 50,
+    smallest: float = 1e-3,
+    folds: int = 5,
+    standardised: bool = False,
+    tol: float = 1e-7,
+    max_rounds: int = 200,
+    start: PathState | None = None,
+) -> Iterator[PathState]:
+    """Fit all penalties, on all records and without each fold; parameters as `hedgerow.stats.cross_validated`.
+
+    Yields
+    ------
+    PathState
+        After each round that asks about folds; a linear regression asks once.
+
+    Releases
+    --------
+    See the module.
+    """
+    law, paid = penalised_law(federation, family), penalised_columns(spec)
+    _check(penalties, n_penalties, smallest, folds, l1_ratio)
+    asked = ask_for(federation, spec)
+    if family == "gaussian":
+        if start is None:
+            yield _linear_path(asked, spec, l1_ratio, penalties, n_penalties, smallest, folds, standardised)
+        return
+    state = start or _before(federation, asked, spec, family, l1_ratio, penalties, n_penalties, smallest, folds, standardised)
+    per_penalty = (folds + 1) * (spec.size * (spec.size + 3) // 2 + 3)
+    at_once = max(1, NUMBERS_AT_ONCE // per_penalty)
+    while not state.converged:
+        if state.round >= max_rounds:
+            raise NotConverged(
+                f"after {state.round} rounds {int((~state.done).sum())} of {len(state.done)} penalties are not fitted.",
+                remedy="Allow more rounds with max_rounds=, or larger penalties; if parties drop out, resume later.",
+            )
+        state = _path_round(state, asked, spec, law, family, l1_ratio, paid, folds, at_once, tol)
+        yield state
+
+
+def _check(penalties: Sequence[float] | None, n_penalties: int, smallest: float, folds: int, l1_ratio: float) -> None:
+    check_penalty(min(penalties, default=-1.0) if penalties is not None else 0.0, l1_ratio)
+    if folds < 2 or n_penalties < 1 or not 0 < smallest < 1:
+        raise SettingsInvalid(
+            f"folds is {folds}, n_penalties is {n_penalties}, smallest is {smallest}.",
+            remedy="At least two folds and one penalty; smallest is a share of the largest penalty.",
+        )
+
+
+def _grid(largest: float, penalties: Sequence[float] | None, n_penalties: int, smallest: float) -> Array:
+    if penalties is not None:
+        return np.sort(np.asarray(penalties, dtype=float))[::-1]
+    return np.geomspace(largest, largest * smallest, n_penalties)
+
+
+def _largest(score: Array, n: float, weights: Array, l1_ratio: float) -> float:
+    """The smallest penalty that leaves every coefficient zero; of ridge, which has none, a thousandth of a lasso's share."""
+    pulls = np.abs(score[weights > 0]) / weights[weights > 0] / n
+    if not pulls.size:
+        raise SettingsInvalid("no column is penalised.", remedy="Add terms to the formula, besides the intercept.")
+    return float(max(pulls.max(), 1e-12) / max(l1_ratio, 1e-3))
+
+
+def _linear_path(
+    asked: Asked,
+    spec: Design,
+    l1_ratio: float,
+    penalties: Sequence[float] | None,
+    n_penalties: int,
+    smallest: float,
+    folds: int,
+    standardised: bool,
+) -> PathState:
+    """Ask once for the products of each fold; everything else follows."""
+
+    def limits() -> dict[str, float]:
+        x, found = max(asked.spec.limits or (1.0,)), glm_limits(asked.spec, law_of("gaussian"), np.zeros(spec.size))
+        return {"n": 1.0, "information": x * x, "score": found["score"], "yy": found["deviance"]}
+
+    ask = partial(fold_products, n_folds=folds)
+    sums = finite_sums(asked, lambda: asked.federation.sum(ask, bound=asked.bounds(limits)))
+    factors = np.ones(spec.size) if asked.factors is None else asked.factors
+    H, q = symmetric(sums["information"]) * np.outer(factors, factors), sums["score"] * factors
+    n, yy = sums["n"], sums["yy"]
+    _check_folds(n)
+    scales = _scales_of_products(H.sum(0), spec) if standardised else np.ones(spec.size)
+    weights = scales * penalised_columns(spec)
+    nothing = Penalty(math.inf, l1_ratio, weights).step(H.sum(0), q.sum(0), np.zeros(spec.size), float(n.sum()))
+    grid = _grid(_largest(q.sum(0) - H.sum(0) @ nothing, n.sum(), weights, l1_ratio), penalties, n_penalties, smallest)
+    beta, left_out = np.zeros((len(grid), folds + 1, spec.size)), np.zeros((len(grid), folds))
+    for k in range(folds + 1):
+        rest = np.arange(folds) != k
+        products, right, records, warm = H[rest].sum(0), q[rest].sum(0), float(n[rest].sum()), np.zeros(spec.size)
+        for i, penalty in enumerate(grid):
+            paid = Penalty(float(penalty), l1_ratio, weights)
+            warm = beta[i, k] = paid.step(products, right - products @ warm, warm, records)
+    last = beta[:, folds]
+    for k in range(folds):
+        left_out[:, k] = [(yy[k] - 2 * b @ q[k] + b @ H[k] @ b) / n[k] for b in beta[:, k]]
+    deviance = np.array([yy.sum() - 2 * b @ q.sum(0) + b @ H.sum(0) @ b for b in last])
+    nowhere, done = np.zeros((len(grid), folds + 1)), np.ones(len(grid), dtype=bool)
+    return PathState(1, grid, scales, beta, beta, nowhere, nowhere, left_out, done, float(n.sum()), deviance)
+
+
+def _scales_of_products(H: Array, spec: Design) -> Array:
+    """Standard deviations of columns from their products with the intercept's."""
+    constant = constant_of(replace(spec, scales=()))
+    if constant is None:
+        raise SettingsInvalid(
+            f"{spec.formula!r} has no intercept, so its products of columns give no standard deviations.",
+            remedy="Add the intercept, or standardise the columns beforehand: hr.stats.standardise(federation).",
+        )
+    sums = H @ constant
+    mean = sums / (constant @ sums)
+    variance = np.diag(H) / (constant @ sums) - mean**2
+    return np.sqrt(np.where(variance > 1e-14 * mean**2, variance, 1.0))
+
+
+def _check_folds(n: Array) -> None:
+    if not (n > 0).all():
+        raise SettingsInvalid(f"{int((n <= 0).sum())} of {len(n)} folds have no records.", remedy="Take fewer folds.")
+
+
+# ---- other families: rounds ---------------------------------------------------------------------------------------------
+def _before(
+    federation: Federation,
+    asked: Asked,
+    spec: Design,
+    family: FamilyName,
+    l1_ratio: float,
+    penalties: Sequence[float] | None,
+    n_penalties: int,
+    smallest: float,
+    folds: int,
+    standardised: bool,
+) -> PathState:
+    """Fit the columns that are not penalised, which gives the largest penalty, and from which all models start."""
+    scales = scales_of(asked, spec, standardised)
+    first: PenalisedState
+    *_, first = penalised(federation, spec, family=family, penalty=math.inf, l1_ratio=l1_ratio)
+    largest = _largest(first.newton.score, first.newton.n, scales * penalised_columns(spec), l1_ratio)
+    grid = _grid(largest, penalties, n_penalties, smallest)
+    beta = np.tile(first.beta, (len(grid), folds + 1, 1))
+    models = (len(grid), folds + 1)
+    return PathState(
+        round=first.round,
+        penalties=grid,
+        scales=scales,
+        beta=beta,
+        trial=beta,
+        objective=np.full(models, np.inf),
+        length=np.full(models, np.inf),
+        left_out=np.zeros((len(grid), folds)),
+        done=np.zeros(len(grid), dtype=bool),
+        n=first.newton.n,
+        deviance=np.zeros(len(grid)),
+    )
+
+
+def _path_round(
+    state: PathState,
+    asked: Asked,
+    spec: Design,
+    law: Family,
+    family: FamilyName,
+    l1_ratio: float,
+    paid: Array,
+    folds: int,
+    at_once: int,
+    tol: float,
+) -> PathState:
+    """Ask about the next few penalties that are not fitted, and move each of their models."""
+    which = np.flatnonzero(~state.done)[:at_once]
+    factors = np.ones(spec.size) if asked.factors is None else asked.factors
+    sums = _fold_sums(asked, law, family, state.trial[which] * factors, folds)
+    counts = sums["n"]
+    _check_folds(counts)
+    records = np.append(counts.sum() - counts, counts.sum())
+    beta, trial, objective, length = (x.copy() for x in (state.beta, state.trial, state.objective, state.length))
+    left_out, done, deviance = state.left_out.copy(), state.done.copy(), state.deviance.copy()
+    for a, i in enumerate(which):
+        penalty = Penalty(float(state.penalties[i]), l1_ratio, state.scales * paid)
+        for k in range(folds + 1):
+            here = sums["deviance"][a, k] / (2 * records[k]) + penalty.of(trial[i, k])
+            worse = here > objective[i, k] + (1e-6 if asked.hidden else 1e-10) * abs(objective[i, k])
+            if worse and length[i, k] > (0.5 if asked.hidden else 1e-3):
+                trial[i, k] = (beta[i, k] + trial[i, k]) / 2
+                continue
+            information = sums["information"][a, k] * np.outer(factors, factors)
+            beta[i, k], objective[i, k] = trial[i, k], here
+            trial[i, k] = penalty.step(information, sums["score"][a, k] * factors, beta[i, k], records[k])
+            step = trial[i, k] - beta[i, k]
+            spread = here if law.free_dispersion else 1.0
+            before = length[i, k]
+            length[i, k] = math.sqrt(max(float(step @ information @ step), 0.0) / spread)
+            if length[i, k] < (1e-3 if asked.hidden else 1e-6) and length[i, k] > before / 2:
+                length[i, k] = 0.0  # rounding
+        left_out[i] = sums["left_out"][a, :folds] / counts
+        deviance[i] = sums["deviance"][a, folds]
+        if (length[i] < tol).all():
+            done[i] = True
+            refuse_beyond(float(sums["beyond"][a].max()), spec)
+    waiting = np.flatnonzero(~state.done)[at_once:]
+    if len(waiting) and done[which].all():  # those that come next start from the nearest that is fitted
+        beta[waiting] = trial[waiting] = beta[which[-1]]
+    made = (beta, trial, objective, length, left_out, done)
+    return PathState(state.round + 1, state.penalties, state.scales, *made, float(counts.sum()), deviance)
+
+
+def _fold_sums(asked: Asked, law: Family, family: FamilyName, trial: Array, folds: int) -> dict[str, Array]:
+    flat = trial.reshape(-1, trial.shape[-1])
+    broadcast = {"beta": trial}
+    if asked.bounded and law.log_link:
+        reaches = np.array([reach_of(asked.spec, law, beta) for beta in flat])
+        broadcast["reach"] = np.array([reaches[:, 0].min(), reaches[:, 1].max()])
+
+    def limits() -> dict[str, float]:
+        each = [glm_limits(asked.spec, law, beta) for beta in flat]
+        found = {key: max(one[key] for one in each) for key in ("score", "information", "deviance", "beyond", "n")}
+        if law.log_link:  # all models share one range
+            found["deviance"] = max(found["deviance"], _widest_deviance(asked.spec, law, broadcast["reach"]))
+        return found | {"left_out": found["deviance"]}
+
+    ask = partial(fold_sums, family=family, n_folds=folds)
+    sums = finite_sums(asked, lambda: asked.federation.sum(ask, broadcast, bound=asked.bounds(limits)))
+    return sums | {"information": symmetric(sums["information"])}
+
+
+def _widest_deviance(spec: Design, law: Family, reach: Array) -> float:
+    target = np.array(response_range(spec) or (0.0, 0.0))
+    return float(max(law.deviance(target, np.full(2, end)).max() for end in reach))

@@ -1,0 +1,228 @@
+"""ROC curve and its area, from counts of scores in bins of public edges.
+
+    edges                -> every party                                                broadcast
+    events, others       <- count of scores in each bin, by target                     sum
+    bins that hold both  -> cut into finer ones, until they cannot move the area       next round
+
+An event and another record in different bins are ordered for certain. Those that share a bin leave the area uncertain by
+at most their number of pairs; this is the released error bound. Scores nearer than `resolution` count as tied, for half a
+pair each, as in the Mann-Whitney statistic.
+
+Releases : two counts for each bin; once a round. Exactly ordered scores tell much of single records: ask for no finer
+           `tol` than is needed.
+Unit     : record.
+Source   : Hanley & McNeil 1982; DeLong et al. 1988.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import expit, logit, ndtri
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.federation import Federation
+from hedgerow.core.party import Party
+from hedgerow.core.query import local
+from hedgerow.errors import SettingsInvalid
+
+from .columns import is_exact
+from .counts import count_bound, tally
+from .fitted import Fitted
+from .losses import refuse_unbounded
+
+CUTS = 2**15
+"""Bins into which all that are cut are cut together."""
+PIECES = (8, 256)
+"""Into how many one bin is cut, at least and at most."""
+MIXED = 3
+
+
+@local(additive=True, stackable=True)
+def scores_by_class(broadcast: Mapping[str, Array], party: Party, rng: Any) -> Array:
+    """Count linear predictors between inner `edges` (k - 1,): others, then events, shape (2 * k,).
+
+    A bin holds its upper edge and not its lower one.
+    """
+    eta, edges = party["X"] @ broadcast["beta"] + party["offset"], broadcast["edges"]
+    bins, k = np.searchsorted(edges, eta, side="left"), len(edges) + 1
+    return tally(bins + k * (party["y"] > 0.5), party.w, 2 * k)
+
+
+@dataclass(frozen=True, eq=False)
+class Roc:
+    """The ROC curve of a score, known at some thresholds.
+
+    Attributes
+    ----------
+    edges : array of shape (k - 1,)
+        Thresholds of the linear predictor, rising.
+    others, events : arrays of shape (k,)
+        Records whose score lies above the edge before and not above the edge after.
+    tied : array of bool, shape (k,)
+        Bins so narrow that their scores count as equal.
+    rounds : int
+        Questions asked.
+    """
+
+    edges: Array
+    others: Array
+    events: Array
+    tied: Array
+    rounds: int
+
+    @property
+    def auc(self) -> float:
+        """Area under the curve: the share of pairs of an event and another record that the score orders rightly."""
+        below = np.cumsum(self.others) - self.others
+        return float((self.events * (below + self.others / 2)).sum() / self._pairs)
+
+    @property
+    def error(self) -> float:
+        """By how much the exact area may differ from `auc`."""
+        open_pairs = np.where(self.tied, 0.0, self.events * self.others)
+        return float(np.abs(open_pairs).sum() / 2 / self._pairs)
+
+    @property
+    def _pairs(self) -> float:
+        pairs = float(self.events.sum() * self.others.sum())
+        return pairs if pairs > 0 else float("nan")
+
+    @property
+    def thresholds(self) -> Array:
+        """Probabilities above which a record is predicted an event, falling, shape (k + 1,)."""
+        return np.concatenate([[1.0], expit(self.edges[::-1]), [0.0]])
+
+    @property
+    def true_positive_rate(self) -> Array:
+        """Share of events above each threshold, shape (k + 1,)."""
+        return self._above(self.events)
+
+    @property
+    def false_positive_rate(self) -> Array:
+        """Share of the others above each threshold, shape (k + 1,)."""
+        return self._above(self.others)
+
+    def _above(self, counts: Array) -> Array:
+        above = np.concatenate([[0.0], np.cumsum(counts[::-1])])
+        shares: Array = above / above[-1] if above[-1] > 0 else np.full_like(above, np.nan)
+        return shares
+
+    def standard_error(self, method: Literal["delong", "hanley"] = "delong") -> float:
+        """Of the area: DeLong's, from how each record's score ranks among the other class, or Hanley and McNeil's formula."""
+        area, m, n = self.auc, float(self.events.sum()), float(self.others.sum())
+        if min(m, n) <= 1 or not np.isfinite(area):
+            return float("nan")
+        if method == "hanley":
+            first, second = area / (2 - area), 2 * area**2 / (1 + area)
+            variance = (area * (1 - area) + (m - 1) * (first - area**2) + (n - 1) * (second - area**2)) / (m * n)
+            return float(np.sqrt(max(variance, 0.0)))
+        beaten = (np.cumsum(self.others) - self.others / 2) / n
+        lost_to = (m - np.cumsum(self.events) + self.events / 2) / m
+        of_events = (self.events * (beaten - area) ** 2).sum() / (m - 1)
+        of_others = (self.others * (lost_to - area) ** 2).sum() / (n - 1)
+        return float(np.sqrt(max(of_events / m + of_others / n, 0.0)))
+
+    def conf_int(self, level: float = 0.95, method: Literal["delong", "hanley"] = "delong") -> tuple[float, float]:
+        """Confidence interval of the area: normal, cut off at 0 and 1; without the uncertainty of `error`."""
+        reach = float(ndtri((1 + level) / 2)) * self.standard_error(method)
+        return max(self.auc - reach, 0.0), min(self.auc + reach, 1.0)
+
+
+def roc(
+    federation: Federation,
+    model: Any,
+    *,
+    formula: str | None = None,
+    bins: int = 1024,
+    tol: float = 1e-5,
+    resolution: float = 1e-9,
+    max_rounds: int = 8,
+) -> Roc:
+    """ROC curve and area of a model's linear predictor.
+
+    Parameters
+    ----------
+    model : Fit, state, or array of shape (d,)
+    bins : int
+        Of the first question, equally wide in the probability.
+    tol : float
+        Ask about finer bins until the area is known to within this; 0 for exactly.
+    resolution : float
+        Scores nearer than this, times the larger of 1 and their size, count as tied.
+    max_rounds : int
+        Questions at most; `Roc.error` says what is left. One through a channel that clips or adds noise.
+
+    Releases
+    --------
+    Two counts for each bin, once a round.
+    """
+    lawful = bins >= 2 and tol >= 0 and resolution > 0 and max_rounds >= 1
+    if not lawful:
+        raise SettingsInvalid(
+            f"bins={bins!r}, tol={tol!r}, resolution={resolution!r}, max_rounds={max_rounds!r} cannot be asked.",
+            remedy="Give two bins or more, a tolerance of at least 0, a resolution above 0, and one round or more.",
+        )
+    fitted = Fitted.of(federation, model, formula)
+    fitted.require(binary=True)
+    asked, edges, found, rounds = fitted.ask(federation), logit(np.linspace(0, 1, bins + 1)[1:-1]), None, 0
+    bound = count_bound(fitted.weight)
+    refuse_unbounded(federation, fitted.spec, None if bound is None else {"": bound})
+    most = max_rounds if is_exact(federation) else 1
+    while found is None or (found.error > tol and rounds < most):
+        edges = edges if found is None else _finer(found, resolution, tol)
+        if found is not None and np.array_equal(edges, found.edges):
+            break
+        counts = asked.sum(scores_by_class, {"beta": fitted.coef, "edges": edges}, bound=bound)
+        others, events = np.maximum(counts, 0.0).reshape(2, -1)  # noise may push a count below zero
+        rounds += 1
+        found = Roc(edges, others, events, _narrow(edges, resolution), rounds)
+    return found
+
+
+def _narrow(edges: Array, resolution: float) -> Array:
+    """Which bins count as ties."""
+    ends = np.concatenate([[-np.inf], edges, [np.inf]])
+    width = np.diff(ends)
+    narrow: Array = np.isfinite(width) & (width <= resolution * np.maximum(1.0, np.abs(np.nan_to_num(ends[1:]))))
+    return narrow
+
+
+def _finer(found: Roc, resolution: float, tol: float) -> Array:
+    """Cut the bins that hold both classes, those with most pairs first, and merge the others into runs of one class."""
+    ends = np.concatenate([[-np.inf], found.edges, [np.inf]])
+    pairs = np.where(found.tied, 0.0, found.events * found.others)
+    order = np.argsort(-pairs, kind="stable")
+    left = np.cumsum(pairs[order][::-1])[::-1] / 2 / found._pairs
+    chosen = order[(pairs[order] > 0) & (left > tol / 2)]
+    pieces = int(np.clip(CUTS // max(len(chosen), 1), *PIECES))
+    chosen = chosen[: CUTS // pieces]
+    cuts = [_cuts(ends[i], ends[i + 1], pieces, resolution) for i in chosen]  # some thousand bins, at the server
+    return np.unique(np.concatenate([found.edges[_needed(found)], *cuts]))
+
+
+def _needed(found: Roc) -> Array:
+    """Which edges part the classes: within a run of bins of one class the curve is straight, shape (k - 1,)."""
+    kind = (found.others > 0) + 2 * (found.events > 0)
+    held = np.flatnonzero(kind)
+    after = np.searchsorted(held, np.arange(len(kind)))
+    follows = kind[held[np.minimum(after, len(held) - 1)]]
+    kind = np.where((kind == 0) & (follows < MIXED), follows, kind)  # an empty bin joins the one that follows
+    needed: Array = (kind[1:] != kind[:-1]) | (kind[1:] == MIXED)
+    return needed
+
+
+def _cuts(a: float, b: float, pieces: int, resolution: float) -> Array:
+    """Cut one bin; an open one at doubling distances."""
+    if np.isinf(a) and np.isinf(b):
+        return np.zeros(1)
+    if np.isinf(b):
+        return a + np.ldexp(1.0, np.arange(-6, pieces - 6)).clip(max=1e300)
+    if np.isinf(a):
+        return b - np.ldexp(1.0, np.arange(-6, pieces - 6)).clip(max=1e300)
+    least = resolution * max(1.0, abs(a), abs(b)) / 2
+    pieces = int(min(pieces, np.ceil((b - a) / least)))
+    return np.linspace(a, b, pieces + 1)[1:-1]

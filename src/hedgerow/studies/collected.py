@@ -1,0 +1,50 @@
+"""Tables of the runs of a comparison, put together: those of one title become one, rows in the order of the runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+from hedgerow.report import Grid
+
+from .standings import Standings
+
+
+def collected(found: Standings) -> tuple[Grid, ...]:
+    """The tables that `comparison.collect` names; a column that a run lacks stays empty there."""
+    grids: dict[str, list[Grid]] = {}
+    for run in found.runs:
+        for grid in run.report.tables if run.report is not None else ():
+            if grid.title.startswith(tuple(found.section.collect)):
+                grids.setdefault(grid.title, []).append(grid)
+    return tuple(one_of(grids[title]) for title in sorted(grids, key=_natural))
+
+
+def one_of(grids: list[Grid]) -> Grid:
+    """One table with the rows of all."""
+    columns = tuple(dict.fromkeys(name for grid in grids for name in grid.columns))
+    rows = []
+    for grid in grids:
+        places = [grid.columns.index(name) if name in grid.columns else None for name in columns]
+        rows += [tuple(None if place is None else row[place] for place in places) for row in grid.rows]
+    return Grid(grids[0].title, columns, tuple(rows), grids[0].note)
+
+
+def slug(grid: Grid) -> str:
+    """What a table's file is called: its title up to the colon."""
+    return re.sub(r"[^\w.]+", "-", grid.title.partition(":")[0].lower()).strip("-")
+
+
+def csv_of(grid: Grid) -> str:
+    """A table for programs that read tables; numbers with all digits."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(name.strip() for name in grid.columns)
+    writer.writerows([["" if cell is None else cell for cell in row] for row in grid.rows])
+    return text.getvalue()
+
+
+def _natural(title: str) -> list[tuple[int, str]]:
+    """Table 6.9 stands before table 6.10."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", title)]
