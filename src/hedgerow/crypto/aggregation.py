@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from .conversation import Total
 from .fixedpoint import WORDS, Encoding, encoding_for
 from .schemes import DoubleMasks, Enrolment, GroupMasks, Questions, Shares
 
-Mode = Literal["real", "simulated"]
+Mode = Literal["real", "simulated", "rehearsed"]
 
 
 class Scheme(Protocol):
@@ -64,8 +64,8 @@ class Hidden:
         Largest sum of record weights at one party: times a bound per record, the range of its contribution.
     largest : float, optional
         Range of every number of a contribution that declares no bound.
-    mode : {"real", "simulated"}
-        Carry the protocol out, or account for it.
+    mode : {"real", "simulated", "rehearsed"}
+        Carry the protocol out, or account for it; in a rehearsal, about made-up records and in the protocol's name.
     """
 
     scheme: Scheme
@@ -75,7 +75,7 @@ class Hidden:
     mode: Mode = "real"
 
     def __post_init__(self) -> None:
-        if self.bits not in WORDS or self.mode not in ("real", "simulated") or not self.records > 0:
+        if self.bits not in WORDS or self.mode not in get_args(Mode) or not self.records > 0:
             raise SettingsInvalid(
                 f"bits={self.bits!r}, records={self.records!r}, mode={self.mode!r}.",
                 remedy="bits: 16, 32 or 64; records above zero; mode: 'real' or 'simulated'.",
@@ -91,6 +91,10 @@ class Hidden:
     @property
     def hides_rows(self) -> bool:
         return True
+
+    def rehearsed(self) -> Hidden:
+        """The same without its protocol, for made-up records."""
+        return replace(self, mode="rehearsed")
 
     def fit(self, parties: int, query: Query, layout: Layout | None) -> None:
         """Refuse, before anybody is asked, so few parties that a total would show their rows, or a total that does not fit.
@@ -128,7 +132,7 @@ class Hidden:
             The protocol ended without a total.
         """
         query, ids = outbox.query, tuple(outbox.ids)
-        if self.mode == "simulated":
+        if self.mode != "real":
             return without_rows(engine.exchange(outbox))
         assert outbox.layout is not None  # `fit` refused it
         layout = query.shield.code(outbox.layout)

@@ -61,6 +61,10 @@ class HiddenModel:
     def largest(self) -> float | None:
         return self.masks.largest
 
+    def rehearsed(self) -> HiddenModel:
+        """The same without its protocol, for made-up records."""
+        return replace(self, masks=self.masks.rehearsed())
+
     def fit(self, parties: int, query: Query, layout: Layout | None) -> None:
         """Refuse, before anybody is asked, what would show rows, has no fixed point, or is not protected by totals alone."""
         if query.shield.clip is not None or query.shield.mechanism is not None or query.shield.compression is not None:
@@ -90,7 +94,7 @@ class HiddenModel:
         """
         query, ids = outbox.query, tuple(outbox.ids)
         grid = _settings(query).get("grid")
-        if grid is None:
+        if grid is None or self.masks.mode != "real":
             return self.masks.ask(engine, outbox, sessions)
         if self not in sessions.open:
             sessions.open[self] = ModelSession.of(self, tuple(engine.parties))

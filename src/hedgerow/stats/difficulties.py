@@ -91,7 +91,8 @@ def separated(step: Array, beta: Array, names: Sequence[str], *, counts: bool = 
         return Separated(
             f"{_listed(named)} {verb} counts of zero from the others: fitted means of some records run to 0, and these "
             "coefficients to minus infinity.",
-            remedy=f"{otherwise}; or keep coefficients finite by a penalty: penalised_regression(..., penalty=0.01, l1_ratio=0).",
+            remedy=f"{otherwise}; or keep coefficients finite:\n"
+            "penalised_regression(..., family='poisson', penalty=0.01, l1_ratio=0).",
         )
     return Separated(
         f"{_listed(named)} {verb} the classes: fitted probabilities of some "

@@ -179,7 +179,7 @@ def penalised(
         if state.round >= max_rounds:
             raise NotConverged(
                 f"after {state.round} rounds the next step is still {state.newton.length:.2g} long; tol is {tol:g}.",
-                remedy="Allow more rounds with max_rounds=, or a larger penalty; if parties drop out, resume when they are back.",
+                remedy="Allow more rounds with max_rounds=, or a larger penalty; if parties drop out, resume later.",
             )
         state = _advance(state, asked, spec, law, family, paid, tol)
         if state.converged:

@@ -91,6 +91,9 @@ def rehearse(study: Study, *, data_dir: Path | None = None, rounds: int | None =
     columns = built.schema.synthetic(each * federation.size, np.random.default_rng(0))
     made_up = Parties(federation.engine.parties, columns, [each] * federation.size)
     federation = replace(federation, engine=InProcess(threads=1).hosting(made_up))
+    aggregation = federation.channel.aggregation
+    if hasattr(aggregation, "rehearsed"):
+        federation = replace(federation, channel=replace(federation.channel, aggregation=aggregation.rehearsed()))
     made_ready = replace(built, federation=federation, test=None)
     try:
         seen: list[int] = []

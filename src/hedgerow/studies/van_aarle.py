@@ -98,6 +98,7 @@ def replay(
     formula : str
         Of plain columns.
     family : {"gaussian", "binomial"}
+        Linear or logistic regression.
     methods : list of str
         Names of `METHODS`.
     numbers : list of str, optional
