@@ -111,3 +111,17 @@ def test_digests_tell_lists_apart_that_join_to_the_same_bytes():
     found = [digest("a", b"bc"), digest("a", b"b", b"c"), digest("ab", b"c"), digest("a", b"bc", b""), digest("a")]
     assert len(set(found)) == 5
     assert {len(one) for one in found} == {32}
+
+
+@pytest.mark.parametrize("size", [4095, 4096, 65535, 65536, 100_000])
+def test_large_messages_have_one_way_to_be_written(size):
+    form = Form("large", round=Whole(0, 9), row=Octets(0, 1 << 20))
+    message = form.pack(round=3, row=bytes(size))
+    assert form.unpack(message) == (3, bytes(size))
+    short = b"\xc5" + size.to_bytes(2, "big") if size < 1 << 16 else b"\xc6" + size.to_bytes(4, "big")
+    at = message.index(short)
+    longer = message[:at] + b"\xc6" + size.to_bytes(4, "big") + message[at + len(short) :]
+    wide = message[: at - 1] + b"\xcc\x03" + message[at:]  # the round in two bytes
+    for twin in ([longer] if size < 1 << 16 else []) + [wide, message + b"\0", message[:-1]]:
+        with pytest.raises(MessageRefused):
+            form.unpack(twin)

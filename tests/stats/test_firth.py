@@ -8,7 +8,8 @@ from hiding import Hiding
 from hedgerow import Gaussian, data
 from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import Separated, UnlawfulChannel
-from hedgerow.stats import Design, design, logistic_regression
+from hedgerow.runs import load_checkpoint, save_checkpoint
+from hedgerow.stats import Design, FirthState, design, logistic_regression
 from hedgerow.stats.firth import firth
 
 
@@ -83,11 +84,13 @@ def test_hidden_sums_give_the_same_fit(separated):
     np.testing.assert_allclose(hidden.coef_, plain.coef_, atol=1e-5 * plain.se_.max())
 
 
-def test_a_fit_resumes_from_every_state():
+def test_a_fit_resumes_from_every_state(tmp_path):
     spec = Design.of("ill ~ age + dose", federation().schema)
     states = list(firth(federation(), spec))
     for state in states[:-1]:
-        *_, found = firth(federation(), spec, start=state)
+        save_checkpoint(tmp_path / "state", state, federation(), "test")
+        start = load_checkpoint(tmp_path / "state", FirthState, "test").state
+        *_, found = firth(federation(), spec, start=start)
         np.testing.assert_allclose(found.newton.beta, states[-1].newton.beta, rtol=1e-12)
 
 

@@ -32,7 +32,7 @@ from hedgerow.stats.families import law_of
 from hedgerow.stats.firth import corrected_score
 from hedgerow.stats.folds import fold_sums
 from hedgerow.stats.glm import EVERYTHING, score_and_information
-from hedgerow.stats.limits import glm_limits, predictor_range, reach_of, symmetric, triangle
+from hedgerow.stats.limits import glm_limits, predictor_range, reach_of, refuse_beyond, symmetric, triangle
 from hedgerow.stats.multinomial import class_design, class_limits, softmax_score_and_information
 from hedgerow.stats.negative_binomial import joint_limits, joint_score_and_information
 
@@ -95,6 +95,7 @@ def test_only_the_upper_triangle_is_asked_for():
     assert "per record" in fed.ledger.entries[0].bound
 
 
+@pytest.mark.slow
 def test_noise_with_hidden_rows_takes_the_bounds_of_noise():
     fit = linear_regression(hidden().protect(mechanism=Gaussian(0.1)), "pain ~ age")
     assert np.isfinite(fit.coef_).all()
@@ -103,8 +104,8 @@ def test_noise_with_hidden_rows_takes_the_bounds_of_noise():
 # ---- other statistics -----------------------------------------------------------------------------------------------
 def test_moments_keep_the_digits_of_small_columns():
     table = clinic()
-    tiny = replace(table.schema["pain"], name="tiny", low=0.0, high=1e-5)
-    huge = replace(table.schema["pain"], name="huge", low=0.0, high=1e7)
+    tiny = replace(table.schema["dose"], name="tiny", low=0.0, high=1e-5)
+    huge = replace(table.schema["dose"], name="huge", low=0.0, high=1e7)
     rng = np.random.default_rng(0)
     wide = Table({"tiny": rng.random(300) * 1e-6, "huge": rng.random(300) * 1e7}, type(table.schema)((tiny, huge)))
     found, expected = moments(hidden(wide)), moments(federation(wide))
@@ -146,15 +147,29 @@ def test_a_gamma_target_that_may_be_zero_is_refused():
         gamma_regression(hidden(table), "dose ~ age")
 
 
-def test_means_beyond_the_declared_range_are_refused():
-    """An offset of exp(9) for one record: its mean is far above every count, and would be cut off."""
+def with_one_exposed(offset, visits):
+    """Visits of 0 and 1, but for one record with an offset of its own."""
     table = clinic(200)
-    exposure = np.full(200, 0.0)
-    exposure[7] = 9.0
-    wide = Table({**table.columns, "exposure": exposure}, table.schema.replace(replace(table.schema["exposure"], high=9.0)))
-    fed = federation(wide).protect(aggregation=Hiding())
+    one = np.arange(200) == 7
+    schema = table.schema.replace(replace(table.schema["exposure"], high=9.0))
+    schema = schema.replace(replace(schema["visits"], high=100))
+    values = {"exposure": np.where(one, offset, 0.0), "visits": np.where(one, visits, np.asarray(table["visits"]) % 2)}
+    return federation(Table({**table.columns, **values}, schema))
+
+
+def test_means_within_eight_times_the_declared_range_are_those_of_plain_sums():
+    fed = with_one_exposed(5.0, 90)
+    found = poisson_regression(fed.protect(aggregation=Hiding()), "visits ~ 1", offset="exposure")
+    np.testing.assert_allclose(found.coef_, poisson_regression(fed, "visits ~ 1", offset="exposure").coef_, rtol=1e-8)
+
+
+def test_means_beyond_that_are_refused():
+    fed = with_one_exposed(9.0, 90)
+    poisson_regression(fed, "visits ~ age", offset="exposure")
     with pytest.raises(RangeExceeded, match="beyond 8 times"):
-        poisson_regression(fed, "visits ~ 1", offset="exposure")
+        poisson_regression(fed.protect(aggregation=Hiding()), "visits ~ age", offset="exposure")
+    with pytest.raises(RangeExceeded, match="beyond 8 times"):
+        refuse_beyond(1.0, Design.of("visits ~ age", SCHEMA))
 
 
 # ---- bounds are true for every record -------------------------------------------------------------------------------
@@ -168,6 +183,7 @@ def assert_limits(found, limits, w):
         assert np.abs(value).max() <= w * limits[key] * (1 + 1e-8) + 1e-9, f"{key}: {value} exceeds {limits[key]}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", TARGETS)
 @settings(max_examples=60)
 @given(record=records, beta=BETAS, centre=st.floats(-5, 20), alpha=st.floats(0.05, 4))
@@ -184,6 +200,7 @@ def test_sums_of_one_record_keep_to_their_limits(family, record, beta, centre, a
     assert_limits(ask(broadcast, party(record, spec), None), glm_limits(spec, law, beta, centre), record["copies"])
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(record=records, beta=BETAS, alpha=st.floats(0.01, 20))
 def test_derivatives_in_alpha_keep_to_their_limits(record, beta, alpha):
@@ -195,6 +212,7 @@ def test_derivatives_in_alpha_keep_to_their_limits(record, beta, alpha):
     assert_limits(found, joint_limits(spec, reach, alpha), record["copies"])
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(record=records, beta=BETAS)
 def test_scores_of_levels_keep_to_their_limits(record, beta):
@@ -205,6 +223,7 @@ def test_scores_of_levels_keep_to_their_limits(record, beta):
     assert_limits(softmax_score_and_information(beta, one, None), class_limits(spec, beta), record["copies"])
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(record=records, beta=BETAS)
 def test_the_predictor_keeps_to_its_range(record, beta):

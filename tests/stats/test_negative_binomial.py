@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from hedgerow import Gaussian, data
 from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import NotIdentified, SettingsInvalid, UnboundedSum
-from hedgerow.stats import Design, joint_newton, negative_binomial_regression
+from hedgerow.runs import load_checkpoint, save_checkpoint
+from hedgerow.stats import Design, NegativeBinomialState, joint_newton, negative_binomial_regression
 from hedgerow.stats.negative_binomial import joint_derivatives
 
 VISITS = "mdvis ~ lncoins + idp + lpi + fmde + physlm + disea + hlthg + hlthf + hlthp"
-RANGES = {name: (0, 100) for name in ("mdvis", "lpi", "fmde", "disea")} | {"lncoins": (0, 5), "physlm": (0, 1)}
+RANGES = dict.fromkeys(("mdvis", "lpi", "fmde", "disea"), (0, 100)) | {"lncoins": (0, 5), "physlm": (0, 1)}
 
 
 def counts(n=400, alpha=0.7, seed=0):
@@ -80,12 +81,14 @@ def test_derivatives_are_those_of_differences(y, eta, log_alpha):
             np.testing.assert_allclose(derivatives(*at)[second], -(up[other] - down[other]) / (2 * h), rtol=1e-4, atol=1e-4)
 
 
-def test_a_fit_resumes_from_every_state():
+def test_a_fit_resumes_from_every_state(tmp_path):
     table = counts()
     spec = Design.of("y ~ x", table.schema)
     states = list(joint_newton(federation(table), spec))
     for state in states[:-1]:
-        *_, found = joint_newton(federation(table), spec, start=state)
+        save_checkpoint(tmp_path / "state", state, federation(table), "test")
+        start = load_checkpoint(tmp_path / "state", NegativeBinomialState, "test").state
+        *_, found = joint_newton(federation(table), spec, start=start)
         np.testing.assert_allclose(found.beta, states[-1].beta, rtol=1e-12)
     assert list(joint_newton(federation(table), spec, start=states[-1])) == []
 

@@ -9,7 +9,8 @@ from sklearn.preprocessing import StandardScaler
 
 from hedgerow import data
 from hedgerow.errors import SettingsInvalid
-from hedgerow.stats import Design, cross_validated, design, penalised_regression, penalty_path
+from hedgerow.runs import load_checkpoint, save_checkpoint
+from hedgerow.stats import Design, PathState, cross_validated, design, penalised_regression, penalty_path
 from hedgerow.stats.folds import first_fold
 
 CANCER = "malignant ~ mean_radius + mean_texture + mean_smoothness"
@@ -125,12 +126,14 @@ def test_stores_of_one_record_are_whole_folds():
     assert path.n_records == 2000
 
 
-def test_a_path_resumes_from_every_state():
+def test_a_path_resumes_from_every_state(tmp_path):
     spec = Design.of("ill ~ age + dose", federation().schema)
     ask = {"family": "binomial", "n_penalties": 3, "folds": 3}
     states = list(penalty_path(federation(), spec, **ask))
     for state in states[:-1]:
-        *_, found = penalty_path(federation(), spec, start=state, **ask)
+        save_checkpoint(tmp_path / "state", state, federation(), "test")
+        start = load_checkpoint(tmp_path / "state", PathState, "test").state
+        *_, found = penalty_path(federation(), spec, start=start, **ask)
         np.testing.assert_array_equal(found.beta, states[-1].beta)
     assert list(penalty_path(federation(), spec, start=states[-1], **ask)) == []
 

@@ -224,6 +224,7 @@ def test_runs_whose_data_are_missing_are_left_out_and_said(tmp_path, monkeypatch
     assert "--data-dir or HEDGEROW_DATA" in found.problems["CASP, replay"]
     assert [run.value is None for run in found.standings.runs] == [False, True]
     assert any("CASP" in warning and "failed" in warning for warning in found.report.warnings)
+    assert any("tabular/CASP.csv.gz" in warning and "get it from its publisher" in warning for warning in found.report.warnings)
     only = study.model_copy(update={"comparison": study.comparison.model_copy(update={"rows": kept[1:]})})
     with pytest.raises(MissingData, match="CASP"):
         compare(only, tmp_path / "none", jobs=1, data_dir=tmp_path)

@@ -167,7 +167,7 @@ class Form:
         if type(name) is not str or name != self.name:
             self._refuse("has another name")
         self._check(row)
-        if msgpack.packb(parts, use_bin_type=True) != message:
+        if not _is_canonical(message, parts):
             self._refuse("is not in its canonical form")
         return tuple(row)
 
@@ -187,6 +187,29 @@ def digest(label: str, *parts: bytes) -> bytes:
         state.update(len(part).to_bytes(8, "little"))
         state.update(part)
     return state.digest()
+
+
+LARGE = 1 << 12
+"""Bytes from which a value is compared by its header: what follows was read from that very place."""
+
+
+def _is_canonical(message: bytes, parts: list[Any]) -> bool:
+    """Whether a message is what packing its parts would give, without writing large values again."""
+    if len(message) < LARGE:
+        return bool(msgpack.packb(parts, use_bin_type=True) == message)
+    at, packer = 0, msgpack.Packer(use_bin_type=True)
+    for part in (None, *parts):
+        if part is None:
+            head, size = packer.pack_array_header(len(parts)), 0
+        elif type(part) is bytes and len(part) >= LARGE:
+            size = len(part)
+            head = b"\xc5" + size.to_bytes(2, "big") if size < 1 << 16 else b"\xc6" + size.to_bytes(4, "big")
+        else:
+            head, size = msgpack.packb(part, use_bin_type=True), 0
+        if not message.startswith(head, at):
+            return False
+        at += len(head) + size
+    return at == len(message)
 
 
 def _no_extension(code: int, data: bytes) -> NoReturn:

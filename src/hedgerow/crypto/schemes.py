@@ -46,7 +46,7 @@ class DoubleMasks:
 
     @property
     def title(self) -> str:
-        return f"SecAgg{', against an active server' if self.settings.active else ''}"
+        return f"SecAgg{' (active server)' if self.settings.active else ''}"
 
     def bytes(self, numbers: float, parties: int, bits: int) -> float:
         """The row, a share for each neighbour, and this question's part of keys, shares and lists sent once an epoch."""
@@ -80,8 +80,8 @@ class GroupMasks:
 
     @property
     def title(self) -> str:
-        among = "" if self.settings.group is None else f" in groups of {self.settings.group}"
-        return f"pairwise masks{among}"
+        among = "" if self.settings.group is None else f" (groups of {self.settings.group})"
+        return f"pairwise-mask{among}"
 
     def bytes(self, numbers: float, parties: int, bits: int) -> float:
         """The row and a key."""
@@ -108,7 +108,7 @@ class Shares:
 
     @property
     def title(self) -> str:
-        return f"additive shares among {self.settings.aggregators} aggregators"
+        return f"additive-share ({self.settings.aggregators} aggregators)"
 
     def bytes(self, numbers: float, parties: int, bits: int) -> float:
         """The sealed correction; the other shares are made from keys that were agreed on once."""

@@ -29,7 +29,7 @@ from .personal import ditto, fine_tune
 from .private import PrivateState, dp_fedavg, geyer
 from .records import OwnBudgetsState, RecordState, dpsgd, local_dpsgd, without_batch_norm
 from .scaffold import ScaffoldState, scaffold
-from .settings import Settings
+from .settings import Settings, StepSettings
 from .subfedavg import SubState, evaluate_subnetworks, subfedavg
 from .training import with_weights
 from .zoo import ZOO, geyer_net, lenet, logistic, lstm, mcmahan_cnn, resnet18, two_nn
@@ -51,6 +51,7 @@ __all__ = [
     "Settings",
     "Solver",
     "Spread",
+    "StepSettings",
     "SubState",
     "TransferState",
     "admm",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -16,7 +17,20 @@ Weighting = Literal["records", "uniform", "expected"]
 ScheduleName = Literal["constant", "step", "exponential", "inverse", "cosine"]
 
 
-class Settings(TypedDict, total=False):
+class StepSettings(TypedDict, total=False):
+    """A step along a gradient: the update rule, its constants, and how its learning rate falls."""
+
+    learning_rate: Annotated[float, Field(0.1, description="of the first round")]
+    solver: Annotated[RuleName, Field("sgd", description="update rule")]
+    momentum: Annotated[float, Field(0.9, description="constant of the rules momentum, nesterov, adadelta and adam")]
+    second_decay: Annotated[float, Field(0.999, description="decay of adam's second moment")]
+    epsilon: Annotated[float, Field(1e-8, description="added to the root of adagrad, adadelta and adam")]
+    schedule: Annotated[ScheduleName, Field("constant", description="how the learning rate falls from round to round")]
+    decay: Annotated[float, Field(0.99, description="factor of the schedules step and exponential, slope of inverse")]
+    period: Annotated[int, Field(10, description="rounds between two steps of the schedule step")]
+
+
+class Settings(StepSettings, total=False):
     """Keyword arguments of every algorithm; `defaults()` has their defaults, and a study's `[program]` the same keys."""
 
     rate: Annotated[float | None, Field(None, description="participation: each party joins with this probability")]
@@ -28,15 +42,7 @@ class Settings(TypedDict, total=False):
     ]
     steps: Annotated[int | None, Field(None, description="steps in a round, instead of epochs")]
     batch_size: Annotated[int | None, Field(10, description="records in a local step; 0 takes all of the party's")]
-    learning_rate: Annotated[float, Field(0.1, description="of the local solver, in the first round")]
-    solver: Annotated[RuleName, Field("sgd", description="update rule of the local solver")]
-    momentum: Annotated[float, Field(0.9, description="constant of the rules momentum, nesterov, adadelta and adam")]
-    second_decay: Annotated[float, Field(0.999, description="decay of adam's second moment")]
-    epsilon: Annotated[float, Field(1e-8, description="added to the root of adagrad, adadelta and adam")]
     stragglers: Annotated[float, Field(0.0, description="share of parties that take fewer passes, drawn from 1 to epochs")]
-    schedule: Annotated[ScheduleName, Field("constant", description="how the learning rate falls from round to round")]
-    decay: Annotated[float, Field(0.99, description="factor of the schedules step and exponential, slope of inverse")]
-    period: Annotated[int, Field(10, description="rounds between two steps of the schedule step")]
     weighting: Annotated[
         Weighting | None,
         Field(None, description="how parties count: records, where the channel allows it, uniform, or expected"),
@@ -50,31 +56,33 @@ class Settings(TypedDict, total=False):
     features: Annotated[list[str] | None, Field(None, description="columns that the module reads; all features by default")]
 
 
-def fields() -> dict[str, Any]:
+def fields(kind: Any = Settings) -> dict[str, Any]:
     """Each setting's pydantic field, with its default and description."""
-    return {name: hint.__metadata__[0] for name, hint in get_type_hints(Settings, include_extras=True).items()}
+    return {name: hint.__metadata__[0] for name, hint in get_type_hints(kind, include_extras=True).items()}
 
 
-def filled(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Check settings and fill in defaults.
+def filled(given: Mapping[str, Any], kind: Any = Settings) -> dict[str, Any]:
+    """Check settings, or those of a part such as `StepSettings`, and fill in defaults.
 
     Raises
     ------
     SettingsInvalid (HR-511)
         An unknown name, with the nearest known one; a value of the wrong type.
     """
-    known = fields()
+    known = fields(kind)
     if unknown := [name for name in given if name not in known]:
         raise SettingsInvalid(
             f"no setting {', '.join(map(repr, unknown))}.", remedy=" ".join(suggestion(name, known) for name in unknown)
         )
     try:
-        checked = _adapter.validate_python(dict(given))
+        checked = _adapter(kind).validate_python(dict(given))
     except ValidationError as error:
         wrong = [f"{'.'.join(map(str, found['loc'][:1]))} is {found['input']!r}: {found['msg']}" for found in error.errors()]
-        remedy = "hedgerow.learn.Settings lists their types."
+        remedy = f"hedgerow.learn.{kind.__name__} lists their types."
         raise SettingsInvalid("; ".join(dict.fromkeys(wrong)) + ".", remedy=remedy) from error
     return {name: field.default for name, field in known.items()} | dict(checked)
 
 
-_adapter: TypeAdapter[Any] = TypeAdapter(Settings)
+@lru_cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)

@@ -27,6 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -71,9 +72,8 @@ class FirthState:
 
     Attributes
     ----------
-    newton : NewtonState
-        Coefficients, information, deviance, and the sums of the target at the best point so far; its `score` is the
-        corrected one.
+    packed : dict of arrays
+        A `NewtonState` at the best point so far; its `score` is the corrected one.
     points, steps : arrays of shape (k, d)
         The last points, the best one at the end, and the steps that their scores asked for.
     penalised : float
@@ -82,11 +82,16 @@ class FirthState:
         How often the last step was shortened.
     """
 
-    newton: NewtonState
+    packed: dict[str, Array]
     points: Array
     steps: Array
     penalised: float = -math.inf
     halved: int = 0
+
+    @cached_property
+    def newton(self) -> NewtonState:
+        """Coefficients, information, deviance, and the sums of the target."""
+        return NewtonState.unpacked(self.packed)
 
     @property
     def round(self) -> int:
@@ -99,7 +104,7 @@ class FirthState:
     def of_columns(self, factors: Array) -> FirthState:
         """Return the state for columns that are `factors` times larger."""
         return FirthState(
-            self.newton.of_columns(factors),
+            self.newton.of_columns(factors).packed(),
             self.points / factors,
             self.steps / factors,
             self.penalised + float(np.log(factors).sum()),
@@ -151,7 +156,7 @@ def firth(
     asked = ask_for(federation, spec)
     factors = np.ones(spec.size) if asked.factors is None else asked.factors
     nothing = np.zeros((0, spec.size))
-    state = (start or FirthState(NewtonState.at_zero(spec.size), nothing, nothing)).of_columns(1 / factors)
+    state = (start or FirthState(NewtonState.at_zero(spec.size).packed(), nothing, nothing)).of_columns(1 / factors)
     while not state.converged:
         if state.round >= max_rounds:
             raise NotConverged(
@@ -179,7 +184,7 @@ def _advance(state: FirthState, asked: Asked, tol: float) -> FirthState:
         was_combined = len(state.steps) > 1
         halved = state.halved + (not was_combined)
         newton = replace(old, round=old.round + 1, trial=old.beta + state.steps[-1] * 0.5**halved)
-        return replace(state, newton=newton, points=state.points[-1:], steps=state.steps[-1:], halved=halved)
+        return replace(state, packed=newton.packed(), points=state.points[-1:], steps=state.steps[-1:], halved=halved)
     inverse = solve(information, np.eye(len(information)))
     score = _score(asked, old.trial, (inverse + inverse.T) / 2)
     step = inverse @ score
@@ -201,7 +206,7 @@ def _advance(state: FirthState, asked: Asked, tol: float) -> FirthState:
         length=length,
         converged=length < tol or stalled,
     )
-    return FirthState(reached, points, steps, penalised)
+    return FirthState(reached.packed(), points, steps, penalised)
 
 
 def combined(points: Array, steps: Array, metric: Array) -> Array:

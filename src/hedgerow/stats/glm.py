@@ -170,6 +170,7 @@ def newton(
     state = asked.inward(start or NewtonState.at_zero(spec.size))
     while not state.converged:
         if state.round >= max_rounds:
+            refuse_beyond(state.beyond, spec)
             raise _gave_up(state, tol)
         law = law_of(family, alpha if state.round else 0.0)  # a negative binomial begins as a Poisson distribution
         state = _advance(state, glm_sums(asked, state, law, family, alpha if state.round else 0.0), asked, law, tol)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -112,8 +112,8 @@ class NegativeBinomialState:
 
     Attributes
     ----------
-    poisson : NewtonState
-        The last of the Poisson regression; before it converged the others are empty.
+    packed : dict of arrays
+        The last `NewtonState` of the Poisson regression; before it converged the others are empty.
     beta, trial : arrays of shape (d + 1,)
         Coefficients and log(alpha).
     score, information : arrays of shape (d + 1,) and (d + 1, d + 1)
@@ -122,7 +122,7 @@ class NegativeBinomialState:
     """
 
     round: int
-    poisson: NewtonState
+    packed: dict[str, Array]
     beta: Array
     trial: Array
     score: Array
@@ -134,6 +134,11 @@ class NegativeBinomialState:
     length: float = 0.0
     beyond: float = 0.0
     converged: bool = False
+
+    @cached_property
+    def poisson(self) -> NewtonState:
+        """Of the Poisson regression."""
+        return NewtonState.unpacked(self.packed)
 
     @property
     def alpha(self) -> float:
@@ -198,6 +203,7 @@ def joint_newton(
         state = replace(state, trial=np.append(state.poisson.beta * factors, math.log(_first_alpha(asked, state, factors))))
     while not state.converged:
         if state.round >= max_rounds:
+            refuse_beyond(state.beyond, spec)
             raise NotConverged(
                 f"after {state.round} rounds the next step is {state.length:.2g} standard errors long; tol is {tol:g}.",
                 remedy="Allow more rounds with max_rounds=; if parties drop out, resume when they are back.",
@@ -210,7 +216,7 @@ def joint_newton(
 
 def _empty(poisson: NewtonState, d: int) -> NegativeBinomialState:
     start = np.append(poisson.beta, np.nan)
-    return NegativeBinomialState(poisson.round, poisson, start, start, np.zeros(d + 1), np.zeros((d + 1, d + 1)))
+    return NegativeBinomialState(poisson.round, poisson.packed(), start, start, np.zeros(d + 1), np.zeros((d + 1, d + 1)))
 
 
 def _first_alpha(asked: Asked, state: NegativeBinomialState, factors: Array) -> float:
@@ -289,7 +295,7 @@ def _advance(state: NegativeBinomialState, sums: dict[str, Array], asked: Asked,
     stalled = length < (STALLED_HIDDEN if asked.hidden else STALLED) and length > state.length / 2 and state.n > 0
     return NegativeBinomialState(
         round=state.round + 1,
-        poisson=state.poisson,
+        packed=state.packed,
         beta=trial,
         trial=trial + step,
         score=score,

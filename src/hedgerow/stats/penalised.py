@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,17 +98,22 @@ class PenalisedState:
 
     Attributes
     ----------
-    newton : NewtonState
-        In the columns' own units; `length` is that of the last step, in units of the quadratic model.
+    packed : dict of arrays
+        A `NewtonState` in the columns' own units; `length` is that of the last step, in units of the quadratic model.
     objective : float
         Half the mean deviance plus the penalty.
     scales : array of shape (d,)
         Standard deviations by which coefficients are multiplied before they are penalised, or ones.
     """
 
-    newton: NewtonState
+    packed: dict[str, Array]
     scales: Array
     objective: float = math.inf
+
+    @cached_property
+    def newton(self) -> NewtonState:
+        """The point, the sums there, and the point to try next."""
+        return NewtonState.unpacked(self.packed)
 
     @property
     def round(self) -> int:
@@ -173,10 +179,11 @@ def penalised(
     check_penalty(penalty, l1_ratio)
     law = penalised_law(federation, family)
     asked = ask_for(federation, spec)
-    state = start or PenalisedState(NewtonState.at_zero(spec.size), scales_of(asked, spec, standardised))
+    state = start or PenalisedState(NewtonState.at_zero(spec.size).packed(), scales_of(asked, spec, standardised))
     paid = Penalty(penalty, l1_ratio, state.scales * penalised_columns(spec))
     while not state.converged:
         if state.round >= max_rounds:
+            refuse_beyond(state.newton.beyond, spec)
             raise NotConverged(
                 f"after {state.round} rounds the next step is still {state.newton.length:.2g} long; tol is {tol:g}.",
                 remedy="Allow more rounds with max_rounds=, or a larger penalty; if parties drop out, resume later.",
@@ -231,7 +238,8 @@ def _advance(
     objective = deviance / (2 * n) + paid.of(old.trial)
     judged = old.round > 0 and n == old.n and law.name != "gaussian" and (old.length > 0.5 or not asked.hidden)
     if judged and not objective <= state.objective + (1e-6 if asked.hidden else 1e-10) * abs(state.objective):
-        return replace(state, newton=replace(old, round=old.round + 1, trial=(old.beta + old.trial) / 2))
+        halved = replace(old, round=old.round + 1, trial=(old.beta + old.trial) / 2)
+        return replace(state, packed=halved.packed())
     reached = NewtonState(
         round=old.round + 1,
         beta=inner.trial,
@@ -261,7 +269,7 @@ def _advance(
     stalled = length < (STALLED_HIDDEN if asked.hidden else STALLED) and length > old.length / 2
     converged = old.round > 0 and (length < tol or stalled)
     newton = replace(reached, trial=trial, length=length, converged=converged)
-    return PenalisedState(newton, state.scales, objective)
+    return PenalisedState(newton.packed(), state.scales, objective)
 
 
 # ---- a fit ----------------------------------------------------------------------------------------------------------

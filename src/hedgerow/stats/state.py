@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -64,6 +65,15 @@ class NewtonState:
     def at_zero(cls, d: int) -> NewtonState:
         """Before the first round."""
         return cls(0, np.zeros(d), np.zeros(d), np.zeros(d), np.zeros((d, d)))
+
+    def packed(self) -> dict[str, Array]:
+        """Return all fields as arrays, for states that hold this one: a checkpoint has no states inside states."""
+        return {item.name: np.asarray(getattr(self, item.name)) for item in fields(self)}
+
+    @classmethod
+    def unpacked(cls, packed: Mapping[str, Array]) -> NewtonState:
+        """Undo `packed`."""
+        return cls(**{name: value if value.ndim else value.item() for name, value in packed.items()})
 
     def of_columns(self, factors: Array) -> NewtonState:
         """Return the state for columns that are `factors` times larger."""

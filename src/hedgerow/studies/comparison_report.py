@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from hedgerow.errors import MissingData
 from hedgerow.report import Curve, Grid, Heat, Report, Series
 from hedgerow.report.model import Cell as Value
 from hedgerow.report.numerals import MINUS, show
@@ -210,6 +211,8 @@ def warnings_of(found: Standings, study: Study, *, quick: bool, interrupted: boo
             f"The comparison was interrupted: {missing} of {len(found.runs)} runs have not ended. Add --resume to continue."
         )
     said += [f"The run {run.cell.name!r} failed: {run.problem.splitlines()[0]}" for run in found.runs if run.problem]
+    lacking = [run.problem.splitlines()[1:] for run in found.runs if run.problem.startswith(MissingData.__name__)]
+    said += list(dict.fromkeys(" ".join(line.strip() for line in lines) for lines in lacking))  # where to get them, once
     if quick:
         changes = ", ".join(f"{key} = {value}" for key, value in section.quick.items())
         also = " The published numbers were made without these changes." if section.published else ""

@@ -18,10 +18,10 @@ Source   : Abadi et al., CCS 2016, Algorithm 1. Differs: its lot of expected siz
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -35,7 +35,7 @@ from ..descent.rules import RULES, RuleName
 from ..descent.work import tensors
 from ..models import Model, Weights
 from ..schedule import Schedule
-from ..settings import ScheduleName
+from ..settings import StepSettings, filled
 from ..tensors import blank, prepared
 from ..training import above, at_least, model_of
 from .clipped import clipped_gradients, recipe_of
@@ -70,6 +70,15 @@ class Step:
     second_decay: float = 0.999
     epsilon: float = 1e-8
     schedule: Schedule = field(default_factory=Schedule)
+
+    @classmethod
+    def of(cls, rounds: int, settings: Mapping[str, Any]) -> Step:
+        """A step by the settings of a program, `hedgerow.learn.StepSettings`, checked."""
+        given = filled(settings, StepSettings)
+        schedule = Schedule(given.pop("schedule"), given.pop("decay"), given.pop("period"), rounds)
+        step = cls(given.pop("solver"), **given, schedule=schedule)
+        step.check()
+        return step
 
     def check(self) -> None:
         """Refuse what is out of range."""
@@ -125,16 +134,9 @@ def dpsgd(
     sampling_rate: float,
     batch_size: float,
     clip: float | list[float] = 1.0,
-    learning_rate: float = 0.1,
-    solver: RuleName = "sgd",
-    momentum: float = 0.9,
-    second_decay: float = 0.999,
-    epsilon: float = 1e-8,
-    schedule: ScheduleName = "constant",
-    decay: float = 0.99,
-    period: int = 10,
     features: list[str] | None = None,
     start: RecordState | None = None,
+    **settings: Unpack[StepSettings],
 ) -> Iterator[RecordState]:
     """Private training record by record (Abadi et al. 2016, Algorithm 1), over one party or many.
 
@@ -153,20 +155,12 @@ def dpsgd(
         What the sum is divided by: public, such as the expected number of records that join.
     clip : float or list of float
         Largest length of a record's gradient, or one for each trained layer.
-    learning_rate : float
-        Of the first round.
-    solver : {"sgd", "momentum", "nesterov", "adagrad", "adadelta", "adam"}
-        Rule of the server's step.
-    momentum, second_decay, epsilon : float
-        Constants of the rules, as `hedgerow.learn.Settings`.
-    schedule : {"constant", "step", "exponential", "inverse", "cosine"}
-        How the learning rate falls; `decay` and `period` are its constants.
-    decay, period : float
-        Constants of the schedule, as `hedgerow.learn.Settings`.
     features : list of str, optional
         Columns that the module reads; all features by default.
     start : RecordState, optional
         Continue after this state.
+    **settings
+        Of the server's step: `hedgerow.learn.StepSettings`.
 
     Yields
     ------
@@ -183,8 +177,7 @@ def dpsgd(
         Before any party is asked.
     """
     clipping = Clipping.of(clip)
-    step = Step(solver, learning_rate, momentum, second_decay, epsilon, Schedule(schedule, decay, period, rounds))
-    step.check()
+    step = Step.of(rounds, settings)
     at_least(1, rounds=rounds)
     above(0.0, batch_size=batch_size, sampling_rate=sampling_rate)
     unclipped(federation)

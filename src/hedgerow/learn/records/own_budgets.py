@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -39,11 +39,9 @@ from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy import Budget
 from hedgerow.privacy.accounting import Accountant
 
-from ..descent.rules import RuleName
 from ..descent.work import tensors
 from ..models import Model, Weights
-from ..schedule import Schedule
-from ..settings import ScheduleName
+from ..settings import StepSettings
 from ..training import above, at_least
 from .clipped import clipped_sum, recipe_of
 from .clipping import Clipping
@@ -122,16 +120,9 @@ def local_dpsgd(
     stop_at: float | list[float] | None = None,
     delta: float = 1e-5,
     accountant: Accountant = "rdp",
-    learning_rate: float = 0.1,
-    solver: RuleName = "sgd",
-    momentum: float = 0.9,
-    second_decay: float = 0.999,
-    epsilon: float = 1e-8,
-    schedule: ScheduleName = "constant",
-    decay: float = 0.99,
-    period: int = 10,
     features: list[str] | None = None,
     start: OwnBudgetsState | None = None,
+    **settings: Unpack[StepSettings],
 ) -> Iterator[OwnBudgetsState]:
     """Private training at each party, which stops when its own budget is spent (Kaissis et al. 2021).
 
@@ -174,8 +165,7 @@ def local_dpsgd(
         Before any party is asked.
     """
     plan = RecordPlan(Clipping.of(clip), noise_multiplier, sampling_rate, steps)
-    step = Step(solver, learning_rate, momentum, second_decay, epsilon, Schedule(schedule, decay, period, rounds))
-    step.check()
+    step = Step.of(rounds, settings)
     at_least(1, rounds=rounds)
     unclipped(federation)
     names = federation.engine.parties
