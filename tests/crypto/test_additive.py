@@ -350,6 +350,17 @@ def test_T21_a_key_of_low_order_is_not_enrolled_and_hurts_nobody_else():
     assert ask(server, parties).counted == (IDS[0], *IDS[2:5])
 
 
+def test_an_aggregator_that_answers_nonsense_voids_the_round_and_the_next_is_answered():
+    for step in ("enrol", "collect", "agree", "total"):
+        server, parties = shared()
+        real = server.aggregators[-1].answer
+        server.aggregators[-1].answer = lambda at, letter, real=real, step=step: b"?" if at == step else real(at, letter)
+        with pytest.raises(RoundRefused, match="aggregator's answer"):
+            ask(server, parties)
+        server.aggregators[-1].answer = real
+        assert ask(server, parties).counted == IDS[:5]
+
+
 # ---- parties
 def test_a_round_is_answered_once_and_in_order():
     server, parties = shared()

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hedgerow.core.arrays import Layout
-from hedgerow.core.bound import l2, linf
+from hedgerow.core.bound import l1, l2, linf
 from hedgerow.core.channel import Shield
 from hedgerow.crypto.fixedpoint import Encoding, encoding_for, most
 from hedgerow.errors import RangeExceeded, SettingsInvalid, UnboundedSum
-from hedgerow.privacy import Gaussian
+from hedgerow.privacy import Gaussian, Geometric
 
 ONE = Layout((("", (1,)),))
 
@@ -54,12 +54,32 @@ def test_each_key_has_the_step_of_its_bound():
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e30])
-def test_what_has_no_place_is_refused_and_behind_a_mechanism_it_is_zero(value):
+def test_what_has_no_place_is_refused(value):
     with pytest.raises(RangeExceeded, match="HR-243"):
         encoding_for(Shield(bounds=linf(1.0)), ONE, parties=4).encode(np.array([value]))
-    whole = Encoding(64, 4, ((1, 1.0),), whole=True)
-    assert whole.encode(np.array([2**62])) == 0
-    assert whole.decode(whole.encode(np.array([-5]))) == -5
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_behind_a_mechanism_one_record_more_moves_a_row_by_no_more_than_itself_wherever_the_range_ends(bits):
+    whole = Encoding(bits, 100, ((1, 1.0),), whole=True)
+    ends = np.array([-(2**63), -whole.most - 7, -whole.most, -5, 0, whole.most - 3, whole.most + 4, 2**63 - 8])
+    for number in ends.tolist():
+        before, after = (int(whole.decode(whole.encode(np.array([n])))[0]) for n in (number, number + 7))
+        assert 0 <= after - before <= 7
+        assert abs(before) <= whole.most
+        assert before == number or abs(number) > whole.most
+
+
+def test_a_ring_without_room_for_one_step_of_each_party_is_refused():
+    """The total of 40 000 ones once came out below zero in 16 bits."""
+    counts = Shield(clip=l1(1.0), bounds=l1(1.0), mechanism=Geometric(1.0))
+    with pytest.raises(RangeExceeded, match="No party was asked"):
+        encoding_for(counts, ONE, parties=40_000, bits=16)
+    with pytest.raises(RangeExceeded):
+        Encoding(16, 2**15, ((1, 1.0),), whole=True)
+    everybody = Encoding(16, 2**15 - 1, ((1, 1.0),), whole=True)
+    ones = np.full(2**15 - 1, everybody.encode(np.array([1]))[0])
+    assert everybody.decode(ones.sum(dtype=np.uint16)[None]) == 2**15 - 1
 
 
 def test_too_few_bits_are_refused_beforehand():

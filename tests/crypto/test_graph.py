@@ -123,5 +123,5 @@ def test_against_a_server_that_lies_the_threshold_is_above_two_thirds():
 
 def test_more_colluding_parties_than_any_graph_stands_are_refused():
     with pytest.raises(SettingsInvalid, match="HR-511"):
-        neighbours_needed(200, 0.6, 0.35)
+        neighbours_needed(200, 0.6, 0.45)
     assert neighbours_needed(10, 0.2, 0.2) == (9, 5)

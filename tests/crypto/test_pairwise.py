@@ -209,7 +209,7 @@ def two_are_refused(kind):
 class Careless(PairwiseParty):
     """A party without rules of its own."""
 
-    def _check(self, group, key):
+    def _check(self, *given):
         pass
 
 
@@ -282,6 +282,20 @@ def test_strangers_doubles_and_weak_keys_are_refused():
     parties[me].known = set(IDS[:3])
     with pytest.raises(KeyInvalid, match="unknown"):
         parties[me].answer("contribution", letter, given[me])
+
+
+def test_T21_who_sends_a_key_of_low_order_loses_no_group():
+    server, parties = ring()
+    altered = {id: Altered(one) for id, one in parties.items()}
+    head = lambda raw: dict(zip(("session", "round"), KEY.unpack(raw), strict=False))  # noqa: E731
+    altered[IDS[1]].reply = lambda step, raw: KEY.pack(**head(raw), public=bytes(32), signature=b"") if step == "keys" else raw
+    assert ask(server, altered).counted == (IDS[0], *IDS[2:5])
+
+
+def test_more_parties_than_fixed_point_has_room_for_are_not_asked():
+    server, parties = ring()
+    with pytest.raises(RangeExceeded, match="No party was asked"):
+        next(server.total(tuple(parties), encoding_of(3, 4), b""))
 
 
 def test_a_server_asks_members_only_and_each_once():

@@ -16,7 +16,7 @@ from hedgerow.crypto.pairwise import PairwiseMasks, PairwiseParty, PairwiseServe
 from hedgerow.crypto.privfl import CUBIC, Cubic, Linear, PrivFL, PrivFLParty, PrivFLServer, checked_key, masks, party, prove
 from hedgerow.crypto.privfl import server as server_module
 from hedgerow.crypto.privfl.keyproof import KEY
-from hedgerow.crypto.privfl.settings import MODEL, REPLY
+from hedgerow.crypto.privfl.settings import MODEL, PREDICTORS, REPLY
 from hedgerow.crypto.secagg import Party, SecAgg, Server
 from hedgerow.errors import (
     CohortTooSmall,
@@ -239,7 +239,7 @@ def test_every_single_reply_is_uniform_to_the_server():
 
 @pytest.mark.slow
 def test_a_party_that_leaves_out_its_masks_is_caught(monkeypatch):
-    monkeypatch.setattr(masks.Slots, "fresh_mask", lambda self, size: (0, [0] * size))
+    monkeypatch.setattr(masks.Limbs, "fresh", lambda self: np.zeros(self.count, np.uint64))
     assert not server_sees_nothing()
 
 
@@ -270,12 +270,48 @@ def learns_from_a_huge_model():
 def test_a_model_beyond_all_limits_tells_the_server_nothing(monkeypatch):
     assert not learns_from_a_huge_model()
 
-    def short(self, size):
-        mask = masks.uniform_below(1 << 104)
-        return mask, [mask & (2**64 - 1)]
+    def short(self):
+        limbs = np.zeros(self.count, np.uint64)
+        limbs[: 104 // self.apart] = masks.uniform_below(1 << self.bits)
+        return limbs
 
-    monkeypatch.setattr(masks.Slots, "fresh_mask", short)  # masks as they are usually described
+    monkeypatch.setattr(masks.Limbs, "fresh", short)  # masks as they are usually described
     assert learns_from_a_huge_model()
+
+
+def wraps_are_told():
+    """Whether a server that encrypts a large part of n can count the replies that wrapped around n.
+
+    It knows each reply, so a count compares every party's own A with a known number.
+    """
+    w, grid, key = world(), linear(1), a_key()
+    n, large = key.public.n, key.public.n >> (grid.terms_bits + 4)
+    model = [key.public.encrypt(large)]
+    letter = MODEL.pack(
+        key=w.server.digest, model=key.public.pack(model), powers=b"", inner=masks_context_of(w.server, grid, model)
+    )
+    limbs, values, replies, sums = masks.Limbs(n, grid.parties), 0, 0, 0
+    for id, a in zip(IDS, (0.4, 1.3, 2.9, 3.7), strict=True):
+        contribution = given(grid, {"A": np.array([[a]]), "b": np.zeros(1)})
+        ((steps,),), _ = grid.encode_terms(contribution.layout, contribution.row)
+        reply, row = REPLY.unpack(w.parties[id].answer("contribution", letter, contribution))
+        values += steps * large
+        replies += key.decrypt(*key.public.unpack(reply, 1)) % n
+        sums += sum(limb << (limbs.apart * k) for k, limb in enumerate(np.frombuffer(row, np.uint64).tolist()))
+    count, rest = divmod(values + sums - replies, n)
+    assert rest == 0  # the sum of the values, modulo n, is what the server is meant to have
+    return count <= len(IDS)
+
+
+def test_whether_a_reply_wrapped_around_the_key_is_not_told(monkeypatch):
+    assert not any(wraps_are_told() for _ in range(3))
+
+    def digits(self):
+        mask = masks.uniform_below(self.n)
+        return np.array([(mask >> (self.apart * k)) % (1 << self.apart) for k in range(self.count)], np.uint64)
+
+    monkeypatch.setattr(masks.Limbs, "fresh", digits)  # limbs side by side have the sum itself, not modulo n
+    assert wraps_are_told()
 
 
 def randomness_left(correspondent, server_side):
@@ -295,28 +331,38 @@ def test_replies_carry_randomness_of_their_own(monkeypatch):
 
 
 def test_masks_and_units_are_uniform():
-    public = a_key().public
-    drawn = [masks.Slots(public.n, 64).fresh_mask(4) for _ in range(400)]
-    assert uniform([mask / public.n for mask, _ in drawn], 16)
-    assert uniform([number / 2**64 for _, numbers in drawn for number in numbers], 16)
+    limbs = masks.Limbs(a_key().public.n, 4)
+    drawn = [limbs.fresh() for _ in range(400)]
+    assert uniform([limbs.value(one) / limbs.n for one in drawn], 16)
+    assert uniform(np.concatenate(drawn) / 2.0**limbs.bits, 16)
     assert uniform([(masks.uniform_below(5) + 0.5) / 5 for _ in range(2000)], 5)
 
 
-@pytest.mark.parametrize("bits", [64, 50])
-def test_slots_never_carry(bits):
-    slots = masks.Slots(a_key().public.n, bits)
-    top = (1 << (bits - 1)) - 1
-    for _ in range(50):
-        mask, numbers = slots.fresh_mask(slots.each)
-        for extreme in ([top] * slots.each, [-top - 1] * slots.each):
-            found = slots.unpacked(slots.side_by_side(extreme) + mask, slots.each)
-            assert [(int(f) - m) % 2**64 for f, m in zip(found, numbers, strict=True)] == [e % 2**64 for e in extreme]
+@pytest.mark.parametrize("parties", [3, 4, 1000, 70_000, (1 << 21) - 1])
+def test_limbs_overlap_reach_beyond_the_key_and_never_fill_a_word(parties):
+    limbs = masks.Limbs(a_key().public.n, parties)
+    assert limbs.bits - limbs.apart == masks.HIDING + 2
+    assert limbs.apart * limbs.count >= limbs.n.bit_length()
+    assert parties * ((1 << limbs.bits) - 1) < 1 << 64
 
 
-def test_more_parties_leave_each_a_smaller_number():
-    assert [Linear(1, n, 1.0, 1.0, 1.0).number_bits for n in (1, 2, 3, 4, 1000)] == [64, 63, 63, 62, 55]
-    assert masks.Slots((1 << 2048) - 1, 61).each == 19
-    assert masks.Slots((1 << 2048) - 1, 59).each == 20
+def test_limbs_of_a_sum_are_the_sum_of_masks():
+    limbs = masks.Limbs(a_key().public.n, 3)
+    drawn = [limbs.fresh() for _ in range(3)]
+    assert limbs.value(sum(drawn)) == sum(limbs.value(one) for one in drawn) % limbs.n
+
+
+def test_more_parties_than_words_have_room_for_are_refused():
+    with pytest.raises(RangeExceeded, match="HR-243"):
+        masks.Limbs(a_key().public.n, 1 << 21)
+
+
+def test_slots_hold_totals_of_either_sign():
+    slots, top = masks.Slots(a_key().public.n), (1 << 63) - 1
+    for numbers in ([top] * slots.each, [-top] * slots.each, [-1, 0, 1, -top, top, -5, 7][: slots.each]):
+        found = slots.unpacked(slots.side_by_side(numbers) % slots.n, len(numbers))
+        assert found.view(np.int64).tolist() == numbers
+    assert masks.Slots((1 << 2048) - 1).each == 31
 
 
 # ---- keys ---------------------------------------------------------------------------------------------------------------
@@ -346,9 +392,11 @@ def test_a_key_that_shares_a_divisor_with_its_units_cannot_be_proved():
         checked_key(KEY.pack(modulus=modulus, roots=roots), 256, insecure=True)
 
 
-def test_short_pinned_and_unknown_keys_are_refused():
+def test_short_long_pinned_and_unknown_keys_are_refused():
     with pytest.raises(KeyInvalid, match="wants 1024"):
         checked_key(prove(a_key()), 1024, insecure=True)
+    with pytest.raises(KeyInvalid, match="wants 128 to twice"):
+        checked_key(prove(a_key()), 128, insecure=True)
     with pytest.raises(KeyInvalid, match="told to expect"):
         PrivFLParty("ann", SETTINGS, OpenParty(), pinned=bytes(32)).answer("paillier-key", prove(a_key()))
     w, grid = world(), linear(1)
@@ -482,6 +530,17 @@ def test_small_cohorts_are_refused_before_and_after():
         w.total(np.ones(2), grid, contributions(grid, 2), ids=IDS[:2])
     with pytest.raises(RoundRefused):
         w.total(np.ones(2), grid, contributions(grid, 2), drops=lambda step, id: id in IDS[:2])
+
+
+def test_powers_under_another_key_than_the_predictors_are_refused():
+    w, cubic, other = world(), Cubic(1, len(IDS), 1, row=4.0, reach=8.0), PaillierKey.fresh(512, insecure=True)
+    record = given(cubic, {"X": np.ones((1, 1)), "y": np.ones(1), "w": np.ones(1)})
+    ann, model = w.parties["ann"], (12345).to_bytes(a_key().public.ciphertext_bytes, "big")  # a ciphertext under both
+    second = ann.answer("paillier-key", prove(other))
+    ann.answer("predictors", PREDICTORS.pack(key=w.server.digest, model=model), record)
+    powers = other.public.pack([other.public.encrypt(i) for i in range(3)])
+    with pytest.raises(MessageRefused, match="has not sent"):
+        ann.answer("contribution", MODEL.pack(key=second, model=model, powers=powers, inner=b""), record)
 
 
 def test_powers_that_were_not_asked_for_are_refused():

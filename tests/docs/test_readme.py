@@ -14,7 +14,7 @@ def test_the_examples_of_the_readme_run(capsys):
     names: dict = {}
     for block in blocks:
         exec(compile(block, str(README), "exec"), names)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     assert "converged in 9 rounds" in capsys.readouterr().out
     assert names["ended"].stopped == "budget"
 

@@ -6,11 +6,14 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from hedgerow.core.bound import l2, linf
+from hedgerow.core.channel import Plain
 from hedgerow.core.query import local
 from hedgerow.crypto import AdditiveShares, PairwiseMasks, SecAgg
+from hedgerow.crypto.additive import AdditiveServer
+from hedgerow.crypto.pairwise import PairwiseServer
+from hedgerow.crypto.secagg import recovery
 from hedgerow.engines import InProcess, Loop
 from hedgerow.errors import (
-    BudgetInvalid,
     CohortTooSmall,
     RangeExceeded,
     RoundRefused,
@@ -30,6 +33,11 @@ hidden = pytest.mark.parametrize("aggregation", HIDDEN, ids=NAMES)
 def one_each(broadcast, party, rng):
     """One for each party, in 200 numbers."""
     return np.ones((*party.w.shape[:-1], 200))
+
+
+def one_of_each(broadcast, party, rng):
+    """One for each party, which pooled records do not give."""
+    return np.ones(())
 
 
 @hidden
@@ -77,6 +85,15 @@ def test_whoever_leaves_is_in_the_total_or_not_and_never_half(aggregation, seed)
         assert_allclose(found, 20 - (fed.clock.missing - before))
 
 
+def test_who_is_late_is_not_counted_either_way():
+    found = [
+        federation(InProcess(deadline=2.0), n_parties=20).protect(aggregation=aggregation).sum(one_of_each, bound=linf(1.0))
+        for aggregation in (Plain(), SecAgg(), AdditiveShares())
+    ]
+    assert 14 < found[0] < 20
+    assert_allclose(found, found[0])
+
+
 def test_parties_that_leave_for_good_leave_in_the_first_question_alone():
     fed = federation(InProcess(dropout_rate=0.3, returns=False), n_parties=40)
     fed = fed.protect(aggregation=SecAgg(dropouts=0.3, corrupt=0.0))
@@ -106,12 +123,39 @@ def test_shares_of_noise_make_the_whole_noise(law):
     assert fed.ledger.entries[0].event.noise_multiplier == 2.0
 
 
-def test_a_total_with_too_few_shares_is_not_released():
+def listened(monkeypatch):
+    """Totals, as rows that are counted, that the server takes the masks off: what it sees, whatever is released."""
+    seen, real = [], recovery.recover
+
+    def recover(book, number, cohort, alive, *rest):
+        real(book, number, cohort, alive, *rest)
+        seen.append(int(alive.sum()))
+
+    monkeypatch.setattr("hedgerow.crypto.secagg.server.recover", recover)
+    monkeypatch.setattr(PairwiseServer, "_sum", lambda self, groups, *rest: seen.extend(map(len, groups)))
+    monkeypatch.setattr(AdditiveServer, "_sum", lambda self, boxes, *rest: seen.append(len(boxes)))
+    return seen
+
+
+@pytest.mark.parametrize("aggregation", [SecAgg(), PairwiseMasks(), AdditiveShares()], ids=str)
+def test_nobody_sees_a_total_in_which_noise_is_not_whole(aggregation, monkeypatch):
+    """Also not the server, which would see it before the release is refused."""
+    seen = listened(monkeypatch)
     fed = federation(InProcess(dropped=("party 1",))).protect(
-        clip=l2(1.0), mechanism=Skellam(1.0, "shares", 6), aggregation=SecAgg()
+        clip=l2(1.0), mechanism=Skellam(1.0, "shares", 6), aggregation=aggregation
     )
-    with pytest.raises(BudgetInvalid, match="nothing is released"):
+    with pytest.raises(RoundRefused):
         fed.sum(one_each)
+    assert (seen, len(fed.ledger)) == ([], 1)
+
+
+def test_a_group_in_which_noise_would_not_be_whole_is_refused_before_anybody_is_asked():
+    noise = {"clip": l2(1.0), "mechanism": Skellam(1.0, "shares", 6)}
+    with pytest.raises(CohortTooSmall, match=r"a total of 3 [\s\S]*No party was asked"):
+        federation(n_parties=12).protect(aggregation=PairwiseMasks(group=3), **noise).sum(one_each)
+    federation(n_parties=12).protect(aggregation=PairwiseMasks(group=6), **noise).sum(one_each)
+    with pytest.raises(CohortTooSmall, match="whole only with 6"):
+        federation(n_parties=5).protect(aggregation=SecAgg(), **noise).sum(one_each)
 
 
 @pytest.mark.parametrize("at", ["server", "party"])
@@ -147,6 +191,22 @@ def test_a_contribution_out_of_its_range_does_not_leave():
     fed = federation().protect(aggregation=SecAgg(records=1))
     with pytest.raises(RoundRefused, match="HR-243"):
         fed.sum(totals, bound=linf(1e-3, "record"))
+
+
+def test_a_rate_whose_cohorts_may_be_too_small_is_refused_whoever_was_drawn():
+    """Else the refusal, which no budget pays for, would tell whether somebody is in a small cohort."""
+    noise = {"clip": l2(20.0), "mechanism": Gaussian(1.0), "aggregation": SecAgg()}
+    refused = set()
+    for seed in range(8):
+        fed = federation(seed=seed, n_parties=20).protect(**noise)
+        for _ in range(3):
+            with pytest.raises(CohortTooSmall, match=r"fewer than 3[\s\S]*No party was asked") as refusal:
+                fed.sample(rate=0.3).sum(one_each)
+            refused.add(str(refusal.value))
+    assert len(refused) == 1
+    assert federation(n_parties=20).protect(**noise).sample(rate=0.95).sum(one_each).shape == (200,)
+    open_sums = federation(n_parties=20).protect(aggregation=SecAgg(mode="simulated"))
+    assert len(open_sums.sample(rate=0.5).sum(one_each, bound=linf(1.0))) == 200
 
 
 def test_samples_and_cohorts_have_epochs_of_their_own():

@@ -67,3 +67,18 @@ def test_every_statistic_runs_where_rows_are_hidden():
         rtol=1e-7,
     )
     assert len(table) == 120
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", [hr.privacy.Skellam, hr.Gaussian])
+def test_noise_in_shares_makes_the_fit_private_where_nobody_sees_a_row_or_a_total_without_it(law):
+    (_, others), (_, open_stores) = stores(569), stores(569)
+    channel = {"mechanism": law(0.5, "shares", 500), "aggregation": hr.AdditiveShares(records=1)}
+    private = open_stores.protect(**channel).within(hr.Budget(20.0, 1e-4, "record", accountant="rdp"))
+    exact = hr.stats.logistic_regression(others, "malignant ~ I((mean_radius - 14) / 10)")
+    fit = hr.stats.logistic_regression(private, "malignant ~ I((mean_radius - 14) / 10)", rounds=3)
+    assert_allclose(fit.coef_, exact.coef_, rtol=0.5, atol=1.0)
+    assert np.isnan(fit.se_).all()
+    spent = private.ledger.limit.spent(private.ledger.charges("record"))
+    assert 0 < spent < 20
+    assert "distributed privacy" in fit.protection

@@ -29,7 +29,8 @@ class Mechanism(Protocol):
     mechanism of its question number `use`, counted from zero, or refuses the group that is asked: the i-th of k that take
     turns, (0, 1) for everybody, None for a sample. The first question is charged for all of them, the others are prepaid:
     `span` names what was paid for, and `whole(bounds)` is its event, for guards of parties that were not asked first.
-    One that adds noise in shares has a method `enough(answered)`, which refuses a total of too few; one whose reports are not
+    One that adds noise in shares has `least`, how many shares make the whole noise, and a method `enough(answered)`, which
+    refuses a total of fewer; one whose reports are not
     numbers of the contribution has `bytes(bounds, layout)`, the size of a report.
     """
 
@@ -61,7 +62,10 @@ class Plan(Protocol):
 
 
 class Aggregation(Protocol):
-    """How the total of the cohort's rows is formed; see `hedgerow.crypto` for those that hide rows."""
+    """How the total of the cohort's rows is formed; see `hedgerow.crypto` for those that hide rows.
+
+    One that forms no total of a small cohort has `least`, the smallest that it takes; empty ones do not reach it.
+    """
 
     @property
     def name(self) -> str: ...
@@ -74,6 +78,10 @@ class Aggregation(Protocol):
     def largest(self) -> float | None:
         """Range of every number of a contribution that declares no bound, for aggregations that need one."""
 
+    @property
+    def shows(self) -> str:
+        """What the server sees, in words."""
+
     def fit(self, parties: int, query: Any, layout: Layout | None) -> None:
         """Refuse, before anybody is asked, so few parties that a total shows their rows, or a total that does not fit."""
 
@@ -82,6 +90,9 @@ class Aggregation(Protocol):
 
     def bytes(self, numbers: float, parties: int) -> float:
         """What each party sends for one question beside, or in place of, four bytes to a number."""
+
+    def bytes_down(self, numbers: float) -> float:
+        """What each party is sent of a broadcast of so many numbers."""
 
 
 class Compression(Protocol):
@@ -113,6 +124,7 @@ class Plain:
     name: str = "plain"
     hides_rows: bool = False
     largest: float | None = None
+    shows: str = "the server sees every contribution"
 
     def fit(self, parties: int, query: Any, layout: Layout | None) -> None:
         """Rows are seen, however few."""
@@ -124,6 +136,10 @@ class Plain:
     def bytes(self, numbers: float, parties: int) -> float:
         """Nothing beside the contribution."""
         return 0.0
+
+    def bytes_down(self, numbers: float) -> float:
+        """The broadcast as it is."""
+        return 4.0 * numbers
 
 
 LAWFUL: dict[tuple[Position | None, bool], str] = {
@@ -220,8 +236,13 @@ class Shield:
             return rows
         return self.mechanism.at_party(rows, self.bounds, self.code(layout), entropies)
 
+    @property
+    def least(self) -> int:
+        """Parties whose shares make the whole noise, so that nobody may see a total of fewer; 0 where noise is not shared."""
+        return int(self.mechanism.least) if self.mechanism is not None and self.mechanism.at == "shares" else 0  # type: ignore[attr-defined]
+
     def enough(self, answered: int) -> None:
-        """Refuse a total of too few parties for the noise that they add together."""
+        """Refuse to release a total of too few parties for the noise that they add together."""
         if self.mechanism is not None and self.mechanism.at == "shares":
             self.mechanism.enough(answered)  # type: ignore[attr-defined]
 

@@ -51,12 +51,16 @@ class Contribution:
         How numbers become integers of a ring (`hedgerow.crypto.fixedpoint.Encoding`), by what the party itself was sent.
     context : bytes
         Digest of model, question and settings as the party received them; masks cancel only among parties that agree.
+    least : int
+        The smallest total of which it may become part: of fewer, shares of noise are not whole. Parties see to it themselves,
+        for whoever takes the masks off has seen the total.
     """
 
     layout: Layout
     row: Array
     encoding: Any
     context: bytes = b""
+    least: int = 0
 
 
 Conversation = Generator[Step, Mapping[str, bytes], Result]

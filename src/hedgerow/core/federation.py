@@ -29,7 +29,7 @@ from .ledger import Clock, Entry, Ledger, Limit
 from .party import Local, Parties
 from .query import Preparation, Query, Verb, answer, function_of, name_of, plan_of
 from .randomness import Streams, uniforms
-from .refusals import refuse_unknown_distance, refuse_unpaid
+from .refusals import refuse_telling_size, refuse_unknown_distance, refuse_unpaid
 from .view import Observation, Views
 
 
@@ -243,6 +243,7 @@ class Federation:
         shield = self._shield(local, bound)
         query = self._query("sum", local, broadcast, shield, init)
         announced = self._layout(query)
+        refuse_telling_size(query, self.sampling, self.size, getattr(self.channel.aggregation, "least", 0))
         if self.members:
             self.channel.aggregation.fit(len(self.members), query, announced)
         self._debit(query, shield.event, bound)
@@ -337,7 +338,7 @@ class Federation:
             numbers=0 if query.verb == "each" else (layout.size if layout else None),
             contribution=str(layout or ""),
             bytes_up=0.0 if query.verb == "each" else (self._bytes_up(shield, layout) if layout else None),
-            bytes_down=4.0 * Layout.of(query.broadcast).size if query.broadcast is not None else 0.0,
+            bytes_down=channel.aggregation.bytes_down(0 if query.broadcast is None else Layout.of(query.broadcast).size),
             compression=str(shield.compression or "none"),
             bound=describe(bound),
             clip=describe(shield.clip),

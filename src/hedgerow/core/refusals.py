@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from hedgerow.errors import UnlawfulChannel
+from hedgerow.errors import CohortTooSmall, UnlawfulChannel
 
 from .arrays import Layout
 from .events import Sampling
@@ -46,6 +47,38 @@ def refuse_unknown_distance(query: Query, sampling: Sampling, layout: Layout | N
             f"the cohort of {query.name} may be empty, and without a known shape of its total that would show.",
             remedy="Give the federation a schema, and the local function a result of a fixed shape.",
         )
+
+
+RARE = 2.0**-40
+"""Chance of a cohort too small to hide its rows that is accepted of a rate."""
+
+
+def refuse_telling_size(query: Query, sampling: Sampling, parties: int, least: int) -> None:
+    """Refuse a rate of which cohorts may be too small to hide their rows: that one was would tell who is in it, unpaid.
+
+    Parameters
+    ----------
+    parties : int
+        In the federation.
+    least : int
+        The smallest cohort whose total is formed; only an empty one is answered, by noise.
+    """
+    if sampling.kind != "poisson" or query.shield.mechanism is None or query.shield.at_parties:
+        return
+    others, rate = parties - 1, sampling.rate
+    few = sum(_binomial(others, k, rate) for k in range(min(least, others + 1))) if rate < 1 else 0.0
+    if few > RARE:
+        raise CohortTooSmall(
+            f"a cohort of {query.name}, drawn from {parties} parties at a rate of {rate:g}, has fewer than {least} with a "
+            f"chance of {few:.2g}, and that it was refused would tell of who is in it.",
+            remedy="Take a higher rate, or a cohort of a fixed size: sample(size=...).",
+        )
+
+
+def _binomial(n: int, k: int, rate: float) -> float:
+    """Chance of k among n."""
+    ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    return math.exp(ways + k * math.log(rate) + (n - k) * math.log1p(-rate))
 
 
 def refuse_unpaid(ledger: Ledger, entry: Entry) -> None:

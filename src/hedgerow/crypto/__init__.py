@@ -1,9 +1,9 @@
 """Cryptography: keys, masks, secret sharing, and the aggregations that stand on them.
 
-    keys, streams, shamir, fixedpoint, paillier     primitives, on the `cryptography` package, numpy and (optional) gmpy2
-    secagg, pairwise, additive                      protocols, as conversations
-    privfl                                          gradients of a model that parties never see
-    aggregation                                     how these go into a channel
+keys, streams, shamir, fixedpoint, paillier     primitives, on the `cryptography` package, numpy and (optional) gmpy2
+secagg, pairwise, additive                      protocols, as conversations
+privfl                                          gradients of a model that parties never see
+aggregation                                     how these go into a channel
 """
 
 from .aggregation import AdditiveShares, Hidden, PairwiseMasks, SecAgg

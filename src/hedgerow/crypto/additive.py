@@ -9,7 +9,8 @@ of another, and any party may be lost at any step.
                       own half, and sends the public half; the server passes it on to the aggregators
     for each round:
         contribution  c_u = encode(x_u) - sum over a < k of PRG(s_ua)   mod 2^bits, sealed for aggregator k
-                      s_ua = HKDF(key_ua, "additive share", digest of round, ring, encoding, model and question)
+                      s_ua = HKDF(key_ua, "additive share", digest of round, ring, encoding, model and question, and of
+                             the smallest set that the party will be part of)
         collect       aggregator k opens the corrections and says whose are sound: the set U
         agree         each aggregator checks U, binds itself to it, and signs it for each of the others
         total         each checks that all others agreed on the same U, and gives sum over U of its shares
@@ -60,7 +61,7 @@ from .aggregator import (
     purpose,
     share_key,
 )
-from .cohort import addressed, bitmap, cut, lawful_least, mask_of
+from .cohort import addressed, bitmap, cut, fits, lawful_least, mask_of
 from .conversation import Contribution, Conversation, Step, Total
 from .fixedpoint import WORDS, Encoding
 from .journal import Journal
@@ -197,7 +198,7 @@ class AdditiveParty:
                 remedy="All parties of a round need the same model, question, settings and encoding.",
             )
         row = encoding.encode(contribution.row)
-        made_for = purpose(round, agreed, encoding.bits, encoding.size)
+        made_for = purpose(round, agreed, encoding.bits, encoding.size, contribution.least)
         self._split(row, [share_key(secret, made_for) for secret in self._bonds[:-1]])
         box = seal(correction_key(self._bonds[-1], made_for), row.tobytes(), made_for)
         self._last = round
@@ -248,7 +249,7 @@ class AdditiveServer:
         self._begin()
         return (yield from self._enrol(asked))
 
-    def total(self, ids: Iterable[str], encoding: Encoding, context: bytes = b"") -> Conversation[Total]:
+    def total(self, ids: Iterable[str], encoding: Encoding, context: bytes = b"", least: int = 0) -> Conversation[Total]:
         """Ask parties for one total; who is not in the epoch is enrolled first.
 
         Parameters
@@ -258,38 +259,43 @@ class AdditiveServer:
             The same at every party.
         context : bytes
             Digest of model and question; the same at every party.
+        least : int
+            What the parties want of this total; another number than theirs, and their letters do not open.
 
         Raises
         ------
-        CohortTooSmall (HR-240)
-            Fewer than `least` parties; nobody was asked.
+        CohortTooSmall (HR-240), RangeExceeded (HR-243)
+            Fewer than `least` parties, or more than fixed point has room for; nobody was asked.
         RoundRefused (HR-241)
             Too few answered, or an aggregator was lost or refused; every row stays hidden.
         """
-        asked = addressed(ids, self.members, self.settings.least)
+        needed = max(self.settings.least, least)
+        asked = addressed(ids, self.members, needed)
+        fits(encoding, len(asked))
         if self._round >= self.settings.rounds:
             self._begin()
         missing = tuple(id for id in asked if id not in self._places)
         if missing:
             yield from self._enrol(missing)
         present = [id for id in asked if id in self._places]
-        self._enough(len(present), len(asked))
+        self._enough(len(present), len(asked), needed)
         self._round += 1
         agreed = terms(encoding, context)
         letter = ASK.pack(epoch=self._epoch, round=self._round, terms=agreed)
         answers = yield Step("contribution", dict.fromkeys(present, letter), contributes=True)
         boxes = self._boxes(present, answers, encoding)
-        self._enough(len(boxes), len(asked))
+        self._enough(len(boxes), len(asked), needed)
         try:
-            return self._sum(boxes, encoding, agreed)
+            return self._sum(boxes, encoding, agreed, least)
         except MessageRefused as error:
             self._begin()
             raise RoundRefused(f"an aggregator's answer is not what was asked: {error.reason}", remedy=_ALL) from error
 
-    def _enough(self, n: int, asked: int) -> None:
-        if n < self.settings.least:
+    def _enough(self, n: int, asked: int, least: int) -> None:
+        if n < least:
             raise RoundRefused(
-                f"{n} of {asked} parties answered; {self.settings.least} are needed.", remedy="Ask again, or ask more parties."
+                f"{n} of {asked} parties answered; {least} are needed, and nothing is released.",
+                remedy="Ask again, or ask more parties.",
             )
 
     def _enrol(self, ids: tuple[str, ...]) -> Conversation[tuple[str, ...]]:
@@ -314,8 +320,12 @@ class AdditiveServer:
         letter = ENROL.pack(epoch=self._epoch, before=self._n_places, ids=list(found), publics=publics, signatures=signatures)
         sound = np.ones(len(found), bool)
         for one in self.aggregators:
-            _, places = ENROLLED.unpack(self._ask(one, "enrol", letter))
-            sound &= mask_of(places, len(found))
+            answer = self._ask(one, "enrol", letter)
+            try:
+                sound &= mask_of(ENROLLED.unpack(answer)[1], len(found))
+            except MessageRefused as error:
+                self._begin()
+                raise RoundRefused(f"an aggregator's answer is not what was asked: {error.reason}", remedy=_ALL) from error
         joined = {id: self._n_places + i for i, id in enumerate(found) if sound[i]}
         self._places |= joined
         self._n_places += len(found)
@@ -334,10 +344,10 @@ class AdditiveServer:
                     found[id] = box
         return found
 
-    def _sum(self, boxes: dict[str, bytes], encoding: Encoding, agreed: bytes) -> Total:
+    def _sum(self, boxes: dict[str, bytes], encoding: Encoding, agreed: bytes, least: int) -> Total:
         """Let the aggregators agree on whose corrections are sound, and add up their totals."""
         at = {"epoch": self._epoch, "round": self._round}
-        about = {**at, "terms": agreed, "bits": encoding.bits, "size": encoding.size}
+        about = {**at, "terms": agreed, "bits": encoding.bits, "size": encoding.size, "least": least}
         ids, n = list(boxes), len(self.aggregators)
         step, sound = max(1, PART // len(boxes[ids[0]])), np.zeros(self._n_places, bool)
         for start in range(0, len(ids), step):
@@ -346,7 +356,7 @@ class AdditiveServer:
             letter = COLLECT.pack(**about, places=bitmap(places), boxes=b"".join(boxes[id] for id in part))
             *_, opened = COLLECTED.unpack(self._ask(self.aggregators[-1], "collect", letter))
             sound |= mask_of(opened, self._n_places) & places
-        self._enough(int(sound.sum()), len(ids))
+        self._enough(int(sound.sum()), len(ids), max(self.settings.least, least))
         letter = AGREE.pack(**about, places=bitmap(sound))
         tags = [cut(AGREED.unpack(self._ask(one, "agree", letter))[-1], n, 32) for one in self.aggregators]
         total = np.zeros(encoding.size, WORDS[encoding.bits])

@@ -10,15 +10,14 @@ by message; `mode="simulated"` adds up rows in the open, as a simulation may, an
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
-from hedgerow.core.arrays import Array, Layout, items
+from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.conversation import Contribution, Conversation, Correspondent, Sessions
 from hedgerow.core.engine import Engine, Inbox, Outbox
 from hedgerow.core.query import Query
@@ -27,6 +26,7 @@ from hedgerow.errors import CohortTooSmall, NobodyAnswered, RoundRefused, Settin
 from . import additive, pairwise, secagg
 from .conversation import Total
 from .fixedpoint import WORDS, Encoding, encoding_for
+from .messages import digest
 from .schemes import DoubleMasks, Enrolment, GroupMasks, Questions, Shares
 
 Mode = Literal["real", "simulated", "rehearsed"]
@@ -43,8 +43,15 @@ class Scheme(Protocol):
     def title(self) -> str:
         """The protocol in words."""
 
+    @property
+    def shows(self) -> str:
+        """What the server sees, in words."""
+
     def bytes(self, numbers: float, parties: int, bits: int) -> float:
         """What a party sends for one question."""
+
+    def together(self, parties: int) -> int:
+        """How many of so many parties are in the smallest total that the server sees."""
 
     def enrol(self, ids: tuple[str, ...]) -> Enrolment:
         """Make both sides, in one process."""
@@ -92,6 +99,16 @@ class Hidden:
     def hides_rows(self) -> bool:
         return True
 
+    @property
+    def shows(self) -> str:
+        if self.mode == "simulated":
+            return f"the protocol is accounted for and not carried out; with it {self.scheme.shows}"
+        return self.scheme.shows
+
+    @property
+    def least(self) -> int:
+        return self.scheme.least
+
     def rehearsed(self) -> Hidden:
         """The same without its protocol, for made-up records."""
         return replace(self, mode="rehearsed")
@@ -110,6 +127,12 @@ class Hidden:
                 f"{parties} parties, and {self.name} adds up {self.scheme.least} or more.",
                 remedy="Ask more parties. Of one row a total hides nothing, of two each party could tell the other's.",
             )
+        if self.scheme.together(parties) < query.shield.least:
+            raise CohortTooSmall(
+                f"the server would see a total of {self.scheme.together(parties)} through {self.name}, and the noise of "
+                f"{query.shield.mechanism} is whole only with {query.shield.least}.",
+                remedy="Ask more parties, make larger groups, or rely on fewer: a smaller least=... adds more noise to each.",
+            )
         if layout is not None:
             self.encoding(query, query.shield.code(layout), parties)
         elif self.mode == "real":
@@ -122,6 +145,10 @@ class Hidden:
         """What each party sends for one question beside four bytes to a number."""
         sent: float = self.scheme.bytes(numbers, parties, self.bits)
         return sent - 4.0 * numbers
+
+    def bytes_down(self, numbers: float) -> float:
+        """What each party is sent of a broadcast: as it is."""
+        return 4.0 * numbers
 
     def ask(self, engine: Engine, outbox: Outbox, sessions: Sessions) -> Inbox:
         """Put a sum to the parties of an outbox, and return what the server learns: the total, and who is in it.
@@ -141,7 +168,9 @@ class Hidden:
             sessions.open[self] = Session(self, self.scheme.enrol(tuple(engine.parties)))
         session: Session = sessions.open[self]
         server = session.server(ids, tuple(engine.parties) if query.sampling.kind == "all" else ids)
-        carried = carry(server.question(ids, encoding, context_of(query)), engine, outbox, session)
+        carried = carry(
+            server.question(ids, encoding, context_of(query, outbox.layout), query.shield.least), engine, outbox, session
+        )
         found: Total = carried.result
         rows = np.stack([found.masked[name] for name in found.counted]) if query.keep_rows and found.masked else None
         return Inbox(
@@ -182,8 +211,9 @@ class Session:
 
     def contribution(self, query: Query, layout: Layout, parties: int) -> Callable[[Array], Contribution]:
         """Return the function by which a party hands its row to its correspondent; by what the party itself was sent."""
-        layout = query.shield.code(layout)
-        return partial(Contribution, layout, encoding=self.hidden.encoding(query, layout, parties), context=context_of(query))
+        code, least = query.shield.code(layout), query.shield.least
+        encoding = self.hidden.encoding(query, code, parties)
+        return partial(Contribution, code, encoding=encoding, context=context_of(query, layout), least=least)
 
 
 def without_rows(inbox: Inbox) -> Inbox:
@@ -233,16 +263,36 @@ def _times(codes: Mapping[str, str]) -> dict[str, int]:
     return found
 
 
-def context_of(query: Query) -> bytes:
-    """Digest of a question as a party received it, 32 bytes: its number, function, settings, broadcast, and protection."""
-    found = hashlib.sha256()
+def context_of(query: Query, layout: Layout | None = None) -> bytes:
+    """Digest of a question as a party received it, 32 bytes: its number, function, settings, broadcast, and protection.
+
+    With the layout of the contributions, also of their keys and shapes: what is added up has the same meaning everywhere.
+    """
     settings = query.local.keywords if isinstance(query.local, partial) else {}
-    words = (query.number, query.name, sorted(settings.items(), key=lambda pair: pair[0]), query.preparations)
-    found.update(repr((*words, query.public_seed, query.shield)).encode())
-    for key, value in items(query.broadcast) if query.broadcast is not None else ():
-        array = np.ascontiguousarray(value)
-        found.update(f"{key}/{array.dtype.str}/{array.shape}/".encode() + array.tobytes())
-    return found.digest()
+    about = (query.number, query.name, settings, query.preparations, query.init, query.sampling, query.cohort)
+    return digest("question", told(about), told((query.public_seed, query.shield, layout)), told(query.broadcast))
+
+
+def told(value: Any) -> bytes:
+    """Digest of a value, the same for values that compute the same: arrays to the last bit, objects by their fields."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return digest("array", f"{value.dtype.str}{value.shape}".encode(), np.ascontiguousarray(value).tobytes())
+    if isinstance(value, Mapping):
+        return digest("mapping", *(told(part) for item in sorted(value.items(), key=_by_name) for part in item))
+    if isinstance(value, (tuple, list)):
+        return digest("several", *map(told, value))
+    if isinstance(value, partial):
+        return digest("partial", told((value.func, value.args, value.keywords)))
+    kind = f"{type(value).__module__}:{type(value).__qualname__}"
+    if is_dataclass(value) and not isinstance(value, type):
+        return digest("object", kind.encode(), *(told((of.name, getattr(value, of.name))) for of in fields(value)))
+    if callable(value) and hasattr(value, "__qualname__"):
+        return digest("function", f"{value.__module__}:{value.__qualname__}".encode())
+    return digest("value", kind.encode(), repr(value).encode())
+
+
+def _by_name(item: tuple[Any, Any]) -> str:
+    return str(item[0])
 
 
 def SecAgg(

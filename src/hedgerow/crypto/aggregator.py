@@ -36,7 +36,14 @@ ZERO = bytes(NONCE_BYTES)
 
 _PLACES = Octets(0, LARGEST // 8)
 _ROUND: dict[str, Kind] = {"epoch": exactly(32), "round": Whole(1, 2**32 - 1)}
-_SET: dict[str, Kind] = {**_ROUND, "terms": exactly(32), "bits": Whole(16, 64), "size": Whole(0, LONGEST), "places": _PLACES}
+_SET: dict[str, Kind] = {
+    **_ROUND,
+    "terms": exactly(32),
+    "bits": Whole(16, 64),
+    "size": Whole(0, LONGEST),
+    "least": Whole(0, LARGEST),
+    "places": _PLACES,
+}
 ENROL = Form(
     "additive members",
     epoch=exactly(32),
@@ -76,9 +83,9 @@ def bond(secret: bytes, epoch: bytes, aggregators: bytes, place: int, public: by
 
 
 @lru_cache(maxsize=64)
-def purpose(round: int, terms: bytes, bits: int, size: int) -> bytes:
-    """What a round's keys are for: a share of a round read in another ring, or for other terms, is another stream."""
-    return digest("additive round", _number(round), terms, _number(bits), _number(size))
+def purpose(round: int, terms: bytes, bits: int, size: int, least: int) -> bytes:
+    """What a round's keys are for: a share read in another ring, for other terms or for a smaller set is another stream."""
+    return digest("additive round", _number(round), terms, _number(bits), _number(size), _number(least))
 
 
 def share_key(secret: bytes, purpose: bytes) -> bytes:
@@ -108,17 +115,18 @@ class _Round:
     terms: bytes
     bits: int
     size: int
+    least: int
     sound: Array
     total: Array
     agreed: bytes = b""
 
     @property
     def purpose(self) -> bytes:
-        return purpose(self.number, self.terms, self.bits, self.size)
+        return purpose(*self.head)
 
     @property
-    def head(self) -> tuple[int, bytes, int, int]:
-        return self.number, self.terms, self.bits, self.size
+    def head(self) -> tuple[int, bytes, int, int, int]:
+        return self.number, self.terms, self.bits, self.size, self.least
 
 
 class Aggregator:
@@ -196,14 +204,16 @@ class Aggregator:
         except HedgerowError:
             return None
 
-    def _begun(self, epoch: bytes, round: int, terms: bytes, bits: int, size: int, places: bytes) -> tuple[_Round, Array]:
+    def _begun(
+        self, epoch: bytes, round: int, terms: bytes, bits: int, size: int, least: int, places: bytes
+    ) -> tuple[_Round, Array]:
         """A round as a letter names it, with nothing in it, and the parties that the letter is about."""
         if not self._epoch or epoch != self._epoch or bits not in WORDS:
             raise MessageRefused("this epoch is not open here.", remedy="Begin a new epoch.")
         if round <= self._last:
             raise MessageRefused(f"round {round} of the epoch is over here.", remedy="Every round has a new number.")
         about = mask_of(places, len(self._bonds))
-        return _Round(round, terms, bits, size, np.zeros(len(about), bool), np.zeros(size, WORDS[bits])), about
+        return _Round(round, terms, bits, size, least, np.zeros(len(about), bool), np.zeros(size, WORDS[bits])), about
 
     def _collect(self, letter: bytes) -> bytes:
         *head, joined = COLLECT.unpack(letter)
@@ -239,10 +249,10 @@ class Aggregator:
 
     def _agree(self, letter: bytes) -> bytes:
         found, about = self._begun(*AGREE.unpack(letter))
-        which, held = np.flatnonzero(about).tolist(), self._round
-        if len(which) < self.least:
+        which, held, least = np.flatnonzero(about).tolist(), self._round, max(self.least, found.least)
+        if len(which) < least:
             raise MessageRefused(
-                f"a total of {len(which)} parties is asked for; this aggregator needs {self.least}.", remedy="Ask more parties."
+                f"a total of {len(which)} parties is asked for; this aggregator needs {least}.", remedy="Ask more parties."
             )
         if any(self._bonds[i] is None for i in which):
             raise MessageRefused("a party in the set was never enrolled.", remedy="Start a new round.")

@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterable
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.errors import CohortTooSmall, KeyInvalid, MessageRefused, SettingsInvalid
+from hedgerow.errors import CohortTooSmall, KeyInvalid, MessageRefused, RangeExceeded, SettingsInvalid
+
+from .fixedpoint import Encoding
 
 FLOOR = 3
 """Of two rows, whoever knows one knows the other from their total."""
@@ -43,6 +45,16 @@ def addressed(ids: Iterable[str], members: Collection[str], least: int) -> tuple
             remedy="Ask more parties, or lower `least` (never below 3).",
         )
     return found
+
+
+def fits(encoding: Encoding, asked: int) -> None:
+    """Refuse, before anybody is asked, more parties than fixed point has room for."""
+    if encoding.parties < asked:
+        raise RangeExceeded(
+            f"fixed point for {encoding.parties} parties, and {asked} are asked.",
+            remedy="Encode for as many as are asked.",
+            asked=False,
+        )
 
 
 def bitmap(mask: Array) -> bytes:

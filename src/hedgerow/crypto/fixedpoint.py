@@ -43,8 +43,8 @@ class Encoding:
     steps : tuple of (int, float)
         Runs of so many numbers with the same step.
     whole : bool
-        Contributions are integers already, those of a mechanism: one that is out of range leaves as zeros, since to
-        refuse it would reveal it.
+        Contributions are integers already, those of a mechanism: a number out of range leaves as the end of the range. To
+        refuse it would reveal it, and to leave out the row would let one record more move the total by a whole row.
     """
 
     bits: int
@@ -56,6 +56,12 @@ class Encoding:
         if self.bits not in WORDS or self.parties < 1:
             raise SettingsInvalid(
                 f"fixed point of {self.bits!r} bits for {self.parties} parties.", remedy="bits: 16, 32 or 64."
+            )
+        if not self.most:
+            raise RangeExceeded(
+                f"{self.bits} bits leave no room for a step of each of {self.parties} parties.",
+                remedy="Take more bits, or fewer parties.",
+                asked=False,
             )
 
     @property
@@ -89,9 +95,9 @@ class Encoding:
         if row.shape[-1] != self.size:
             raise RangeExceeded(f"a contribution of {row.shape[-1]} numbers, where {self.size} were announced.")
         if self.whole:
-            fits = (np.abs(row) <= self.most).all(-1, keepdims=True)
-            inside = row if fits.all() else np.where(fits, row, 0)
-            return inside.astype(np.int64).astype(WORDS[self.bits])
+            numbers = np.where(np.isnan(row), 0, row) if row.dtype.kind == "f" else row.astype(np.int64, copy=False)
+            inside: Array = np.clip(numbers, -self.most, self.most).astype(np.int64)
+            return inside.astype(WORDS[self.bits])
         with np.errstate(invalid="ignore", over="ignore"):
             steps = np.rint(row / self._step)
             largest = np.abs(steps).max(initial=0.0)
@@ -110,9 +116,12 @@ class Encoding:
 
 
 def most(bits: int, parties: int) -> int:
-    """Largest absolute value that each of so many parties may add: a power of two, which floating point compares exactly."""
-    room = (2 ** (bits - 1) - 1) // parties
-    return int(1 << max(room.bit_length() - 1, 0))
+    """Largest absolute value that each of so many parties may add: a power of two, which floating point compares exactly.
+
+    0 where there is not even room for one.
+    """
+    room: int = (2 ** (bits - 1) - 1) // parties
+    return 1 << room.bit_length() >> 1
 
 
 def encoding_for(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,8 +107,10 @@ def neighbours_needed(
 ) -> tuple[int, int]:
     """Fewest neighbours k, and the threshold t of their secret sharing, for n parties.
 
-    Up to these probabilities, over the order of the ring: nobody has t colluding neighbours, and the parties that neither
-    collude nor drop out stay connected (`privacy`); everybody keeps t neighbours that answer (`correctness`).
+    Up to these probabilities, over the order of the ring: nobody has so many colluding neighbours that both secrets of a party
+    come together, and the parties that neither collude nor drop out stay connected (`privacy`); everybody keeps t neighbours
+    that answer (`correctness`). So many are t, and against a server that lies 2t - k: it can tell one half of the honest
+    neighbours that a party answered, and the other half that it did not.
 
     Parameters
     ----------
@@ -115,7 +118,7 @@ def neighbours_needed(
     corrupt, dropouts : float
         Fractions of parties that collude with the server, and that drop out of a round.
     active : bool
-        Take t above 2k/3, so that no two sets of survivors can both find t signatures.
+        The server lies. Take t above 2k/3.
 
     Returns
     -------
@@ -133,16 +136,17 @@ def neighbours_needed(
         if cut > privacy:
             continue
         least = majority(k, active)
-        colluding = n * _upper_tails(n - 1, bad, k)  # [t]: P(at least t of k collude) over all parties
-        enough = np.flatnonzero(colluding[least:] <= privacy)
+        colluding = n * _upper_tails(n - 1, bad, k)  # [c]: P(at least c of k collude) over all parties
+        lawful = np.arange(least, k + 1)
+        enough = lawful[colluding[stood(k, lawful, active)] <= privacy]
         if not len(enough):
             continue
-        t = least + int(enough[0])
+        t = int(enough[0])
         lost = n * _upper_tails(n - 1, gone, k)  # [j]: P(at least j of k drop out)
         if t <= k and lost[k - t + 1] <= correctness:
             return k, t
-    k, t = n - 1, majority(n - 1, active)
-    if n >= 3 and bad < t <= k - gone and k <= LARGEST_DEGREE:
+    k, t = n - 1, safest(n - 1, bad, active)
+    if n >= 3 and t <= k - gone and k <= LARGEST_DEGREE:
         return k, t
     raise SettingsInvalid(
         f"no graph of {n} parties stands {corrupt:g} of them colluding and {dropouts:g} dropping out.",
@@ -153,6 +157,16 @@ def neighbours_needed(
 def majority(k: int, active: bool) -> int:
     """Least threshold among k neighbours: above k / 2, or above 2k / 3 against a server that lies."""
     return 2 * k // 3 + 1 if active else k // 2 + 1
+
+
+def stood(k: int, t: Any, active: bool) -> Any:
+    """Of how many colluding neighbours both secrets of a party can come together, at a threshold (or at several)."""
+    return 2 * t - k if active else t
+
+
+def safest(k: int, bad: int, active: bool) -> int:
+    """Least threshold among k neighbours of whom so many certainly collude; above k where there is none."""
+    return max(majority(k, active), (k + bad) // 2 + 1 if active else bad + 1)
 
 
 def _upper_tails(population: int, marked: int, draws: int) -> NDArray[np.float64]:

@@ -1,7 +1,8 @@
 """Models that parties do not see, as an aggregation: `federation.protect(aggregation=PrivFL())`.
 
 A question whose local function takes a `grid` is asked with its broadcast encrypted: parties compute terms without it, and
-the server gets the total of what the terms make of it. Other questions go through the sum of masks as they are.
+the server gets the total of what the terms make of it. Its bound is withheld as well, for it may tell of the broadcast.
+Questions without a broadcast go through the sum of masks as they are; others are refused, since parties would see it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.conversation import Contribution, Conversation, Correspondent, Sessions
 from hedgerow.core.engine import Engine, Inbox, Outbox
 from hedgerow.core.query import Query
-from hedgerow.errors import UnboundedSum, UnlawfulChannel
+from hedgerow.errors import SettingsInvalid, UnboundedSum, UnlawfulChannel
 
 from . import privfl
 from .aggregation import Hidden, SecAgg, carry, context_of
@@ -38,6 +39,14 @@ class HiddenModel:
     settings: privfl.PrivFL
     masks: Hidden
 
+    def __post_init__(self) -> None:
+        if self.masks.bits != 64 or self.masks.scheme.least < self.settings.least:
+            raise SettingsInvalid(
+                f"masks of {self.masks.bits} bits and {self.masks.scheme.least} parties or more, for a hidden model of "
+                f"{self.settings.least} or more.",
+                remedy="Masks have 64 bits, and it is they by which parties refuse a small cohort: give them that `least`.",
+            )
+
     # ---- what the waist asks of an aggregation --------------------------------------------------------------------------
     @property
     def name(self) -> str:
@@ -46,6 +55,10 @@ class HiddenModel:
     @property
     def hides_rows(self) -> bool:
         return True
+
+    @property
+    def shows(self) -> str:
+        return f"parties see the model as ciphertexts; {self.masks.shows}"
 
     @property
     def hides_model(self) -> bool:
@@ -72,6 +85,11 @@ class HiddenModel:
                 f"{self.name} hides the terms of a gradient, which a clip, a compression or noise would have to see.",
                 remedy="Protect the released model instead, or take SecAgg, with which all of them go.",
             )
+        if query.broadcast is not None and "grid" not in _settings(query):
+            raise UnlawfulChannel(
+                f"{query.name} goes through {self.name}, and its broadcast would be shown to parties.",
+                remedy="Ask what may be shown through another handle: standardise(federation.protect(aggregation=SecAgg())).",
+            )
         if "grid" in _settings(query) and _settings(query)["grid"] is None:
             raise UnboundedSum(
                 f"{query.name} makes whole numbers of its terms, and a column declares no range.",
@@ -80,9 +98,14 @@ class HiddenModel:
         self.masks.fit(parties, query, layout)
 
     def bytes(self, numbers: float, parties: int) -> float:
-        """What each party sends for one question beside four bytes to a number: a ciphertext for some twenty of them."""
-        ciphertexts = -(-numbers // max(self.settings.bits // 104, 1))
-        return self.masks.bytes(numbers, parties) + ciphertexts * self.settings.bits / 4
+        """What each party sends for one gradient beside four bytes to a number: ciphertexts, and limbs of their masks."""
+        ciphertexts = -(-numbers // privfl.Slots(1 << (self.settings.bits - 1)).each)
+        limbs = ciphertexts * privfl.Limbs(1 << (self.settings.bits - 1), parties).count
+        return self.masks.scheme.bytes(limbs, parties, 64) + ciphertexts * self.settings.bits / 4 - 4.0 * numbers
+
+    def bytes_down(self, numbers: float) -> float:
+        """What each party is sent of a model: a ciphertext for each number."""
+        return numbers * self.settings.bits / 4
 
     def ask(self, engine: Engine, outbox: Outbox, sessions: Sessions) -> Inbox:
         """Put a sum to parties that do not see the broadcast.
@@ -99,9 +122,9 @@ class HiddenModel:
         if self not in sessions.open:
             sessions.open[self] = ModelSession.of(self, tuple(engine.parties))
         session: ModelSession = sessions.open[self]
-        withheld = replace(query, broadcast=None)
-        conversation = session.question(ids, np.asarray(query.broadcast, dtype=np.float64), grid, context_of(withheld))
-        carried = carry(conversation, engine, Outbox(ids, withheld), session)
+        told = withheld(query)
+        conversation = session.question(ids, np.asarray(query.broadcast, dtype=np.float64), grid, context_of(told))
+        carried = carry(conversation, engine, Outbox(ids, told), session)
         found: Total = carried.result
         rows = np.stack([found.masked[name] for name in found.counted]) if query.keep_rows else None
         return Inbox(
@@ -147,6 +170,11 @@ class ModelSession:
     def contribution(self, query: Query, layout: Layout, parties: int) -> Callable[[Array], Contribution]:
         """Return the function by which a party hands its terms to its correspondent."""
         return partial(Contribution, layout, encoding=_settings(query)["grid"], context=context_of(query))
+
+
+def withheld(query: Query) -> Query:
+    """A question as parties get it: without its broadcast, and without a bound that may have been made from it."""
+    return replace(query, broadcast=None, shield=replace(query.shield, bounds=None))
 
 
 def _settings(query: Query) -> dict[str, Any]:

@@ -42,7 +42,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.errors import HedgerowError, KeyInvalid, MessageRefused, RoundRefused, SettingsInvalid
 
-from .cohort import addressed, cut, lawful_least
+from .cohort import addressed, cut, fits, lawful_least
 from .conversation import Contribution, Conversation, Step, Total
 from .fixedpoint import WORDS, Encoding
 from .journal import Journal
@@ -205,7 +205,7 @@ class PairwiseParty:
         if self._open is None or self._open[:2] != (group.session, group.round):
             raise MessageRefused(f"round {group.round} is not open here, or answered.", remedy="Start a new round.")
         key = self._open[2]
-        self._check(group, key)
+        self._check(group, key, max(self.settings.least, contribution.least))
         encoding: Encoding = contribution.encoding
         if group.terms != terms(encoding, contribution.context):
             raise MessageRefused(
@@ -229,10 +229,10 @@ class PairwiseParty:
         if self.journal is not None:
             self.journal.write(f"pairwise {session.hex()} {round} {step}", what)
 
-    def _check(self, group: Group, key: AgreementKey) -> None:
-        if len(group.ids) < self.settings.least:
+    def _check(self, group: Group, key: AgreementKey, least: int) -> None:
+        if len(group.ids) < least:
             raise MessageRefused(
-                f"a group of {len(group.ids)}; this party takes part in groups of {self.settings.least} or more.",
+                f"a group of {len(group.ids)}; this party takes part in groups of {least} or more.",
                 remedy="Ask more parties, or make larger groups.",
             )
         if self.id not in group.ids or group.keys[group.ids.index(self.id)] != key.public:
@@ -276,7 +276,7 @@ class PairwiseServer:
         self.settings, self.members, self.roster = settings, frozenset(members), roster
         self._session, self._round = secrets.token_bytes(32), 0
 
-    def total(self, ids: Iterable[str], encoding: Encoding, context: bytes = b"") -> Conversation[Total]:
+    def total(self, ids: Iterable[str], encoding: Encoding, context: bytes = b"", least: int = 0) -> Conversation[Total]:
         """Ask parties for one total.
 
         Parameters
@@ -286,25 +286,30 @@ class PairwiseServer:
             The same at every party.
         context : bytes
             Digest of model and question; the same at every party.
+        least : int
+            What the parties want of each group of this total, where it is more than they want of every group.
 
         Raises
         ------
-        CohortTooSmall (HR-240)
-            Fewer than `least` parties; nobody was asked.
+        CohortTooSmall (HR-240), RangeExceeded (HR-243)
+            Fewer than `least` parties, or more than fixed point has room for; nobody was asked.
         RoundRefused (HR-241)
-            No group is complete; every row stays hidden.
+            No group is complete, or groups would be too small; every row stays hidden.
         """
-        asked = addressed(ids, self.members, self.settings.least)
+        least = max(self.settings.least, least)
+        asked = addressed(ids, self.members, least)
+        fits(encoding, len(asked))
         self._round += 1
         head = {"session": self._session, "round": self._round}
         answers = yield Step("keys", dict.fromkeys(asked, KEYS.pack(**head)))
         keys = self._keys(asked, answers, head)
-        if len(keys) < self.settings.least:
-            raise RoundRefused(
-                f"{len(keys)} of {len(asked)} parties sent a key; {self.settings.least} are needed.",
-                remedy="Ask again, or ask more parties.",
-            )
         groups = divided(keys, self.settings.group, self._session + self._round.to_bytes(4, "little"))
+        smallest = min(len(group) for group in groups)
+        if smallest < least:
+            raise RoundRefused(
+                f"{len(keys)} of {len(asked)} parties sent a key; a group of {smallest} is too small, {least} are needed.",
+                remedy="Ask again, ask more parties, or make larger groups.",
+            )
         letters: dict[str, bytes] = {}
         for ids in groups:
             publics, signatures = (b"".join(keys[id][i] for id in ids) for i in (0, 1))
@@ -319,11 +324,13 @@ class PairwiseServer:
         """Each party's public key and signature; an answer that is none counts as lost, as does a key that was met before."""
         found: dict[str, tuple[bytes, bytes]] = {}
         met: set[bytes] = set()
+        probe = AgreementKey.fresh()  # all others of a group would refuse a key of low order, and the group be lost
         for id in asked:
             if id not in answers:
                 continue
             try:
                 session, round, public, signature = KEY.unpack(answers[id])
+                probe.agree(public)
                 message = b"" if self.roster is None else _announced(session, round, id, public, self.roster)
                 self._signed(id, signature, message)
             except HedgerowError:

@@ -48,12 +48,20 @@ class DoubleMasks:
     def title(self) -> str:
         return f"SecAgg{' (active server)' if self.settings.active else ''}"
 
+    @property
+    def shows(self) -> str:
+        return "the server sees masked rows, each of which looks random, and their total"
+
     def bytes(self, numbers: float, parties: int, bits: int) -> float:
         """The row, a share for each neighbour, and this question's part of keys, shares and lists sent once an epoch."""
         k, _ = self.settings.degree(parties)
         rounds = self.settings.rounds_per_epoch
         once = SEED + k * (2 * rounds * SHARE + TAG) + rounds * (k * SEED + TAG + 2 * SEED)
         return row_bytes(numbers, bits) + k * SHARE + once / rounds
+
+    def together(self, parties: int) -> int:
+        """All: the server sees their total alone."""
+        return parties
 
     def enrol(self, ids: tuple[str, ...]) -> Enrolment:
         roster, identities = None, dict[str, Identity]()
@@ -83,9 +91,18 @@ class GroupMasks:
         among = "" if self.settings.group is None else f" (groups of {self.settings.group})"
         return f"pairwise-mask{among}"
 
+    @property
+    def shows(self) -> str:
+        whose = "their total" if self.settings.group is None else "the total of each group"
+        return f"the server sees masked rows, each of which looks random, and {whose}"
+
     def bytes(self, numbers: float, parties: int, bits: int) -> float:
         """The row and a key."""
         return row_bytes(numbers, bits) + SEED + pairwise.CHECK
+
+    def together(self, parties: int) -> int:
+        """A group, whose total the server sees."""
+        return parties if self.settings.group is None else min(parties, self.settings.group)
 
     def enrol(self, ids: tuple[str, ...]) -> Enrolment:
         known = frozenset(ids)
@@ -110,9 +127,17 @@ class Shares:
     def title(self) -> str:
         return f"additive-share ({self.settings.aggregators} aggregators)"
 
+    @property
+    def shows(self) -> str:
+        return "the server sees sealed letters and the total, each aggregator shares that look random"
+
     def bytes(self, numbers: float, parties: int, bits: int) -> float:
         """The sealed correction; the other shares are made from keys that were agreed on once."""
         return row_bytes(numbers, bits) + TAG
+
+    def together(self, parties: int) -> int:
+        """All: the server sees their total alone."""
+        return parties
 
     def enrol(self, ids: tuple[str, ...]) -> Enrolment:
         own = [AgreementKey.fresh() for _ in range(self.settings.aggregators)]
@@ -136,7 +161,7 @@ class Questions:
         """Whether the members, asked together with others, are those of this server."""
         return self.members == frozenset(members)
 
-    def question(self, ids: tuple[str, ...], encoding: Encoding, context: bytes) -> Conversation[Total]:
-        """One total."""
-        found: Conversation[Total] = self.held.total(ids, encoding, context)
+    def question(self, ids: tuple[str, ...], encoding: Encoding, context: bytes, least: int) -> Conversation[Total]:
+        """One total, of `least` parties or more."""
+        found: Conversation[Total] = self.held.total(ids, encoding, context, least)
         return found

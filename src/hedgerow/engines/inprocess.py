@@ -103,9 +103,17 @@ class InProcess:
     def exchange(self, outbox: Outbox) -> Inbox:
         """Ask every party in the outbox; those that decline, drop out or come too late are missing from the inbox."""
         if outbox.step is not None:
-            return converse(outbox, self.held, self._leaving.present(outbox, self.held), self._rows)
+            return converse(outbox, self.held, self._in_time(outbox), self._rows)
         willing_ids, _ = willing(self.guards, outbox.ids, outbox.query)
         return self._answers(outbox.query, self._answering(Outbox(willing_ids, outbox.query)))
+
+    def _in_time(self, outbox: Outbox) -> Sequence[str]:
+        """The parties that answer a step of a conversation; contributions alone take long enough to be late."""
+        ids = self._leaving.present(outbox, self.held)
+        if self.deadline is None or outbox.step is None or not outbox.step.contributes:
+            return ids
+        in_time = latency(outbox.query, len(self.held), *self.latency) <= self.deadline
+        return [name for name in ids if in_time[self.held.position[name]]]
 
     def _rows(self, outbox: Outbox) -> Inbox:
         """The contributions of those that are willing, for their correspondents."""

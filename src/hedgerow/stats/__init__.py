@@ -9,6 +9,8 @@ from .fit import Fit
 from .fitted import Fitted
 from .frequencies import FrequencyState, frequencies, oracle_of
 from .glm import newton, score_and_information
+from .hidden import HiddenState, hidden_gradient_descent
+from .hidden_scaling import hidden_standardise
 from .metrics import BinaryMetrics, Calibration, LinearMetrics, binary_metrics, calibration, linear_metrics
 from .moments import DeviationState, Moments, centred_sums, correlation, correlation_of, moments, moments_of
 from .multinomial import MultinomialState, softmax_newton
@@ -37,6 +39,7 @@ from .robust import HuberState, RobustFit, huber_lines, huber_regression
 from .roc import Roc, roc
 from .scaling import Scaling, rescale, scaling, standardise
 from .smooth import SmoothState
+from .sso import secure_scaling
 from .standard import raw_coefficients
 from .state import NewtonState
 from .svm import Margin, margin_of, margins, svm
@@ -52,6 +55,7 @@ __all__ = [
     "Fit",
     "Fitted",
     "FrequencyState",
+    "HiddenState",
     "HuberState",
     "LinearMetrics",
     "Margin",
@@ -88,6 +92,8 @@ __all__ = [
     "frequencies",
     "gamma_regression",
     "gradient_descent",
+    "hidden_gradient_descent",
+    "hidden_standardise",
     "histogram",
     "huber_lines",
     "huber_regression",
@@ -124,6 +130,7 @@ __all__ = [
     "roc",
     "scaling",
     "score_and_information",
+    "secure_scaling",
     "softmax_newton",
     "standardise",
     "svm",

@@ -141,7 +141,8 @@ def hidden_gradient_descent(
         state = replace(state, n=float(n))
     while state.round < rounds:
         at = state.theta if grid is None else grid.on_grid(state.theta)
-        gradient = asked.sum(ask, at, bound=gradient_bound(spec, family, degree, at)) / state.n
+        widest = at if grid is None else np.full(spec.size, grid.model)  # a bound at the model would tell of it
+        gradient = asked.sum(ask, at, bound=gradient_bound(spec, family, degree, widest)) / state.n
         theta = at - learning_rate * gradient
         if not np.abs(theta).max() < DIVERGED:
             raise NotConverged(

@@ -195,7 +195,7 @@ def _judge(state: SmoothState, points: Array, sums: dict[str, Array], ridge: Arr
         gap=gap,
         decrease=decrease,
         n=n,
-        converged=known,
+        converged=bool(known),
     )
 
 

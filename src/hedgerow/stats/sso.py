@@ -29,6 +29,8 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
+from hedgerow.core.party import Party
+from hedgerow.core.query import local
 from hedgerow.errors import HedgerowWarning, SettingsInvalid
 
 from .columns import chosen, heaviest, names_of, schema_of
@@ -47,6 +49,12 @@ def variance(n: float, total: Array, squares: Array, formula: VarianceFormula = 
         raise SettingsInvalid(f"formula is {formula!r}.", remedy="'2.0', or 'printed' for the baseline.")
     mean = total / n
     return (squares - (n if formula == "2.0" else 2 * n - 1) * mean**2) / n
+
+
+@local(additive=True, stackable=True)
+def squares(broadcast: None, party: Party, rng: Any, *, columns: tuple[str, ...]) -> Any:
+    """The number of records, sums of values and of squares."""
+    return deviations(np.zeros(len(columns)), party, rng, columns=columns, cross=False)
 
 
 def secure_scaling(
@@ -79,7 +87,7 @@ def secure_scaling(
     read = chosen(schema, columns, ("number", "integer"))
     names, zero = names_of(read), np.zeros(len(read))
     bounds = deviation_bounds(zero, read, heaviest(schema), cross=False)
-    sums: dict[str, Any] = federation.sum(partial(deviations, columns=names, cross=False), zero, bound=bounds)
+    sums: dict[str, Any] = federation.sum(partial(squares, columns=names), bound=bounds)
     n = float(sums["n"])
     found = variance(n, sums["sum"], sums["squares"], formula)
     means = sums["sum"] / n

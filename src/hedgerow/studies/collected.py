@@ -1,12 +1,13 @@
-"""Tables of the runs of a comparison, put together: those of one title become one, rows in the order of the runs."""
+"""Tables and figures of the runs of a comparison, put together: those of one title become one, in the order of the runs."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
+from dataclasses import replace
 
-from hedgerow.report import Grid
+from hedgerow.report import Curve, Grid, Series
 
 from .standings import Standings
 
@@ -19,6 +20,18 @@ def collected(found: Standings) -> tuple[Grid, ...]:
             if grid.title.startswith(tuple(found.section.collect)):
                 grids.setdefault(grid.title, []).append(grid)
     return tuple(one_of(grids[title]) for title in sorted(grids, key=_natural))
+
+
+def collected_curves(found: Standings) -> tuple[Curve, ...]:
+    """The figures that `comparison.collect` names, with the lines of all runs; a line that several runs have is drawn once."""
+    curves: dict[str, Curve] = {}
+    for run in found.runs:
+        for curve in run.report.curves if run.report is not None else ():
+            if curve.title.startswith(tuple(found.section.collect)):
+                lines: tuple[Series, ...] = curves[curve.title].series if curve.title in curves else ()
+                lines += tuple(line for line in curve.series if line not in lines)
+                curves[curve.title] = replace(curve, series=lines)
+    return tuple(curves[title] for title in sorted(curves, key=_natural))
 
 
 def one_of(grids: list[Grid]) -> Grid:

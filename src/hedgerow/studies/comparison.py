@@ -49,7 +49,8 @@ class ComparisonSection(BaseModel):
     differs: str = Field("", description="what differs from the publication, in a sentence or two")
     collect: list[str] = Field(
         default_factory=list,
-        description="tables of the runs whose titles begin so stand on the comparison's page too, those of one title as one",
+        description="tables and figures of the runs whose titles begin so stand on the comparison's page too, those of one "
+        "title as one",
     )
     absent: Literal["refuse", "leave out"] = Field(
         "refuse", description="what to do with runs whose data are in no folder, as long as others' are"

@@ -11,7 +11,7 @@ from hedgerow.report.model import Cell as Value
 from hedgerow.report.numerals import MINUS, show
 
 from .axis import against_axis, noise_table, short_table
-from .collected import collected
+from .collected import collected, collected_curves
 from .explain import provenance
 from .rounds import points
 from .standings import Standing, Standings
@@ -46,7 +46,7 @@ def report_of(
             ("runs side by side", jobs),
         ),
         metrics=headline(found),
-        curves=against_axis(found) or curves(found),
+        curves=(*(against_axis(found) or curves(found)), *collected_curves(found)),
         heat=matrix(found),
         tables=(
             table(found),

@@ -91,7 +91,7 @@ def explain(
         heat=heat_of(built.partition.heat, built.partition.sentence) if built.simulated else None,
         comparison=comparison_of(built, compared),
         parties=party_grid(built, compared),
-        left=what_left(federation.ledger.entries),
+        left=what_left(federation.ledger.entries, federation.channel.aggregation.shows),
         tables=tuple(grid_of(title, frame) for title, frame in outcome.tables.items()),
         text=tuple(outcome.text.items()),
         notes=tuple(note for note in notes if note),
@@ -178,8 +178,11 @@ def party_grid(built: Built, compared: Baselines) -> Grid | None:
     return Grid("At the parties", columns, tuple(rows), note)
 
 
-def what_left(entries: Sequence[Entry]) -> Grid:
-    """What left each party: one row for each kind of question; compression has a column where there is any."""
+def what_left(entries: Sequence[Entry], shows: str) -> Grid:
+    """What left each party: one row for each kind of question; compression has a column where there is any.
+
+    `shows` is what the server sees of it.
+    """
     kinds: dict[Any, list[Entry]] = {}
     for entry in entries:
         kinds.setdefault((entry.verb, entry.query, entry.compression, entry.protection, entry.sampling), []).append(entry)
@@ -194,7 +197,7 @@ def what_left(entries: Sequence[Entry]) -> Grid:
     aggregations = ", ".join(sorted({entry.aggregation for entry in entries})) or "none"
     note = (
         "Numbers that a party sends if it is asked every time; nothing else leaves it. Bytes are those of one time, with 32 "
-        f"bits to a number that is not compressed. Aggregation: {aggregations}."
+        f"bits to a number that is not compressed. Aggregation: {aggregations}: {shows}."
     )
     columns = ("query", "times", "numbers in all", "bytes up", "bytes down", *(("compression",) if compressed else ()))
     return Grid("What left each party", (*columns, "bound", "noise", "asked of"), tuple(rows), note)

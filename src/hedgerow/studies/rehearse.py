@@ -114,7 +114,8 @@ def rehearse(study: Study, *, data_dir: Path | None = None, rounds: int | None =
     except (NotIdentified, Separated) as error:
         words = f"on made-up records the fit stops early ({type(error).__name__}); real records decide how many rounds it takes"
     ledger = federation.ledger
-    return Rehearsal(study, federation.size, ledger, statement_of(built, ledger), what_left(ledger.entries), words)
+    left = what_left(ledger.entries, aggregation.shows)
+    return Rehearsal(study, federation.size, ledger, statement_of(built, ledger), left, words)
 
 
 def rehearse_cells(

@@ -2,6 +2,7 @@
 
 from .grid import CUBIC, Cubic, Grid, Linear
 from .keyproof import checked_key, prove
+from .masks import Limbs, Slots
 from .party import PrivFLParty
 from .scaling import ScalingGrid, ScalingParty, ScalingServer
 from .server import PrivFLServer
@@ -11,6 +12,7 @@ __all__ = [
     "CUBIC",
     "Cubic",
     "Grid",
+    "Limbs",
     "Linear",
     "PrivFL",
     "PrivFLParty",
@@ -18,6 +20,7 @@ __all__ = [
     "ScalingGrid",
     "ScalingParty",
     "ScalingServer",
+    "Slots",
     "checked_key",
     "prove",
 ]

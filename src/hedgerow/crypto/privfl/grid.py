@@ -49,11 +49,6 @@ class Grid:
         """A total's step is 2 to the power of minus this."""
         raise NotImplementedError
 
-    @property
-    def number_bits(self) -> int:
-        """Bits of one party's number with its sign: its share of the room of a total."""
-        return 65 - self.parties.bit_length()
-
     @cached_property
     def digest(self) -> bytes:
         """Identifies the grid, 32 bytes."""

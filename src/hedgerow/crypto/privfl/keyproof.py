@@ -42,12 +42,12 @@ def checked_key(proof: bytes, least_bits: int, *, insecure: bool = False) -> Pai
     Raises
     ------
     MessageRefused (HR-242), KeyInvalid (HR-244)
-        The proof is malformed; the key is too short or not well formed.
+        The proof is malformed; the key is too short, more than twice as long as it must be, or not well formed.
     """
     modulus, roots = KEY.unpack(proof)
     public = PaillierPublic.from_bytes(modulus, insecure=insecure)
-    if public.bits < least_bits:
-        raise KeyInvalid(f"a Paillier key of {public.bits} bits.", remedy=f"This party wants {least_bits} or more.")
+    if not least_bits <= public.bits <= 2 * least_bits:  # a longer one would keep the other side busy for very long
+        raise KeyInvalid(f"a Paillier key of {public.bits} bits.", remedy=f"This party wants {least_bits} to twice as many.")
     n = public.n
     shown = [int.from_bytes(part, "big") for part in cut(roots, ROOTS, len(modulus))]
     proved = all(0 < root < n and power(root, n, n) == unit for root, unit in zip(shown, _units(n, modulus), strict=True))

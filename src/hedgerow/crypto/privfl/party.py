@@ -2,10 +2,10 @@
 
     "key"           once     checks that the server's key is well formed, pins it, and counts the rounds under it
     "predictors"    cubic    answers  E(z_j + rho_j)  for each of its records
-    "contribution"           answers  E(A theta - b + r), and gives r modulo 2^64 to its side of the sum of masks
+    "contribution"           answers  E(A theta - b + r), and gives the limbs of r to its side of the sum of masks
 
-Every reply is uniform among all ciphertexts of the key, whatever was asked (`masks`); what the server learns is what the
-sum of masks lets out: a total over a cohort that its own rules call large enough, of parties that got the same letter.
+Every reply is uniform among all ciphertexts of the key, and with the sum of masks tells a total, whatever was asked
+(`masks`): of a cohort that the sum's own rules call large enough, and of parties that got the same letter.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from ..messages import digest
 from ..paillier import PaillierPublic
 from .grid import Cubic, Grid, Linear
 from .keyproof import checked_key
-from .masks import Slots, blinded, signed, uniform_below
+from .masks import Limbs, Slots, blinded, signed, uniform_below
 from .settings import (
     MODEL,
     PREDICTORS,
     REPLY,
     PrivFL,
+    limbs_of,
     masks_context,
     masks_contribution,
 )
@@ -84,7 +85,7 @@ class PrivFLParty:
         self.id, self.settings, self.inner, self.pinned = id, settings, inner, pinned
         self.journal = Journal(None) if journal is None else journal
         self._keys: dict[bytes, PaillierPublic] = {}
-        self._pending: tuple[bytes, list[int]] | None = None
+        self._pending: tuple[Question, list[int]] | None = None
 
     def answer(self, step: str, letter: bytes, contribution: Contribution | None = None) -> bytes:
         """Answer one step; those that are not of this protocol go to the sum of masks."""
@@ -125,7 +126,7 @@ class PrivFLParty:
         masks = [room + uniform_below(public.n - 2 * room) for _ in X]
         predictors = public.matrix(question.ciphertexts, X)
         replies = [blinded(public, z, rho) for z, rho in zip(predictors, masks, strict=True)]
-        self._pending = (question.model, masks)
+        self._pending = (question, masks)
         return REPLY.pack(reply=public.pack(replies), inner=b"")
 
     def _contribution(self, step: str, letter: bytes, contribution: Contribution) -> bytes:
@@ -139,9 +140,10 @@ class PrivFLParty:
             rows, plain = self._cubic(question, powers, grid, contribution)
         else:
             raise MessageRefused("squares and cubes were sent for a gradient that needs none.")
-        replies, masks = _masked(question.public, Slots(question.public.n, grid.number_bits), rows, plain)
+        n = question.public.n
+        replies, limbs = _masked(question.public, limbs_of(grid, n), rows, plain)
         context = masks_context(contribution.context, grid, key, model)
-        answered = self.inner.answer(step, inner, masks_contribution(masks, grid, context))
+        answered = self.inner.answer(step, inner, masks_contribution(limbs, grid, n, context))
         self.journal.write(_place(key, self.rounds(key)), digest("privfl round", letter))
         self._pending = None
         return REPLY.pack(reply=question.public.pack(replies), inner=answered)
@@ -162,7 +164,8 @@ class PrivFLParty:
     def _cubic(self, question: Question, letter: bytes, grid: Cubic, contribution: Contribution) -> tuple[list[int], list[int]]:
         """Unmix squares and cubes, and add up records: ciphertexts of a part of the gradient, and the rest in the clear."""
         _, weighted, y = grid.encode_rows(contribution.layout, contribution.row)
-        if self._pending is None or self._pending[0] != question.model or len(self._pending[1]) != len(y):
+        sent = None if self._pending is None else (self._pending[0].key, self._pending[0].model, len(self._pending[1]))
+        if self._pending is None or sent != (question.key, question.model, len(y)):
             raise MessageRefused("squares and cubes of predictors that this party has not sent.")
         public, n = question.public, question.public.n
         powers = public.unpack(letter, 3 * len(y))
@@ -181,14 +184,15 @@ class PrivFLParty:
         return rows, plain
 
 
-def _masked(public: PaillierPublic, slots: Slots, rows: list[int], plain: list[int]) -> tuple[list[int], Array]:
-    """Replies that carry `rows + plain + masks`, and the masks modulo 2^64, shape (size,)."""
-    replies, masks = [], []
+def _masked(public: PaillierPublic, limbs: Limbs, rows: list[int], plain: list[int]) -> tuple[list[int], Array]:
+    """Replies that carry `rows + plain + masks`, and the limbs of the masks one after the other."""
+    slots, replies, masks = Slots(public.n), [], []
     for part in slots.parts(len(rows)):
-        mask, numbers = slots.fresh_mask(len(rows[part]))
-        replies.append(blinded(public, slots.packed(public, rows[part]), slots.side_by_side(plain[part]) + mask))
-        masks += numbers
-    return replies, np.array(masks, dtype=np.uint64)
+        drawn = limbs.fresh()
+        carried = slots.side_by_side(plain[part]) + limbs.value(drawn)
+        replies.append(blinded(public, slots.packed(public, rows[part]), carried))
+        masks.append(drawn)
+    return replies, np.concatenate(masks)
 
 
 def _place(key: bytes, i: int) -> str:

@@ -2,21 +2,22 @@
 
     theta        -> E(theta), the same ciphertexts to every party of the cohort
     replies      <- E(A theta - b + r)  of each party, in the same trip as its part of the sum of masks
-    total        <- sum of decrypted replies - sum of r, modulo 2^64, over the parties whose masks were counted
+    total        <- decrypted sum of replies - sum of r, modulo n, over the parties whose masks were counted
     gradient     <- total in steps of the grid
 
 A cubic sigmoid takes one trip more: E(z_j + rho_j) of each record comes back as ciphertexts of the number, cut to fewer
 bits, of its square and of its cube.
 
-Source : van Aarle 2021, section 4.2.1, after Mandal & Gong 2019 (PrivFL). Differs: masks are of the whole key, replies are
-packed and their randomness is uniform (`masks`), the key is proved (`keyproof`), the sum of masks is bound to the
-encrypted model, and the cubic's trip is ours.
+Source : van Aarle 2021, section 4.2.1, after Mandal & Gong 2019 (PrivFL). Differs: masks are of the whole key and their sum
+is taken modulo the key, replies are packed and their randomness is uniform (`masks`), replies are added up before one of them
+is decrypted, the key is proved (`keyproof`), the sum of masks is bound to the encrypted model, and the cubic's trip is ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from typing import Protocol
 
 import numpy as np
@@ -32,7 +33,7 @@ from ..paillier import PaillierKey
 from .grid import Cubic, Grid
 from .keyproof import prove
 from .masks import Slots, signed
-from .settings import MODEL, PREDICTORS, REPLY, PrivFL, masks_context, residues
+from .settings import MODEL, PREDICTORS, REPLY, PrivFL, limbs_of, masks_context, residues
 
 
 class SumOfMasks(Protocol):
@@ -40,6 +41,26 @@ class SumOfMasks(Protocol):
 
     def total(self, ids: Iterable[str], encoding: Encoding, context: bytes = b"") -> Conversation[Total]:
         """Form a total over those of `ids` who stay."""
+
+
+@dataclass(frozen=True)
+class Replies(Mapping[str, Array]):
+    """Each party's reply as the server can read it: what lies where totals will, modulo 2^64; decrypted when asked for."""
+
+    key: PaillierKey
+    ciphertexts: Mapping[str, list[int]]
+    parts: list[slice]
+
+    def __getitem__(self, id: str) -> Array:
+        slots = Slots(self.key.public.n)
+        plain = [self.key.decrypt(c) for c in self.ciphertexts[id]]
+        return np.concatenate([slots.unpacked(m, p.stop - p.start) for m, p in zip(plain, self.parts, strict=True)])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.ciphertexts)
+
+    def __len__(self) -> int:
+        return len(self.ciphertexts)
 
 
 class PrivFLServer:
@@ -63,9 +84,12 @@ class PrivFLServer:
 
     def open(self, ids: Iterable[str] | None = None) -> Conversation[None]:
         """Send the key with its proof; who accepts it can be asked. The sum of masks is opened by itself."""
-        letter = prove(self.key)
-        answers = yield Step("paillier-key", dict.fromkeys(self.members if ids is None else ids, letter))
+        answers = yield Step("paillier-key", dict.fromkeys(self.members if ids is None else ids, self._proof))
         self.ready |= {id for id, answer in answers.items() if answer == self.digest}
+
+    @cached_property
+    def _proof(self) -> bytes:
+        return prove(self.key)
 
     def total(self, ids: Iterable[str], theta: Array, encoding: Grid, context: bytes = b"") -> Conversation[Total]:
         """Form the total gradient of those of `ids` who stay.
@@ -81,7 +105,7 @@ class PrivFLServer:
         Returns
         -------
         Total
-            `masked` holds each counted reply as the server decrypted it, modulo 2^64.
+            `masked` has each counted reply as the server can decrypt it.
 
         Raises
         ------
@@ -98,9 +122,8 @@ class PrivFLServer:
         powers = dict.fromkeys(asked, b"")
         if isinstance(encoding, Cubic):
             powers = yield from self._powers(asked, model, encoding)
-        slots = Slots(public.n, encoding.number_bits)
-        parts = slots.parts(encoding.size)
-        inner = self.inner.total(tuple(powers), residues(encoding), masks_context(context, encoding, self.digest, model))
+        parts, context = Slots(public.n).parts(encoding.size), masks_context(context, encoding, self.digest, model)
+        inner = self.inner.total(tuple(powers), residues(encoding, public.n), context)
         found: dict[str, list[int]] = {}
         answers: Mapping[str, bytes] | None = None
         while True:
@@ -117,7 +140,7 @@ class PrivFLServer:
                 for id, letter in step.letters.items()
             }
             found, answers = self._parted((yield replace(step, letters=letters)), len(parts))
-        return self._opened(masks, found, slots, parts)
+        return self._opened(masks, found, parts, encoding)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
     def _powers(self, ids: tuple[str, ...], model: bytes, grid: Cubic) -> Conversation[dict[str, bytes]]:
@@ -153,17 +176,14 @@ class PrivFLServer:
                 continue
         return found, inner
 
-    def _opened(self, masks: Total, found: Mapping[str, list[int]], slots: Slots, parts: list[slice]) -> Total:
-        """Decrypt the replies of exactly those whose masks were counted, and take the masks away."""
+    def _opened(self, masks: Total, found: Mapping[str, list[int]], parts: list[slice], grid: Grid) -> Total:
+        """Add up the replies of exactly those whose masks were counted, decrypt, and take the masks away."""
         if not set(masks.counted) <= set(found):
             raise RoundRefused("masks were added up of parties that sent no reply.")
-        opened = {
-            id: np.concatenate(
-                [slots.unpacked(self.key.decrypt(c), p.stop - p.start) for c, p in zip(found[id], parts, strict=True)]
-            )
-            for id in masks.counted
-        }
-        total = np.zeros(parts[-1].stop, np.uint64)
-        for plain in opened.values():
-            total += plain
-        return Total(total - masks.total.astype(np.uint64), masks.counted, opened)
+        public, counted = self.key.public, {id: found[id] for id in masks.counted}
+        slots, limbs, totals = Slots(public.n), limbs_of(grid, public.n), []
+        for j, part in enumerate(parts):
+            together = reduce(public.add, (replies[j] for replies in counted.values()))
+            hidden = limbs.value(masks.total[j * limbs.count : (j + 1) * limbs.count])
+            totals.append(slots.unpacked(self.key.decrypt(together) - hidden, part.stop - part.start))
+        return Total(np.concatenate(totals), masks.counted, Replies(self.key, counted, parts))

@@ -15,6 +15,7 @@ from ..cohort import lawful_least
 from ..fixedpoint import Encoding
 from ..messages import Form, Octets, digest, exactly
 from .grid import Grid
+from .masks import Limbs, Slots
 
 LONGEST = 1 << 26
 """Bytes of ciphertexts in one letter."""
@@ -35,7 +36,8 @@ class PrivFL:
         Length of the server's Paillier key, and the least that a party accepts; 2048 is half as strong as it is short.
     most_rounds : int
         Rounds that a party answers under one key. Totals at as many known models as there are coefficients, and one
-        more, are solved for the sums of all `A` and `b`: those are what a party gives away in the end.
+        more, are solved for the sums of all `A` and `b`: those are what a cohort gives away in the end. A server that
+        encrypts numbers of its own making has them after one round.
     least : int
         Smallest cohort; what adds up the masks must refuse smaller ones, at the parties.
     insecure : bool
@@ -57,7 +59,7 @@ class PrivFL:
 
 
 class Residues(Encoding):
-    """Numbers modulo 2^64 as they are: masks, whose total wraps around and is meant to."""
+    """Limbs of masks as they are: whole numbers whose total over all parties fits 64 bits."""
 
     @cached_property
     def digest(self) -> bytes:
@@ -71,9 +73,14 @@ class Residues(Encoding):
         return row.view(np.uint64)
 
 
-def residues(grid: Grid) -> Residues:
-    """How the masks of a gradient are added up."""
-    return Residues(64, grid.parties, ((grid.size, 1.0),), whole=True)
+def limbs_of(grid: Grid, n: int) -> Limbs:
+    """How masks below a modulus are written down."""
+    return Limbs(n, grid.parties)
+
+
+def residues(grid: Grid, n: int) -> Residues:
+    """How the masks of a gradient are added up, under a key of modulus n."""
+    return Residues(64, grid.parties, ((len(Slots(n).parts(grid.size)) * limbs_of(grid, n).count, 1.0),), whole=True)
 
 
 def masks_context(context: bytes, grid: Grid, key: bytes, model: bytes) -> bytes:
@@ -81,6 +88,6 @@ def masks_context(context: bytes, grid: Grid, key: bytes, model: bytes) -> bytes
     return digest("privfl masks", context, grid.digest, key, model)
 
 
-def masks_contribution(masks: Array, grid: Grid, context: bytes) -> Contribution:
-    """A party's masks for the sum, from numbers modulo 2^64 of shape (size,)."""
-    return Contribution(Layout((("", masks.shape),)), masks.view(np.int64), residues(grid), context)
+def masks_contribution(limbs: Array, grid: Grid, n: int, context: bytes) -> Contribution:
+    """A party's masks for the sum, from their limbs."""
+    return Contribution(Layout((("", limbs.shape),)), limbs.view(np.int64), residues(grid, n), context)

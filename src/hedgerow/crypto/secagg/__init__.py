@@ -17,8 +17,9 @@ Adversary : "curious": the server follows the protocol, reads everything, and sh
             pins identities, parties derive their neighbours themselves, and no secret is revealed before t neighbours
             have signed the same set of survivors.
 Reveals   : the total, who contributed, and when. What a total gives away is for differential privacy to bound.
-Not stood : parties that send wrong rows. A wrong share makes a round void, never its total wrong; a wrong list of seeds, like
-            a wrong row, can spoil a total, but shows nobody's row.
+Not stood : parties that send wrong rows. Wrong shares are found and left out where there are others, else the round is void,
+            never its total wrong; a wrong list of seeds, like a wrong row, can spoil a total, but shows nobody's row. A party
+            whose boxes do not open is refused by its neighbours, and can stop every round: the server cannot tell who it is.
 Source    : Bonawitz et al. 2017, Bell et al. 2020. Differs: epochs of several rounds, sealed lists, masks bound to context and
             cohort.
 """

@@ -36,6 +36,8 @@ class Round:
     cohort: Members
     near: NDArray[np.bool_]
     """Which neighbours are in the cohort, shape (k,)."""
+    least: int = 0
+    """Fewest rows in a total that this one may be part of."""
     agreed: Members | None = None
     """The survivors that the party has signed."""
     closed: bool = False
@@ -123,13 +125,13 @@ class Epoch:
         used = [seeds[32 * j : 32 * j + 32] for j in chosen]
         streams.add_streams(row, [own, *used], [1, *(self.signs[j] for j in chosen)], nonce)
 
-    def begin(self, number: int, cohort: Members, near: NDArray[np.bool_]) -> None:
+    def begin(self, number: int, cohort: Members, near: NDArray[np.bool_], least: int = 0) -> None:
         """Enter a round: what masked its row, and all that earlier rounds have left, is erased."""
         for r in range(self.last, number):
             self.own[r] = self.seeds[r] = None
             if r + 1 < number:
                 self._erase(r + 1)
-        self.last, self.round = number, Round(number, cohort, near)
+        self.last, self.round = number, Round(number, cohort, near, least)
 
     def reveal(self, survivors: Members) -> bytes:
         """Take the shares that open the round, of neighbours in the cohort in order, and erase the round's."""

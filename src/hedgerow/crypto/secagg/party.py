@@ -119,7 +119,7 @@ class Party:
             _refuse("shares are asked for an epoch that has no key of this party", "Ask for its key first, and once.")
         key = self._pending[1]
         try:
-            k, t = self.settings.degree(size)
+            k, t = self._degree(size)
         except HedgerowError as error:
             raise MessageRefused(f"an epoch of {size} parties: {error.reason}", remedy=error.remedy) from None
         neighbours = letters.places(raw, size)
@@ -160,11 +160,14 @@ class Party:
         ids, everybody = _listed(self.roster, members)
         if len(ids) != size or ids[place] != self.id:
             _refuse(f"{size} members with this party at {place}", f"The set names {len(ids)} of the roster.")
-        k, _ = self.settings.degree(size)
+        k, _ = self._degree(size)
         seed = letters.graph_seed(letters.bond(name, self._binding, everybody, size))
         if not np.array_equal(neighbours, neighbours_of(seed, size, k, place)):
             _refuse("neighbours other than those that follow from the epoch and the roster", "Parties derive them themselves.")
         return tuple(ids[i] for i in neighbours.tolist()), everybody
+
+    def _degree(self, size: int) -> tuple[int, int]:
+        return self.settings.degree(size, len(self.roster or ()))
 
     def _check_keys(self, name: bytes, ids: tuple[str, ...], publics: list[bytes], signatures: bytes) -> None:
         """Every neighbour's key is signed by the identity that the roster lists."""
@@ -183,9 +186,9 @@ class Party:
         once, about = f"{name.hex()}/{number}/row", f"{context.hex()}/context"
         self._check_order(epoch, number, once)
         near = cohort.flags[epoch.neighbours]
-        self._check_enough(epoch, cohort, near, "a cohort")
         if contribution is None:
             _refuse("a row is asked and there is none", "Rows go with the step that contributes.")
+        self._check_enough(epoch, cohort, near, "a cohort", contribution.least)
         self._check_context(contribution, cohort, context, about)
         present, held = self._inbox(epoch, bits, inbox)
         if (near & ~present).any():
@@ -198,7 +201,7 @@ class Party:
             self.journal.write(about, digest("secagg journal", once.encode()))
         if epoch.held is None:
             epoch.keep(present, inbox, held)
-        epoch.begin(number, cohort, near)
+        epoch.begin(number, cohort, near, contribution.least)
         return answer
 
     def _consistency(self, letter: bytes) -> bytes:
@@ -250,19 +253,20 @@ class Party:
         if self.journal.seen(once) is not None:
             _refuse(f"round {number} was answered before", "One row for each round.")
 
-    def _check_enough(self, epoch: Epoch, members: Members, near: NDArray[np.bool_], what: str) -> None:
-        """This party and enough others, also among its neighbours."""
+    def _check_enough(self, epoch: Epoch, members: Members, near: NDArray[np.bool_], what: str, least: int) -> None:
+        """This party and enough others, also among its neighbours, and for shares of noise to be whole."""
+        least = max(self.settings.least, FLOOR, least)
         if not members.flags[epoch.place]:
             _refuse(f"{what} without this party", "Ask only members of it.")
-        if members.count < max(self.settings.least, FLOOR):
-            _refuse(f"{what} of {members.count} parties", f"{max(self.settings.least, FLOOR)} or more hide a row.")
+        if members.count < least:
+            _refuse(f"{what} of {members.count} parties", f"{least} or more hide a row.")
         if int(near.sum()) < epoch.threshold:
             _refuse(f"{what} with {int(near.sum())} neighbours of this party", f"{epoch.threshold} or more hide a row.")
 
     def _check_survivors(self, epoch: Epoch, now: Round, survivors: Members) -> None:
         if (survivors.flags & ~now.cohort.flags).any():
             _refuse("survivors who were not in the cohort", "Survivors are those of the cohort whose rows came.")
-        self._check_enough(epoch, survivors, survivors.flags[epoch.neighbours], "a set of survivors")
+        self._check_enough(epoch, survivors, survivors.flags[epoch.neighbours], "a set of survivors", now.least)
 
     def _check_context(self, contribution: Contribution, cohort: Members, context: bytes, about: str) -> None:
         """The round is about what this party has been sent."""

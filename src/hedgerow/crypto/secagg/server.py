@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hedgerow.core.arrays import Array
 from hedgerow.crypto import streams
+from hedgerow.crypto.cohort import fits
 from hedgerow.crypto.conversation import Conversation, Step, Total
 from hedgerow.crypto.fixedpoint import WORDS, Encoding
 from hedgerow.crypto.graph import Graph
@@ -24,7 +25,6 @@ from hedgerow.errors import (
     HedgerowError,
     KeyInvalid,
     MessageRefused,
-    RangeExceeded,
     RoundRefused,
     SettingsInvalid,
 )
@@ -84,7 +84,7 @@ class Server:
             Too few have completed it.
         """
         invited = self._addressed(self.members if ids is None else ids)
-        self.settings.degree(len(invited))
+        self._degree(len(invited))
         name = streams.fresh(letters.EPOCH_BYTES)
         letter = letters.KEYS_ASKED.pack(epoch=name, binding=self._binding)
         answers = yield Step("keys", dict.fromkeys(invited, letter))
@@ -123,7 +123,7 @@ class Server:
         """The members of an epoch, and who is whose neighbour."""
         ids = tuple(publics)
         try:
-            k, t = self.settings.degree(len(ids))
+            k, t = self._degree(len(ids))
         except HedgerowError as error:
             raise RoundRefused(f"{len(ids)} keys came of {len(invited)}: {error.reason}", remedy="Set up again.") from None
         everybody = letters.members_digest(ids)
@@ -168,11 +168,20 @@ class Server:
             book.ready[place] = True
 
     # ---- a total ---------------------------------------------------------------------------------------------------
-    def total(self, ids: Iterable[str], encoding: Encoding, context: bytes = b"") -> Conversation[Total]:
+    def total(self, ids: Iterable[str], encoding: Encoding, context: bytes = b"", least: int = 0) -> Conversation[Total]:
         """Add up what these members contribute; two steps, three when the server may lie, and a set-up before if one is due.
 
         An epoch serves as long as it has rounds left and those who are asked were invited to it and are neighbours enough
         among each other. Members of it that dropped out of a round can be asked in the next: its secrets are others.
+
+        Parameters
+        ----------
+        ids : iterable of str
+        encoding : Encoding
+        context : bytes
+            Digest of model and question; these two the same at every party.
+        least : int
+            What the parties want of this total, where it is more than they want of every total.
 
         Raises
         ------
@@ -181,27 +190,27 @@ class Server:
         RoundRefused (HR-241)
             Too few answered, or a check failed. Masks that were used are never used again.
         """
-        asked = self._addressed(ids)
+        asked, least = self._addressed(ids, least), max(self.settings.least, least)
         if encoding.bits != self.settings.bits:
             raise SettingsInvalid(
                 f"rows of {encoding.bits} bits, and the parties agreed on {self.settings.bits}.", remedy="Take the same."
             )
-        if encoding.parties < len(asked):
-            raise RangeExceeded(
-                f"fixed point for {encoding.parties} parties, and {len(asked)} are asked.",
-                remedy="Encode for as many as are asked.",
-                asked=False,
-            )
-        self.settings.degree(len(asked))
-        if self._book is None or self._cohort(self._book, asked) is None:
+        fits(encoding, len(asked))
+        self._degree(len(asked))
+        if self._book is None or self._cohort(self._book, asked, least) is None:
             yield from self.open(asked)
         book = self._book
-        cohort = None if book is None else self._cohort(book, asked)
+        cohort = None if book is None else self._cohort(book, asked, least)
         if book is None or cohort is None:
-            raise RoundRefused("those who completed the set-up are too few neighbours of each other.", remedy="Set up again.")
-        return (yield from self._round(book, cohort, encoding, letters.context(context, encoding.digest)))
+            raise RoundRefused(
+                f"those who completed the set-up are fewer than {least}, or too few neighbours of each other.",
+                remedy="Set up again.",
+            )
+        return (yield from self._round(book, cohort, encoding, letters.context(context, encoding.digest), least))
 
-    def _round(self, book: Book, cohort: NDArray[np.bool_], encoding: Encoding, context: bytes) -> Conversation[Total]:
+    def _round(
+        self, book: Book, cohort: NDArray[np.bool_], encoding: Encoding, context: bytes, least: int
+    ) -> Conversation[Total]:
         book.used += 1
         number, raw = book.used, letters.write_set(cohort)
         nonce = letters.nonce(book.bond, number, context, letters.read_set(raw, len(book.ids)).digest)
@@ -210,7 +219,9 @@ class Server:
         rows = self._rows(book, number, answers, asked, encoding)
         alive = np.zeros(len(book.ids), bool)
         alive[list(rows)] = True
-        self._check_survivors(book, cohort, alive)
+        if int(book.served.sum()) < least:
+            self._book = None  # somebody's boxes do not open, and those whom it sent them will never answer in this epoch
+        self._check_survivors(book, cohort, alive, least)
         total = np.zeros(encoding.size, WORDS[encoding.bits])
         for row in rows.values():
             np.add(total, row, out=total)
@@ -226,15 +237,15 @@ class Server:
         counted = tuple(book.ids[place] for place in rows)
         return Total(total, counted, {book.ids[place]: row for place, row in rows.items()})
 
-    def _cohort(self, book: Book, asked: tuple[str, ...]) -> NDArray[np.bool_] | None:
+    def _cohort(self, book: Book, asked: tuple[str, ...], least: int) -> NDArray[np.bool_] | None:
         """Those who can be asked in this epoch, or None if another one is due."""
         if book.used >= book.rounds or not book.invited.issuperset(asked):
             return None
         cohort = np.zeros(len(book.ids), bool)
         cohort[[book.places[id] for id in asked if id in book.places]] = True
-        cohort &= book.ready
+        cohort &= book.ready & ~book.doubted
         near = book.near(cohort)
-        if int(cohort.sum()) < self.settings.least or (cohort & (near < book.threshold)).any():
+        if int(cohort.sum()) < least or (cohort & (near < book.threshold)).any():
             return None
         return cohort
 
@@ -269,13 +280,13 @@ class Server:
                 book.served[place] = True
         return rows
 
-    def _check_survivors(self, book: Book, cohort: NDArray[np.bool_], alive: NDArray[np.bool_]) -> None:
+    def _check_survivors(self, book: Book, cohort: NDArray[np.bool_], alive: NDArray[np.bool_], least: int) -> None:
         """Refuse a round that could not be opened, before any share is asked."""
         few = int((cohort & (book.near(alive) < book.threshold)).sum())
-        if int(alive.sum()) < self.settings.least or few:
+        if int(alive.sum()) < least or few:
             raise RoundRefused(
-                f"{int(alive.sum())} rows came of {int(cohort.sum())}, and {few} parties have fewer than {book.threshold} "
-                "neighbours left.",
+                f"{int(alive.sum())} rows came of {int(cohort.sum())}, where {least} are needed, and {few} parties have fewer "
+                f"than {book.threshold} neighbours left: nothing is released.",
                 remedy="Ask again; a total needs more parties that stay.",
             )
 
@@ -327,18 +338,21 @@ class Server:
         return shares
 
     # ---- helpers ---------------------------------------------------------------------------------------------------
+    def _degree(self, n: int) -> tuple[int, int]:
+        return self.settings.degree(n, len(self.roster or ()))
+
     @staticmethod
     def _heard(places: Mapping[str, int], answers: Mapping[str, bytes]) -> Iterable[tuple[int, bytes]]:
         """Answers of those who were asked, in the order of places."""
         return sorted((places[id], answer) for id, answer in answers.items() if id in places)
 
-    def _addressed(self, ids: Iterable[str]) -> tuple[str, ...]:
+    def _addressed(self, ids: Iterable[str], least: int = 0) -> tuple[str, ...]:
         asked = _distinct(tuple(ids))
         if not self.members.issuperset(asked):
             raise KeyInvalid("a party is asked that is no member.", remedy="Ask members only.", asked=False)
-        if len(asked) < self.settings.least:
+        if len(asked) < max(self.settings.least, least):
             raise CohortTooSmall(
-                f"{len(asked)} parties are asked, and totals are of {self.settings.least} or more.",
+                f"{len(asked)} parties are asked, and totals are of {max(self.settings.least, least)} or more.",
                 remedy="Ask more parties at once.",
             )
         return asked

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import Literal, NoReturn
 
 from hedgerow.crypto.fixedpoint import WORDS
-from hedgerow.crypto.graph import LARGEST_DEGREE, majority, neighbours_needed
+from hedgerow.crypto.graph import LARGEST_DEGREE, majority, neighbours_needed, safest
 from hedgerow.crypto.messages import digest
 from hedgerow.errors import CohortTooSmall, SettingsInvalid
 
@@ -34,12 +35,13 @@ class SecAgg:
         With how many a party shares masks: even, or all the others. Default: all the others up to 100 parties, and above it as
         many as `corrupt` and `dropouts` ask for.
     threshold : int, optional
-        How many neighbours must answer to open a mask, and how many may not collude. Above half of the neighbours; above two
-        thirds when the server may lie. Default: as few as that allows.
+        How many neighbours t of a party's k must answer to open a mask. Above half of them; above two thirds when the server
+        may lie. Default: as few as `corrupt` allows. As many as t, or as 2t - k when the server may lie, may not collude.
     least : int
         Fewest rows in a total, enforced by the parties; 3 or more.
     corrupt, dropouts : float
-        Fractions of parties that collude with the server, and that drop out of a round.
+        Fractions of parties that collude with the server, and that drop out of a round. When the server may lie, `corrupt` is
+        of the whole roster: it chooses whom to ask, and could ask all of those that collude.
     adversary : {"curious", "active"}
         Whether the server follows the protocol, or may lie; then parties need identities and a roster.
     rounds_per_epoch : int
@@ -94,8 +96,8 @@ class SecAgg:
         """Identifies the settings, 32 bytes."""
         return digest("secagg settings", repr(astuple(self)).encode())
 
-    def degree(self, n: int) -> tuple[int, int]:
-        """Neighbours k and threshold t among n parties.
+    def degree(self, n: int, enrolled: int = 0) -> tuple[int, int]:
+        """Neighbours k and threshold t among n parties, of as many as are on the roster.
 
         Raises
         ------
@@ -108,21 +110,23 @@ class SecAgg:
             raise CohortTooSmall(
                 f"{n} parties, and totals are of {max(self.least, FLOOR)} or more.", remedy="Ask more parties at once."
             )
-        if self.neighbours is not None:
-            k, t = min(self.neighbours, n - 1), self.threshold or majority(min(self.neighbours, n - 1), self.active)
-        elif n <= COMPLETE or self.threshold is not None:
-            k, t = n - 1, self.threshold or majority(n - 1, self.active)
-        else:
+        bad = min(n, math.ceil(self.corrupt * (max(n, enrolled) if self.active else n)))
+        if self.neighbours is None and self.threshold is None and n > COMPLETE:
             privacy = GRINDING if self.active else 2.0**-40
-            k, t = neighbours_needed(n, self.corrupt, self.dropouts, privacy, active=self.active)
-        if t > k:
+            k, t = neighbours_needed(n, bad / n, self.dropouts, privacy, active=self.active)
+            return k, t
+        k = n - 1 if self.neighbours is None else min(self.neighbours, n - 1)
+        needed = safest(k, bad, self.active) if k == n - 1 else majority(k, self.active)
+        t = self.threshold or needed
+        if max(t, needed) > k:
             raise CohortTooSmall(
-                f"{n} parties have {k} neighbours each, and {t} must answer.", remedy="Ask more parties at once."
+                f"{n} parties have {k} neighbours each, of whom {bad} may collude, and {max(t, needed)} must answer.",
+                remedy="Ask more parties at once, or expect fewer to collude: corrupt=...",
             )
-        if t < majority(k, self.active) or (k % 2 and k != n - 1) or k > LARGEST_DEGREE:
+        if t < needed or (k % 2 and k != n - 1) or k > LARGEST_DEGREE:
             _refuse(
                 f"neighbours = {k}, threshold = {t} among {n} parties",
-                f"neighbours: even, or {n - 1}; at most {LARGEST_DEGREE}. threshold: {majority(k, self.active)} or more.",
+                f"neighbours: even, or {n - 1}; at most {LARGEST_DEGREE}. threshold: {needed} or more.",
             )
         return k, t
 

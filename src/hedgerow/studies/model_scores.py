@@ -1,0 +1,198 @@
+"""How well a study's regression does: by the simulator on a table, and by sums over the parties where a study asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import logit
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.federation import Federation
+from hedgerow.data import Schema, Table
+from hedgerow.stats import Fitted, Scaling, binary_metrics, design_of, linear_metrics, roc
+from hedgerow.stats.columns import is_exact
+from hedgerow.stats.factors import Number
+from hedgerow.stats.families import FamilyName, law_of, negative_binomial
+from hedgerow.stats.losses import LOSSES
+from hedgerow.stats.multinomial_fit import classes_of
+from hedgerow.stats.scaling import rescale
+
+Settings = Mapping[str, Any]
+Read = Callable[[Schema, Settings, Any], Fitted]
+Judge = Callable[[Settings, Any, Array, Array, Array], float]
+Score = Callable[[Settings, Any, Schema, Table], float]
+
+AREA_TOLERANCE = 1e-3
+"""To which the area under a ROC curve is asked for: finer bins tell more of single records."""
+FINE_BINS, NOISY_BINS = 1024, 32
+"""Bins of the first question about a ROC curve; each of them has its own noise, where there is any."""
+READABLE: Mapping[str, FamilyName] = {"hinge": "binomial", "check": "gaussian"}
+"""How losses that are no families read their targets."""
+
+
+# ---- coefficients of a state ----------------------------------------------------------------------------------------
+def reading(family: FamilyName | None = None, beta: Callable[[Any], Array] = lambda state: state.beta) -> Read:
+    """Return what reads a state's coefficients with their columns; the family is that of the settings if not given."""
+
+    def read(schema: Schema, settings: Settings, state: Any) -> Fitted:
+        name, scale = family or settings["family"], getattr(state, "scaling", None)
+        given = {key: settings.get(key) for key in ("offset", "weights")}
+        spec = design_of(scaled_schema(schema, scale), settings["formula"], READABLE.get(name, name), **given)
+        return Fitted(spec, beta(state), scale)
+
+    return read
+
+
+def scaled_schema(schema: Schema, scale: Scaling | None) -> Schema:
+    """The schema of standardised columns, as `Scaling.apply` makes it."""
+    for name, mean, size in zip(scale.names, scale.means, scale.scales, strict=True) if scale else ():
+        column = schema[name]
+        low, high = (None if end is None else (end - mean) / size for end in (column.low, column.high))
+        schema = schema.replace(replace(column, kind="number", unit="sd", low=low, high=high))
+    return schema
+
+
+def predicted(fitted: Fitted, table: Table) -> tuple[Array, Array, Array]:
+    """Target, linear predictor and weights of a table's records, each (n,), in the target's own units."""
+    spec, scale, n = fitted.spec, fitted.scaling, len(table)
+    columns = dict(table.columns)
+    if scale is not None:
+        columns |= rescale(columns, names=scale.names, means=scale.means, scales=scale.scales)
+    with np.errstate(all="ignore"):  # a diverged iteration has no numbers
+        eta = spec.matrix(columns, n) @ fitted.coef + spec.offsets(columns, n)
+    y = spec.response.columns(columns)[:, 0]
+    w = np.asarray(table[spec.weights], dtype=np.float64) if spec.weights else np.ones(n)
+    mean, size = target_units(fitted)
+    return y * size + mean, eta * size + mean, w
+
+
+def target_units(fitted: Fitted) -> tuple[float, float]:
+    """Mean and standard deviation by which the target was standardised; 0 and 1 where it was not."""
+    scale, response = fitted.scaling, fitted.spec.response
+    if scale is None or not isinstance(response, Number) or response.text not in scale.names:
+        return 0.0, 1.0
+    i = scale.names.index(response.text)
+    return scale.means[i], scale.scales[i]
+
+
+# ---- scores on a table ----------------------------------------------------------------------------------------------
+def score(read: Read, judge: Judge) -> Score:
+    """Return how a listing scores a state on a table."""
+
+    def found(settings: Settings, state: Any, schema: Schema, table: Table) -> float:
+        fitted = read(schema, settings, state)
+        if not np.isfinite(fitted.coef).all():
+            return float("nan")
+        with np.errstate(all="ignore"):  # coefficients of a few records may lead far astray on others
+            return judge(settings, state, *predicted(fitted, table))
+
+    return found
+
+
+def log_loss(settings: Settings, state: Any, y: Array, eta: Array, w: Array) -> float:
+    """Mean log-loss of a logistic regression."""
+    return float(np.average(np.logaddexp(0, eta) - y * eta, weights=w))
+
+
+def r_squared(settings: Settings, state: Any, y: Array, eta: Array, w: Array) -> float:
+    """Share of the target's variance that is explained."""
+    mean = np.average(y, weights=w)
+    return 1 - float(np.average((y - eta) ** 2, weights=w) / np.average((y - mean) ** 2, weights=w))
+
+
+def explained(family: FamilyName | None = None) -> Judge:
+    """Share of the deviance that is explained, D2; of a gaussian R2."""
+
+    def judge(settings: Settings, state: Any, y: Array, eta: Array, w: Array) -> float:
+        law = law_of(family or settings["family"])
+        mean = np.average(y, weights=w)
+        null = {"gaussian": mean, "binomial": logit(mean)}.get(law.name, np.log(mean))
+        left, whole = (np.average(law.deviance(y, at), weights=w) for at in (eta, np.full_like(eta, null)))
+        return 1 - float(left / whole) if whole > 0 else float("nan")
+
+    return judge
+
+
+def count_loss(settings: Settings, state: Any, y: Array, eta: Array, w: Array) -> float:
+    """Mean log-loss of a negative binomial with the state's own alpha; of a Poisson distribution before there is one."""
+    law = negative_binomial(state.alpha if np.isfinite(state.beta[-1]) else 0.0)
+    assert law.saturated is not None
+    return -float(np.average(law.saturated(y) - law.deviance(y, eta) / 2, weights=w))
+
+
+def accuracy(settings: Settings, state: Any, y: Array, eta: Array, w: Array) -> float:
+    """Share of records on the side of the boundary where they belong."""
+    return float(np.average((eta > 0) == (y > 0.5), weights=w))
+
+
+def absolute_error(settings: Settings, state: Any, y: Array, eta: Array, w: Array) -> float:
+    """Mean absolute error."""
+    return float(np.average(np.abs(y - eta), weights=w))
+
+
+def mean_loss(family: str | None = None) -> Judge:
+    """Mean of the loss that is minimised, in the target's own units."""
+
+    def judge(settings: Settings, state: Any, y: Array, eta: Array, w: Array) -> float:
+        loss = LOSSES[family or settings["family"]]
+        return float(np.average(loss.at(y, eta, 0.0, settings.get("share", 0.5)).value, weights=w))
+
+    return judge
+
+
+def class_loss(settings: Settings, state: Any, schema: Schema, table: Table) -> float:
+    """Mean log-loss of a multinomial regression."""
+    spec = classes_of(schema, settings["formula"], weights=settings["weights"])
+    eta = spec.matrix(table.columns, len(table)) @ state.beta.T
+    own = (spec.response.columns(table.columns) * eta).sum(1)
+    total = np.logaddexp.reduce(np.column_stack([np.zeros(len(table)), eta]), axis=1)
+    w = np.asarray(table[spec.weights], dtype=np.float64) if spec.weights else None
+    return float(np.average(total - own, weights=w))
+
+
+def on_test(name: str, judge: Score) -> Callable[[Settings, Any, Schema, Table | None], dict[str, float]]:
+    """Watch a score by round where the server holds records, and the loss of a program that asks for it."""
+
+    def watch(settings: Settings, state: Any, schema: Schema, test: Table | None) -> dict[str, float]:
+        trained = {"training loss": float(state.loss)} if settings.get("with_loss") else {}
+        return trained if test is None else trained | {f"test {name}": judge(settings, state, schema, test)}
+
+    return watch
+
+
+# ---- metrics by sums ------------------------------------------------------------------------------------------------
+def over_parties(read: Read) -> Callable[[Federation, Settings, Any], dict[str, float]]:
+    """Ask for metrics of a finished fit: R2 and errors of numbers, log-loss, accuracy and area of binary targets.
+
+    They are further releases, so nothing is asked before the fit is there.
+    """
+
+    def ask(federation: Federation, settings: Settings, state: Any) -> dict[str, float]:
+        trained = {"training loss": float(state.loss)} if settings.get("with_loss") else {}
+        fitted = read(federation.schema, settings, state)
+        if not finished(settings, state) or not np.isfinite(fitted.coef).all():
+            return trained
+        if settings.get("family", "gaussian") in ("poisson", "gamma"):
+            return {}
+        if fitted.binary:
+            found = binary_metrics(federation, fitted)
+            bins = FINE_BINS if is_exact(federation) else NOISY_BINS
+            area = roc(federation, fitted, bins=bins, tol=AREA_TOLERANCE).auc
+            return trained | {"log-loss": found.log_loss, "accuracy": found.accuracy, "AUC": area}
+        numbers, size = linear_metrics(federation, fitted), target_units(fitted)[1]
+        return trained | {
+            "R2": numbers.r_squared,
+            "mean squared error": numbers.mse * size**2,
+            "mean absolute error": numbers.mae * size,
+        }
+
+    return ask
+
+
+def finished(settings: Settings, state: Any) -> bool:
+    """Whether a state is the last of its program."""
+    ended = (getattr(state, name, False) for name in ("converged", "stopped", "diverged"))
+    return any(ended) or state.round == settings.get("rounds")
