@@ -2,8 +2,8 @@ import numpy as np
 
 import hedgerow as hr
 from hedgerow.stats import logistic_regression, standardise
-from hedgerow.stats.descent import gradient_descent
-from hedgerow.stats.metrics import binary_metrics
+from hedgerow.stats.losses.descent import gradient_descent
+from hedgerow.stats.quality.metrics import binary_metrics
 
 table = hr.data.load("breast_cancer")
 stores = standardise(hr.simulate(table, hr.data.stores(), seed=0))  # 569 stores of one record

@@ -63,7 +63,7 @@ def test_settings_that_differ_have_different_contexts(one, another):
         {"init": other},
         {"public_seed": 1},
     ],
-    ids=str,
+    ids=lambda changes: next(iter(changes)),
 )
 def test_whatever_else_a_party_is_sent_changes_it(changes):
     assert context_of(asked(LONG)) != context_of(asked(LONG, **changes))

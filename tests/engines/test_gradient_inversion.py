@@ -12,7 +12,7 @@ from hedgerow.crypto.privfl import masks
 from hedgerow.data import Column, Schema, Table, iid
 from hedgerow.engines import InProcess, simulate
 from hedgerow.stats import logistic_regression
-from hedgerow.stats.hidden import hidden_gradient_descent
+from hedgerow.stats.hidden.descent import hidden_gradient_descent
 
 SCHEMA = Schema(
     (

@@ -18,10 +18,10 @@ from hedgerow.data import Column, Schema, Table, iid
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.errors import MessageRefused, RoundRefused, SettingsInvalid, UnboundedSum, UnlawfulChannel
 from hedgerow.privacy import Gaussian
-from hedgerow.stats import hidden as program
 from hedgerow.stats import logistic_regression
-from hedgerow.stats.hidden import HiddenState, hidden_gradient_descent
-from hedgerow.stats.hidden_terms import gradient_bound
+from hedgerow.stats.hidden import descent as program
+from hedgerow.stats.hidden.descent import HiddenState, hidden_gradient_descent
+from hedgerow.stats.hidden.terms import gradient_bound
 
 SCHEMA = Schema(
     (

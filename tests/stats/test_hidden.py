@@ -16,8 +16,8 @@ from hedgerow.crypto.secagg import SecAgg, Server
 from hedgerow.errors import NotConverged, SettingsInvalid
 from hedgerow.stats import linear_regression, standardise
 from hedgerow.stats.design import Design, design
-from hedgerow.stats.hidden import hidden_gradient_descent
-from hedgerow.stats.hidden_terms import cubic_rows, gradient_bound, grid_of, linear_terms, logistic_terms, terms_of
+from hedgerow.stats.hidden.descent import hidden_gradient_descent
+from hedgerow.stats.hidden.terms import cubic_rows, gradient_bound, grid_of, linear_terms, logistic_terms, terms_of
 
 FORMULA = {"gaussian": "pain ~ age + dose", "binomial": "ill ~ age + dose"}
 CASES = [("gaussian", 1), ("binomial", 1), ("binomial", 3)]

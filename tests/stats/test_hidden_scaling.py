@@ -11,8 +11,8 @@ from hedgerow.data import Column, Schema, Table, iid
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.errors import RangeExceeded, SettingsInvalid, UnboundedSum
 from hedgerow.stats import linear_regression
-from hedgerow.stats.hidden_scaling import hidden_standardise
-from hedgerow.stats.sso import secure_scaling
+from hedgerow.stats.hidden.scaling import hidden_standardise
+from hedgerow.stats.hidden.sso import secure_scaling
 
 SCHEMA = Schema(
     (
@@ -96,7 +96,7 @@ def test_the_server_gets_letters_of_strangers_keys_and_how_many_were_answered():
     hidden_standardise(fed.protect(aggregation=hr.SecAgg()), NAMES, **SHORT)
     assert {seen.kind for seen in fed.view("server")} == {"masked row", "release"}
     last = fed.ledger.entries[-1]
-    assert (last.aggregation, last.query) == ("encrypted data request", "hedgerow.stats.hidden_scaling:record")
+    assert (last.aggregation, last.query) == ("encrypted data request", "hedgerow.stats.hidden.scaling:record")
     assert fed.view("server")[-1].values == [9.0]
 
 
@@ -127,4 +127,4 @@ def test_what_cannot_be_standardised_is_refused_before_anybody_is_asked():
         hidden_standardise(fed, ["free"], **SHORT)
     with pytest.raises(RangeExceeded, match="HR-243"):
         hidden_standardise(fed, NAMES, reach=2.0, **SHORT)
-    assert [entry.query for entry in fed.ledger.entries] == ["hedgerow.stats.sso:squares"]
+    assert [entry.query for entry in fed.ledger.entries] == ["hedgerow.stats.hidden.sso:squares"]

@@ -30,11 +30,11 @@ from hedgerow.stats import (
 )
 from hedgerow.stats.families import law_of
 from hedgerow.stats.firth import corrected_score
-from hedgerow.stats.folds import fold_sums
 from hedgerow.stats.glm import EVERYTHING, score_and_information
 from hedgerow.stats.limits import glm_limits, predictor_range, reach_of, refuse_beyond, symmetric, triangle
 from hedgerow.stats.multinomial import class_design, class_limits, softmax_score_and_information
 from hedgerow.stats.negative_binomial import joint_limits, joint_score_and_information
+from hedgerow.stats.penalty.folds import fold_sums
 
 REGRESSIONS = {
     "binomial": (logistic_regression, "ill ~ age + stage + dose"),

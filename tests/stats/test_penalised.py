@@ -21,7 +21,7 @@ from hedgerow.stats import (
     penalised,
     penalised_regression,
 )
-from hedgerow.stats.signs import least
+from hedgerow.stats.penalty.signs import least
 
 EXACT = {"tol": 1e-14, "max_iter": 1_000_000}
 CANCER = "malignant ~ mean_radius + mean_texture + mean_smoothness + mean_concavity + mean_symmetry"

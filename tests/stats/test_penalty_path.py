@@ -11,7 +11,7 @@ from hedgerow import data
 from hedgerow.errors import SettingsInvalid
 from hedgerow.runs import load_checkpoint, save_checkpoint
 from hedgerow.stats import Design, PathState, cross_validated, design, penalised_regression, penalty_path
-from hedgerow.stats.folds import first_fold
+from hedgerow.stats.penalty.folds import first_fold
 
 CANCER = "malignant ~ mean_radius + mean_texture + mean_smoothness"
 
@@ -75,7 +75,7 @@ def test_models_of_the_path_are_those_fitted_alone():
 def test_many_penalties_are_asked_in_parts(monkeypatch):
     ask = {"family": "binomial", "n_penalties": 4, "folds": 3}
     together = cross_validated(federation(), "ill ~ age + dose", **ask)
-    monkeypatch.setattr("hedgerow.stats.path.NUMBERS_AT_ONCE", 1)
+    monkeypatch.setattr("hedgerow.stats.penalty.path.NUMBERS_AT_ONCE", 1)
     apart = cross_validated(federation(), "ill ~ age + dose", **ask)
     np.testing.assert_allclose(apart.coefs, together.coefs, atol=1e-7)
     np.testing.assert_allclose(apart.by_fold, together.by_fold, rtol=1e-6)

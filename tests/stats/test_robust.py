@@ -13,7 +13,7 @@ from hedgerow.errors import NotConverged, NotIdentified, SettingsInvalid, Unlawf
 from hedgerow.privacy import Gaussian
 from hedgerow.runs import load_checkpoint, save_checkpoint
 from hedgerow.stats import Design, HuberState, design, huber_lines, huber_regression, quantile_lines, quantile_regression
-from hedgerow.stats.middle import median_residual, residual_bounds, residuals_below
+from hedgerow.stats.losses.middle import median_residual, residual_bounds, residuals_below
 
 PAIN = "pain ~ age + dose + stage"
 AREA = "mean_area ~ mean_radius + mean_texture + mean_smoothness"

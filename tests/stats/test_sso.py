@@ -8,7 +8,7 @@ import hedgerow as hr
 from hedgerow.data import Table
 from hedgerow.errors import HedgerowWarning, SettingsInvalid
 from hedgerow.stats import scaling
-from hedgerow.stats.sso import secure_scaling, variance
+from hedgerow.stats.hidden.sso import secure_scaling, variance
 
 
 def test_one_sum_gives_the_pooled_mean_and_sd():

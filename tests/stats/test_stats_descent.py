@@ -28,8 +28,8 @@ from hedgerow.stats import (
     scaling,
     sweep,
 )
-from hedgerow.stats.descent import EPSILON, TABLE_6_1
-from hedgerow.stats.losses import LOSSES, Reach, loss_sums, sum_bounds, sums_at_points, symmetric, upper
+from hedgerow.stats.losses.descent import EPSILON, TABLE_6_1
+from hedgerow.stats.losses.sums import LOSSES, Reach, loss_sums, sum_bounds, sums_at_points, symmetric, upper
 
 KEYS = ("gradient", "curvature", "n", "loss", "smooth", "gap", "pull", "inside")
 CORNERS = ("hinge", "check")

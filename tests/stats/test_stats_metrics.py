@@ -32,9 +32,9 @@ from hedgerow.stats import (
     svm,
 )
 from hedgerow.stats.counts import count_bound
-from hedgerow.stats.metrics import LIMIT, calibrated, classified, classified_bounds, error_bounds, squared_errors
-from hedgerow.stats.odds import _tables, events_by_column, table_bounds
-from hedgerow.stats.roc import scores_by_class
+from hedgerow.stats.quality.metrics import LIMIT, calibrated, classified, classified_bounds, error_bounds, squared_errors
+from hedgerow.stats.quality.odds import _tables, events_by_column, table_bounds
+from hedgerow.stats.quality.roc import scores_by_class
 
 ILL, PAIN = "ill ~ age + dose + stage", "pain ~ age + dose + stage"
 

@@ -236,7 +236,7 @@ def test_metrics_of_a_standardised_target_are_in_its_own_units(plain):
 
 def test_a_rehearsal_counts_metrics():
     queries = {entry.query for entry in rehearse(study("gradient_descent", evaluation={"on": "parties"})).entries}
-    assert {"hedgerow.stats.metrics:classified", "hedgerow.stats.roc:scores_by_class"} <= queries
+    assert {"hedgerow.stats.quality.metrics:classified", "hedgerow.stats.quality.roc:scores_by_class"} <= queries
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from hedgerow.data import stores
 from hedgerow.engines import simulate
 from hedgerow.errors import RoundRefused, SettingsInvalid
 from hedgerow.report import Curve
-from hedgerow.stats.hidden_terms import count
+from hedgerow.stats.hidden.terms import count
 from hedgerow.studies import compare, load
 from hedgerow.studies.clocked import ALONE, Clocked
 from hedgerow.studies.efficiency_results import published_server, published_store, seconds

@@ -295,6 +295,13 @@ def _by_name(item: tuple[Any, Any]) -> str:
     return str(item[0])
 
 
+def _chosen(scheme: Scheme, bits: int, records: float, largest: float | None, mode: Mode) -> Hidden:
+    """An aggregation that is carried out, or simulated by name."""
+    if mode == "rehearsed":
+        raise SettingsInvalid("mode='rehearsed' is for made-up records alone.", remedy="mode: 'real' or 'simulated'.")
+    return Hidden(scheme, bits, records, largest, mode)
+
+
 def SecAgg(
     *,
     bits: int = 64,
@@ -311,7 +318,7 @@ def SecAgg(
 ) -> Hidden:
     """Secure aggregation that survives dropouts; parameters as `hedgerow.crypto.secagg.SecAgg` and `Hidden`."""
     settings = secagg.SecAgg(neighbours, threshold, least, corrupt, dropouts, adversary, rounds_per_epoch, bits)
-    return Hidden(DoubleMasks(settings), bits, records, largest, mode)
+    return _chosen(DoubleMasks(settings), bits, records, largest, mode)
 
 
 def PairwiseMasks(
@@ -324,7 +331,7 @@ def PairwiseMasks(
     group: int | None = None,
 ) -> Hidden:
     """Pairwise masks without recovery; parameters as `hedgerow.crypto.pairwise.PairwiseMasks` and `Hidden`."""
-    return Hidden(GroupMasks(pairwise.PairwiseMasks(group, least)), bits, records, largest, mode)
+    return _chosen(GroupMasks(pairwise.PairwiseMasks(group, least)), bits, records, largest, mode)
 
 
 def AdditiveShares(
@@ -337,4 +344,4 @@ def AdditiveShares(
     aggregators: int = 3,
 ) -> Hidden:
     """Shares for aggregators that do not collude; parameters as `hedgerow.crypto.additive.AdditiveShares` and `Hidden`."""
-    return Hidden(Shares(additive.AdditiveShares(aggregators, least)), bits, records, largest, mode)
+    return _chosen(Shares(additive.AdditiveShares(aggregators, least)), bits, records, largest, mode)

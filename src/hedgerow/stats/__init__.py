@@ -1,17 +1,20 @@
 """Statistics as sums: moments, counts, quantiles, and generalised linear models with inference."""
 
 from .counts import CountState, contingency, counts, counts_of, histogram, level_totals
-from .cross_validation import Path, cross_validated, path_of
-from .descent import DescentState, Sweep, gradient_descent, mean_loss, sweep
 from .design import Design, design
 from .firth import FirthState, firth
 from .fit import Fit
 from .fitted import Fitted
 from .frequencies import FrequencyState, frequencies, oracle_of
 from .glm import newton, score_and_information
-from .hidden import HiddenState, hidden_gradient_descent
-from .hidden_scaling import hidden_standardise
-from .metrics import BinaryMetrics, Calibration, LinearMetrics, binary_metrics, calibration, linear_metrics
+from .hidden.descent import HiddenState, hidden_gradient_descent
+from .hidden.scaling import hidden_standardise
+from .hidden.sso import secure_scaling
+from .losses.descent import DescentState, Sweep, gradient_descent, mean_loss, sweep
+from .losses.quantreg import quantile_lines, quantile_regression
+from .losses.robust import HuberState, RobustFit, huber_lines, huber_regression
+from .losses.smooth import SmoothState
+from .losses.svm import Margin, margin_of, margins, svm
 from .moments import DeviationState, Moments, centred_sums, correlation, correlation_of, moments, moments_of
 from .multinomial import MultinomialState, softmax_newton
 from .multinomial_fit import MultinomialFit, classes_of, multinomial_fit, multinomial_regression
@@ -21,11 +24,13 @@ from .negative_binomial import (
     negative_binomial_fit,
     negative_binomial_regression,
 )
-from .odds import odds_ratio_table
-from .path import PathState, penalty_path
-from .penalised import PenalisedFit, PenalisedState, penalised, penalised_fit, penalised_regression
+from .penalty.cross_validation import Path, cross_validated, path_of
+from .penalty.path import PathState, penalty_path
+from .penalty.penalised import PenalisedFit, PenalisedState, penalised, penalised_fit, penalised_regression
+from .quality.metrics import BinaryMetrics, Calibration, LinearMetrics, binary_metrics, calibration, linear_metrics
+from .quality.odds import odds_ratio_table
+from .quality.roc import Roc, roc
 from .quantiles import QuantileState, bisection, quantiles, quantiles_of
-from .quantreg import quantile_lines, quantile_regression
 from .regression import (
     design_of,
     fit_of,
@@ -35,14 +40,9 @@ from .regression import (
     poisson_regression,
     regression,
 )
-from .robust import HuberState, RobustFit, huber_lines, huber_regression
-from .roc import Roc, roc
 from .scaling import Scaling, rescale, scaling, standardise
-from .smooth import SmoothState
-from .sso import secure_scaling
 from .standard import raw_coefficients
 from .state import NewtonState
-from .svm import Margin, margin_of, margins, svm
 
 __all__ = [
     "BinaryMetrics",

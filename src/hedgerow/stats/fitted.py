@@ -18,7 +18,7 @@ from .design import Design, design
 from .expressions import interval, is_binary
 from .factors import Levels, Number
 from .fit import Fit
-from .losses import Reach, refuse_unbounded
+from .losses.sums import Reach, refuse_unbounded
 from .regression import design_of
 from .scaling import Scaling
 from .standard import scaled

@@ -16,7 +16,7 @@ from .factors import Levels
 if TYPE_CHECKING:
     from .fit import Fit
     from .multinomial_fit import MultinomialFit
-    from .penalised import PenalisedFit
+    from .penalty.penalised import PenalisedFit
 
 WIDTH = 96
 UNBOUNDED = "the log-likelihood and what follows from it: one record can move it without bound"

@@ -16,7 +16,7 @@ from hedgerow.stats import Fitted, Scaling, binary_metrics, design_of, linear_me
 from hedgerow.stats.columns import is_exact
 from hedgerow.stats.factors import Number
 from hedgerow.stats.families import FamilyName, law_of, negative_binomial
-from hedgerow.stats.losses import LOSSES
+from hedgerow.stats.losses.sums import LOSSES
 from hedgerow.stats.multinomial_fit import classes_of
 from hedgerow.stats.scaling import rescale
 

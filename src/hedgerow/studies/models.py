@@ -34,14 +34,14 @@ from hedgerow.stats import (
     softmax_newton,
 )
 from hedgerow.stats.columns import schema_of
-from hedgerow.stats.descent import Optimiser
-from hedgerow.stats.descent import gradient_descent as descend
 from hedgerow.stats.firth import firth
-from hedgerow.stats.hidden import HiddenState
-from hedgerow.stats.hidden import hidden_gradient_descent as hidden_descent
-from hedgerow.stats.losses import Asking
-from hedgerow.stats.path import penalty_path as fit_path
-from hedgerow.stats.robust import huber_covariance, huber_lines
+from hedgerow.stats.hidden.descent import HiddenState
+from hedgerow.stats.hidden.descent import hidden_gradient_descent as hidden_descent
+from hedgerow.stats.losses.descent import Optimiser
+from hedgerow.stats.losses.descent import gradient_descent as descend
+from hedgerow.stats.losses.robust import huber_covariance, huber_lines
+from hedgerow.stats.losses.sums import Asking
+from hedgerow.stats.penalty.path import penalty_path as fit_path
 from hedgerow.stats.standard import scaled
 
 from .model_states import RobustState, ScaledState, packed, scaling_for
@@ -270,7 +270,7 @@ def hidden_gradient_descent(
     largest: float = 8.0,
     start: ScaledState | None = None,
 ) -> Iterator[ScaledState]:
-    """Gradient descent whose model can be hidden from parties: settings as `hedgerow.stats.hidden.hidden_gradient_descent`.
+    """Gradient descent whose model can be hidden from parties: settings as `hedgerow.stats.hidden_gradient_descent`.
 
     Parameters
     ----------

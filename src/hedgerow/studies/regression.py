@@ -38,7 +38,7 @@ from hedgerow.stats.factors import INTERCEPT
 from hedgerow.stats.families import FamilyName
 from hedgerow.stats.firth import METHOD
 from hedgerow.stats.fit import Fit
-from hedgerow.stats.hidden import HiddenState
+from hedgerow.stats.hidden.descent import HiddenState
 from hedgerow.stats.regression import left_of, protection_of
 
 from .listing import Outcome

@@ -23,11 +23,11 @@ from hedgerow.core.federation import Federation
 from hedgerow.data import Column, Schema
 from hedgerow.errors import Separated, SettingsInvalid
 from hedgerow.stats import Scaling, design_of, linear_regression, logistic_regression, moments
-from hedgerow.stats.descent import TABLE_6_1, gradient_descent, sweep
 from hedgerow.stats.factors import Number
 from hedgerow.stats.fit import Fit
-from hedgerow.stats.metrics import binary_metrics, linear_metrics
-from hedgerow.stats.roc import roc
+from hedgerow.stats.losses.descent import TABLE_6_1, gradient_descent, sweep
+from hedgerow.stats.quality.metrics import binary_metrics, linear_metrics
+from hedgerow.stats.quality.roc import roc
 
 FamilyName = Literal["gaussian", "binomial"]
 Method = Literal[

@@ -30,7 +30,7 @@ from hedgerow.crypto import AdditiveShares, Hidden, HiddenModel, PairwiseMasks, 
 from hedgerow.errors import RoundRefused, SettingsInvalid
 from hedgerow.stats import design_of
 from hedgerow.stats.design import design
-from hedgerow.stats.hidden_terms import gradient_bound, grid_of, terms_of
+from hedgerow.stats.hidden.terms import gradient_bound, grid_of, terms_of
 
 from .clocked import Clocked
 

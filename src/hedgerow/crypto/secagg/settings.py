@@ -120,7 +120,7 @@ class SecAgg:
         t = self.threshold or needed
         if max(t, needed) > k:
             raise CohortTooSmall(
-                f"{n} parties have {k} neighbours each, of whom {bad} may collude, and {max(t, needed)} must answer.",
+                f"{n} parties have {k} neighbours each, {bad} may collude, and {max(t, needed)} must answer.",
                 remedy="Ask more parties at once, or expect fewer to collude: corrupt=...",
             )
         if t < needed or (k % 2 and k != n - 1) or k > LARGEST_DEGREE:

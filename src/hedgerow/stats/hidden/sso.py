@@ -33,9 +33,9 @@ from hedgerow.core.party import Party
 from hedgerow.core.query import local
 from hedgerow.errors import HedgerowWarning, SettingsInvalid
 
-from .columns import chosen, heaviest, names_of, schema_of
-from .moments import deviation_bounds, deviations
-from .scaling import Scaling
+from ..columns import chosen, heaviest, names_of, schema_of
+from ..moments import deviation_bounds, deviations
+from ..scaling import Scaling
 
 VarianceFormula = Literal["2.0", "printed"]
 

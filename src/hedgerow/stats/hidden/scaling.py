@@ -36,8 +36,8 @@ from hedgerow.crypto.paillier import PaillierKey
 from hedgerow.crypto.privfl import ScalingGrid, ScalingParty, ScalingServer
 from hedgerow.errors import SchemaInvalid, SettingsInvalid, UnboundedSum
 
-from .columns import chosen, schema_of
-from .moments import matrix
+from ..columns import chosen, schema_of
+from ..moments import matrix
 from .sso import secure_scaling
 
 if TYPE_CHECKING:
@@ -126,6 +126,10 @@ class Requests:
     def bytes(self, numbers: float, parties: int) -> float:
         """A ciphertext for each number, and the key with its proof, in place of four bytes to a number."""
         return numbers * (self.key_bits / 4 - 4) + 9 * self.key_bits / 8
+
+    def bytes_down(self, numbers: float) -> float:
+        """A reply for each request; nothing is broadcast."""
+        return numbers * self.key_bits / 4
 
     def ask(self, engine: Engine, outbox: Outbox, sessions: Sessions) -> Inbox:
         """Standardise the stores of an outbox."""

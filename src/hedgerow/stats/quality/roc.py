@@ -29,10 +29,10 @@ from hedgerow.core.party import Party
 from hedgerow.core.query import local
 from hedgerow.errors import SettingsInvalid
 
-from .columns import is_exact
-from .counts import count_bound, tally
-from .fitted import Fitted
-from .losses import refuse_unbounded
+from ..columns import is_exact
+from ..counts import count_bound, tally
+from ..fitted import Fitted
+from ..losses.sums import refuse_unbounded
 
 CUTS = 2**15
 """Bins into which all that are cut are cut together."""

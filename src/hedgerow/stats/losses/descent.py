@@ -29,12 +29,12 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.errors import SettingsInvalid, suggestion
 
-from .columns import schema_of
-from .families import FamilyName
-from .losses import LOSSES, Asking, LossName, undefined
-from .regression import design_of
-from .scaling import Scaling
-from .standard import scaled, scaling_of, without_intercept
+from ..columns import schema_of
+from ..families import FamilyName
+from ..regression import design_of
+from ..scaling import Scaling
+from ..standard import scaled, scaling_of, without_intercept
+from .sums import LOSSES, Asking, LossName, undefined
 
 Optimiser = Literal["plain", "adagrad", "adagrad-printed"]
 OPTIMISERS = ("plain", "adagrad", "adagrad-printed")

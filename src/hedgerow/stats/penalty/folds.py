@@ -15,8 +15,8 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
 
-from .families import FamilyName, law_of
-from .limits import triangle
+from ..families import FamilyName, law_of
+from ..limits import triangle
 
 
 def folds_of(party: Party, rng: Any, n_folds: int) -> Array:

@@ -23,12 +23,13 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.errors import NotConverged, SettingsInvalid
 
-from .design import Design
-from .families import Family, FamilyName, law_of
+from ..design import Design
+from ..families import Family, FamilyName, law_of
+from ..glm import constant_of, finite_sums
+from ..limits import Asked, ask_for, glm_limits, reach_of, refuse_beyond, response_range, symmetric
+from .columns import penalised_columns, scales_of
 from .folds import fold_products, fold_sums
-from .glm import constant_of, finite_sums
-from .limits import Asked, ask_for, glm_limits, reach_of, refuse_beyond, response_range, symmetric
-from .penalised import PenalisedState, Penalty, check_penalty, penalised, penalised_columns, penalised_law, scales_of
+from .penalised import PenalisedState, Penalty, check_penalty, penalised, penalised_law
 
 NUMBERS_AT_ONCE = 8192
 """A question about many penalties asks for about so many numbers."""

@@ -31,11 +31,11 @@ from hedgerow.core.bound import linf
 from hedgerow.core.federation import Federation
 from hedgerow.errors import FormulaInvalid, NotConverged, SettingsInvalid
 
-from .columns import schema_of
-from .design import design
-from .families import FamilyName
-from .hidden_terms import Degree, count, gradient_bound, grid_of, terms_of
-from .regression import design_of
+from ..columns import schema_of
+from ..design import design
+from ..families import FamilyName
+from ..regression import design_of
+from .terms import Degree, count, gradient_bound, grid_of, terms_of
 
 DIVERGED = 1e100
 """A coefficient of this size does not come back."""

@@ -19,8 +19,8 @@ from hedgerow.core.party import Party
 from hedgerow.core.query import local
 from hedgerow.crypto.privfl.grid import CUBIC, Cubic, Grid, Linear
 
-from .design import Design
-from .families import FamilyName
+from ..design import Design
+from ..families import FamilyName
 
 Degree = Literal[1, 3]
 

@@ -14,7 +14,7 @@ A linear regression is solved by the first step, and the next round confirms it.
 Releases : as `newton`; with `standardised` n, sums and squares of the design's columns (d,) besides, once.
 Unit     : record.
 Source   : Friedman, Hastie & Tibshirani 2010 (glmnet). Differs: on sums, with an exact search
-           over signs (`hedgerow.stats.signs`) instead of coordinate descent.
+           over signs (`hedgerow.stats.penalty.signs`) instead of coordinate descent.
 """
 
 from __future__ import annotations
@@ -29,33 +29,23 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
-from hedgerow.core.party import Party
-from hedgerow.core.query import local
 from hedgerow.errors import NotConverged, SettingsInvalid, UnlawfulChannel
 
-from .columns import is_exact, schema_of
-from .design import Design
-from .difficulties import check_counts, check_target
-from .factors import INTERCEPT
-from .families import Family, FamilyName, law_of
-from .glm import STALLED, STALLED_HIDDEN, at_constant, finite_sums, glm_sums
-from .limits import Asked, ask_for, refuse_beyond
-from .regression import design_of, left_of, protection_of
+from ..columns import is_exact, schema_of
+from ..design import Design
+from ..difficulties import check_counts, check_target
+from ..families import Family, FamilyName, law_of
+from ..glm import STALLED, STALLED_HIDDEN, at_constant, glm_sums
+from ..limits import Asked, ask_for, refuse_beyond
+from ..regression import design_of, left_of, protection_of
+from ..state import NewtonState
+from .columns import penalised_columns, scales_of
 from .signs import least
-from .state import NewtonState
 
 if TYPE_CHECKING:
     import pandas
 
 PENALISED = ("gaussian", "binomial", "poisson", "gamma")
-
-
-@local(additive=True, stackable=True)
-def column_sums(broadcast: None, party: Party, rng: Any) -> dict[str, Array]:
-    """Add up records, and the columns of a design and their squares (d,)."""
-    X = party["X"]
-    weighted = party.w[..., None] * X
-    return {"n": party.n, "sum": weighted.sum(-2), "squares": (weighted * X).sum(-2)}
 
 
 @dataclass(frozen=True)
@@ -206,27 +196,6 @@ def penalised_law(federation: Federation, family: FamilyName) -> Family:
     return law_of(family)
 
 
-def penalised_columns(spec: Design) -> Array:
-    """Return 1 for each column that is penalised, 0 for an intercept; shape (d,)."""
-    return np.array([float(name != INTERCEPT) for name in spec.names])
-
-
-def scales_of(asked: Asked, spec: Design, standardised: bool) -> Array:
-    """Ask for the standard deviations of the columns (d,), with n in the denominator; ones where they are not wanted."""
-    if not standardised:
-        return np.ones(spec.size)
-
-    def limits() -> dict[str, float]:
-        x = max(asked.spec.limits or (1.0,))
-        return {"n": 1.0, "sum": x, "squares": x * x}
-
-    found = finite_sums(asked, lambda: asked.federation.sum(column_sums, bound=asked.bounds(limits)))
-    mean = found["sum"] / found["n"]
-    sd = np.sqrt(np.maximum(found["squares"] / found["n"] - mean**2, 0.0))
-    sd = np.where(sd > 1e-7 * np.abs(mean), sd, 0.0) * (1.0 if asked.factors is None else asked.factors)
-    return np.where(sd > 0, sd, 1.0)
-
-
 def _advance(
     state: PenalisedState, asked: Asked, spec: Design, law: Family, family: FamilyName, paid: Penalty, tol: float
 ) -> PenalisedState:
@@ -332,7 +301,7 @@ class PenalisedFit:
 
     def summary(self) -> str:
         """Return the coefficients as text, with what left each party and how it was protected."""
-        from .summary import penalised_summary
+        from ..summary import penalised_summary
 
         return penalised_summary(self)
 

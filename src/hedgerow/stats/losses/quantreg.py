@@ -2,7 +2,7 @@
 
     minimise  mean of r * (share - [r < 0]),  r = y - x beta
 
-Begins at least squares, then as `hedgerow.stats.smooth`.
+Begins at least squares, then as `hedgerow.stats.losses.smooth`.
 
 Source : Koenker & Bassett 1978.
 """
@@ -16,11 +16,11 @@ import numpy as np
 from hedgerow.core.federation import Federation
 from hedgerow.errors import SettingsInvalid
 
-from .columns import schema_of
-from .losses import Asking
-from .regression import design_of
+from ..columns import schema_of
+from ..regression import design_of
 from .robust import RobustFit
 from .smooth import SmoothState, least_squares, refuse_noise, rounded_newton
+from .sums import Asking
 
 
 def quantile_lines(
@@ -81,7 +81,7 @@ def quantile_regression(
 
     Releases
     --------
-    As `hedgerow.stats.smooth`, after one question for least squares.
+    As `hedgerow.stats.losses.smooth`, after one question for least squares.
 
     Raises
     ------

@@ -25,9 +25,9 @@ from hedgerow.core.party import Party
 from hedgerow.core.query import local
 from hedgerow.errors import SettingsInvalid
 
-from .columns import is_exact
-from .counts import tally
-from .fitted import Fitted
+from ..columns import is_exact
+from ..counts import tally
+from ..fitted import Fitted
 
 LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 """Predicted probabilities count as no nearer to 0 and 1 than this, as in scikit-learn's `log_loss`."""

@@ -22,13 +22,13 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
 
-from .columns import schema_of
-from .design import Design, design
-from .expressions import is_binary
-from .factors import Levels, Term
-from .glm import newton
-from .losses import refuse_unbounded
-from .regression import design_of, fit_of
+from ..columns import schema_of
+from ..design import Design, design
+from ..expressions import is_binary
+from ..factors import Levels, Term
+from ..glm import newton
+from ..losses.sums import refuse_unbounded
+from ..regression import design_of, fit_of
 
 if TYPE_CHECKING:
     import pandas

@@ -1,6 +1,6 @@
 """Huber's robust regression on sums: residuals beyond a threshold pull with a constant force.
 
-    s      <- median of |r| / 0.6745                        counts, some rounds of `hedgerow.stats.middle`
+    s      <- median of |r| / 0.6745                        counts, some rounds of `hedgerow.stats.losses.middle`
     beta   <- minimise sum of huber(r / s)                  Newton steps, which end after a few
     repeat until neither moves
 
@@ -25,13 +25,13 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.errors import NotConverged, SettingsInvalid
 
-from .columns import schema_of
-from .design import Design
-from .losses import Asking
+from ..columns import schema_of
+from ..design import Design
+from ..regression import design_of
+from ..state import solve
 from .middle import median_residual
-from .regression import design_of
 from .smooth import least_squares, refuse_noise
-from .state import solve
+from .sums import Asking
 
 if TYPE_CHECKING:
     import pandas

@@ -26,9 +26,9 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
 
-from .counts import tally
-from .design import Design
-from .losses import refuse_unbounded
+from ..counts import tally
+from ..design import Design
+from .sums import refuse_unbounded
 
 THRESHOLDS = 256
 ROUNDS = 60

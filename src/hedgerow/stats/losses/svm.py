@@ -19,11 +19,11 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.errors import SettingsInvalid
 
-from .columns import schema_of
-from .design import Design
-from .losses import Asking
-from .regression import design_of
+from ..columns import schema_of
+from ..design import Design
+from ..regression import design_of
 from .smooth import SmoothState, refuse_noise, rounded_newton
+from .sums import Asking
 
 if TYPE_CHECKING:
     import pandas
@@ -122,7 +122,7 @@ def svm(
 
     Releases
     --------
-    As `hedgerow.stats.smooth`.
+    As `hedgerow.stats.losses.smooth`.
 
     Raises
     ------

@@ -29,11 +29,11 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.errors import NotConverged, UnlawfulChannel
 
-from .columns import is_exact
-from .difficulties import check_identified
-from .losses import Asking, undefined
-from .standard import without_intercept
-from .state import solve
+from ..columns import is_exact
+from ..difficulties import check_identified
+from ..standard import without_intercept
+from ..state import solve
+from .sums import Asking, undefined
 
 KEYS = ("gradient", "curvature", "n", "loss", "smooth", "gap")
 SHARES = np.array([1.0, 0.5, 0.2, 0.06])

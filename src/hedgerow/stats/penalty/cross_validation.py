@@ -13,12 +13,12 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.errors import SettingsInvalid
 
-from .columns import schema_of
-from .design import Design
-from .families import FamilyName
+from ..columns import schema_of
+from ..design import Design
+from ..families import FamilyName
+from ..regression import design_of, left_of, protection_of
 from .path import PathState, penalty_path
 from .penalised import PenalisedFit, penalised_columns
-from .regression import design_of, left_of, protection_of
 
 if TYPE_CHECKING:
     import pandas

@@ -30,8 +30,8 @@ from hedgerow.core.party import Party
 from hedgerow.core.query import local
 from hedgerow.errors import ContributionInvalid, NotFinite, PartyDeclined, UnboundedSum
 
-from .design import Design, design
-from .factors import Number
+from ..design import Design, design
+from ..factors import Number
 
 LossName = Literal["gaussian", "binomial", "hinge", "huber", "check"]
 HALF = 0.5

@@ -1,0 +1,1 @@
+"""Models and scalings that parties do not see."""

@@ -1,0 +1,1 @@
+"""Models that are defined by a loss: gradient descent, support vector machines, Huber and quantile regression."""

@@ -1,0 +1,1 @@
+"""Penalised regression: ridge, lasso and elastic net, with paths and cross-validation by sums."""

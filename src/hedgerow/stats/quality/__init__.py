@@ -1,0 +1,1 @@
+"""How good a model is, by sums: errors, ROC and AUC, calibration, odds ratios."""
