@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hiding import Altered, contributions_of, encoded_sum, encoding_of, flipped, looks_uniform, rows_of
+from hidden_rounds import Altered, contributions_of, encoded_sum, encoding_of, flipped, looks_uniform, rows_of
 
 from hedgerow.crypto import additive
 from hedgerow.crypto.additive import ASK, ROW, AdditiveParty, AdditiveServer, AdditiveShares

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hiding import contributions_of, encoded_sum, encoding_of, rows_of
+from hidden_rounds import contributions_of, encoded_sum, encoding_of, rows_of
 from secagg_driver import Play
 
 from hedgerow.crypto.additive import AdditiveParty, AdditiveServer, AdditiveShares

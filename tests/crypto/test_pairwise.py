@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hiding import Altered, contributions_of, encoded_sum, encoding_of, flipped, looks_uniform, rows_of
+from hidden_rounds import Altered, contributions_of, encoded_sum, encoding_of, flipped, looks_uniform, rows_of
 
 from hedgerow.crypto.conversation import drive
 from hedgerow.crypto.journal import Journal

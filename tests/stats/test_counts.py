@@ -24,6 +24,10 @@ def test_levels_are_counted(engine):
     np.testing.assert_allclose(found["share"].groupby(level="column").sum(), 1)
 
 
+def test_one_name_is_a_list_of_one():
+    assert counts(federation(), "stage").equals(counts(federation(), ["stage"]))
+
+
 def test_levels_that_do_not_occur_count_zero():
     table = clinic().take(clinic()["stage"] < 2)
     assert counts(federation(table), ["stage"]).loc[("stage", "III"), "count"] == 0

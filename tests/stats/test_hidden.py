@@ -148,3 +148,10 @@ def test_descent_on_an_encrypted_model_equals_the_plain_one_to_the_step(family, 
     run = hidden_gradient_descent(fed, FORMULA[family], family=family, degree=degree, learning_rate=0.3, rounds=3)
     step = 2.0**-grid.predictor_bits if degree == 3 else 2.0 ** -min(grid.terms_bits, grid.model_bits)
     np.testing.assert_allclose(theta, list(run)[-1].theta, atol=4 * step)
+
+
+def test_a_family_without_such_terms_is_refused():
+    fed = federation()
+    with pytest.raises(SettingsInvalid, match="poisson"):
+        next(hidden_gradient_descent(fed, "pain ~ age", family="poisson"))
+    assert len(fed.ledger) == 0

@@ -346,6 +346,8 @@ def as_dict(contribution):
         partial(roc, model=np.zeros(2), formula="ill ~ age", resolution=0.0),
         partial(binary_metrics, model=np.zeros(2), formula="ill ~ age", threshold=1.0),
         partial(calibration, model=np.zeros(2), formula="ill ~ age", bins=np.array([0.2, 1.0])),
+        partial(calibration, model=np.zeros(2), formula="ill ~ age", bins=-3),
+        partial(odds_ratio_table, formula="ill ~ age", level=95),
     ],
 )
 def test_metrics_that_do_not_fit_are_refused_before_any_party_is_asked(ask):
@@ -353,3 +355,13 @@ def test_metrics_that_do_not_fit_are_refused_before_any_party_is_asked(ask):
     with pytest.raises(SettingsInvalid):
         ask(fed)
     assert len(fed.ledger) == 0
+
+
+def test_intervals_need_a_level_and_odds_ratios_odds():
+    fed = federation()
+    fits = [logistic_regression(fed, "ill ~ age"), huber_regression(fed, "pain ~ age"), linear_regression(fed, "pain ~ age")]
+    for fit in fits:
+        with pytest.raises(SettingsInvalid, match="level=95"):
+            fit.conf_int(95)
+    with pytest.raises(SettingsInvalid, match="linear regression"):
+        fits[-1].odds_ratios()

@@ -10,7 +10,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.errors import SchemaInvalid
+from hedgerow.errors import SchemaInvalid, SettingsInvalid
 
 if TYPE_CHECKING:
     from hedgerow.data import Column, Schema
@@ -42,7 +42,7 @@ def chosen(schema: Schema, names: Sequence[str] | None, kinds: Sequence[str]) ->
     if names is None:
         found = [c for c in schema if c.role in ("feature", "target") and c.kind in kinds and not c.shape]
     else:
-        found = [schema[name] for name in names]
+        found = [schema[name] for name in ([names] if isinstance(names, str) else names)]
     if not found:
         raise SchemaInvalid(f"no column is {' or '.join(kinds)}.", remedy="Name the columns to read.")
     for column in found:
@@ -53,6 +53,19 @@ def chosen(schema: Schema, names: Sequence[str] | None, kinds: Sequence[str]) ->
                 remedy="Leave it out. Counts are for categories, moments and quantiles for numbers.",
             )
     return tuple(found)
+
+
+def upper_end(level: float) -> float:
+    """Return the quantile at which a two-sided interval of this level ends.
+
+    Raises
+    ------
+    SettingsInvalid (HR-511)
+        The level is not between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise SettingsInvalid(f"level={level} is no level of an interval.", remedy="Give one between 0 and 1, such as 0.95.")
+    return (1 + level) / 2
 
 
 def names_of(columns: Sequence[Column]) -> tuple[str, ...]:

@@ -10,7 +10,9 @@ import numpy as np
 from scipy import special
 
 from hedgerow.core.arrays import Array
+from hedgerow.errors import SettingsInvalid
 
+from .columns import upper_end
 from .design import Design
 from .families import FamilyName, law_of
 
@@ -107,13 +109,22 @@ class Fit:
 
     def conf_int(self, level: float = 0.95) -> Array:
         """Confidence intervals of the coefficients, shape (d, 2)."""
-        share = (1 + level) / 2
+        share = upper_end(level)
         reach = special.stdtrit(self.df_residual, share) if self.family == "gaussian" else special.ndtri(share)
         return np.column_stack([self.coef_ - reach * self.se_, self.coef_ + reach * self.se_])
 
     def odds_ratios(self, level: float = 0.95) -> pandas.DataFrame:
-        """Exponentials of coefficients and of their confidence intervals."""
+        """Exponentials of coefficients and of their confidence intervals.
+
+        Raises
+        ------
+        SettingsInvalid (HR-511)
+            The fit is of a linear regression, whose coefficients are no logarithms of ratios.
+        """
         import pandas
+
+        if self.family == "gaussian":
+            raise SettingsInvalid("a linear regression has no odds ratios.", remedy="Take conf_int() or to_frame().")
 
         with np.errstate(over="ignore"):
             values = np.exp(np.column_stack([self.coef_, self.conf_int(level)]))

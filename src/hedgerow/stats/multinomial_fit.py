@@ -13,7 +13,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.errors import FormulaInvalid
 
-from .columns import schema_of
+from .columns import schema_of, upper_end
 from .design import Design
 from .factors import Levels
 from .multinomial import MultinomialState, labels_of, softmax_newton
@@ -81,7 +81,7 @@ class MultinomialFit:
 
     def conf_int(self, level: float = 0.95) -> Array:
         """Confidence intervals of the coefficients, shape (K - 1, d, 2)."""
-        reach = ndtri((1 + level) / 2) * self.se_
+        reach = ndtri(upper_end(level)) * self.se_
         return np.stack([self.coef_ - reach, self.coef_ + reach], axis=-1)
 
     @property

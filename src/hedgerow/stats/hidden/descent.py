@@ -125,6 +125,8 @@ def hidden_gradient_descent(
             f"learning_rate={learning_rate}, rounds={rounds}, degree={degree}, records={records}, largest={largest}.",
             remedy="All are above zero; degree is 1, or 3 for a binomial family.",
         )
+    if family not in ("gaussian", "binomial"):
+        raise SettingsInvalid(f"family={family!r} has no terms without its model.", remedy="Take 'gaussian' or 'binomial'.")
     spec = design_of(schema_of(federation), formula, family)
     if degree == 3 and spec.offset:
         raise FormulaInvalid(f"a cubic with offset {spec.offset!r}.", remedy="Leave the offset out, or take degree=1.")

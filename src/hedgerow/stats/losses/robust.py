@@ -25,7 +25,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.errors import NotConverged, SettingsInvalid
 
-from ..columns import schema_of
+from ..columns import schema_of, upper_end
 from ..design import Design
 from ..regression import design_of
 from ..state import solve
@@ -87,7 +87,7 @@ class RobustFit:
 
     def conf_int(self, level: float = 0.95) -> Array:
         """Confidence intervals by the normal distribution, shape (d, 2)."""
-        reach = ndtri((1 + level) / 2) * self.se_
+        reach = ndtri(upper_end(level)) * self.se_
         return np.column_stack([self.coef_ - reach, self.coef_ + reach])
 
     def to_frame(self, level: float = 0.95) -> pandas.DataFrame:

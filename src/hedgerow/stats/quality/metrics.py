@@ -270,7 +270,7 @@ def calibration(federation: Federation, model: Any, *, formula: str | None = Non
     --------
     records, events and predicted events of each bin; once.
     """
-    edges = np.linspace(0, 1, bins + 1) if isinstance(bins, int) else np.asarray(bins, dtype=np.float64)
+    edges = np.linspace(0, 1, max(bins, 0) + 1) if isinstance(bins, int) else np.asarray(bins, dtype=np.float64)
     if len(edges) < 2 or not (np.diff(edges) > 0).all() or edges[0] != 0 or edges[-1] != 1:
         raise SettingsInvalid(f"bins={bins!r} do not cover the probabilities.", remedy="Give a number, or edges from 0 to 1.")
     fitted = Fitted.of(federation, model, formula)

@@ -22,7 +22,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
 
-from ..columns import schema_of
+from ..columns import schema_of, upper_end
 from ..design import Design, design
 from ..expressions import is_binary
 from ..factors import Levels, Term
@@ -80,6 +80,7 @@ def odds_ratio_table(
     """
     import pandas
 
+    upper_end(level)  # refused before anybody is asked
     spec = design_of(schema_of(federation), formula, "binomial", offset=offset, weights=weights)
     logs = _adjusted(federation, spec, level, settings)
     alone = np.full((spec.size, 3), np.nan)
@@ -134,7 +135,7 @@ def _width(term: Term) -> int:
 
 def _tables(federation: Federation, spec: Design, level: float) -> Array:
     """Log odds ratios of all indicators against their references, with intervals, by one question; shape (d, 3)."""
-    bounds = table_bounds(spec.weight_limit)
+    bounds, end = table_bounds(spec.weight_limit), upper_end(level)
     refuse_unbounded(federation, spec, bounds)
     sums = federation.prepare(design, spec=spec).sum(events_by_column, bound=bounds)
     found = []
@@ -145,7 +146,7 @@ def _tables(federation: Federation, spec: Design, level: float) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):
             cells = np.stack([events, rest - rest_events, n - events, rest_events])
             log_ratio = np.log(cells[:2]).sum(0) - np.log(cells[2:]).sum(0)
-            reach = ndtri((1 + level) / 2) * np.sqrt((1 / cells).sum(0))
+            reach = ndtri(end) * np.sqrt((1 / cells).sum(0))
         exact = federation.channel.mechanism is None and federation.channel.clip is None
         reach = np.where(np.isfinite(log_ratio) & exact, reach, np.nan)
         found.append(np.column_stack([log_ratio, log_ratio - reach, log_ratio + reach]))

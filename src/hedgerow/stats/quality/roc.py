@@ -29,7 +29,7 @@ from hedgerow.core.party import Party
 from hedgerow.core.query import local
 from hedgerow.errors import SettingsInvalid
 
-from ..columns import is_exact
+from ..columns import is_exact, upper_end
 from ..counts import count_bound, tally
 from ..fitted import Fitted
 from ..losses.sums import refuse_unbounded
@@ -128,7 +128,7 @@ class Roc:
 
     def conf_int(self, level: float = 0.95, method: Literal["delong", "hanley"] = "delong") -> tuple[float, float]:
         """Confidence interval of the area: normal, cut off at 0 and 1; without the uncertainty of `error`."""
-        reach = float(ndtri((1 + level) / 2)) * self.standard_error(method)
+        reach = float(ndtri(upper_end(level))) * self.standard_error(method)
         return max(self.auc - reach, 0.0), min(self.auc + reach, 1.0)
 
 
