@@ -17,6 +17,7 @@ from hedgerow.errors import (
     CohortTooSmall,
     RangeExceeded,
     RoundRefused,
+    SettingsInvalid,
     UnboundedSum,
     UnlawfulChannel,
 )
@@ -29,7 +30,7 @@ NAMES = ["secagg", "secagg active", "pairwise", "groups", "additive"]
 hidden = pytest.mark.parametrize("aggregation", HIDDEN, ids=NAMES)
 
 
-@local(additive=True, stackable=True)
+@local(stackable=True)
 def one_each(broadcast, party, rng):
     """One for each party, in 200 numbers."""
     return np.ones((*party.w.shape[:-1], 200))
@@ -234,3 +235,33 @@ def test_more_than_an_epoch_of_questions():
     fed = federation().protect(aggregation=SecAgg(rounds_per_epoch=2))
     for _ in range(5):
         assert fed.sum(one_each, bound=linf(1.0))[0] == 6
+
+
+def test_too_few_bits_for_so_many_records_are_refused_before_anybody_is_asked():
+    """Once a count behind 16 bits came out as zero, and nothing said so."""
+    fed = federation().protect(aggregation=SecAgg(bits=32))
+    with pytest.raises(RangeExceeded, match=r"records=1\.04858e\+06[\s\S]*No party was asked"):
+        fed.sum(totals, bound=BOUND)
+    narrow = federation().protect(aggregation=SecAgg(bits=32, records=100))
+    assert_allclose(narrow.sum(totals, bound=BOUND)["n"], federation().sum(totals)["n"], atol=1e-3)
+    assert len(fed.ledger) == 0
+
+
+def test_who_leaves_for_good_leaves_plain_questions_too():
+    fed = federation(InProcess(dropout_rate=0.3, returns=False), n_parties=40)
+    found = [fed.sum(one_each)[0] for _ in range(3)]
+    assert 20 < found[1] == found[2] <= found[0] < 40
+
+
+@pytest.mark.parametrize(
+    "settings", [{"dropouts": "0.1"}, {"records": "one"}, {"neighbours": "many"}, {"rounds_per_epoch": True}], ids=str
+)
+def test_settings_of_another_type_are_refused(settings):
+    with pytest.raises(SettingsInvalid, match="HR-511"):
+        SecAgg(**settings)
+
+
+def test_parties_that_refuse_say_what_would_help():
+    fed = federation().protect(aggregation=SecAgg(records=1))
+    with pytest.raises(RoundRefused, match="more records to a party"):
+        fed.sum(totals, bound=linf(1e-3, "record"))

@@ -51,6 +51,11 @@ def stores(n=9, parties=None, engine=None):
     return simulate(table, iid(parties or n), seed=1, engine=engine or InProcess(threads=1), record_views=True)
 
 
+def behind(federation):
+    """The same behind hidden rows."""
+    return federation.protect(aggregation=hr.SecAgg())
+
+
 def values(fed):
     return np.column_stack([fed.engine.held.columns[name] for name in NAMES])
 
@@ -59,7 +64,7 @@ def values(fed):
 @pytest.mark.parametrize("engine", [Loop(), InProcess(threads=2)], ids=["loop", "threads"])
 def test_stores_hold_their_values_standardised(engine):
     before = stores(engine=engine)
-    found, x = hidden_standardise(before, NAMES, **SHORT), values(before)
+    found, x = hidden_standardise(behind(before), NAMES, **SHORT), values(before)
     np.testing.assert_allclose(values(found), (x - x.mean(0)) / x.std(0), atol=2.0**-20)
     np.testing.assert_array_equal(values(before), x)  # the first handle keeps what it had
     by_release = secure_scaling(stores(), NAMES).apply(stores())
@@ -73,7 +78,7 @@ def told(records):
     part = Table({name: column[records] for name, column in table.columns.items()}, SCHEMA)
     fed = simulate(part, iid(9), seed=1, engine=Watched(threads=1)).protect(aggregation=hr.SecAgg())
     SENT.clear()
-    found = hidden_standardise(fed, NAMES, **SHORT)
+    found = hidden_standardise(behind(fed), NAMES, **SHORT)
     got = [
         (step.name, len(step.letters["party 1"]), query.broadcast, str(query.local), str(query.shield)) for query, step in SENT
     ]
@@ -93,7 +98,7 @@ def test_stores_are_told_the_same_whatever_mean_and_scale_are():
 @pytest.mark.slow
 def test_the_server_gets_letters_of_strangers_keys_and_how_many_were_answered():
     fed = stores()
-    hidden_standardise(fed.protect(aggregation=hr.SecAgg()), NAMES, **SHORT)
+    hidden_standardise(behind(fed), NAMES, **SHORT)
     assert {seen.kind for seen in fed.view("server")} == {"masked row", "release"}
     last = fed.ledger.entries[-1]
     assert (last.aggregation, last.query) == ("encrypted data request", "hedgerow.stats.hidden.scaling:record")
@@ -103,7 +108,7 @@ def test_the_server_gets_letters_of_strangers_keys_and_how_many_were_answered():
 @pytest.mark.parametrize("step", ["scaling ask", "scaling reply"])
 def test_a_store_that_was_not_answered_leaves_the_federation(step):
     fed = stores(engine=Watched(threads=1, at=step, who=("party 3", "party 5")))
-    found, x = hidden_standardise(fed, NAMES, **SHORT), values(fed)
+    found, x = hidden_standardise(behind(fed), NAMES, **SHORT), values(fed)
     assert set(fed.engine.parties) - set(found.members) == {"party 3", "party 5"}
     kept = [i for i, id in enumerate(fed.engine.parties) if id in found.members]
     np.testing.assert_allclose(values(found), ((x - x.mean(0)) / x.std(0))[kept], atol=2.0**-20)
@@ -120,11 +125,11 @@ def test_what_cannot_be_standardised_is_refused_before_anybody_is_asked():
     fed = stores()
     for unfit in (stores(9, 3), fed.sample(size=5), secure_scaling(stores(), NAMES).apply(fed)):
         with pytest.raises(SettingsInvalid, match=r"HR-511[\s\S]*No party was asked"):
-            hidden_standardise(replace(unfit), NAMES, **SHORT)
+            hidden_standardise(behind(replace(unfit)), NAMES, **SHORT)
     with pytest.raises(SettingsInvalid, match="power of two"):
-        hidden_standardise(fed, NAMES, reach=10.0, **SHORT)
+        hidden_standardise(behind(fed), NAMES, reach=10.0, **SHORT)
     with pytest.raises(UnboundedSum, match="'free'"):
-        hidden_standardise(fed, ["free"], **SHORT)
+        hidden_standardise(behind(fed), ["free"], **SHORT)
     with pytest.raises(RangeExceeded, match="HR-243"):
-        hidden_standardise(fed, NAMES, reach=2.0, **SHORT)
+        hidden_standardise(behind(fed), NAMES, reach=2.0, **SHORT)
     assert [entry.query for entry in fed.ledger.entries] == ["hedgerow.stats.hidden.sso:squares"]

@@ -268,7 +268,10 @@ class Channel:
         for name, value in given.items():
             named = hasattr(value, {"mechanism": "event", "compression": "wire_bits"}.get(name, "hides_rows"))
             if not (isinstance(value, (Bound, Mapping)) if name == "clip" else named):
-                raise UnlawfulChannel(f"{value!r} is no {name}.", remedy="For example clip=l2(1.0), mechanism=Gaussian(1.1).")
+                raise UnlawfulChannel(
+                    f"{value!r} is no {name}.",
+                    remedy="For example clip=l2(1.0), mechanism=Gaussian(1.1), aggregation=SecAgg().",
+                )
             held = getattr(self, name)
             if held is not None and held != Plain() and held != value:
                 raise SlotFilled(

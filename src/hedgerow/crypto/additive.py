@@ -61,7 +61,7 @@ from .aggregator import (
     purpose,
     share_key,
 )
-from .cohort import addressed, bitmap, cut, fits, lawful_least, mask_of
+from .cohort import addressed, bitmap, cut, fits, lawful_least, mask_of, whole
 from .conversation import Contribution, Conversation, Step, Total
 from .fixedpoint import WORDS, Encoding
 from .journal import Journal
@@ -98,6 +98,7 @@ class AdditiveShares:
     rounds: int = 1024
 
     def __post_init__(self) -> None:
+        whole(aggregators=self.aggregators, least=self.least, rounds=self.rounds)
         lawful_least(self.least)
         if not 2 <= self.aggregators <= 64 or not 1 <= self.rounds < 2**32:
             raise SettingsInvalid(

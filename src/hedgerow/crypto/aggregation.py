@@ -21,9 +21,18 @@ from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.conversation import Contribution, Conversation, Correspondent, Sessions
 from hedgerow.core.engine import Engine, Inbox, Outbox
 from hedgerow.core.query import Query
-from hedgerow.errors import CohortTooSmall, NobodyAnswered, RoundRefused, SettingsInvalid, UnlawfulChannel
+from hedgerow.errors import (
+    CohortTooSmall,
+    MessageRefused,
+    NobodyAnswered,
+    RangeExceeded,
+    RoundRefused,
+    SettingsInvalid,
+    UnlawfulChannel,
+)
 
 from . import additive, pairwise, secagg
+from .cohort import numeric
 from .conversation import Total
 from .fixedpoint import WORDS, Encoding, encoding_for
 from .messages import digest
@@ -82,6 +91,7 @@ class Hidden:
     mode: Mode = "real"
 
     def __post_init__(self) -> None:
+        numeric(records=self.records, largest=0.0 if self.largest is None else self.largest)
         if self.bits not in WORDS or self.mode not in get_args(Mode) or not self.records > 0:
             raise SettingsInvalid(
                 f"bits={self.bits!r}, records={self.records!r}, mode={self.mode!r}.",
@@ -253,7 +263,17 @@ def carry(conversation: Conversation[Any], engine: Engine, outbox: Outbox, proto
         if not codes:
             raise
         told = ", ".join(f"{code} ({n})" for code, n in sorted(_times(codes).items()))
-        raise type(refusal)(f"{refusal.reason} Parties refused: {told}.", remedy=refusal.remedy) from refusal
+        remedy = _remedy(codes, refusal.remedy)
+        raise type(refusal)(f"{refusal.reason} Parties refused: {told}.", remedy=remedy) from refusal
+
+
+def _remedy(codes: Mapping[str, str], otherwise: str) -> str:
+    """What helps where parties refused; to ask again does not."""
+    if RangeExceeded.code in codes.values():
+        return "Declare wider ranges, a larger `largest`, or more records to a party: records=... of the aggregation."
+    if MessageRefused.code in codes.values():
+        return "Parties will not answer this: see their logs. A limit of rounds may be reached, or settings differ."
+    return otherwise
 
 
 def _times(codes: Mapping[str, str]) -> dict[str, int]:

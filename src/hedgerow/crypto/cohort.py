@@ -18,6 +18,22 @@ LONGEST_NAME = 256
 """Bytes of a party's name."""
 
 
+def numeric(**given: object) -> None:
+    """Refuse settings that are no numbers."""
+    wrong = {name: value for name, value in given.items() if isinstance(value, bool) or not isinstance(value, (int, float))}
+    if wrong:
+        words = ", ".join(f"{name}={value!r}" for name, value in wrong.items())
+        raise SettingsInvalid(f"{words}: no number.", remedy="Give numbers, not text.")
+
+
+def whole(**given: object) -> None:
+    """Refuse settings that are no whole numbers; None stands for what is worked out."""
+    wrong = {name: value for name, value in given.items() if value is not None and type(value) is not int}
+    if wrong:
+        words = ", ".join(f"{name}={value!r}" for name, value in wrong.items())
+        raise SettingsInvalid(f"{words}: no whole number.", remedy="Give whole numbers.")
+
+
 def lawful_least(least: int) -> None:
     """Refuse a minimum cohort below the floor."""
     if least < FLOOR:

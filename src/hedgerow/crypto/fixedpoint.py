@@ -115,6 +115,10 @@ class Encoding:
         return signed.astype(np.int64) if self.whole else signed * self._step
 
 
+LEAST_RECORD_STEPS = 1024
+"""And a record at its bound so many, where the range has room for many records; else sums would be made of rounding."""
+
+
 def most(bits: int, parties: int) -> int:
     """Largest absolute value that each of so many parties may add: a power of two, which floating point compares exactly.
 
@@ -169,8 +173,16 @@ def encoding_for(
         return Encoding(bits, parties, ((layout.size, _step(float(largest or 0.0), room, bits)),))
     runs = []
     for part, bound in blocks(bounds, layout):
-        reach = bound.radius * (records if bound.unit == "record" else 1.0)
-        runs.append((part.stop - part.start, _step(reach, room, bits)))
+        times = records if bound.unit == "record" else 1.0
+        step = _step(bound.radius * times, room, bits)
+        if bound.unit == "record" and bound.radius < LEAST_RECORD_STEPS * step:
+            raise RangeExceeded(
+                f"with {bits} bits, {parties} parties and records={records:g} a record at its bound of {bound.radius:g} has "
+                f"{bound.radius / step:.3g} fixed-point steps, below {LEAST_RECORD_STEPS}.",
+                remedy="Take more bits, or say how many records a party really holds at most: records=1 for one-record stores.",
+                asked=False,
+            )
+        runs.append((part.stop - part.start, step))
     return Encoding(bits, parties, tuple(runs))
 
 

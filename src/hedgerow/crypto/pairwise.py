@@ -42,7 +42,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.errors import HedgerowError, KeyInvalid, MessageRefused, RoundRefused, SettingsInvalid
 
-from .cohort import addressed, cut, fits, lawful_least
+from .cohort import addressed, cut, fits, lawful_least, whole
 from .conversation import Contribution, Conversation, Step, Total
 from .fixedpoint import WORDS, Encoding
 from .journal import Journal
@@ -88,6 +88,7 @@ class PairwiseMasks:
     least: int = 3
 
     def __post_init__(self) -> None:
+        whole(group=self.group, least=self.least)
         lawful_least(self.least)
         if self.group is not None and self.group < self.least:
             raise SettingsInvalid(

@@ -10,6 +10,7 @@ import numpy as np
 
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.party import Parties
+from hedgerow.core.query import Query
 from hedgerow.errors import HedgerowError
 
 log = logging.getLogger("hedgerow")
@@ -47,6 +48,14 @@ class Leaving:
         now = 2 if after or (not self.returns and number != self._first) else 1 if step.contributes else 0
         gone = leaves & (moment <= now)
         return [name for name in ids if not gone[held.position[name]]]
+
+    def stays(self, query: Query, ids: Sequence[str], held: Parties) -> np.ndarray:
+        """Which of these parties are there for a question that is no conversation, where who leaves does not come back."""
+        self._first = query.number if self._first is None else self._first
+        leaves = query.streams.uniform(len(held), 0, "engine", "dropout") < self.rate
+        moment = np.floor(query.streams.uniform(len(held), 0, "engine", "moment") * 3)
+        gone = leaves & ((moment <= 1) | (query.number != self._first))
+        return np.array([not gone[held.position[name]] for name in ids])
 
 
 def converse(outbox: Outbox, held: Parties, ids: Sequence[str], ask: Callable[[Outbox], Inbox]) -> Inbox:

@@ -58,8 +58,8 @@ class InProcess:
     dropped : collection of str
         Parties that never answer.
     returns : bool
-        Whether a party that dropped out while rows are hidden answers later questions; if not, `dropout_rate` is the share of
-        the parties that leave for good.
+        Whether a party that dropped out answers later questions; if not, `dropout_rate` is the share of the parties that
+        leave for good, in the course of the first question.
     deadline : float, optional
         Simulated seconds after which an answer comes too late and is not counted.
     latency : (float, float)
@@ -86,7 +86,7 @@ class InProcess:
     def __post_init__(self) -> None:
         self._leaving = Leaving(self.dropout_rate, self.returns, set(self.dropped))
         if not 0 <= self.dropout_rate < 1:
-            raise BudgetInvalid(f"a dropout rate of {self.dropout_rate!r} is outside [0, 1).")
+            raise BudgetInvalid(f"a dropout rate of {self.dropout_rate!r} is outside [0, 1).", remedy="For example 0.1.")
         if self.deadline is not None and self.deadline <= 0:
             raise BudgetInvalid(f"a deadline of {self.deadline!r} seconds leaves no time to answer.")
 
@@ -179,7 +179,9 @@ class InProcess:
         keep = np.ones(len(ids), bool)
         if self.dropped:
             keep &= np.array([name not in self.dropped for name in ids])
-        if self.dropout_rate:
+        if self.dropout_rate and not self.returns:
+            keep &= self._leaving.stays(query, ids, self.held)
+        elif self.dropout_rate:
             keep &= query.streams.uniform(len(ids), query.number, "engine", "dropout") >= self.dropout_rate
         if self.deadline is not None:
             keep &= latency(query, len(ids), *self.latency) <= self.deadline

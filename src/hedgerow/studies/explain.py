@@ -185,19 +185,23 @@ def what_left(entries: Sequence[Entry], shows: str) -> Grid:
     """
     kinds: dict[Any, list[Entry]] = {}
     for entry in entries:
-        kinds.setdefault((entry.verb, entry.query, entry.compression, entry.protection, entry.sampling), []).append(entry)
+        bound, noise = entry.protection
+        alike = bound if noise != "none" else ""  # without noise a bound is a range, which may follow the model
+        kinds.setdefault((entry.verb, entry.query, entry.compression, alike, noise, entry.sampling), []).append(entry)
     compressed = any(entry.compression != "none" for entry in entries)
     rows = []
-    for (verb, query, compression, protection, sampling), asked in kinds.items():
+    for (verb, query, compression, _, noise, sampling), asked in kinds.items():
         name = short_name(query) + ("" if verb == "sum" else f" ({verb})")
         in_all, up, down = (total([getattr(entry, what) for entry in asked]) for what in ("numbers", "bytes_up", "bytes_down"))
         each = tuple(None if value is None else round(value / len(asked)) for value in (up, down))
         words = (compression,) if compressed else ()
-        rows.append((name, len(asked), in_all, *each, *words, *protection, str(sampling)))
+        bounds = list(dict.fromkeys(entry.protection[0] for entry in asked))
+        bound = bounds[0] if len(bounds) == 1 else f"{len(bounds)} ranges, in the ledger"
+        rows.append((name, len(asked), in_all, *each, *words, bound, noise, str(sampling)))
     aggregations = ", ".join(sorted({entry.aggregation for entry in entries})) or "none"
     note = (
         "Numbers that a party sends if it is asked every time; nothing else leaves it. Bytes are those of one time, with 32 "
-        f"bits to a number that is not compressed. Aggregation: {aggregations}: {shows}."
+        f"bits to a number that is neither compressed nor masked. Aggregation: {aggregations}: {shows}."
     )
     columns = ("query", "times", "numbers in all", "bytes up", "bytes down", *(("compression",) if compressed else ()))
     return Grid("What left each party", (*columns, "bound", "noise", "asked of"), tuple(rows), note)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from hedgerow.compression import Quantised, RandomK, Rotated, Sketched, TopK
 from hedgerow.core.bound import Bound, Bounds, l1, l2, linf
@@ -130,10 +131,11 @@ class AggregationSection(Section):
 
     @model_validator(mode="after")
     def fits(self) -> AggregationSection:
+        known = signature(AGGREGATIONS[self.by]).parameters
+        if foreign := self.model_dump(exclude={"by"}, exclude_none=True).keys() - known.keys():
+            raise ValueError(f"{', '.join(sorted(foreign))}: no key of {self.by!r}, which has {', '.join(known)}")
         try:
             self.aggregation()
-        except TypeError as foreign:
-            raise ValueError(f"a key that {self.by!r} does not have: {foreign}") from None
         except HedgerowError as refusal:
             raise ValueError(f"{refusal.reason} {refusal.remedy}") from None
         return self
@@ -149,6 +151,12 @@ class Protection(Section):
     compression: CompressionSection | None = Field(None, description="shorter codes for large contributions")
     mechanism: MechanismSection | None = Field(None, description="noise; none leaves the release exact")
     aggregation: AggregationSection | None = Field(None, description="rows hidden from the server; it sees them if not given")
+
+    @field_validator("aggregation", mode="before")
+    @classmethod
+    def by_name(cls, given: Any) -> Any:
+        """`aggregation = "secagg"` is short for a section with that key alone."""
+        return {"by": given} if isinstance(given, str) else given
 
     def slots(self) -> dict[str, Any]:
         """Return the arguments of `Federation.protect`."""

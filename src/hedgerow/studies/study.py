@@ -86,7 +86,7 @@ class EngineSection(Section):
     threads: int | None = Field(None, description="one for each core by default")
     dropout_rate: float = Field(0.0, description="probability that a party does not answer a question")
     dropped: list[str] = Field(default_factory=list, description="parties that never answer")
-    returns: bool = Field(True, description="whether who drops out while rows are hidden answers later questions")
+    returns: bool = Field(True, description="whether who drops out answers later questions")
     deadline: float | None = Field(None, description="simulated seconds after which an answer is not counted")
     states: Literal["memory", "disk"] = Field(
         "memory", description='where parties keep control variates and the like: "disk", in the run folder, for very many'

@@ -11,7 +11,7 @@ from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.conversation import Contribution
 from hedgerow.errors import RangeExceeded, SettingsInvalid
 
-from ..cohort import lawful_least
+from ..cohort import lawful_least, whole
 from ..fixedpoint import Encoding
 from ..messages import Form, Octets, digest, exactly
 from .grid import Grid
@@ -50,6 +50,7 @@ class PrivFL:
     insecure: bool = False
 
     def __post_init__(self) -> None:
+        whole(bits=self.bits, most_rounds=self.most_rounds, least=self.least)
         lawful_least(self.least)
         if (self.bits < 2048 and not self.insecure) or self.bits < 256 or self.most_rounds < 1:
             raise SettingsInvalid(

@@ -7,6 +7,7 @@ from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import Literal, NoReturn
 
+from hedgerow.crypto.cohort import numeric, whole
 from hedgerow.crypto.fixedpoint import WORDS
 from hedgerow.crypto.graph import LARGEST_DEGREE, majority, neighbours_needed, safest
 from hedgerow.crypto.messages import digest
@@ -33,7 +34,7 @@ class SecAgg:
     ----------
     neighbours : int, optional
         With how many a party shares masks: even, or all the others. Default: all the others up to 100 parties, and above it as
-        many as `corrupt` and `dropouts` ask for.
+        many as `corrupt` and `dropouts` ask for. A number that is given is taken, and against those fractions not checked.
     threshold : int, optional
         How many neighbours t of a party's k must answer to open a mask. Above half of them; above two thirds when the server
         may lie. Default: as few as `corrupt` allows. As many as t, or as 2t - k when the server may lie, may not collude.
@@ -68,6 +69,10 @@ class SecAgg:
     once_per_context: bool = False
 
     def __post_init__(self) -> None:
+        numeric(corrupt=self.corrupt, dropouts=self.dropouts)
+        whole(
+            neighbours=self.neighbours, threshold=self.threshold, least=self.least, rounds=self.rounds_per_epoch, bits=self.bits
+        )
         k, t = self.neighbours, self.threshold
         if k is not None and not 2 <= k <= LARGEST_DEGREE:
             _refuse(f"neighbours = {k}", f"Take 2 to {LARGEST_DEGREE}, or leave it out.")

@@ -34,7 +34,7 @@ from hedgerow.core.query import Query, local
 from hedgerow.crypto.aggregation import carry
 from hedgerow.crypto.paillier import PaillierKey
 from hedgerow.crypto.privfl import ScalingGrid, ScalingParty, ScalingServer
-from hedgerow.errors import SchemaInvalid, SettingsInvalid, UnboundedSum
+from hedgerow.errors import SchemaInvalid, SettingsInvalid, UnboundedSum, UnlawfulChannel
 
 from ..columns import chosen, schema_of
 from ..moments import matrix
@@ -74,6 +74,8 @@ def hidden_standardise(
     ------
     SettingsInvalid (HR-511)
         A party has more than one record, the federation is a cohort or has prepared columns, or `reach` is no power of two.
+    UnlawfulChannel (HR-211)
+        The channel shows rows.
     UnboundedSum (HR-210), SchemaInvalid (HR-409)
         A column declares no range, or is no number.
     RangeExceeded (HR-243)
@@ -175,6 +177,12 @@ def _refuse_unfit(federation: Federation, held: Parties, reach: float) -> None:
         raise SettingsInvalid(
             "hidden standardisation of a cohort, of prepared columns, or of parties with more than one record.",
             remedy="Begin with the whole federation, one party for each record; otherwise take `standardise`.",
+        )
+    if not federation.channel.aggregation.hides_rows:
+        raise UnlawfulChannel(
+            "hidden standardisation asks for sums of x and its square, and with plain aggregation the server would see every "
+            "store's own.",
+            remedy="Protect them: stores.protect(aggregation=SecAgg(records=1)).",
         )
     if not (1 <= reach <= 2**20 and np.log2(reach).is_integer()):
         raise SettingsInvalid(f"reach is {reach!r}.", remedy="A power of two from 1 to 2^20, such as 16.")
