@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+import hedgerow as hr
 from hedgerow import Budget, Gaussian, l2
 from hedgerow.errors import CannotWrite, CheckpointMismatch
 from hedgerow.runs import LedgerFile, drive, last, load_checkpoint, save_checkpoint
@@ -147,3 +148,14 @@ def test_without_a_seed_a_resumed_run_uses_new_numbers(tmp_path):
     assert len(cohorts) == 2 * (3 + 5)
     assert len(again.ledger.charges("party")) == len(set(cohorts)) == 3 + 5
     assert len({entry.round for entry in again.ledger.entries}) == len(cohorts)
+
+
+def test_answers_that_never_came_are_remembered(tmp_path):
+    engine = hr.InProcess(dropout_rate=0.3)
+    first = hr.simulate(hr.data.load("breast_cancer"), hr.data.iid(parties=20), seed=0, engine=engine)
+    *_, state = hr.stats.centred_sums(first, ["mean_radius"])
+    save_checkpoint(tmp_path / "state", state, first, "a study")
+    again = hr.simulate(hr.data.load("breast_cancer"), hr.data.iid(parties=20), seed=0, engine=engine)
+    again.ledger.entries = list(first.ledger.entries)
+    load_checkpoint(tmp_path / "state", type(state), "a study").restore(again)
+    assert again.clock.missing == first.clock.missing > 0

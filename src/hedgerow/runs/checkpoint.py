@@ -27,15 +27,17 @@ from hedgerow.errors import CannotWrite, CheckpointMismatch
 
 @dataclass(frozen=True)
 class Mark:
-    """Where a federation stood when a state was yielded: questions, cohorts and ledger entries so far."""
+    """Where a federation stood when a state was yielded: questions, cohorts, ledger entries and missing answers so far."""
 
     queries: int
     cohorts: int
     entries: int
+    missing: int = 0
 
     @classmethod
     def of(cls, federation: Federation) -> Mark:
-        return cls(federation.clock.queries, federation.clock.cohorts, len(federation.ledger))
+        clock = federation.clock
+        return cls(clock.queries, clock.cohorts, len(federation.ledger), clock.missing)
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Checkpoint:
     def restore(self, federation: Federation) -> None:
         """Set clock, ledger and party states to this checkpoint."""
         clock = federation.clock
-        clock.queries, clock.cohorts = self.mark.queries, self.mark.cohorts
+        clock.queries, clock.cohorts, clock.missing = self.mark.queries, self.mark.cohorts, self.mark.missing
         clock.counted.clear()
         clock.counted.update(self.counted)
         replay = federation.streams.seed is not None
