@@ -153,7 +153,7 @@ class Journal:
                 self._entries[key] = bytes.fromhex(digest)
                 return
         except (ValueError, TypeError, AttributeError):
-            pass
+            pass  # no such line was ever written here: refused below
         raise MessageRefused(
             f"line {number} of the journal {path} is damaged or repeated.",
             remedy="Restore the file from its disk; without it, enrol the party anew with new keys.",
@@ -175,7 +175,7 @@ class Journal:
                 os.fsync(descriptor)
                 self._usable = True
             except OSError:
-                pass
+                pass  # what is on disk is unknown: the journal stays unusable
             raise MessageRefused(
                 f"the journal {self.path} could not be written: {error.strerror}.",
                 remedy="Nothing was answered. Make room, then ask again.",

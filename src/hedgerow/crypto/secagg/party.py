@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.core.conversation import Contribution
+from hedgerow.crypto.cohort import FLOOR
 from hedgerow.crypto.graph import neighbours_of
 from hedgerow.crypto.journal import Journal
 from hedgerow.crypto.keys import AgreementKey, Identity, Roster
@@ -28,7 +29,7 @@ from hedgerow.errors import HedgerowError, KeyInvalid, MessageRefused, SettingsI
 from . import letters
 from .epoch import Epoch, Gateway, Round, set_up
 from .letters import Members
-from .settings import FLOOR, SecAgg
+from .settings import SecAgg
 
 
 class Party:

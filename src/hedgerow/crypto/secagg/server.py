@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hedgerow.core.arrays import Array
 from hedgerow.crypto import streams
-from hedgerow.crypto.cohort import fits
+from hedgerow.crypto.cohort import LONGEST_NAME, fits
 from hedgerow.crypto.conversation import Conversation, Step, Total
 from hedgerow.crypto.fixedpoint import WORDS, Encoding
 from hedgerow.crypto.graph import Graph
@@ -32,8 +32,6 @@ from hedgerow.errors import (
 from . import letters
 from .recovery import Book, recover
 from .settings import SecAgg
-
-LONGEST_NAME = 256
 
 
 class Server:

@@ -7,14 +7,11 @@ from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import Literal, NoReturn
 
-from hedgerow.crypto.cohort import numeric, whole
+from hedgerow.crypto.cohort import FLOOR, numeric, whole
 from hedgerow.crypto.fixedpoint import WORDS
 from hedgerow.crypto.graph import LARGEST_DEGREE, majority, neighbours_needed, safest
 from hedgerow.crypto.messages import digest
 from hedgerow.errors import CohortTooSmall, SettingsInvalid
-
-FLOOR = 3
-"""Fewest rows in a total: of two, each party knows its own, and so the other's."""
 
 COMPLETE = 100
 """Up to so many parties everybody is a neighbour of everybody."""
