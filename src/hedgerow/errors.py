@@ -5,7 +5,8 @@
     ├── WaistError      HR-2xx   queries, channels, budgets, ledgers
     ├── StatisticsError HR-3xx   formulas and estimation
     ├── DataError       HR-4xx   tables, schemas, partitions
-    └── LearningError   HR-5xx   models and training settings
+    ├── LearningError   HR-5xx   models and training settings
+    └── StationError    HR-6xx   stations, their guards, coordinators and rails
 
 A message says the value, the reason and the remedy, and whether any party was asked. Across the boundary between a party
 and the server only the code travels (`PartyDeclined.codes`); the sentence stays in that party's log.
@@ -246,6 +247,71 @@ class ModelInvalid(LearningError, code="HR-510"):
 
 class SettingsInvalid(LearningError, code="HR-511"):
     """A setting of a program is out of its range."""
+
+
+# ---- 6xx: stations, guards, coordinators, rails ---------------------------------------------------------------------
+class StationError(HedgerowError):
+    """A station, its guard, a coordinator, or the rail between them."""
+
+
+class ConfigInvalid(StationError, code="HR-601"):
+    """The configuration of a station or a coordinator has an unknown key, a wrong type or an impossible combination."""
+
+
+class ProgramForbidden(StationError, code="HR-602"):
+    """A station's guard does not allow this program, its version, or the code that is installed."""
+
+
+class ColumnForbidden(StationError, code="HR-603"):
+    """A station's guard does not allow a column to be used."""
+
+
+class TooFewRecords(StationError, code="HR-604"):
+    """A station holds fewer records than its guard wants behind an answer."""
+
+
+class CohortForbidden(StationError, code="HR-605"):
+    """A total would be of fewer parties than a station's guard allows."""
+
+
+class ProtectionRequired(StationError, code="HR-606"):
+    """A station's guard wants hidden rows, noise, or more of it than a question has."""
+
+
+class TrainUnapproved(StationError, code="HR-607"):
+    """A question belongs to a study that a station has not approved."""
+
+
+class TrainRefused(StationError, code="HR-608"):
+    """Whoever answers for a station refused a study."""
+
+
+class QuestionUnannounced(StationError, code="HR-609"):
+    """A question is not among those that a study announced when it was approved."""
+
+
+class OutsideHours(StationError, code="HR-610"):
+    """A station answers at other hours."""
+
+
+class LimitExceeded(StationError, code="HR-611"):
+    """A question comes too soon, or is larger than a station accepts or sends."""
+
+
+class RailUnavailable(StationError, code="HR-612"):
+    """A rail cannot be laid: an address is taken or cannot be reached, or a certificate is not accepted."""
+
+
+class StationUnknown(StationError, code="HR-613"):
+    """A name is not on the roster, or was taken off it."""
+
+
+class SourceUnreadable(StationError, code="HR-614"):
+    """A station's data source cannot be read as its configuration says."""
+
+
+class StateLost(StationError, code="HR-615"):
+    """A party was asked to go on from something that it no longer keeps."""
 
 
 def catalogue() -> dict[str, type[HedgerowError]]:

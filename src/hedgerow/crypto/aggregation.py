@@ -11,13 +11,14 @@ by message; `mode="simulated"` adds up rows in the open, as a simulation may, an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from hedgerow.core.arrays import Array, Layout
+from hedgerow.core.channel import Shield
 from hedgerow.core.conversation import Contribution, Conversation, Correspondent, Sessions
 from hedgerow.core.engine import Engine, Inbox, Outbox
 from hedgerow.core.query import Query
@@ -36,34 +37,9 @@ from .cohort import numeric
 from .conversation import Total
 from .fixedpoint import WORDS, Encoding, encoding_for
 from .messages import digest
-from .schemes import DoubleMasks, Enrolment, GroupMasks, Questions, Shares
+from .schemes import Credentials, DoubleMasks, Enrolment, GroupMasks, Questions, Scheme, Shares
 
 Mode = Literal["real", "simulated", "rehearsed"]
-
-
-class Scheme(Protocol):
-    """A protocol with its settings, from which both sides are made."""
-
-    @property
-    def least(self) -> int:
-        """The smallest cohort of which a party lets itself be added up."""
-
-    @property
-    def title(self) -> str:
-        """The protocol in words."""
-
-    @property
-    def shows(self) -> str:
-        """What the server sees, in words."""
-
-    def bytes(self, numbers: float, parties: int, bits: int) -> float:
-        """What a party sends for one question."""
-
-    def together(self, parties: int) -> int:
-        """How many of so many parties are in the smallest total that the server sees."""
-
-    def enrol(self, ids: tuple[str, ...]) -> Enrolment:
-        """Make both sides, in one process."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +151,7 @@ class Hidden:
         layout = query.shield.code(outbox.layout)
         encoding = self.encoding(query, layout, len(ids))
         if self not in sessions.open:
-            sessions.open[self] = Session(self, self.scheme.enrol(tuple(engine.parties)))
+            sessions.open[self] = Session(self, enrolment(self.scheme, engine))
         session: Session = sessions.open[self]
         server = session.server(ids, tuple(engine.parties) if query.sampling.kind == "all" else ids)
         carried = carry(
@@ -197,15 +173,49 @@ class Hidden:
         """How contributions to a query become integers of the ring."""
         return encoding_for(query.shield, layout, parties=parties, bits=self.bits, records=self.records, largest=self.largest)
 
+    def sides(self, ids: tuple[str, ...], own: Credentials) -> Mapping[str, Correspondent]:
+        """Make the sides of parties, where the server is elsewhere."""
+        return self.scheme.sides(ids, own)
+
+    def contribution(self, query: Query, layout: Layout, parties: int) -> Callable[[Array], Contribution]:
+        """Return the function by which a party hands its row to its correspondent; by what the party itself was sent."""
+        code, least = query.shield.code(layout), query.shield.least
+        encoding = self.encoding(query, code, parties)
+        return partial(Contribution, code, encoding=encoding, context=context_of(query, layout), least=least)
+
     def __str__(self) -> str:
         return self.name
+
+
+def enrolment(scheme: Scheme, engine: Engine) -> Enrolment:
+    """Both sides of a protocol; the server's alone where an engine's parties are elsewhere, on whose `roster` they may be."""
+    if getattr(engine, "elsewhere", False):
+        return Enrolment({}, scheme.asking(getattr(engine, "roster", None)))
+    return scheme.enrol(tuple(engine.parties))
+
+
+@dataclass(frozen=True)
+class Side:
+    """The parties' part of an aggregation where the server is elsewhere: a `Correspondence` for a host's engine."""
+
+    aggregation: Any
+    own: Credentials = field(default_factory=Credentials, compare=False)
+
+    def correspondents(self, ids: tuple[str, ...]) -> Mapping[str, Correspondent]:
+        """Every party's side, with its own credentials."""
+        found: Mapping[str, Correspondent] = self.aggregation.sides(ids, self.own)
+        return found
+
+    def contribution(self, query: Query, layout: Layout, parties: int) -> Any:
+        """Return the function by which a party hands its row to its correspondent."""
+        return self.aggregation.contribution(query, layout, parties)
 
 
 @dataclass(eq=False)
 class Session:
     """An aggregation in use: what an engine needs of it, and the server's side from question to question."""
 
-    hidden: Hidden
+    aggregation: Hidden
     enrolment: Enrolment
     _server: Questions | None = None
 
@@ -220,10 +230,8 @@ class Session:
         return self.enrolment.parties
 
     def contribution(self, query: Query, layout: Layout, parties: int) -> Callable[[Array], Contribution]:
-        """Return the function by which a party hands its row to its correspondent; by what the party itself was sent."""
-        code, least = query.shield.code(layout), query.shield.least
-        encoding = self.hidden.encoding(query, code, parties)
-        return partial(Contribution, code, encoding=encoding, context=context_of(query, layout), least=least)
+        """Return the function by which a party hands its row to its correspondent."""
+        return self.aggregation.contribution(query, layout, parties)
 
 
 def without_rows(inbox: Inbox) -> Inbox:
@@ -249,12 +257,14 @@ def carry(conversation: Conversation[Any], engine: Engine, outbox: Outbox, proto
         With the codes of the parties that refused.
     """
     query, codes, sent = outbox.query, dict[str, str](), list[tuple[str, str, bytes]]()
+    brief = replace(query, local=query.function, broadcast=None, shield=Shield(), preparations=(), init=None, counted={})
     try:
         step = next(conversation)
         while True:
             if query.keep_rows:
                 sent += [(party, step.name, letter) for party, letter in step.letters.items()]
-            inbox = engine.exchange(Outbox(tuple(step.letters), query, step, protocol, asked=outbox.asked))
+            about = query if step.contributes else brief  # the other steps need no broadcast
+            inbox = engine.exchange(Outbox(tuple(step.letters), about, step, protocol, asked=outbox.asked))
             codes |= inbox.codes
             step = conversation.send(inbox.letters)
     except StopIteration as end:

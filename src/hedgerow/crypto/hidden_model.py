@@ -21,8 +21,9 @@ from hedgerow.core.query import Query
 from hedgerow.errors import SettingsInvalid, UnboundedSum, UnlawfulChannel
 
 from . import privfl
-from .aggregation import Hidden, SecAgg, carry, context_of
+from .aggregation import Hidden, SecAgg, carry, context_of, enrolment
 from .conversation import Total
+from .schemes import Credentials
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class HiddenModel:
         if grid is None or self.masks.mode != "real":
             return self.masks.ask(engine, outbox, sessions)
         if self not in sessions.open:
-            sessions.open[self] = ModelSession.of(self, tuple(engine.parties))
+            sessions.open[self] = ModelSession.of(self, engine)
         session: ModelSession = sessions.open[self]
         told = withheld(query)
         conversation = session.question(ids, np.asarray(query.broadcast, dtype=np.float64), grid, context_of(told))
@@ -138,23 +139,36 @@ class HiddenModel:
             withheld=True,
         )
 
+    def sides(self, ids: tuple[str, ...], own: Credentials) -> Mapping[str, Correspondent]:
+        """Make the sides of parties, where the server is elsewhere."""
+        inner = self.masks.sides(ids, own)
+        return {id: privfl.PrivFLParty(id, self.settings, inner[id], journal=own.journal_of(f"{id}/model")) for id in ids}
+
+    def contribution(self, query: Query, layout: Layout, parties: int) -> Callable[[Array], Contribution]:
+        """Return the function by which a party hands its terms to its correspondent; a plain row where no model is hidden."""
+        if "grid" not in _settings(query):
+            return self.masks.contribution(query, layout, parties)
+        return partial(Contribution, layout, encoding=_settings(query)["grid"], context=context_of(query))
+
     def __str__(self) -> str:
         return self.name
 
 
 @dataclass(eq=False)
 class ModelSession:
-    """Both sides in one process, from question to question."""
+    """Both sides, from question to question; the server's alone where parties are elsewhere."""
 
+    aggregation: HiddenModel
     parties: Mapping[str, Correspondent]
     server: privfl.PrivFLServer
 
     @classmethod
-    def of(cls, aggregation: HiddenModel, ids: tuple[str, ...]) -> ModelSession:
+    def of(cls, aggregation: HiddenModel, engine: Engine) -> ModelSession:
         """Enrol everybody for the sum of masks, and put the hidden model before it."""
-        settings, enrolment = aggregation.settings, aggregation.masks.scheme.enrol(ids)
-        parties = {id: privfl.PrivFLParty(id, settings, enrolment.parties[id]) for id in ids}
-        return cls(parties, privfl.PrivFLServer(settings, ids, enrolment.server(ids).held))
+        settings, ids = aggregation.settings, tuple(engine.parties)
+        both = enrolment(aggregation.masks.scheme, engine)
+        parties = {id: privfl.PrivFLParty(id, settings, inner) for id, inner in both.parties.items()}
+        return cls(aggregation, parties, privfl.PrivFLServer(settings, ids, both.server(ids).held))
 
     def question(self, ids: tuple[str, ...], theta: Array, grid: Any, context: bytes) -> Conversation[Total]:
         """One total, behind the key where a party has not accepted it yet."""
@@ -169,7 +183,7 @@ class ModelSession:
 
     def contribution(self, query: Query, layout: Layout, parties: int) -> Callable[[Array], Contribution]:
         """Return the function by which a party hands its terms to its correspondent."""
-        return partial(Contribution, layout, encoding=_settings(query)["grid"], context=context_of(query))
+        return self.aggregation.contribution(query, layout, parties)
 
 
 def withheld(query: Query) -> Query:

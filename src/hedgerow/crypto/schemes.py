@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from hedgerow.core.conversation import Conversation, Correspondent
+from hedgerow.errors import KeyInvalid, UnlawfulChannel
 
 from . import additive, pairwise, secagg
 from .aggregator import Aggregator
 from .conversation import Total
 from .fixedpoint import Encoding
+from .journal import Journal
 from .keys import AgreementKey, Identity, Roster
 
 SEED = 32
@@ -23,10 +25,64 @@ SHARE = 35
 
 @dataclass(frozen=True)
 class Enrolment:
-    """Both sides of a protocol in one process: every party's, and the server's for those who are asked together."""
+    """Both sides of a protocol: every party's, none where they are elsewhere, and the server's for those who are asked."""
 
     parties: Mapping[str, Correspondent]
     server: Callable[[tuple[str, ...]], Questions]
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What parties' sides need from outside a protocol, where each organisation makes its own.
+
+    Attributes
+    ----------
+    roster : Roster, optional
+        Everybody's identity, had from elsewhere than the server.
+    identity : Callable[[str], Identity], optional
+        Of each of the parties here.
+    journal : Callable[[str], Journal], optional
+        Opens what a party has answered; in memory if not given.
+    """
+
+    roster: Roster | None = None
+    identity: Callable[[str], Identity] | None = None
+    journal: Callable[[str], Journal] | None = None
+
+    def journal_of(self, id: str) -> Journal | None:
+        """The journal of a party."""
+        return None if self.journal is None else self.journal(id)
+
+
+class Scheme(Protocol):
+    """A protocol with its settings, from which both sides are made."""
+
+    @property
+    def least(self) -> int:
+        """The smallest cohort of which a party lets itself be added up."""
+
+    @property
+    def title(self) -> str:
+        """The protocol in words."""
+
+    @property
+    def shows(self) -> str:
+        """What the server sees, in words."""
+
+    def bytes(self, numbers: float, parties: int, bits: int) -> float:
+        """What a party sends for one question."""
+
+    def together(self, parties: int) -> int:
+        """How many of so many parties are in the smallest total that the server sees."""
+
+    def enrol(self, ids: tuple[str, ...]) -> Enrolment:
+        """Make both sides, in one process."""
+
+    def sides(self, ids: tuple[str, ...], own: Credentials) -> Mapping[str, Correspondent]:
+        """Make the sides of these parties, where the server and others are elsewhere."""
+
+    def asking(self, roster: Roster | None) -> Callable[[tuple[str, ...]], Questions]:
+        """Make the server's side for those who are asked, where they are elsewhere."""
 
 
 def row_bytes(numbers: float, bits: int) -> float:
@@ -68,9 +124,26 @@ class DoubleMasks:
         if self.settings.active:
             identities = {id: Identity.fresh() for id in ids}
             roster = Roster({id: identity.public for id, identity in identities.items()})
-        gateway = secagg.Gateway()
-        parties = {id: secagg.Party(id, self.settings, roster, identities.get(id), gateway=gateway) for id in ids}
-        return Enrolment(parties, partial(self._server, roster))
+        own = Credentials(roster, identities.__getitem__ if identities else None)
+        return Enrolment(self.sides(ids, own), self.asking(roster))
+
+    def sides(self, ids: tuple[str, ...], own: Credentials) -> Mapping[str, Correspondent]:
+        """Make the sides of these parties; they share what sets up faster together."""
+        gateway, found = secagg.Gateway(), dict[str, Correspondent]()
+        roster = own.roster if self.settings.active else None
+        for id in ids:
+            identity = own.identity(id) if self.settings.active and own.identity is not None else None
+            found[id] = secagg.Party(id, self.settings, roster, identity, own.journal_of(id), gateway)
+        return found
+
+    def asking(self, roster: Roster | None) -> Callable[[tuple[str, ...]], Questions]:
+        """Make the server's side."""
+        if self.settings.active and roster is None:
+            raise KeyInvalid(
+                "a server that may lie was asked to add up rows, and there is no roster that pins identities.",
+                remedy="Give stations and coordinator the same roster, or take adversary = 'curious'.",
+            )
+        return partial(self._server, roster if self.settings.active else None)
 
     def _server(self, roster: Roster | None, ids: tuple[str, ...]) -> Questions:
         return Questions(secagg.Server(self.settings, ids, roster), frozenset(ids))
@@ -106,8 +179,15 @@ class GroupMasks:
 
     def enrol(self, ids: tuple[str, ...]) -> Enrolment:
         known = frozenset(ids)
-        parties = {id: pairwise.PairwiseParty(id, self.settings, known=known) for id in ids}
-        return Enrolment(parties, self._server)
+        return Enrolment({id: pairwise.PairwiseParty(id, self.settings, known=known) for id in ids}, self._server)
+
+    def sides(self, ids: tuple[str, ...], own: Credentials) -> Mapping[str, Correspondent]:
+        """Make the sides of these parties, for whom the others of a group are whom the server names."""
+        return {id: pairwise.PairwiseParty(id, self.settings, journal=own.journal_of(id)) for id in ids}
+
+    def asking(self, roster: Roster | None) -> Callable[[tuple[str, ...]], Questions]:
+        """Make the server's side."""
+        return self._server
 
     def _server(self, ids: tuple[str, ...]) -> Questions:
         return Questions(pairwise.PairwiseServer(self.settings, ids), frozenset(ids))
@@ -146,8 +226,23 @@ class Shares:
         parties = {id: additive.AdditiveParty(id, self.settings, keys) for id in ids}
         return Enrolment(parties, partial(self._server, aggregators))
 
+    def sides(self, ids: tuple[str, ...], own: Credentials) -> Mapping[str, Correspondent]:
+        """Refuse: aggregators between organisations are not built."""
+        raise _no_aggregators()
+
+    def asking(self, roster: Roster | None) -> Callable[[tuple[str, ...]], Questions]:
+        """Refuse: aggregators between organisations are not built."""
+        raise _no_aggregators()
+
     def _server(self, aggregators: tuple[Aggregator, ...], ids: tuple[str, ...]) -> Questions:
         return Questions(additive.AdditiveServer(self.settings, ids, aggregators), frozenset(ids))
+
+
+def _no_aggregators() -> UnlawfulChannel:
+    return UnlawfulChannel(
+        "additive shares need aggregators, which run in one process only so far.",
+        remedy="Between processes take SecAgg: protection.aggregation = 'secagg'.",
+    )
 
 
 @dataclass

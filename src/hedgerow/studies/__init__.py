@@ -1,11 +1,12 @@
 """Studies: whole experiments in one TOML file, the programs they can run, and the runner."""
 
+from .abroad import build_abroad
 from .catalogue import PROGRAMS
 from .cells import Cell, cells, sweep
 from .changes import change as parse_change
 from .compare import Compared, compare
 from .listing import Listing, Outcome
-from .rehearse import Rehearsal, rehearse, rehearse_cells
+from .rehearse import Rehearsal, rehearse, rehearse_built, rehearse_cells
 from .runner import Result, read_report
 from .runner import run as run_study
 from .study import Study, bundled, load, parse
@@ -19,6 +20,7 @@ __all__ = [
     "Rehearsal",
     "Result",
     "Study",
+    "build_abroad",
     "bundled",
     "cells",
     "compare",
@@ -27,6 +29,7 @@ __all__ = [
     "parse_change",
     "read_report",
     "rehearse",
+    "rehearse_built",
     "rehearse_cells",
     "run_study",
     "sweep",

@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from hedgerow.core.events import Unit
@@ -145,7 +146,7 @@ def check_cells(study: Study, found: Sequence[Cell], data_dir: Path | None) -> l
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", HedgerowWarning)  # the cell's own page says them
                 kind = (cell.study.program.name, str(cell.study.evaluation), str(cell.study.data), str(cell.study.protection))
-                cell = replace(cell, study=with_noise(cell.study, data_dir=data_dir))
+                cell = replace(cell, study=with_noise(cell.study, partial(build, data_dir=data_dir), data_dir))
                 built = build(cell.study, data_dir=data_dir)
                 check(built)
                 if kind not in measured:

@@ -7,20 +7,32 @@ asking anybody. What the first round asks and what a further one asks may differ
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
+from collections.abc import Callable, Hashable
 from dataclasses import replace
-from pathlib import Path
 
 from hedgerow.core.events import Charge, Event
-from hedgerow.errors import StudyInvalid
+from hedgerow.errors import HedgerowWarning, StudyInvalid
 from hedgerow.privacy.accounting.calibration import least_noise
 
+from .build import Built, build
 from .catalogue import listing
 from .study import Study
 
+Make = Callable[[Study], Built]
+"""Makes a study ready, with the records or where they are elsewhere."""
 
-def with_noise(study: Study, *, data_dir: Path | None = None) -> Study:
+
+def with_noise(study: Study, make: Make = build, where: Hashable = None) -> Study:
     """Return a study whose mechanism, if there is one, has its noise multiplier.
+
+    Parameters
+    ----------
+    make : callable
+        Makes a study ready.
+    where : hashable
+        Tells studies apart that are made ready with other records: rehearsals are remembered.
 
     Raises
     ------
@@ -38,9 +50,9 @@ def with_noise(study: Study, *, data_dir: Path | None = None) -> Study:
     budget = study.budget.budget()
     rounds = None if mechanism.law == "tree" else _rounds(study)  # a further tree is charged in some later round
     if rounds is None:
-        phases = [(1, _pairs(study, None, data_dir))]
+        phases = [(1, _pairs(study, None, make, where))]
     else:
-        first, both = (_pairs(study, n, data_dir) for n in (1, 2))
+        first, both = (_pairs(study, n, make, where) for n in (1, 2))
         phases = [(1, first), (rounds - 1, both[len(first) :])]
 
     def charges(noise_multiplier: float) -> Counter[Charge]:
@@ -52,7 +64,7 @@ def with_noise(study: Study, *, data_dir: Path | None = None) -> Study:
 
     least = least_noise(charges, budget.epsilon, budget.delta, accountant=budget.accountant)
     if mechanism.law == "discrete gaussian":  # its events fall short of its multiplier, by less the larger that is
-        while budget.spent(_charges(study, least, None, data_dir)) > budget.epsilon:
+        while budget.spent(_charges(study, least, None, make)) > budget.epsilon:
             least *= 1.002
     return _with(study, least)
 
@@ -64,26 +76,28 @@ def _rounds(study: Study) -> int | None:
     return given if isinstance(given, int) and given > 1 and alike and study.evaluation.on != "parties" else None
 
 
-def _pairs(study: Study, rounds: int | None, data_dir: Path | None) -> list[tuple[Charge, Charge]]:
+def _pairs(study: Study, rounds: int | None, make: Make, where: Hashable) -> list[tuple[Charge, Charge]]:
     """What so many rounds are charged, with multipliers 1 and 2."""
-    found = [_charges(study, noise_multiplier, rounds, data_dir) for noise_multiplier in (1.0, 2.0)]
+    found = [_charges(study, noise_multiplier, rounds, make, where) for noise_multiplier in (1.0, 2.0)]
     return list(zip(*found, strict=True))
 
 
-def _charges(study: Study, noise_multiplier: float, rounds: int | None, data_dir: Path | None) -> list[Charge]:
+def _charges(study: Study, noise_multiplier: float, rounds: int | None, make: Make, where: Hashable) -> list[Charge]:
     """What so many rounds are charged."""
-    from .rehearse import rehearse
+    from .rehearse import rehearse_built
 
     free = _with(study, noise_multiplier).model_copy(update={"budget": None})
-    key = (free.digest, data_dir, rounds)
+    key = (free.digest, where, rounds)
     if key not in _rehearsed:
-        ledger = rehearse(free, data_dir=data_dir, rounds=rounds).ledger
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HedgerowWarning)
+            ledger = rehearse_built(make(free), rounds=rounds).ledger
         unit = next((entry.unit for entry in ledger.entries if entry.unit), "party")
         _rehearsed[key] = ledger.charges(unit)
     return _rehearsed[key]
 
 
-_rehearsed: dict[tuple[str, Path | None, int | None], list[Charge]] = {}
+_rehearsed: dict[tuple[str, Hashable, int | None], list[Charge]] = {}
 """Charges of rehearsals: runs of a comparison that differ in their budgets share them."""
 
 

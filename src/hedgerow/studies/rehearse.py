@@ -11,6 +11,7 @@ import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from hedgerow.privacy.statement import Statement
 from hedgerow.report import Grid
 from hedgerow.runs import drive
 
-from .build import build
+from .build import Built, build
 from .cells import cells
 from .changes import Change
 from .compare import check_cells
@@ -84,8 +85,13 @@ def rehearse(study: Study, *, data_dir: Path | None = None, rounds: int | None =
     """Say what a study would ask, without asking anybody; of its first `rounds` alone, where they are given."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HedgerowWarning)
-        study = with_noise(study, data_dir=data_dir)
-        built = build(study, data_dir=data_dir)
+        make = partial(build, data_dir=data_dir)
+        built = make(with_noise(study, make, data_dir))
+    return rehearse_built(built, rounds=rounds)
+
+
+def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
+    """Say what a study that is made ready would ask, wherever its records are."""
     federation = replace(built.federation, ledger=built.unspent)
     each = max(2, RECORDS // federation.size)
     columns = built.schema.synthetic(each * federation.size, np.random.default_rng(0))
@@ -115,7 +121,7 @@ def rehearse(study: Study, *, data_dir: Path | None = None, rounds: int | None =
         words = f"on made-up records the fit stops early ({type(error).__name__}); real records decide how many rounds it takes"
     ledger = federation.ledger
     left = what_left(ledger.entries, aggregation.shows)
-    return Rehearsal(study, federation.size, ledger, statement_of(built, ledger), left, words)
+    return Rehearsal(built.study, federation.size, ledger, statement_of(built, ledger), left, words)
 
 
 def rehearse_cells(

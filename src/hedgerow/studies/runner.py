@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from hedgerow.errors import CannotWrite, CheckpointMismatch, HedgerowWarning, StudyInvalid, UnknownStudy
@@ -26,7 +27,7 @@ from .changes import to_toml
 from .check import check
 from .explain import explain
 from .listing import Outcome
-from .planned import with_noise
+from .planned import Make, with_noise
 from .rounds import Progress, Rounds
 from .study import Study
 
@@ -50,6 +51,7 @@ def run(
     on_progress: Callable[[Progress], None] = lambda progress: None,
     command: str = "",
     threads: int | None = None,
+    make: Make | None = None,
 ) -> Result:
     """Run a study into a folder.
 
@@ -61,6 +63,8 @@ def run(
         Continue from the folder's checkpoint; the rest of the run is as if it had never stopped.
     threads : int, optional
         Where the study does not say how many; results do not depend on it.
+    make : callable, optional
+        Makes the study ready where its records are elsewhere; see `hedgerow.studies.build_abroad`.
 
     Raises
     ------
@@ -70,8 +74,11 @@ def run(
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", HedgerowWarning)
-        study = with_noise(study, data_dir=data_dir)
-        built = build(study, data_dir=data_dir, threads=threads, state_folder=folder / "states")
+        if make is None:
+            study = with_noise(study, partial(build, data_dir=data_dir), data_dir)
+            built = build(study, data_dir=data_dir, threads=threads, state_folder=folder / "states")
+        else:
+            built = make(with_noise(study, make, make))
         check(built)
         _open_folder(folder, built, resume)
         checkpoint = folder / "checkpoint.safetensors"

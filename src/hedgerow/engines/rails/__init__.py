@@ -1,0 +1,1 @@
+"""Rails: what carries sealed bodies between a coordinator and stations, and knows nothing of what is in them."""
