@@ -1,12 +1,12 @@
 """The post: one letter, one answer, whatever the rail does to them."""
 
 import pytest
+from virtual import Faults, VirtualRail
 
 from hedgerow.crypto.keys import AgreementKey, Identity
 from hedgerow.engines.post import Post
 from hedgerow.engines.rails.rail import Arrived
 from hedgerow.wire.envelope import Card, Seat, disclose, enclose
-from virtual import Faults, VirtualRail
 
 NAMES = ("alpha", "beta", "gamma")
 
@@ -110,7 +110,7 @@ def test_a_letter_goes_out_again_when_the_connection_is_laid_again():
 
 
 def test_an_answer_that_a_relay_gives_to_another_station_is_refused():
-    post, rail, echoes = laid()
+    post, rail, _ = laid()
     happened = []
     post.watch = lambda what, station, *_: happened.append((what, station))
     genuine = rail.receive

@@ -14,9 +14,12 @@ from rich.markup import escape
 
 from hedgerow.errors import HedgerowError, StudyInvalid
 
+from . import coordinator, pilot
+from .keys import app as keys_commands
 from .ledger import app as ledger_commands
 from .privacy import app as privacy_commands
 from .show import Bar, Bars, show_rehearsal, show_rehearsals, show_result, show_studies
+from .station import app as station_commands
 
 console = Console()
 errors = Console(stderr=True)
@@ -38,6 +41,8 @@ app = typer.Typer(
 
 app.add_typer(ledger_commands, name="ledger")
 app.add_typer(privacy_commands, name="privacy")
+app.add_typer(keys_commands, name="keys")
+app.add_typer(station_commands, name="station")
 
 
 @app.callback()
@@ -148,6 +153,10 @@ def report(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
     from hedgerow.studies import read_report
 
     show_result(read_report(run), console)
+
+
+coordinator.register(app)
+app.command()(pilot.pilot)
 
 
 def main() -> Any:

@@ -20,13 +20,28 @@ from .state import State
 from .state import stacked as stack_states
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Marked = TypeVar("Marked", bound=Callable[..., Any])
 Verb = Literal["each", "sum", "gather"]
+
+
+def travels(thing: Marked) -> Marked:
+    """Mark what a message may name: a function that parties may be asked to run, or a class whose objects are settings.
+
+    Only what is marked is run at a party in another process, whoever asks; see `hedgerow.wire`. In one process nobody looks.
+    """
+    thing.travels = True  # type: ignore[attr-defined]
+    return thing
+
+
+def may_travel(thing: Any) -> bool:
+    """Whether a function or class is marked itself; what a class inherits does not count."""
+    return getattr(thing, "__dict__", {}).get("travels", False) is True
 
 
 def local(
     function: Function | None = None, *, additive: bool = False, stackable: bool = False, private: str | None = None
 ) -> Any:
-    """Declare what an engine may do with a local function, beyond calling it for one party.
+    """Declare what an engine may do with a local function, beyond calling it for one party; parties elsewhere may be asked it.
 
     Parameters
     ----------
@@ -44,7 +59,7 @@ def local(
     def declare(function: Function) -> Function:
         function.additive, function.stackable = additive, stackable  # type: ignore[attr-defined]
         function.private = private  # type: ignore[attr-defined]
-        return function
+        return travels(function)
 
     return declare if function is None else declare(function)
 

@@ -30,11 +30,11 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.engine import Inbox, Outbox, collect, declined
 from hedgerow.core.party import Parties
 from hedgerow.core.query import Query, answer
-from hedgerow.errors import BudgetInvalid, CannotWrite, CheckpointMismatch
+from hedgerow.errors import CannotWrite, CheckpointMismatch
 from hedgerow.privacy.guard import Guard, willing
 
-from .arrivals import counted, latency
-from .correspondence import Leaving, converse
+from .arrivals import Arrivals
+from .correspondence import converse
 from .ondisk import OnDisk
 from .threads import one_thread_here, threads_for_each
 
@@ -84,11 +84,8 @@ class InProcess:
     held: Parties = field(default_factory=lambda: Parties((), {}, ()), repr=False)
 
     def __post_init__(self) -> None:
-        self._leaving = Leaving(self.dropout_rate, self.returns, set(self.dropped))
-        if not 0 <= self.dropout_rate < 1:
-            raise BudgetInvalid(f"a dropout rate of {self.dropout_rate!r} is outside [0, 1).", remedy="For example 0.1.")
-        if self.deadline is not None and self.deadline <= 0:
-            raise BudgetInvalid(f"a deadline of {self.deadline!r} seconds leaves no time to answer.")
+        self._arrivals = Arrivals(self.dropout_rate, self.dropped, self.returns, self.deadline, self.latency)
+        self._leaving = self._arrivals.leaving
 
     def hosting(self, held: Parties) -> InProcess:
         """Return this engine with these parties."""
@@ -103,17 +100,9 @@ class InProcess:
     def exchange(self, outbox: Outbox) -> Inbox:
         """Ask every party in the outbox; those that decline, drop out or come too late are missing from the inbox."""
         if outbox.step is not None:
-            return converse(outbox, self.held, self._in_time(outbox), self._rows)
+            return converse(outbox, self.held, self._arrivals.of_step(outbox, self.held), self._rows)
         willing_ids, _ = willing(self.guards, outbox.ids, outbox.query)
-        return self._answers(outbox.query, self._answering(Outbox(willing_ids, outbox.query)))
-
-    def _in_time(self, outbox: Outbox) -> Sequence[str]:
-        """The parties that answer a step of a conversation; contributions alone take long enough to be late."""
-        ids = self._leaving.present(outbox, self.held)
-        if self.deadline is None or outbox.step is None or not outbox.step.contributes:
-            return ids
-        in_time = latency(outbox.query, len(self.held), *self.latency) <= self.deadline
-        return [name for name in ids if in_time[self.held.position[name]]]
+        return self._answers(outbox.query, self._arrivals.of_question(outbox.query, willing_ids, self.held))
 
     def _rows(self, outbox: Outbox) -> Inbox:
         """The contributions of those that are willing, for their correspondents."""
@@ -172,20 +161,6 @@ class InProcess:
             for future in ahead:
                 future.cancel()
             wait(ahead)
-
-    def _answering(self, outbox: Outbox) -> Sequence[str]:
-        """The parties whose answer arrives, drawn from the round's stream so that every run repeats."""
-        ids, query = outbox.ids, outbox.query
-        keep = np.ones(len(ids), bool)
-        if self.dropped:
-            keep &= np.array([name not in self.dropped for name in ids])
-        if self.dropout_rate and not self.returns:
-            keep &= self._leaving.stays(query, ids, self.held)
-        elif self.dropout_rate:
-            keep &= query.streams.uniform(len(ids), query.number, "engine", "dropout") >= self.dropout_rate
-        if self.deadline is not None:
-            keep &= latency(query, len(ids), *self.latency) <= self.deadline
-        return counted(query, ids, keep)
 
 
 @lru_cache

@@ -34,7 +34,7 @@ from torch import nn
 
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.query import local, travels
 
 from .descent import Correction, Solver, descend
 from .models import Model, Weights
@@ -68,6 +68,7 @@ class AdmmState:
     dual: float
 
 
+@travels
 def unheard(z: np.ndarray, party: Party) -> dict[str, np.ndarray]:
     """A party that was never counted begins at z, without a price."""
     return {"y": np.array(z), "u": np.zeros_like(z), "heard": np.zeros((), np.float32)}

@@ -19,12 +19,14 @@ from torch import nn
 from hedgerow.core.bound import linf
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
+from hedgerow.core.query import travels
 
 from .evaluate import judged, metrics
 from .local import score
 from .models import Model, Weights
 
 
+@travels
 def score_own(broadcast: np.ndarray, party: Party, rng: Any, *, model: Model, bounded: bool) -> dict[str, Any]:
     """Score the party's own model, or the broadcast one where it keeps none.
 

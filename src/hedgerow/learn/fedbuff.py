@@ -36,7 +36,7 @@ from torch import nn
 
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.query import local, travels
 from hedgerow.errors import NobodyAnswered, SettingsInvalid
 
 from .descent import Solver, descend
@@ -116,12 +116,14 @@ class Places:
         return answered, began, sent
 
 
+@travels
 def work(server: Mapping[str, np.ndarray], party: Party, rng: Any, *, model: Model, solver: Solver) -> None:
     """Train from the weights sent, and keep the change with their version."""
     found = descend(server["x"], party, rng, model=model, solver=solver)
     party.state |= {"change": found.change, "version": np.asarray(server["version"])}
 
 
+@travels
 def no_work(now: np.ndarray, party: Party, *, size: int) -> dict[str, np.ndarray]:
     """A party that was never sent a model has nothing to hand in."""
     return {"change": np.zeros(size, np.float32), "version": np.asarray(FREE)}

@@ -22,7 +22,7 @@ from torch import nn
 
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.query import local, travels
 
 from .descent import Correction, Solver, descend
 from .models import Model, Weights
@@ -40,6 +40,7 @@ class DynState:
     memory: np.ndarray
 
 
+@travels
 def no_memory(x: np.ndarray, party: Party) -> dict[str, np.ndarray]:
     """A party that was never asked remembers no gradient."""
     return {"h": np.zeros_like(x)}

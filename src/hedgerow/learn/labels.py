@@ -24,7 +24,7 @@ from hedgerow.core.bound import l1, linf
 from hedgerow.core.events import Unit
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.query import local, travels
 from hedgerow.errors import SchemaInvalid
 
 
@@ -51,12 +51,14 @@ def label_counts(broadcast: None, party: Party, rng: Any, *, target: str, n_leve
     return np.stack([(party.w * (party[target] == level)).sum(-1) for level in range(n_levels)], axis=-1)
 
 
+@travels
 def label_shares(broadcast: None, party: Party, rng: Any, *, target: str, n_levels: int) -> np.ndarray:
     """Shares of the levels among a party's records, shape (L,)."""
     counts = label_counts(broadcast, party, rng, target=target, n_levels=n_levels)
     return counts / np.maximum(counts.sum(-1, keepdims=True), 1e-12)
 
 
+@travels
 def label_distance(shares: np.ndarray, party: Party, rng: Any, *, target: str, counted: bool) -> dict[str, np.ndarray]:
     """Total variation distance of a party's shares to those broadcast, and 1."""
     own = label_shares(None, party, rng, target=target, n_levels=len(shares))

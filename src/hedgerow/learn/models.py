@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,8 +22,16 @@ from torch.utils.flop_counter import FlopCounterMode
 from hedgerow.data import Schema
 from hedgerow.errors import ModelInvalid, SettingsInvalid
 
+from .made import Made, leaves_note, made_of
+
 Weights = Mapping[str, np.ndarray]
 """Parameters by name, as in a module's `state_dict`."""
+
+KINDS = ("category", "binary", "number")
+"""Kinds of a model's target."""
+
+TOLD = ("kind", "stackable", "wide", "least_stack", "flops", "low", "scale")
+"""What a party elsewhere is told of a model, beside how its module was made."""
 
 
 def per_record_loss(kind: str) -> Callable[[Tensor, Tensor], Tensor]:
@@ -75,9 +84,7 @@ class Model:
     flops: float = 0.0
     low: float = 0.0
     scale: float = 1.0
-    programs: dict[Any, Any] = field(init=False, repr=False, default_factory=dict)
     names: tuple[str, ...] = field(init=False)
-    _copies: threading.local = field(init=False, repr=False, default_factory=threading.local)
 
     def __post_init__(self) -> None:
         parameters = dict(self.module.named_parameters())
@@ -92,6 +99,29 @@ class Model:
                     remedy="Use nn.GroupNorm or nn.LayerNorm.",
                 )
         object.__setattr__(self, "names", tuple(parameters))
+
+    def __travel__(self) -> dict[str, Any]:
+        """What crosses a wire: how the module was made, and the rest as it is."""
+        return {"made": made_of(self.module)} | {name: getattr(self, name) for name in TOLD}
+
+    @classmethod
+    def __arrive__(cls, *, made: Made, **told: Any) -> Model:
+        """A model whose module is made again."""
+        numbers = [told[name] for name in ("flops", "low", "scale", "least_stack")]
+        flags = [told["stackable"], told["wide"]]
+        finite = all(isinstance(n, (int, float)) and math.isfinite(n) for n in numbers)
+        if set(told) != set(TOLD) or told["kind"] not in KINDS or not finite or not all(isinstance(f, bool) for f in flags):
+            raise ModelInvalid("what arrived is no model.", remedy="Both sides must run the same version of Hedgerow.")
+        return cls(made.make(), **told)
+
+    @cached_property
+    def programs(self) -> dict[Any, Any]:
+        """What was compiled for this model, by what it is for."""
+        return {}
+
+    @cached_property
+    def _copies(self) -> threading.local:
+        return threading.local()
 
     @cached_property
     def shapes(self) -> list[torch.Size]:
@@ -187,6 +217,7 @@ def own_generator(rng: Any) -> Iterator[None]:
         yield
 
 
+@leaves_note
 def linear(n_inputs: int, n_outputs: int) -> nn.Module:
     """Logistic or linear regression, starting at zero."""
     layer = nn.Linear(n_inputs, n_outputs)
@@ -195,6 +226,7 @@ def linear(n_inputs: int, n_outputs: int) -> nn.Module:
     return nn.Sequential(nn.Flatten(), layer)
 
 
+@leaves_note
 def mlp(n_inputs: int, hidden: Sequence[int], n_outputs: int, *, seed: int = 0) -> nn.Module:
     """Fully connected layers with ReLU between them; the seed decides the initial weights."""
     if any(width < 1 for width in hidden):

@@ -28,7 +28,7 @@ from torch import nn
 
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.query import local, travels
 
 from .descent import NOTHING, Correction, Solver, descend
 from .fedavg import ModelState, average
@@ -39,6 +39,7 @@ from .training import Training, above, at_least, mean_of
 from .weighting import weighed
 
 
+@travels
 def own_copy(w: np.ndarray, party: Party) -> dict[str, np.ndarray]:
     """A party that keeps no model yet begins with the broadcast one."""
     return {"v": np.array(w, np.float32)}
@@ -67,6 +68,7 @@ def two_models(
     return weighed(party, weighting, largest_weight, update=change)
 
 
+@travels
 def train_own(w: np.ndarray, party: Party, rng: Any, *, model: Model, solver: Solver, afresh: bool = False) -> None:
     """Train the party's own model, or `afresh` the broadcast one, on its records alone, and keep it."""
     v = np.asarray(w, np.float32) if afresh else party.state["v"]

@@ -30,7 +30,7 @@ from torch import nn
 
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.query import local, travels
 
 from .descent import Correction, Solver, descend
 from .local import gradient
@@ -49,6 +49,7 @@ class ScaffoldState:
     control: np.ndarray
 
 
+@travels
 def zero_control(server: Mapping[str, np.ndarray], party: Party) -> dict[str, np.ndarray]:
     """A party that was never asked expects no gradient."""
     return {"c": np.zeros_like(server["c"])}

@@ -37,7 +37,7 @@ from torch import nn
 
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.query import local, travels
 from hedgerow.errors import SettingsInvalid
 
 from .descent import NOTHING, Correction, Solver, descend
@@ -65,6 +65,7 @@ class SubState:
     sparsity: float
 
 
+@travels
 def everything(x: np.ndarray, party: Party) -> dict[str, np.ndarray]:
     """A party that was never asked has pruned nothing."""
     return {"kept": np.ones(x.shape, bool)}

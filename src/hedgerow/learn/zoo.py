@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 from hedgerow.errors import ModelInvalid, SettingsInvalid
 
+from .made import leaves_note
 from .models import linear, mlp
 
 Shape = tuple[int, ...]
@@ -45,6 +46,7 @@ class Builder(Protocol):
     def __call__(self, shape: Shape, n_outputs: int, *, seed: int = 0) -> nn.Module: ...
 
 
+@leaves_note
 def logistic(shape: Shape, n_outputs: int, *, seed: int = 0) -> nn.Module:
     """Logistic regression, or linear regression for a number: one affine map of the flattened record.
 
@@ -61,6 +63,7 @@ def logistic(shape: Shape, n_outputs: int, *, seed: int = 0) -> nn.Module:
         return linear(math.prod(shape), n_outputs)
 
 
+@leaves_note
 def two_nn(shape: Shape, n_outputs: int, *, seed: int = 0) -> nn.Module:
     """The "2NN": two hidden layers of 200 units with ReLU.
 
@@ -75,6 +78,7 @@ def two_nn(shape: Shape, n_outputs: int, *, seed: int = 0) -> nn.Module:
     return mlp(math.prod(shape), [200, 200], n_outputs, seed=seed)
 
 
+@leaves_note
 def geyer_net(shape: Shape, n_outputs: int, *, seed: int = 0) -> nn.Module:
     """Geyer's network: hidden layers of 600 and 100 units with ReLU, without biases.
 
@@ -105,6 +109,7 @@ def geyer_net(shape: Shape, n_outputs: int, *, seed: int = 0) -> nn.Module:
     return net
 
 
+@leaves_note
 def mcmahan_cnn(shape: Shape, n_outputs: int, *, seed: int = 0) -> nn.Module:
     """McMahan's CNN for digits: two convolutions of 5 x 5, each followed by 2 x 2 max pooling, and 512 units.
 
@@ -139,6 +144,7 @@ def mcmahan_cnn(shape: Shape, n_outputs: int, *, seed: int = 0) -> nn.Module:
         )
 
 
+@leaves_note
 def lenet(shape: Shape, n_outputs: int, *, seed: int = 0) -> nn.Module:
     """Sempere's LeNet: two small convolutions with max pooling, then 120 and 84 units, all with ReLU.
 
@@ -177,6 +183,7 @@ def lenet(shape: Shape, n_outputs: int, *, seed: int = 0) -> nn.Module:
         )
 
 
+@leaves_note
 def resnet18(shape: Shape, n_outputs: int, *, seed: int = 0) -> nn.Module:
     """ResNet-18 for small images, with GroupNorm of 32 groups where the source has BatchNorm.
 
@@ -217,6 +224,7 @@ def resnet18(shape: Shape, n_outputs: int, *, seed: int = 0) -> nn.Module:
     return net
 
 
+@leaves_note
 def lstm(shape: Shape, n_outputs: int, *, hidden: int = 64, seed: int = 0) -> nn.Module:
     """One LSTM layer over time, and an affine map of its last state.
 

@@ -29,7 +29,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.bound import l2
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local, name_of
+from hedgerow.core.query import local, name_of, travels
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, ContributionInvalid
 
 from .accounting.gaussian import gaussian_noise
@@ -140,6 +140,7 @@ class Sulq:
         return self.sum(predicate, **settings)
 
 
+@travels
 def everybody(columns: Mapping[str, Array]) -> Array:
     """The predicate that every record satisfies."""
     return np.ones(min((np.shape(column) for column in columns.values()), key=len))

@@ -61,7 +61,6 @@ class Tree:
     rounds: int
     every: int = 1
     use: int = field(default=0, repr=False, compare=False)
-    streams: Streams = field(default_factory=Streams, repr=False, compare=False)
     at: Position = field(default="server", init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -81,7 +80,9 @@ class Tree:
                 if self.every > 1
                 else "Ask everybody, or give the tree the turns: Tree(..., every=k) and federation.sample(every=k).",
             )
-        return replace(self, use=use, streams=streams)
+        taken = replace(self, use=use)
+        taken.__dict__["streams"] = streams
+        return taken
 
     def event(self, bounds: Bounds) -> Event:
         """The cost of the whole tree with its first question, nothing more with the others."""
@@ -123,6 +124,11 @@ class Tree:
         tree = self.use // self.rounds
         entropy = self.streams.recalled(tree, "server", f"noise of node {node[1]} on level {node[0]} of {self}")
         return self._node_noise.at_server(np.zeros(layout.size, np.int64), bounds, layout, entropy)
+
+    @cached_property
+    def streams(self) -> Streams:
+        """The server's randomness, from which its noise is drawn; no field, so it is not part of what parties are told."""
+        return Streams()
 
     @cached_property
     def _node_noise(self) -> Noise:

@@ -1,6 +1,21 @@
 """Statistics as sums: moments, counts, quantiles, and generalised linear models with inference."""
 
-from .counts import CountState, contingency, counts, counts_of, histogram, level_totals
+from .counts import (
+    CountState,
+    CrossState,
+    HistogramState,
+    Independence,
+    bin_totals,
+    contingency,
+    counts,
+    counts_of,
+    cross_of,
+    cross_totals,
+    histogram,
+    histogram_of,
+    independence,
+    level_totals,
+)
 from .design import Design, design
 from .firth import FirthState, firth
 from .fit import Fit
@@ -15,7 +30,19 @@ from .losses.quantreg import quantile_lines, quantile_regression
 from .losses.robust import HuberState, RobustFit, huber_lines, huber_regression
 from .losses.smooth import SmoothState
 from .losses.svm import Margin, margin_of, margins, svm
-from .moments import DeviationState, Moments, centred_sums, correlation, correlation_of, moments, moments_of
+from .moments import (
+    DeviationState,
+    MeanState,
+    Moments,
+    centred_sums,
+    correlation,
+    correlation_of,
+    mean_totals,
+    means,
+    means_of,
+    moments,
+    moments_of,
+)
 from .multinomial import MultinomialState, softmax_newton
 from .multinomial_fit import MultinomialFit, classes_of, multinomial_fit, multinomial_regression
 from .negative_binomial import (
@@ -43,11 +70,13 @@ from .regression import (
 from .scaling import Scaling, rescale, scaling, standardise
 from .standard import raw_coefficients
 from .state import NewtonState
+from .survival import SurvivalState, survival_counts, survival_of, survival_totals
 
 __all__ = [
     "BinaryMetrics",
     "Calibration",
     "CountState",
+    "CrossState",
     "DescentState",
     "Design",
     "DeviationState",
@@ -56,9 +85,12 @@ __all__ = [
     "Fitted",
     "FrequencyState",
     "HiddenState",
+    "HistogramState",
     "HuberState",
+    "Independence",
     "LinearMetrics",
     "Margin",
+    "MeanState",
     "Moments",
     "MultinomialFit",
     "MultinomialState",
@@ -73,7 +105,9 @@ __all__ = [
     "Roc",
     "Scaling",
     "SmoothState",
+    "SurvivalState",
     "Sweep",
+    "bin_totals",
     "binary_metrics",
     "bisection",
     "calibration",
@@ -84,6 +118,8 @@ __all__ = [
     "correlation_of",
     "counts",
     "counts_of",
+    "cross_of",
+    "cross_totals",
     "cross_validated",
     "design",
     "design_of",
@@ -95,8 +131,10 @@ __all__ = [
     "hidden_gradient_descent",
     "hidden_standardise",
     "histogram",
+    "histogram_of",
     "huber_lines",
     "huber_regression",
+    "independence",
     "joint_newton",
     "level_totals",
     "linear_metrics",
@@ -105,6 +143,9 @@ __all__ = [
     "margin_of",
     "margins",
     "mean_loss",
+    "mean_totals",
+    "means",
+    "means_of",
     "moments",
     "moments_of",
     "multinomial_fit",
@@ -133,6 +174,9 @@ __all__ = [
     "secure_scaling",
     "softmax_newton",
     "standardise",
+    "survival_counts",
+    "survival_of",
+    "survival_totals",
     "svm",
     "sweep",
 ]

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import chdtrc
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, l1
@@ -121,20 +122,121 @@ def counts_of(schema: Schema, columns: Sequence[str] | None, state: CountState) 
     return pandas.DataFrame({"count": np.concatenate(found), "share": np.concatenate(shares)}, index=index)
 
 
+@dataclass(frozen=True)
+class CrossState:
+    """Counts of the pairs of levels of two columns, after the only round.
+
+    Attributes
+    ----------
+    counts : array of shape (levels of the rows, levels of the columns)
+    """
+
+    round: int
+    counts: Array
+
+
+def cross_totals(federation: Federation, rows: str, columns: str, *, start: CrossState | None = None) -> Iterator[CrossState]:
+    """Ask once for the counts of all pairs of levels, as `hedgerow.stats.contingency`."""
+    if start is None:
+        schema = schema_of(federation)
+        first, second = chosen(schema, [rows, columns], COUNTED)
+        shape = len(levels_of(first)), len(levels_of(second))
+        ask = partial(pair_counts, pair=(rows, columns), shape=shape)
+        found = federation.sum(ask, bound=count_bound(heaviest(schema)))
+        yield CrossState(1, found.reshape(shape))
+
+
 def contingency(federation: Federation, rows: str, columns: str) -> pandas.DataFrame:
-    """How often each pair of levels of two columns occurs, as a data frame of rows by columns."""
+    """How often each pair of levels of two columns occurs, as a data frame of rows by columns.
+
+    Parameters
+    ----------
+    rows : str
+        Category or binary column, whose levels are the rows of the table.
+    columns : str
+        Category or binary column, whose levels are its columns.
+    """
+    *_, state = cross_totals(federation, rows, columns)
+    return cross_of(schema_of(federation), rows, columns, state)
+
+
+def cross_of(schema: Schema, rows: str, columns: str, state: CrossState) -> pandas.DataFrame:
+    """Turn the state of `cross_totals` into a table of rows by columns."""
     import pandas
 
-    schema = schema_of(federation)
     first, second = chosen(schema, [rows, columns], COUNTED)
-    shape = len(levels_of(first)), len(levels_of(second))
-    ask = partial(pair_counts, pair=(rows, columns), shape=shape)
-    found = federation.sum(ask, bound=count_bound(heaviest(schema)))
     return pandas.DataFrame(
-        found.reshape(shape),
+        state.counts,
         index=pandas.Index(levels_of(first), name=rows),
         columns=pandas.Index(levels_of(second), name=columns),
     )
+
+
+@dataclass(frozen=True)
+class Independence:
+    """Pearson's test that two columns have nothing to do with each other.
+
+    Attributes
+    ----------
+    statistic : float
+        Chi-square, without correction for continuity.
+    df : int
+        Degrees of freedom; rows and columns without records are left out.
+    p_value : float
+    smallest_expected : float
+        Smallest expected count; below 5 the p-value is rough.
+    """
+
+    statistic: float
+    df: int
+    p_value: float
+    smallest_expected: float
+
+
+def independence(counts: Array) -> Independence | None:
+    """Test a table of counts without noise for independence; None where it has fewer than two rows or columns with records.
+
+    Source: Pearson 1900; Agresti 2013, section 3.2.
+    """
+    found = np.asarray(counts, dtype=float)
+    found = found[found.sum(1) > 0][:, found.sum(0) > 0]
+    df = (found.shape[0] - 1) * (found.shape[1] - 1)
+    if df < 1:
+        return None
+    expected = np.outer(found.sum(1), found.sum(0)) / found.sum()
+    statistic = float(((found - expected) ** 2 / expected).sum())
+    return Independence(statistic, df, float(chdtrc(df, statistic)), float(expected.min()))
+
+
+@dataclass(frozen=True)
+class HistogramState:
+    """Counts of bins, after the only round.
+
+    Attributes
+    ----------
+    edges : array of shape (k + 1,)
+    counts : array of shape (k,)
+    """
+
+    round: int
+    edges: Array
+    counts: Array
+
+
+def bin_totals(
+    federation: Federation, column: str, edges: Sequence[float], *, start: HistogramState | None = None
+) -> Iterator[HistogramState]:
+    """Ask once for the counts of all bins, as `hedgerow.stats.histogram`."""
+    if start is None:
+        schema = schema_of(federation)
+        chosen(schema, [column], NUMERIC)
+        points = np.asarray(edges, dtype=float)
+        if points.ndim != 1 or len(points) < 2 or not (np.diff(points) > 0).all():
+            raise SettingsInvalid(
+                f"edges {list(edges)[:6]} do not enclose bins.", remedy="Give two or more edges in rising order."
+            )
+        found = federation.sum(partial(bin_counts, column=column), points, bound=count_bound(heaviest(schema)))
+        yield HistogramState(1, points, found)
 
 
 def histogram(federation: Federation, column: str, edges: Sequence[float]) -> pandas.DataFrame:
@@ -142,6 +244,8 @@ def histogram(federation: Federation, column: str, edges: Sequence[float]) -> pa
 
     Parameters
     ----------
+    column : str
+        Numbers, integers or a binary column.
     edges : sequence of float
         Rising; every bin holds its lower edge, the last one both. What lies outside is not counted.
 
@@ -150,12 +254,12 @@ def histogram(federation: Federation, column: str, edges: Sequence[float]) -> pa
     pandas.DataFrame
         `low`, `high` and `count` of each bin.
     """
+    *_, state = bin_totals(federation, column, edges)
+    return histogram_of(state)
+
+
+def histogram_of(state: HistogramState) -> pandas.DataFrame:
+    """Turn the state of `bin_totals` into a table of bins."""
     import pandas
 
-    schema = schema_of(federation)
-    chosen(schema, [column], NUMERIC)
-    points = np.asarray(edges, dtype=float)
-    if points.ndim != 1 or len(points) < 2 or not (np.diff(points) > 0).all():
-        raise SettingsInvalid(f"edges {list(edges)[:6]} do not enclose bins.", remedy="Give two or more edges in rising order.")
-    found = federation.sum(partial(bin_counts, column=column), points, bound=count_bound(heaviest(schema)))
-    return pandas.DataFrame({"low": points[:-1], "high": points[1:], "count": found})
+    return pandas.DataFrame({"low": state.edges[:-1], "high": state.edges[1:], "count": state.counts})

@@ -19,6 +19,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.party import WEIGHTS
+from hedgerow.core.query import travels
 
 from .columns import heaviest
 from .expressions import evaluate
@@ -155,6 +156,7 @@ class Design:
         return np.array(self.scales or np.ones(self.size))
 
 
+@travels
 def design(columns: Mapping[str, Array], *, spec: Design) -> dict[str, Array]:
     """Prepare the rows of a regression at a party: `X` (n, size), `y` (n,), `offset` (n,), and record weights if any.
 

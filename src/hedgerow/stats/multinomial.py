@@ -28,7 +28,7 @@ from scipy.special import logsumexp
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.query import local, travels
 from hedgerow.errors import NotConverged, Separated, SettingsInvalid
 
 from .columns import is_exact
@@ -41,6 +41,7 @@ from .noisy import refuse_unbounded
 from .state import solve
 
 
+@travels
 def class_design(columns: Mapping[str, Array], *, spec: Design) -> dict[str, Array]:
     """Prepare the rows of a multinomial regression: as `design`, and `classes` (n, K - 1), indicators of the levels."""
     return design(columns, spec=spec) | {"classes": spec.response.columns(columns)}

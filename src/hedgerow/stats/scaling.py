@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
+from hedgerow.core.query import travels
 from hedgerow.errors import SchemaInvalid
 
 from .columns import chosen, names_of, schema_of
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import pandas
 
 
+@travels
 def rescale(
     columns: Mapping[str, Array], *, names: tuple[str, ...], means: tuple[float, ...], scales: tuple[float, ...]
 ) -> dict[str, Array]:

@@ -63,7 +63,7 @@ PROGRAMS: dict[str, Listing] = {
         "hedgerow.stats:centred_sums", "Correlations of columns, by sums of products.", summaries.correlations, {"cross": True}
     ),
     "quantiles": Listing("hedgerow.stats:bisection", "Quantiles of a column, by bisection on counts.", summaries.quantiles),
-    "counts": Listing("hedgerow.stats:level_totals", "How often each level of a category occurs.", summaries.counts),
+    **summaries.listings(),
     "frequencies": Listing(
         "hedgerow.stats:frequencies", "Frequencies of levels by local reports, each noisy by itself.", frequencies.outcome
     ),

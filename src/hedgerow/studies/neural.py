@@ -15,6 +15,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, Table
 from hedgerow.errors import HedgerowError, ModelInvalid, suggestion
 from hedgerow.learn import ZOO, ModelState, evaluate, evaluate_on, evaluate_personal, linear, mlp
+from hedgerow.learn.made import has_note, note
 from hedgerow.learn.tensors import width
 
 from .listing import Outcome
@@ -43,7 +44,7 @@ def module_for(schema: Schema, settings: Mapping[str, Any]) -> nn.Module:
         raise ModelInvalid(f"{model}{given} failed: {type(error).__name__}: {error}", remedy="Mend the factory.") from error
     if not isinstance(made, nn.Module):
         raise ModelInvalid(f"{model} made a {type(made).__name__}, not a torch.nn.Module.")
-    return made
+    return made if has_note(made) else note(made, factory, given)
 
 
 def _factory(model: str) -> Callable[..., Any]:

@@ -24,6 +24,7 @@ from hedgerow.engines import InProcess
 from hedgerow.errors import MissingData, ModelInvalid
 from hedgerow.learn import centralised
 from hedgerow.learn.features import freeze
+from hedgerow.learn.made import leaves_note
 from hedgerow.learn.models import Weights
 from hedgerow.learn.zoo import Planes
 from hedgerow.runs import last
@@ -38,6 +39,7 @@ RECIPE = {"rounds": 3, "batch_size": 64, "solver": "momentum", "momentum": 0.9, 
 SIDE = 28
 
 
+@leaves_note
 def scratch(shape: Shape, n_outputs: int) -> nn.Module:
     """Two convolutions of stride 2 with tanh, and an affine map: 6 625 parameters for one output.
 
@@ -67,7 +69,10 @@ def scratch(shape: Shape, n_outputs: int) -> nn.Module:
 
 
 def garments(shape: Shape, n_outputs: int) -> nn.Module:
-    """The CNN of `scratch` with convolutions that learned garments, frozen; its last layer starts at zero."""
+    """The CNN of `scratch` with convolutions that learned garments, frozen; its last layer starts at zero.
+
+    Its note is that of the frozen CNN: parties elsewhere get what was learned with the broadcast.
+    """
     module = freeze(scratch(shape, n_outputs), but=["output"])
     learned = {name: torch.from_numpy(value.copy()) for name, value in convolutions().items()}
     module.load_state_dict(learned, strict=False)

@@ -20,6 +20,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
+from hedgerow.core.query import travels
 from hedgerow.data import Column, Schema
 from hedgerow.errors import Separated, SettingsInvalid
 from hedgerow.stats import Scaling, design_of, linear_regression, logistic_regression, moments
@@ -153,6 +154,7 @@ def replay(
 
 
 # ---- the stores -----------------------------------------------------------------------------------------------------
+@travels
 def codes(columns: Mapping[str, Array], *, names: tuple[str, ...]) -> dict[str, Array]:
     """The codes of binary columns and categories as numbers."""
     return {name: np.asarray(columns[name], dtype=np.float64) for name in names}

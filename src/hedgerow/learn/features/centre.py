@@ -23,7 +23,7 @@ import numpy as np
 
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.query import local, travels
 from hedgerow.data import Column, Schema
 from hedgerow.errors import SettingsInvalid
 
@@ -73,6 +73,7 @@ def centre(federation: Federation, batch_size: float, *, rounds: int = 1, sampli
     return (total / (rounds * batch_size)).astype(np.float32)
 
 
+@travels
 def centred(columns: Any, *, reads: Reading, mean: Matrix, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
     """Make the column of records, less the mean, of length one; float16."""
     n = len(columns[reads.features[0]])

@@ -16,7 +16,10 @@ from torch import nn
 
 from hedgerow.errors import ModelInvalid, suggestion
 
+from ..made import leaves_note
 
+
+@leaves_note
 def freeze(module: nn.Module, *layers: str, but: Collection[str] = ()) -> nn.Module:
     """Return a copy of a module with some layers frozen.
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.query import local, travels
 from hedgerow.data import Column, Schema
 from hedgerow.errors import SettingsInvalid
 
@@ -115,6 +115,7 @@ def leading(triangle: np.ndarray, d: int, components: int) -> Basis:
     return Basis((kept * signs).astype(np.float32), values[::-1][:components].copy())
 
 
+@travels
 def project(columns: Any, *, reads: Reading, matrix: Matrix, length: float) -> dict[str, np.ndarray]:
     """Make the column of projected records, each of the given length; shape (n, k), float32."""
     n = len(columns[reads.features[0]])

@@ -29,6 +29,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from hedgerow.core.query import travels
 from hedgerow.data import Column, Schema
 from hedgerow.errors import SettingsInvalid
 
@@ -186,6 +187,7 @@ def grouped(x: Tensor, groups: int, floor: float = 1e-5) -> Tensor:
     return F.group_norm(x, groups, eps=floor)
 
 
+@travels
 def scattered(
     columns: Mapping[str, np.ndarray],
     *,

@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from hedgerow.core.query import travels
 from hedgerow.data import Column, Schema
 
 from ..tensors import scaling
@@ -43,6 +44,7 @@ def straighten(x: Tensor) -> Tensor:
     return F.grid_sample(x[:, None], where, align_corners=True)[:, 0]
 
 
+@travels
 def straightened(columns: Mapping[str, np.ndarray], *, column: str, low: float, scale: float) -> dict[str, np.ndarray]:
     """Make the column of straightened images, of the same shape, with zero for empty and float16 numbers up to one."""
 

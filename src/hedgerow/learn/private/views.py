@@ -21,12 +21,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from hedgerow.core.query import travels
 from hedgerow.data import Column, Schema
 from hedgerow.errors import SettingsInvalid
 
 from ..features.chunks import by_chunks
 from ..features.scattering import AT_ONCE, n_channels, scatter, scattering
 from ..features.steps import Step
+from ..made import leaves_note
 
 Inputs = Literal["columns", "pooled scattering"]
 
@@ -47,6 +49,7 @@ def step_of(schema: Schema, inputs: Inputs) -> Step | None:
     return Step(pooled_scattering, tuple(sorted(kept.items())), made)
 
 
+@travels
 def pooled_scattering(columns: Mapping[str, np.ndarray], *, column: str, low: float, scale: float) -> dict[str, np.ndarray]:
     """Make the column of features, shape (n, channels * 16), float32."""
     images: Any = torch.from_numpy(np.ascontiguousarray(columns[column]))
@@ -65,6 +68,7 @@ def _name(column: str) -> str:
     return f"{column} scattered and pooled"
 
 
+@leaves_note
 def slopes(n_inputs: int, n_outputs: int) -> nn.Module:
     """A linear model without intercepts, starting at zero, for features of length one.
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.query import travels
 from hedgerow.errors import SettingsInvalid
 
 if TYPE_CHECKING:
@@ -192,6 +193,7 @@ class Inputs:
         return np.clip(np.nan_to_num(y, nan=0.0), -1.0, 1.0)
 
 
+@travels
 def inputs(columns: Mapping[str, Array], *, spec: Inputs) -> dict[str, Array]:
     """Prepare the rows and targets that gradient queries read, and each record's lot; nothing leaves the party."""
     x, y = spec.rows(columns), spec.targets(columns)

@@ -33,7 +33,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
-from hedgerow.core.query import local
+from hedgerow.core.query import local, travels
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel, suggestion
 from hedgerow.privacy import Gaussian
 
@@ -100,6 +100,7 @@ def looks_of(horizons: Sequence[int]) -> list[int]:
     return sorted({*map(int, spread), *horizons})
 
 
+@travels
 def partial_gradient(broadcast: Array, party: Any, rng: Any, *, loss: Loss, box: float, share: float) -> Array:
     """Sum of the gradients of a share of a party's records, by their lots: shape (..., d) for theta of that shape."""
     kept = party[LOT] < share

@@ -34,7 +34,7 @@ from hedgerow.core.events import Event
 from hedgerow.core.federation import Federation
 from hedgerow.core.ledger import Ledger
 from hedgerow.core.party import Party
-from hedgerow.core.query import local, name_of
+from hedgerow.core.query import local, name_of, travels
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy import Budget
 from hedgerow.privacy.accounting import Accountant
@@ -67,6 +67,7 @@ class OwnBudgetsState:
     active: int
 
 
+@travels
 def no_rounds(broadcast: Any, party: Party) -> dict[str, np.ndarray]:
     """State of a party that took part in no round."""
     return {"rounds": np.zeros(())}

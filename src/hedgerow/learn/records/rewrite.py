@@ -9,9 +9,11 @@ from torch import nn
 
 from hedgerow.errors import ModelInvalid
 
+from ..made import leaves_note
 from ..models import Model
 
 
+@leaves_note
 def without_batch_norm(module: nn.Module, groups: int = 32) -> nn.Module:
     """Return a copy of a module with GroupNorm in the place of every BatchNorm.
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -121,14 +121,24 @@ def above_threshold(
             return
 
 
-@dataclass
 class Memory:
-    """What the server holds during a conversation and shows nobody."""
+    """What the server holds during a conversation and shows nobody: to parties it travels empty."""
 
-    above: int = 0
-    streams: Streams | None = None
-    noise: int | None = None
-    bound: str = ""
+    def __init__(self) -> None:
+        self.above = 0
+        self.streams: Streams | None = None
+        self.noise: int | None = None
+        self.bound = ""
+
+    def __repr__(self) -> str:
+        return "Memory()"
+
+    def __travel__(self) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def __arrive__(cls) -> Memory:
+        return cls()
 
 
 @dataclass(frozen=True)

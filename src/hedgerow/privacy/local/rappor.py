@@ -35,7 +35,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.events import Event, Unit
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.query import local, travels
 from hedgerow.errors import BudgetInvalid
 
 from .bloom import Bloom, BloomScheme
@@ -173,6 +173,7 @@ def report(broadcast: None, party: Party, rng: Any, *, plan: Permanent, column: 
     return {"ones": ones if stacked else ones[0], "n": n if stacked else n[0]}
 
 
+@travels
 def no_memory(broadcast: None, party: Party, *, plan: Permanent, column: str) -> dict[str, Any]:
     """The state of a party that was never asked."""
     name = names(plan, column)

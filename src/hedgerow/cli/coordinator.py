@@ -1,0 +1,254 @@
+"""`hedgerow coordinator start|check`, and `hedgerow submit|status|cancel|fetch`: studies that stations are asked."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from hedgerow.errors import CannotWrite, UnknownStudy
+
+console = Console()
+
+app = typer.Typer(help="Run a coordinator, or check its folder.", no_args_is_help=True)
+
+AtOption = Annotated[
+    Path, typer.Option("--at", help="The coordinator's folder, or its coordinator.toml.", envvar="HEDGEROW_COORDINATOR")
+]
+FolderArgument = Annotated[
+    Path, typer.Argument(help="The coordinator's folder, or its coordinator.toml.", envvar="HEDGEROW_COORDINATOR")
+]
+StudyIdArgument = Annotated[str, typer.Argument(help="A study's id, as `hedgerow submit` printed it.")]
+
+
+@app.command()
+def start(folder: FolderArgument = Path(".")) -> None:
+    """Run the coordinator until it is interrupted. Studies then end their question, and go on at the next start."""
+    from hedgerow.coordinator.config import load_config
+    from hedgerow.coordinator.service import serve
+
+    _log_to_terminal()
+    config, stop = load_config(folder), threading.Event()
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        serve(config, stop)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@app.command()
+def check(folder: FolderArgument = Path(".")) -> None:
+    """Read configuration, keys and studies, and say what a start would find. Connects nowhere, changes nothing."""
+    from hedgerow.coordinator.config import load_config
+    from hedgerow.coordinator.service import open_keys, where
+    from hedgerow.coordinator.store import FILE, Store
+
+    config = load_config(folder)
+    keys = open_keys(config)
+    limits = config.limits
+    stations = sorted(keys.cards)
+    lines = Table.grid(padding=(0, 2))
+    lines.add_row("coordinator", config.name)
+    lines.add_row("rail", where(config))
+    lines.add_row("stations", ", ".join(stations) or "none; hedgerow keys enrol puts one on the roster")
+    least = "all that are asked" if limits.least_stations is None else f"{limits.least_stations}"
+    lines.add_row("boards with", least)
+    lines.add_row("a question waits", f"{limits.question_seconds:g} s; people {limits.approval_hours:g} h")
+    if (config.state_folder / FILE).exists():
+        store = Store(config.state_folder)
+        try:
+            studies, (entries, head) = store.studies(), store.verify()
+        finally:
+            store.close()
+        lines.add_row("studies", f"{len(studies)}, of which {sum(not kept.ended for kept in studies)} have not ended")
+        lines.add_row("journal", f"whole: {entries} entries, head {head or 'none'}")
+    else:
+        lines.add_row("studies", "none yet")
+    console.print(lines, highlight=False)
+
+
+def submit(
+    study: Annotated[str, typer.Argument(help="A bundled study by name, or a TOML file.")],
+    at: AtOption = Path("."),
+    change: Annotated[
+        list[str] | None, typer.Option("--set", help="Change a key: --set program.rounds=20", metavar="KEY=VALUE")
+    ] = None,
+    stations: Annotated[str, typer.Option(help="Whom to ask; all on the roster by default.", metavar="NAME,NAME")] = "",
+) -> None:
+    """Hand a study to a coordinator, whether it runs now or later. Prints the study's id."""
+    from hedgerow.coordinator.config import load_config
+    from hedgerow.coordinator.service import open_keys
+    from hedgerow.coordinator.submission import submit as keep
+    from hedgerow.studies import load, parse_change
+
+    config = load_config(at)
+    loaded = load(study, dict(parse_change(text) for text in change or []))
+    roster = tuple(open_keys(config).cards)
+    named = tuple(name.strip() for name in stations.split(",") if name.strip())
+    with _store(config) as store:
+        typer.echo(keep(store, loaded, stations=named, roster=roster))
+
+
+def status(
+    study: Annotated[str | None, typer.Argument(help="A study's id; all studies by default.")] = None,
+    at: AtOption = Path("."),
+    watch: Annotated[bool, typer.Option("--watch", help="Show it again every second, until Ctrl-C or its end.")] = False,
+    letters: Annotated[bool, typer.Option("--letters", help="Every letter that went and came, too.")] = False,
+) -> None:
+    """Show all studies of a coordinator, or one with its whole history."""
+    from rich.console import Group
+    from rich.live import Live
+
+    from hedgerow.coordinator.config import load_config
+
+    config = load_config(at)
+    with _store(config) as store:
+
+        def shown() -> Group:
+            return Group(_studies(store) if study is None else _one(store, study, config, letters))
+
+        def over() -> bool:
+            return study is not None and store.study(study).ended
+
+        if not watch:
+            console.print(shown())
+            return
+        with Live(shown(), console=console, auto_refresh=False) as live:
+            while not over():
+                time.sleep(1.0)
+                live.update(shown(), refresh=True)
+
+
+def cancel(study: StudyIdArgument, at: AtOption = Path(".")) -> None:
+    """End a study. What stations have answered stands, in their ledgers and here."""
+    from hedgerow.coordinator.config import load_config
+
+    with _store(load_config(at)) as store:
+        if store.cancel(study):
+            console.print(f"{study} ends before its next question.", highlight=False)
+        else:
+            console.print(f"{study} had ended: {store.study(study).state}.", highlight=False)
+
+
+def fetch(
+    study: StudyIdArgument,
+    at: AtOption = Path("."),
+    out: Annotated[Path | None, typer.Option(help="A new folder; the study's id by default.")] = None,
+) -> None:
+    """Copy a finished study's run folder, and show its report."""
+    from hedgerow.cli.show import show_result
+    from hedgerow.coordinator.config import load_config
+    from hedgerow.studies import read_report
+
+    config = load_config(at)
+    with _store(config) as store:
+        kept = store.study(study)
+    if kept.state != "finished":
+        raise UnknownStudy(
+            f"{study} is {kept.state}: {kept.reason or 'its turn has not come'}.",
+            remedy="A finished study has results. See: hedgerow status " + study,
+        )
+    folder = out or Path(study)
+    try:
+        shutil.copytree(config.runs_folder / study, folder)
+    except OSError as error:
+        remedy = "Choose another --out."
+        raise CannotWrite(f"{folder}: {error.strerror or error}.", remedy=remedy, asked=False) from error
+    show_result(read_report(folder), console)
+
+
+def register(main: typer.Typer) -> None:
+    """Put the commands of this file into the `hedgerow` command."""
+    main.add_typer(app, name="coordinator")
+    for command in (submit, status, cancel, fetch):
+        main.command()(command)
+
+
+# ---- what is shown --------------------------------------------------------------------------------------------------
+def _studies(store: Any) -> Table:
+    """A row for each study."""
+    table = Table("study", "state", "round", "stations", "since", "last", title="Studies", title_justify="left", box=None)
+    for kept in store.studies():
+        table.add_row(kept.id, kept.state, _round(kept), _aboard(kept), _time(kept.changed), escape(_last(store, kept)))
+    return table
+
+
+def _one(store: Any, id: str, config: Any, letters: bool) -> Table:
+    """A study with what happened, in words."""
+    kept = store.study(id)
+    lines = Table.grid(padding=(0, 2))
+    lines.add_row("study", kept.id)
+    lines.add_row("state", escape(f"{kept.state}: {kept.reason}" if kept.reason else kept.state))
+    if kept.round:
+        lines.add_row("round", _round(kept))
+    for one in kept.boarded:
+        said = f"{one.status}{f' ({one.code})' if one.code else ''}"
+        parties = f", {len(one.parties)} part{'y' if len(one.parties) == 1 else 'ies'}" if one.parties else ""
+        lines.add_row("station", f"{one.station}: {said}{parties}, {_time(one.at)}")
+    if kept.state == "waiting" or (kept.state == "boarding" and kept.due):
+        lines.add_row("goes on", f"{_time(kept.due)}, or earlier when a station is back")
+    if kept.untold:
+        lines.add_row("not told yet", ", ".join(kept.untold))
+    lines.add_row("results", str(config.runs_folder / kept.id) if kept.state == "finished" else "none yet")
+    for entry in store.history(id):
+        if letters or entry.event in ("state", "declined") or entry.about.get("codes"):
+            lines.add_row(entry.time, escape(entry.sentence))
+    return lines
+
+
+def _round(kept: Any) -> str:
+    """How far a program is; of how many rounds, where it has that many."""
+    of = f" of {kept.rounds}" if kept.rounds and kept.rounds >= kept.round else ""
+    return f"{kept.round}{of}" if kept.round else ""
+
+
+def _aboard(kept: Any) -> str:
+    by: dict[str, int] = {}
+    for one in kept.boarded:
+        by[one.status] = by.get(one.status, 0) + 1
+    return ", ".join(f"{n} {status}" for status, n in sorted(by.items())) or (f"{len(kept.asked)} asked" if kept.asked else "")
+
+
+def _last(store: Any, kept: Any) -> str:
+    if kept.reason:
+        return str(kept.reason)
+    found = store.history(kept.id, last=1)
+    return found[-1].sentence if found else ""
+
+
+def _time(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at)) if at else ""
+
+
+def _log_to_terminal() -> None:
+    """One line for each event, on standard error."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    root = logging.getLogger("hedgerow")
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+
+
+class _store:
+    """The store of a coordinator, for one command."""
+
+    def __init__(self, config: Any) -> None:
+        from hedgerow.coordinator.store import Store
+
+        self.store = Store(config.state_folder)
+
+    def __enter__(self) -> Any:
+        return self.store
+
+    def __exit__(self, *exception: object) -> None:
+        self.store.close()

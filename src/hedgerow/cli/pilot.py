@@ -1,0 +1,150 @@
+"""`hedgerow pilot`: a coordinator and stations laid out on one machine, to try a federation before there is one.
+
+FOLDER/hub              coordinator.toml, keys/
+FOLDER/STATION          station.toml, keys/, records.csv
+FOLDER/study.toml       a study to submit; `hedgerow run` runs the same file as a simulation
+FOLDER/records.csv      all records, for that
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from hedgerow.data import Column, Schema, Table, iid, load
+from hedgerow.errors import CannotWrite, SettingsInvalid
+from hedgerow.studies.changes import to_toml
+
+console = Console()
+
+HUB = "hub"
+NAMES = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")
+COLUMNS = ("mean_radius", "mean_texture", "mean_smoothness", "malignant")
+FORMULA = "malignant ~ mean_radius + mean_texture + mean_smoothness"
+
+
+def pilot(
+    folder: Annotated[Path, typer.Argument(help="A new folder.")],
+    stations: Annotated[int, typer.Option(min=2, max=len(NAMES), help="How many stations.")] = 3,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Where the coordinator listens on the loopback; free by default.")
+    ] = 0,
+    approval: Annotated[str, typer.Option(help="automatic, or ask: a person approves at each station.")] = "automatic",
+) -> None:
+    """Lay out a federation on this machine: keys enrolled, configurations written, records of breast cancer divided."""
+    names = NAMES[:stations]
+    lay_out(folder, names, port=port or free_port(), approval=approval)
+    say(f"A coordinator and {stations} stations lie in {folder}. In a terminal for each:")
+    for line in (f"hedgerow coordinator start {folder / HUB}", *(f"hedgerow station start {folder / name}" for name in names)):
+        say(f"  {line}")
+    say("Then, in another:")
+    say(f"  hedgerow submit {folder / 'study.toml'} --at {folder / HUB}")
+    say(f"  hedgerow status --at {folder / HUB}")
+    say(f"The same study as a simulation: hedgerow run {folder / 'study.toml'}")
+
+
+def lay_out(
+    folder: Path,
+    names: Sequence[str],
+    *,
+    port: int,
+    approval: str = "automatic",
+    limits: Mapping[str, Any] | None = None,
+    guard: Mapping[str, Any] | None = None,
+    program: Mapping[str, Any] | None = None,
+) -> None:
+    """Write everything that a pilot needs.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The stations.
+    limits : mapping, optional
+        Of the coordinator; see `coordinator.toml`.
+    guard : mapping, optional
+        Added to each station's `[guard]`.
+    program : mapping, optional
+        Of the study; a logistic regression by default.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise CannotWrite(f"{folder} is not empty.", remedy="Choose a new folder.", asked=False)
+    asked = dict(program or {"name": "logistic_regression", "formula": FORMULA})
+    if approval not in ("automatic", "ask"):
+        raise SettingsInvalid(f"approval={approval!r}.", remedy="'automatic' or 'ask'.")
+    table = load("breast_cancer").select(list(COLUMNS))
+    parts = iid(parties=len(names))(table, 0).tables(table)
+    address = f"127.0.0.1:{port}"
+    _enrol(folder, names)
+    rail: dict[str, Any] = {"kind": "grpc", "address": address}
+    _write(folder / HUB / "coordinator.toml", {"name": HUB, "rail": rail, "limits": dict(limits or {})})
+    for name, part in zip(names, parts, strict=True):
+        rules: dict[str, Any] = {"approval": approval, "programs": [{"name": asked["name"]}], "least_records": 20}
+        config = {
+            "name": name,
+            "coordinator": {"name": HUB, "address": address},
+            "data": {"name": "records", "source": "csv", "path": "records.csv", "columns": _declared(part.schema)},
+            "guard": rules | {"require": {"hidden_rows": True}} | dict(guard or {}),
+        }
+        _write(folder / name / "station.toml", config)
+        part.to_pandas().to_csv(folder / name / "records.csv", index=False)
+    table.to_pandas().to_csv(folder / "records.csv", index=False)
+    _write(folder / "study.toml", _study(table, asked, len(names)))
+
+
+def _study(table: Table, program: Mapping[str, Any], parties: int) -> dict[str, Any]:
+    ranges = {column.name: [column.low, column.high] for column in table.schema if column.low is not None}
+    return {
+        "title": "Malignant or benign, between organisations",
+        "description": "The stations keep their records; the coordinator sees totals and no row.",
+        "data": {"path": "records.csv", "target": table.schema.target, "ranges": ranges},
+        "partition": {"by": "iid", "parties": parties},
+        "program": dict(program),
+        "protection": {"aggregation": {"by": "secagg"}},
+    }
+
+
+def _enrol(folder: Path, names: Sequence[str]) -> None:
+    """What two people do by mail and telephone, in one process."""
+    from hedgerow.wire import enrolment
+    from hedgerow.wire.folder import KeyFolder
+    from hedgerow.wire.papers import Request, Welcome
+
+    hub = KeyFolder.make(folder / HUB / "keys", HUB, authority=True)
+    stations = [KeyFolder.make(folder / name / "keys", name) for name in names]
+    for station in stations:
+        enrolment.enrol(hub, Request.from_bytes(enrolment.ask(station)))
+    for station in stations:  # once all are on the roster, which each of them pins
+        enrolment.accept(station, Welcome.from_bytes(enrolment.welcome(hub, station.name)))
+
+
+def _declared(schema: Schema) -> dict[str, Any]:
+    return {column.name: _column(column) for column in schema}
+
+
+def _column(column: Column) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": column.kind, "role": column.role, "unit": column.unit or None}
+    if column.kind == "binary":
+        return found
+    return found | {"range": None if column.low is None else [column.low, column.high], "levels": list(column.levels) or None}
+
+
+def _write(path: Path, values: Mapping[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(to_toml(values).lstrip() + "\n", encoding="utf-8")
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody uses now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def say(line: str) -> None:
+    """Print a line as it is."""
+    console.print(line, highlight=False, markup=False, soft_wrap=True)

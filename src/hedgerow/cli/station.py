@@ -1,0 +1,239 @@
+"""`hedgerow station`: run a station, check it, and decide what may be asked of it."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import logging
+import math
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from hedgerow.errors import LedgerDamaged
+
+console = Console()
+
+app = typer.Typer(help="Run a station, check it, and decide what may be asked of it.", no_args_is_help=True)
+
+PathArgument = Annotated[Path, typer.Argument(help="The station's folder, or its station.toml.", metavar="FOLDER")]
+NameArgument = Annotated[str, typer.Argument(help="A study, by the beginning of its id or by its title.", metavar="STUDY")]
+ByOption = Annotated[str, typer.Option("--by", help="Who decides; the account's name by default.")]
+
+
+@app.command()
+def start(path: PathArgument) -> None:
+    """Answer until interrupted. Everything that happens is a line on the terminal, and in the journal."""
+    from hedgerow.stations.service import serve
+
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
+    logging.getLogger("hedgerow").setLevel(logging.INFO)
+    stop = threading.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda *_: stop.set())
+    serve(path, stop)
+
+
+@app.command()
+def check(path: PathArgument) -> None:
+    """Read configuration, keys and records, connect nowhere, and print what a coordinator would see."""
+    from hedgerow.stations.code import code_hash, installed_version
+    from hedgerow.stations.service import open_folder
+
+    opened = open_folder(path)
+    try:
+        config, held = opened.config, opened.held
+        opened.station().close()
+        lines = Table.grid(padding=(0, 2))
+        lines.add_row("station", config.name)
+        lines.add_row("data", f"{config.data.name!r}, {len(held.schema)} columns")
+        lines.add_row("parties", f"{len(held):,}" + (" stores" if config.stores else ""))
+        told = f"{int(held.sizes.sum()):,}" if config.guard.tell_records else "not told"
+        lines.add_row("records", told)
+        lines.add_row("version", installed_version())
+        console.print("[bold]What a coordinator sees[/bold]")
+        console.print(lines, highlight=False)
+        console.print(columns_of(held.schema, config.allowed))
+        own = Table.grid(padding=(0, 2))
+        own.add_row("records here", f"{int(held.sizes.sum()):,}")
+        own.add_row("installed code", code_hash(config.guard.modules))
+        for row in guard_rows(config.guard):
+            own.add_row(*row)
+        console.print("[bold]What only you see[/bold]")
+        console.print(own, highlight=False)
+    finally:
+        opened.base.close()
+
+
+@app.command()
+def inbox(
+    path: PathArgument,
+    study: Annotated[str, typer.Argument(help="One study, in full; all that have come by default.", metavar="[STUDY]")] = "",
+) -> None:
+    """List the studies that asked to board, and show what those that wait would ask."""
+    with opened(path) as box:
+        trains = [box.trains.find(study)] if study else box.trains.all()
+        if not trains:
+            console.print("No study has come.")
+        for train in trains:
+            show_train(train, full=bool(study) or train.status == "waiting")
+
+
+@app.command()
+def approve(path: PathArgument, study: NameArgument, by: ByOption = "", because: str = "") -> None:
+    """Let a study ask what it announced, and nothing else. The decision is signed."""
+    with opened(path) as box:
+        train = box.approve(study, by or getpass.getuser(), because)
+    console.print(f"approved: {escape(train.title)} ({train.id}), by {escape(train.by)}", highlight=False)
+
+
+@app.command()
+def refuse(
+    path: PathArgument,
+    study: NameArgument,
+    because: Annotated[str, typer.Option(help="The reason, for your own records; only a code leaves the station.")],
+    by: ByOption = "",
+) -> None:
+    """Refuse a study, also one that was approved. Nothing of it is answered from then on."""
+    with opened(path) as box:
+        train = box.refuse(study, by or getpass.getuser(), because)
+    console.print(f"refused: {escape(train.title)} ({train.id}), by {escape(train.by)}", highlight=False)
+
+
+@app.command()
+def journal(
+    path: PathArgument,
+    study: Annotated[str, typer.Option(help="Only of one study, by the beginning of its id or by its title.")] = "",
+    last: Annotated[int, typer.Option(help="So many entries, the latest.", min=1)] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="Print entries as JSON.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Recompute the chain; exits with 1 where it is broken.")] = False,
+) -> None:
+    """Show everything that was asked and answered."""
+    with opened(path) as box:
+        if verify:
+            try:
+                count, head = box.journal.verify()
+            except LedgerDamaged as error:
+                console.print(f"damaged: {escape(error.reason)}", style="red", highlight=False, soft_wrap=True)
+                raise typer.Exit(1) from error
+            console.print(f"whole: {count} entries, head {head or 'none'}", highlight=False, soft_wrap=True)
+            return
+        entries = box.journal.entries(study=box.trains.find(study).study if study else None, last=last)
+        if as_json:
+            told = [{"number": e.number, "hash": e.hash, **json.loads(e.to_json())} for e in entries]
+            typer.echo(json.dumps(told, indent=1))
+            return
+        titles = {train.study: train.title for train in box.trains.all()}
+    table = Table(title=f"journal of {box.config.name}", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("number", "time", "study", "letter", "what", "in", "out", "said", "epsilon", "why"):
+        table.add_column(name, overflow="fold")
+    for e in entries:
+        sizes = (f"{e.bytes_in:,}" if e.bytes_in else "", f"{e.bytes_out:,}" if e.bytes_out else "")
+        spent = "" if e.epsilon is None else f"{e.epsilon:.4g}"
+        letter = f"{e.letter >> 32}.{e.letter & 0xFFFFFFFF}" if e.letter >> 32 else str(e.letter or "")
+        what = f"{e.kind}: {e.function}" if e.function else e.kind
+        row = (str(e.number), e.at[:19].replace("T", " "), titles.get(e.study) or e.study[:8], letter, what, *sizes, e.code)
+        table.add_row(*(escape(cell) for cell in (*row, spent, e.reason)))
+    console.print(table)
+
+
+@app.command()
+def budget(path: PathArgument) -> None:
+    """Tell what was spent of the budgets, and what is left."""
+    with opened(path) as box:
+        spent, guard = box.spent(), box.config.guard
+    if guard.budget is None and guard.study_budget is None:
+        console.print("The guard sets no budget: guard.budget and guard.study_budget of station.toml.", soft_wrap=True)
+        return
+    if not spent:
+        console.print("Nothing was charged yet.")
+        return
+    table = Table(title="epsilon of each budget, most spent first", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("of", "spent", "left", "budget", "parties"):
+        table.add_column(name, overflow="fold")
+    for one in spent:
+        words = "everything" if math.isinf(one.epsilon) else f"{one.epsilon:.4g}"
+        table.add_row(escape(one.whose), words, f"{one.left:.4g}", str(one.budget), f"{one.n_parties:,}")
+    console.print(table)
+
+
+# ---- what is shown --------------------------------------------------------------------------------------------------
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """A station's inbox."""
+    from hedgerow.stations.inbox import Inbox
+
+    box = Inbox.at(path)
+    try:
+        yield box
+    finally:
+        box.close()
+
+
+def show_train(train: Any, *, full: bool) -> None:
+    """Print a study that asked to board: in a line, or with everything that it would ask."""
+    decided = f", by {train.by} on {train.at[:10]}" if train.by else f", since {train.came[:16].replace('T', ' ')}"
+    because = f": {train.because}" if train.because else ""
+    code = f" {train.code}" if train.code else ""
+    head = f"[bold]{train.id}[/bold]  {escape(train.title or 'a study')}"
+    console.print(f"{head}  {train.status}{code}{escape(decided + because)}", highlight=False, soft_wrap=True)
+    if not full or not train.rows:
+        return
+    of = f"{train.program}, for {train.coordinator}, at {train.n_stations} stations; columns {', '.join(train.columns)}"
+    console.print(f"  {escape(of)}", highlight=False, soft_wrap=True)
+    console.print(f"  {escape(train.summary)}", highlight=False, soft_wrap=True)
+    for row in train.rows:
+        console.print(f"  [bold]{row['questions']}[/bold]: {escape(row['asks'])}", highlight=False, soft_wrap=True)
+        lines = Table.grid(padding=(0, 2))
+        for name, value in row.items():
+            if name not in ("questions", "asks"):
+                lines.add_row(f"    {name}", escape(value))
+        console.print(lines, highlight=False)
+    console.print()
+
+
+def columns_of(schema: Any, allowed: frozenset[str]) -> Table:
+    """A table of declared columns."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("column", "kind", "range or levels", "unit", "guard"):
+        table.add_column(name, overflow="fold")
+    for column in schema:
+        ends = ["" if end is None else f"{end:g}" for end in (column.low, column.high)]
+        span = ", ".join(column.levels) if column.levels else f"{ends[0]} to {ends[1]}" if any(ends) else "open"
+        span = "0 or 1" if column.kind == "binary" else span
+        table.add_row(
+            escape(column.name), column.kind, escape(span), escape(column.unit), "" if column.name in allowed else "forbidden"
+        )
+    return table
+
+
+def guard_rows(guard: Any) -> list[tuple[str, str]]:
+    """The guard in words."""
+    programs = (
+        "any" if guard.programs is None else ", ".join(f"{rule.name} {rule.version}" for rule in guard.programs) or "none"
+    )
+    need, limits = guard.require, guard.limits
+    noise = "" if need.noise == "none" else f"noise by {need.noise}, multiplier {need.noise_multiplier:g} or more"
+    wants = [*(["hidden rows"] if need.hidden_rows else []), *([noise] if noise else [])]
+    rows = [
+        ("approval", "a person" if guard.approval == "ask" else "automatic"),
+        ("programs", programs),
+        ("least", f"{guard.least_records:,} records, {guard.least_cohort} parties"),
+        ("requires", ", ".join(wants) or "nothing"),
+        ("hours", f"{', '.join(guard.hours)} ({guard.timezone})" if guard.hours else "always"),
+        ("budget", "none" if guard.budget is None else f"{guard.budget.budget()}; trusts {guard.budget.trust}"),
+        ("study budget", "none" if guard.study_budget is None else f"{guard.study_budget.budget()}"),
+        ("questions", f"{limits.questions_per_minute or 'any number'} a minute, {limits.questions_per_study or 'any'} a study"),
+    ]
+    if guard.randomness == "study":
+        rows.append(("randomness", "of the study: its noise can be foretold; for pilots and tests only"))
+    return rows

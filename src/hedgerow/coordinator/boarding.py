@@ -1,0 +1,364 @@
+"""Boarding: stations are told of a study, and each decides, by its guard or by a person, before any question is asked.
+
+    hello    who is there, with which data, columns and parties            every station that is asked to join
+             columns compared; the study tried on the agreed ones          here: a mistake ends it before anybody is bothered
+    board    the study, the coordinator, the stations, the columns         approved | refused | waiting for a person
+
+What was agreed is kept before anybody boards, so that after a restart stations are told the same again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.metadata import version
+from typing import Any, Literal, Protocol
+
+from hedgerow.core.conversation import Sessions
+from hedgerow.core.engine import Inbox, Outbox
+from hedgerow.core.ledger import Clock
+from hedgerow.crypto.keys import Roster, verify
+from hedgerow.crypto.messages import digest
+from hedgerow.data import Column, Schema
+from hedgerow.errors import HedgerowError, KeyInvalid, MessageRefused
+from hedgerow.studies import Study, build_abroad
+from hedgerow.studies.abroad import data_name
+from hedgerow.studies.changes import to_toml
+from hedgerow.studies.check import check
+from hedgerow.studies.planned import with_noise
+from hedgerow.wire.envelope import Card, Letter
+from hedgerow.wire.question import common
+from hedgerow.wire.values import pack, unpack
+
+from .columns import agreed_schema
+from .config import LimitsSection
+from .journal import refusal
+from .states import Boarded, Kept
+
+PATIENT = frozenset({"HR-104", "HR-610", "HR-611"})
+"""Codes that waiting may change: a full disk, opening hours, a rate."""
+
+
+class Asks(Protocol):
+    """What carries letters to stations and brings back those that came."""
+
+    def alive(self) -> frozenset[str]: ...
+
+    def ask(self, kind: str, parts: Mapping[str, Sequence[bytes]]) -> dict[str, Letter]: ...
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """What all stations are told of a study, and what follows from it.
+
+    Attributes
+    ----------
+    text : str
+        The study as stations see it; see `told`.
+    stations : mapping from station to its parties
+    schema : Schema
+        The columns that the study uses, as every station declares them.
+    at : float
+        When it was agreed.
+    """
+
+    text: str
+    stations: Mapping[str, tuple[str, ...]]
+    schema: Schema
+    coordinator: str
+    version: str
+    at: float
+
+    def pack(self) -> bytes:
+        stations = {name: tuple(parties) for name, parties in self.stations.items()}
+        return pack((self.text, stations, tuple(self.schema.columns), self.coordinator, self.version, self.at))
+
+    @classmethod
+    def unpack(cls, raw: bytes) -> Agreed:
+        text, stations, columns, *rest = unpack(raw)
+        return cls(text, stations, Schema(tuple(columns)), *rest)
+
+    def parts(self) -> list[bytes]:
+        """The letter to every station."""
+        stations = {name: len(parties) for name, parties in self.stations.items()}
+        about = {
+            "coordinator": self.coordinator,
+            "stations": stations,
+            "schema": tuple(self.schema.columns),
+            "version": self.version,
+        }
+        return [self.text.encode(), pack(about)]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Where boarding stands. Of "ready", `stations` are those on board, with their parties."""
+
+    state: Literal["wait", "ready", "refused", "failed"]
+    reason: str
+    stations: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Hello:
+    """What a station says of itself."""
+
+    data: str
+    schema: Schema
+    parties: tuple[str, ...]
+    version: str
+
+
+def told(study: Study) -> Study:
+    """A study as stations see it: its data by their name, and no path of the coordinator's machine."""
+    data = study.data.model_copy(update={"name": data_name(study), "path": None})
+    budget = None if study.budget is None else study.budget.model_copy(update={"ledger": None})
+    return study.model_copy(update={"data": data, "budget": budget})
+
+
+def meet(
+    study: Study,
+    kept: Kept,
+    cards: Mapping[str, Card],
+    asks: Asks,
+    limits: LimitsSection,
+    coordinator: str,
+    now: float,
+    since: float,
+) -> Agreed | Verdict:
+    """Ask stations who they are, and agree on columns; what cannot be agreed ends the study before anybody boards.
+
+    `since` is when stations could come: the study was there, and so was the coordinator.
+    """
+    wanted = kept.asked or tuple(sorted(cards))
+    if unknown := [name for name in wanted if name not in cards]:
+        return _end("failed", f"{', '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not on the roster")
+    if not wanted:
+        return _end("failed", "no station is on the roster; hedgerow keys enrol puts one there")
+    letters = asks.ask("hello", {name: [] for name in wanted if name in asks.alive()})
+    found: dict[str, Hello] = {}
+    refused: dict[str, str] = {}
+    for name, letter in letters.items():
+        try:
+            if letter.kind == "refused":
+                if (code := code_of(letter)) not in PATIENT:
+                    refused[name] = refusal(name, code)
+            else:
+                found[name] = read_hello(letter)
+        except MessageRefused:
+            refused[name] = f"{name} answered what is no hello"
+    name_of_data = data_name(study)
+    for name, hello in list(found.items()):
+        if hello.data != name_of_data:
+            refused[name] = f"{name} has the data {hello.data!r}, not {name_of_data!r}"
+            del found[name]
+    least = least_of(limits, len(wanted))
+    away = [name for name in wanted if name not in found and name not in refused]
+    if len(wanted) - len(refused) < least or (kept.asked and refused and limits.least_stations is None):
+        return _end("refused", "; ".join(refused.values()))
+    if away and (len(found) < least or now - since < 60 * limits.away_minutes):
+        if now - kept.changed > 3600 * limits.approval_hours:
+            return _end("failed", f"{_and(away)} did not come in {limits.approval_hours:g} hours")
+        return _wait(f"waiting for {_and(away)} to connect")
+    try:
+        agreed = _agree(study, {name: found[name] for name in wanted if name in found}, coordinator, now)
+        rehearsed(study, agreed, roster_of(agreed.stations, cards))
+    except HedgerowError as error:
+        return _end("failed", f"{error.code} {type(error).__name__}: {error.reason} {error.remedy}".strip())
+    return agreed
+
+
+def board(
+    kept: Kept, agreed: Agreed, asks: Asks, limits: LimitsSection, cards: Mapping[str, Card], now: float, since: float
+) -> tuple[list[Boarded], Verdict]:
+    """Ask the stations that have not decided; return what is new, and where boarding stands."""
+    before = {one.station: one for one in kept.boarded}
+    said = {name: before.get(name, Boarded(name)) for name in agreed.stations}
+    open_ = [name for name, one in said.items() if one.status not in ("approved", "refused")]
+    alive = asks.alive()
+    parts = agreed.parts()
+    train = train_of(*parts)
+    letters = asks.ask("board", {name: parts for name in open_ if name in alive})
+    new = []
+    for name in open_:
+        letter = letters.get(name)
+        if letter is None or name not in cards:
+            one = replace(said[name], at=now)
+        else:
+            one = read_board(letter, agreed.stations[name], train, cards[name], now)
+        if replace(one, at=0.0) != replace(before.get(name, Boarded("")), at=0.0):
+            new.append(one)
+        said[name] = one
+    return new, verdict(list(said.values()), agreed, limits, now, since)
+
+
+def verdict(said: Sequence[Boarded], agreed: Agreed, limits: LimitsSection, now: float, since: float) -> Verdict:
+    """Where boarding stands, by what stations said."""
+    by = {status: [one for one in said if one.status == status] for status in ("approved", "refused", "waiting", "away")}
+    least = least_of(limits, len(said))
+    refusals = "; ".join(refusal(one.station, one.code) for one in by["refused"])
+    ready = Verdict("ready", _boarding(by["approved"], refusals), {one.station: one.parties for one in by["approved"]})
+    if len(said) - len(by["refused"]) < least:
+        return _end("refused", refusals)
+    enough, waited = len(by["approved"]) >= least, now - agreed.at
+    if not by["waiting"] and not by["away"]:
+        return ready
+    if enough and not by["waiting"] and now - max(since, agreed.at) >= 60 * limits.away_minutes:
+        return ready
+    names = {status: [one.station for one in by[status]] for status in ("waiting", "away")}
+    parts = [f"{_and(names['waiting'])} to decide"] if names["waiting"] else []
+    parts += [f"{_and(names['away'])} to come back"] if names["away"] else []
+    if waited > 3600 * limits.approval_hours:
+        if enough:
+            return ready
+        missing = _and([*names["waiting"], *names["away"]])
+        return _end(
+            "failed", f"no word of {missing} in {limits.approval_hours:g} hours" + (f"; {refusals}" if refusals else "")
+        )
+    return _wait(f"waiting for {' and '.join(parts)}" + (f"; {refusals}" if refusals else ""))
+
+
+def rehearsed(study: Study, agreed: Agreed, roster: Roster | None = None) -> None:
+    """Make a study ready on the agreed columns, and write its first question: what it would be refused for, it is refused now.
+
+    Raises
+    ------
+    HedgerowError
+        A formula, a setting, a channel or a budget that does not fit; a function that cannot be named on the wire.
+    """
+    nobody = _Nobody(tuple(party for parties in agreed.stations.values() for party in parties), roster)
+    make = partial(build_abroad, schema=agreed.schema, engine=nobody)
+    built = make(with_noise(study, make, nobody.parties))
+    check(built)
+    federation = replace(built.federation, ledger=built.unspent, clock=Clock(), sessions=Sessions())
+    with suppress(_Written):
+        next(iter(built.listing.program(built.settings)(federation)), None)
+
+
+def least_of(limits: LimitsSection, wanted: int) -> int:
+    """Stations that must board, of so many."""
+    return wanted if limits.least_stations is None else min(limits.least_stations, wanted)
+
+
+def code_of(letter: Letter) -> str:
+    """The code in a refusal.
+
+    Raises
+    ------
+    MessageRefused (HR-242)
+        It holds something else.
+    """
+    code = letter.parts[0].decode("ascii", "replace") if len(letter.parts) == 1 else ""
+    if not code or not _is_code(code):
+        raise MessageRefused(f"{letter.sender} refused without a code.")
+    return code
+
+
+def read_hello(letter: Letter) -> Hello:
+    """Read what a station says of itself; MessageRefused (HR-242) where it is nothing of that kind."""
+    said = _mapping(letter, "hello")
+    parties, columns = said.get("parties"), said.get("schema")
+    if not _names(parties) or not isinstance(columns, tuple) or not all(isinstance(one, Column) for one in columns):
+        raise MessageRefused(f"{letter.sender} answered a hello without parties or columns.")
+    try:
+        return Hello(str(said.get("data", "")), Schema(columns), parties, str(said.get("version", "")))
+    except HedgerowError as error:
+        raise MessageRefused(f"{letter.sender} declares columns that contradict each other.") from error
+
+
+def roster_of(on: Mapping[str, tuple[str, ...]], cards: Mapping[str, Card]) -> Roster | None:
+    """Identities of all stations, as they have them from their enrolment; none where parties are not stations."""
+    if any(parties != (station,) for station, parties in on.items()):
+        return None
+    return Roster({name: card.identity for name, card in cards.items()})
+
+
+def train_of(text: bytes, about: bytes) -> bytes:
+    """What identifies a study and all that is told beside it: 32 bytes. Stations compute the same."""
+    return digest("train", text, about)
+
+
+def read_board(letter: Letter, parties: tuple[str, ...], train: bytes, card: Card, now: float) -> Boarded:
+    """Read a station's decision; what is none, or not signed, or about something else, counts as a refused message."""
+    name = letter.sender
+    try:
+        if letter.kind == "refused":
+            code = code_of(letter)
+            return Boarded(name, "waiting" if code in PATIENT else "refused", code, at=now)
+        said = _mapping(letter, "board")
+        status, code, signature = said.get("status"), said.get("code", ""), said.get("signature", b"")
+        if status not in ("waiting", "approved", "refused") or not _is_code(code) or said.get("train") != train:
+            raise MessageRefused(f"{name} answered a board letter with what is no decision about it.")
+        if status == "approved" and said.get("parties") != parties:
+            raise MessageRefused(f"{name} boards with other parties than it said hello with.")
+        if status == "approved":
+            verify(card.identity, signature, digest("train decision", train, status.encode()))
+    except (MessageRefused, KeyInvalid) as error:
+        return Boarded(name, "refused", error.code, at=now)
+    return Boarded(
+        name, status, code, parties if status == "approved" else (), train, signature if status == "approved" else b"", now
+    )
+
+
+def _agree(study: Study, found: Mapping[str, Hello], coordinator: str, now: float) -> Agreed:
+    parties = [party for hello in found.values() for party in hello.parties]
+    repeated = [name for name, times in Counter(parties).items() if times > 1]
+    if repeated:
+        raise MessageRefused(f"the party {repeated[0]!r} is at two stations.", remedy="Parties have names of their own.")
+    schema = agreed_schema(study, {name: hello.schema for name, hello in found.items()})
+    text = to_toml(told(study).model_dump(mode="json")) + "\n"
+    stations = {name: hello.parties for name, hello in found.items()}
+    return Agreed(text, stations, schema, coordinator, version("hedgerow"), now)
+
+
+def _mapping(letter: Letter, kind: str) -> Mapping[str, Any]:
+    found = unpack(letter.parts[0]) if letter.kind == kind and len(letter.parts) == 1 else None
+    if not isinstance(found, dict):
+        raise MessageRefused(f"{letter.sender} answered with what is no {kind!r}.")
+    return found
+
+
+def _is_code(found: Any) -> bool:
+    """Whether this is a code, or the empty string."""
+    return isinstance(found, str) and re.fullmatch(r"(HR-[0-9]{3})?", found) is not None
+
+
+def _names(found: Any) -> bool:
+    return isinstance(found, tuple) and bool(found) and all(isinstance(one, str) for one in found)
+
+
+def _boarding(on: Sequence[Boarded], refusals: str) -> str:
+    return f"{_and([one.station for one in on])} on board" + (f"; {refusals}" if refusals else "")
+
+
+def _wait(reason: str) -> Verdict:
+    return Verdict("wait", reason, {})
+
+
+def _end(state: Literal["refused", "failed"], reason: str) -> Verdict:
+    return Verdict(state, reason, {})
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+class _Written(Exception):
+    """The first question could be written."""
+
+
+@dataclass(frozen=True)
+class _Nobody:
+    """An engine that knows its parties, writes what it would ask them, and asks nobody."""
+
+    parties: tuple[str, ...]
+    roster: Roster | None
+    elsewhere: bool = True
+
+    def exchange(self, outbox: Outbox) -> Inbox:
+        common(outbox)
+        raise _Written

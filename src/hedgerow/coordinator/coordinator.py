@@ -1,0 +1,299 @@
+"""The coordinator: takes studies from one state to the next, a step at a time, and can stop between any two.
+
+    due       studies for which something can be done now
+    advance   one step: a round of boarding, a run until it ends or has to wait, or telling stations that it ended
+
+It has no threads and no sleep of its own, and reads the clock of its store; the service calls it from threads, a simulation
+in turn. All that it must remember is in the store: after `kill -9`, another one goes on where this one was.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from hedgerow.engines.network import Network
+from hedgerow.engines.post import Post
+from hedgerow.errors import CannotWrite, HedgerowError, NobodyAnswered, PartyDeclined, RailUnavailable, RoundRefused
+from hedgerow.runs.checkpoint import write_bytes
+from hedgerow.studies import Result, build_abroad, run_study
+from hedgerow.studies.rounds import Progress
+from hedgerow.wire.envelope import Card
+from hedgerow.wire.values import pack
+
+from .boarding import PATIENT, Agreed, Boarded, Verdict, board, meet, roster_of, train_of
+from .config import CoordinatorConfig
+from .journal import refusal
+from .line import Halted, Line
+from .states import Kept, State
+from .store import Store
+from .submission import study_of
+
+log = logging.getLogger("hedgerow")
+
+GUARDS = frozenset({"HR-213", *(f"HR-{number}" for number in range(602, 610))})
+"""Codes by which a guard, or a person, says no; waiting does not change them."""
+
+APPROVALS = "approvals.json"
+"""In a run folder: what stations signed."""
+
+BOARDING_MOST = 60.0
+"""Longest pause between two letters to a station where a person has to decide, in seconds."""
+
+FAREWELLS = 8
+"""How often stations are told that a study ended, before those that are away are left alone."""
+
+
+@dataclass
+class Coordinator:
+    """Studies of one store, and the stations of one post.
+
+    Parameters
+    ----------
+    store : Store
+        Its clock is the coordinator's.
+    post : Post
+    config : CoordinatorConfig
+    cards : callable
+        Whom the coordinator trusts now, by name.
+    jitter : callable
+        Numbers from 0 to 1 that spread pauses.
+    """
+
+    store: Store
+    post: Post
+    config: CoordinatorConfig
+    cards: Callable[[], Mapping[str, Card]]
+    jitter: Callable[[], float] = random.random
+    stopping: threading.Event = field(default_factory=threading.Event)
+    _missing: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self._started = self.store.now()
+
+    # ---- what the service calls --------------------------------------------------------------------------------------
+    def due(self) -> list[str]:
+        """Ids of studies for which something can be done now."""
+        now = self.store.now()
+        return [kept.id for kept in self.store.open() if self._is_due(kept, now)]
+
+    def advance(self, id: str) -> None:
+        """Take a study one step further. Whatever goes wrong with it is in its state, not in an exception.
+
+        Raises
+        ------
+        CannotWrite (HR-104)
+            The store cannot be written; the study is where it was.
+        """
+        kept = self.store.study(id)
+        if kept.ended:
+            self._tell(kept)
+        elif kept.cancelled:
+            self._end(kept, "cancelled", "by its researcher")
+        elif self._overdue(kept):
+            hours = self.config.limits.waiting_hours
+            self._end(kept, "failed", f"it came no further in {hours:g} hours; last: {kept.reason}")
+        else:
+            try:
+                (self._board if kept.state in ("submitted", "boarding") else self._run)(kept)
+            except CannotWrite:
+                raise
+            except Exception as error:
+                log.exception("%s failed", kept.id)
+                self._end(kept, "failed", f"an error of Hedgerow or of a program: {type(error).__name__}: {error}")
+
+    # ---- boarding ----------------------------------------------------------------------------------------------------
+    def _board(self, kept: Kept) -> None:
+        if kept.state == "submitted":
+            kept = self.store.move(kept.id, "boarding", "stations are asked")
+        line, limits, now = self._line(kept), self.config.limits, self.store.now()
+        if not kept.agreed:
+            since = max(kept.changed, self._started)
+            met = meet(study_of(kept), kept, self._stations(), line, limits, self.config.name, now, since)
+            if isinstance(met, Verdict):
+                self._after(kept, met)
+                return
+            self.store.change(kept.id, agreed=met.pack(), pauses=0)
+            kept = self.store.study(kept.id)
+        agreed = Agreed.unpack(kept.agreed)
+        said, verdict = board(kept, agreed, line, limits, self.cards(), self.store.now(), self._started)
+        self.store.board(kept.id, said)
+        self._after(self.store.study(kept.id), verdict)
+
+    def _after(self, kept: Kept, verdict: Verdict) -> None:
+        if verdict.state == "ready":
+            now = self.store.now()
+            self.store.move(kept.id, "running", verdict.reason, due=now, since=now, pauses=0)
+        elif verdict.state == "wait":
+            pause = min(self._pause(kept.pauses), BOARDING_MOST)
+            self.store.pause(kept.id, verdict.reason, due=self.store.now() + pause, pauses=kept.pauses + 1)
+        else:
+            self._end(kept, verdict.state, verdict.reason)
+
+    # ---- running -----------------------------------------------------------------------------------------------------
+    def _run(self, kept: Kept) -> None:
+        if kept.state == "running" and not self._ready(kept, self.store.now()):
+            self._wait(kept, f"{', '.join(sorted(boarded(kept).keys() - self.post.alive()))} away")
+            return
+        if kept.state == "waiting":
+            kept = self.store.move(kept.id, "running", "goes on")
+        self._missing.pop(kept.id, None)
+        line = self._line(kept)
+        try:
+            result = self._result(kept, line)
+        except Halted as halted:
+            if self.store.study(kept.id).cancelled:
+                self._end(kept, "cancelled", "by its researcher")
+            else:
+                self.store.move(kept.id, "waiting", str(halted), due=self.store.now())
+        except RoundRefused as error:
+            if GUARDS.intersection(line.refused.values()):
+                self._declined(kept, PartyDeclined(error.reason, codes=dict(line.refused)))
+            else:
+                self._wait(kept, f"{error.code} {type(error).__name__}: {error.reason}")
+        except (NobodyAnswered, CannotWrite, RailUnavailable) as error:
+            self._wait(kept, f"{error.code} {type(error).__name__}: {error.reason}")
+        except PartyDeclined as error:
+            self._declined(kept, error)
+        except HedgerowError as error:
+            self._end(kept, "failed", f"{error.code} {type(error).__name__}: {error.reason}")
+        else:
+            run = result.run
+            if run.stopped == "budget" and run.state is None:
+                self._end(kept, "refused", f"the budget allows no question: {run.reason}")
+                return
+            words = {"finished": "its program ended", "budget": f"the budget allows no further question: {run.reason}"}
+            self._end(kept, "finished", words.get(run.stopped, run.reason))
+
+    def _result(self, kept: Kept, line: Line) -> Result:
+        agreed, on = Agreed.unpack(kept.agreed), boarded(kept)
+        seconds = self.config.limits.question_seconds
+        network = Network(
+            line,  # type: ignore[arg-type]
+            kept.key,
+            on,
+            seconds=seconds,
+            least=line.least,
+            life=line.life,
+            roster=roster_of(on, self._stations()),
+            told=line.declined,
+        )
+        folder = self.config.runs_folder / kept.id
+        result = run_study(
+            study_of(kept),
+            folder,
+            resume=(folder / "digest").exists(),
+            on_progress=partial(self._progress, kept.id),
+            command=f"hedgerow submit; {kept.id} at the coordinator {self.config.name}",
+            make=partial(build_abroad, schema=agreed.schema, engine=network),
+        )
+        write_bytes(folder / APPROVALS, approvals(kept, agreed).encode())
+        return result
+
+    def _progress(self, id: str, progress: Progress) -> None:
+        now = self.store.now()
+        self.store.change(id, lightly=True, round=progress.round, rounds=progress.rounds, pauses=0, since=now)
+
+    def _declined(self, kept: Kept, error: PartyDeclined) -> None:
+        """Stations said no: at their opening hours they will say something else, otherwise not."""
+        home = {party: station for station, parties in boarded(kept).items() for party in parties}
+        codes = {home.get(name, name): code for name, code in sorted(error.codes.items())}
+        words = "; ".join(refusal(station, code) for station, code in codes.items()) or error.reason
+        if codes and all(code in PATIENT for code in codes.values()):
+            self._wait(kept, words)
+        else:
+            self._end(kept, "refused" if GUARDS.intersection(codes.values()) else "failed", words)
+
+    def _wait(self, kept: Kept, reason: str) -> None:
+        kept = self.store.study(kept.id)  # pauses start anew after a round
+        self._missing[kept.id] = frozenset(boarded(kept)) - self.post.alive()
+        due = self.store.now() + self._pause(kept.pauses)
+        self.store.move(kept.id, "waiting", reason, due=due, pauses=kept.pauses + 1)
+        log.info("%s waits: %s", kept.id, reason)
+
+    # ---- the end -----------------------------------------------------------------------------------------------------
+    def _end(self, kept: Kept, state: State, reason: str) -> None:
+        kept = self.store.study(kept.id)
+        told = Agreed.unpack(kept.agreed).stations if kept.agreed else {}
+        self._missing.pop(kept.id, None)
+        kept = self.store.move(kept.id, state, reason, untold=tuple(told), due=self.store.now(), pauses=0)
+        log.info("%s %s: %s", kept.id, state, reason)
+        self._tell(kept)
+
+    def _tell(self, kept: Kept) -> None:
+        """Tell stations that a study ended; who is away is told later."""
+        here = [name for name in kept.untold if name in self.post.alive()]
+        letters = self._line(kept).ask("end", {name: [pack({"status": kept.state})] for name in here}) if here else {}
+        left = tuple(name for name in kept.untold if name not in letters and name in self.cards())
+        tries = kept.pauses + 1
+        due = self.store.now() + self._pause(tries)
+        self.store.change(kept.id, untold=left if tries < FAREWELLS else (), due=due, pauses=tries)
+
+    # ---- inside ------------------------------------------------------------------------------------------------------
+    def _line(self, kept: Kept) -> Line:
+        """A line in a new life of the study, which is on the disk before any letter of it goes out."""
+        n, seconds = len(boarded(kept)), self.config.limits.question_seconds
+        life = self.store.new_life(kept.id)
+        halt = partial(self._halt, kept.id)
+        return Line(self.post, self.store, kept.id, kept.key, life, seconds, n, self._least(n), halt)
+
+    def _least(self, n: int) -> int:
+        """Stations that must answer, of so many on board."""
+        return min(self.config.limits.least_answers or n // 2 + 1, max(n, 1))
+
+    def _halt(self, id: str) -> None:
+        if self.store.wants_end(id):
+            raise Halted("cancelled")
+        if self.stopping.is_set():
+            raise Halted("the coordinator was stopped")
+
+    def _is_due(self, kept: Kept, now: float) -> bool:
+        if kept.ended:
+            return kept.due <= now and bool(self.post.alive().intersection(kept.untold))
+        if kept.cancelled or kept.state in ("submitted", "boarding"):
+            return kept.cancelled or kept.due <= now
+        return kept.state == "running" or self._ready(kept, now) or self._overdue(kept)
+
+    def _ready(self, kept: Kept, now: float) -> bool:
+        """Whether all stations of a study are there, or enough of them for long enough, and no pause is left."""
+        on, alive = boarded(kept).keys(), self.post.alive()
+        missing = self._missing.get(kept.id, frozenset())
+        back, paused = bool(missing and missing <= alive), kept.due > now
+        if on <= alive:
+            return back or not paused
+        gathered = now - max(kept.changed, self._started) >= self.config.limits.gather_seconds
+        return gathered and not paused and len(alive & on) >= self._least(len(on))
+
+    def _overdue(self, kept: Kept) -> bool:
+        return kept.state == "waiting" and self.store.now() - kept.since > 3600 * self.config.limits.waiting_hours
+
+    def _pause(self, before: int) -> float:
+        """The next pause, after so many: twice as long every time, and spread."""
+        limits = self.config.limits
+        return min(limits.retry_seconds * 2.0 ** min(before, 40), limits.retry_most_seconds) * (0.5 + 0.5 * self.jitter())
+
+    def _stations(self) -> dict[str, Card]:
+        """Cards of the stations on the roster."""
+        return {name: card for name, card in self.cards().items() if name != self.config.name}
+
+
+def approvals(kept: Kept, agreed: Agreed) -> str:
+    """What stations signed, for whoever asks later: their decisions, and all that they were told."""
+    text, about = agreed.parts()
+    said = [
+        {"station": one.station, "status": one.status, "code": one.code, "signature": one.signature.hex(), "at": one.at}
+        for one in kept.boarded
+    ]
+    told = {"text": text.decode(), "about": about.hex(), "digest": train_of(text, about).hex()}
+    return json.dumps({"study": kept.key.hex(), "told": told, "stations": said}, indent=1) + "\n"
+
+
+def boarded(kept: Kept) -> dict[str, tuple[str, ...]]:
+    """The stations that approved a study, in the order of what was agreed, with their parties."""
+    approved: dict[str, Boarded] = {one.station: one for one in kept.boarded if one.status == "approved"}
+    return {name: one.parties for name, one in approved.items()}

@@ -1,0 +1,135 @@
+"""A study's line to its stations: the post, with a number for every letter, an entry in the journal, and an ear for its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hedgerow.engines.network import LIFE
+from hedgerow.engines.post import NOBODY, Post
+from hedgerow.errors import BudgetExhausted, MessageRefused, NobodyAnswered, PartyDeclined
+from hedgerow.wire.envelope import Letter
+
+from .boarding import PATIENT, code_of
+from .store import Store
+
+NAMED = 10
+"""Parties of which one entry tells that they declined; a gateway may have thousands."""
+
+
+class Halted(Exception):
+    """A study is to end, or to pause, before its next question."""
+
+
+def go_on() -> None:
+    """Never halt."""
+
+
+@dataclass
+class Line:
+    """What `Network` and boarding use as their post.
+
+    Parameters
+    ----------
+    id, key : str, bytes
+        The study, here and in letters.
+    life : int
+        Of the study; letters of boarding have numbers in it.
+    seconds : float
+        Deadline of letters that are no questions.
+    aboard : int
+        Stations that approved the study.
+    least : int
+        A question that fewer stations answer has no answer.
+    halt : callable
+        Called before letters go out; raises Halted where the study is to end or to pause.
+    """
+
+    post: Post
+    store: Store
+    id: str
+    key: bytes
+    life: int
+    seconds: float
+    aboard: int = 0
+    least: int = 1
+    halt: Callable[[], None] = go_on
+    refused: dict[str, str] = field(default_factory=dict, init=False)
+    """Codes by station or party, of those whose last word was a refusal that waiting does not change."""
+
+    _number: int = field(default=0, init=False)
+
+    def alive(self) -> frozenset[str]:
+        """The stations that it is worth asking now."""
+        return self.post.alive()
+
+    def wait(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
+        """Let events happen; see `Post.wait`."""
+        return self.post.wait(seconds, until)
+
+    def ask(
+        self,
+        kind: str,
+        parts: Mapping[str, Sequence[bytes]],
+        *,
+        study: bytes = NOBODY,
+        number: int = 0,
+        seconds: float | None = None,
+    ) -> dict[str, Letter]:
+        """Ask stations, as `Post.ask` does; what goes out and comes is in the journal.
+
+        Raises
+        ------
+        Halted
+            Nobody was asked.
+        NobodyAnswered (HR-220)
+            Fewer stations than `least` answered a question.
+        PartyDeclined (HR-221), BudgetExhausted (HR-213)
+            And so many refused for good that it will not be otherwise.
+        """
+        if kind == "ask":
+            self.halt()
+        if not parts:
+            return {}
+        if not number:
+            self._number += 1
+            number = self.life * LIFE + self._number
+        sizes = {station: sum(map(len, several)) for station, several in parts.items()}
+        self.store.enter(self.id, "asked", {"kind": kind, "number": number, "bytes": sizes})
+        wait = self.seconds if seconds is None else seconds
+        letters = self.post.ask(kind, parts, study=self.key, number=number, seconds=wait)
+        codes = {station: _code(letter) for station, letter in letters.items() if letter.kind == "refused"}
+        came = {station: sum(map(len, letter.parts)) for station, letter in letters.items() if station not in codes}
+        silent = [station for station in parts if station not in letters]
+        about = {"kind": kind, "number": number, "bytes": came, "codes": codes, "silent": silent}
+        self.store.enter(self.id, "came", about)
+        if kind == "ask":
+            self.refused = {station: code for station, code in codes.items() if code not in PATIENT}
+        if kind == "ask" and len(came) < min(self.least, len(parts)):
+            self._too_few(len(came), codes, silent)
+        return letters
+
+    def declined(self, codes: Mapping[str, str]) -> None:
+        """Note the parties that declined within their station's answer."""
+        self.refused.update({party: code for party, code in codes.items() if code not in PATIENT})
+        named = dict(list(codes.items())[:NAMED])
+        self.store.enter(self.id, "declined", {"codes": named, "more": len(codes) - len(named)})
+
+    def _too_few(self, came: int, codes: Mapping[str, str], silent: Sequence[str]) -> None:
+        final = {station: code for station, code in codes.items() if code not in PATIENT}
+        if final and self.aboard - len(final) < self.least:
+            if set(final.values()) == {BudgetExhausted.code}:
+                raise BudgetExhausted(f"the budget of {', '.join(final)} is spent.", asked=True)
+            raise PartyDeclined(f"{', '.join(final)} declined.", codes=final)
+        missing = ", ".join([*(f"{station} ({code})" for station, code in codes.items()), *silent])
+        raise NobodyAnswered(
+            f"{came} stations answered a question, and {self.least} are needed: nothing usable came from {missing}.",
+            remedy="The study goes on when they answer again.",
+        )
+
+
+def _code(letter: Letter) -> str:
+    try:
+        return code_of(letter)
+    except MessageRefused as error:
+        return error.code

@@ -1,0 +1,154 @@
+"""`Network`: parties at stations, each in a process of its own organisation.
+
+    Federation -> Outbox -> one sealed letter to each station -> Inbox
+
+A station that is away, or does not answer before the deadline, is a dropout; what it refuses comes back as a code. The engine
+keeps nothing that a restart could not do without: states are in the program's checkpoint, and letters have numbers that grow
+from one life of the coordinator to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hedgerow.core.engine import Inbox, Outbox
+from hedgerow.core.query import Query
+from hedgerow.crypto.keys import Roster
+from hedgerow.errors import HedgerowError, MessageRefused, NobodyAnswered, UnlawfulChannel
+from hedgerow.wire.envelope import Letter
+from hedgerow.wire.question import common, inbox, own
+
+from .merging import grouped, merged, nobody
+from .post import Post
+
+LIFE = 1 << 32
+"""Letters of one life of a coordinator; numbers of the next life are larger than all of them."""
+
+CODE_BYTES = 6
+"""Of a code, such as HR-603."""
+
+
+@dataclass
+class Network:
+    """The parties of one study, at stations.
+
+    Parameters
+    ----------
+    post : Post
+        Carries letters.
+    study : bytes
+        16 bytes that name the study.
+    stations : mapping from station to tuple of str
+        The parties at each of them, as they were when it approved the study.
+    seconds : float
+        Deadline of one question, or of one step of a conversation.
+    least : int
+        Stations that must be there before a question is put.
+    patience : float
+        Seconds to wait for them.
+    life : int
+        How often the study was started; each start has a larger one.
+    roster : Roster, optional
+        Identities of the parties, where a secure aggregation pins them.
+    told : callable, optional
+        Learns which parties declined a question, and by which codes.
+    """
+
+    post: Post
+    study: bytes
+    stations: Mapping[str, tuple[str, ...]]
+    seconds: float = 60.0
+    least: int = 1
+    patience: float = 0.0
+    life: int = 1
+    roster: Roster | None = None
+    told: Callable[[Mapping[str, str]], None] | None = None
+    elsewhere: bool = field(default=True, init=False)
+    _number: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._home = {id: station for station, ids in self.stations.items() for id in ids}
+        self._parties = tuple(self._home)
+        if len(self._home) != sum(map(len, self.stations.values())):
+            raise MessageRefused(
+                "two stations have a party of one name.", remedy="Names of parties are unique in a federation.", asked=False
+            )
+
+    @property
+    def parties(self) -> Sequence[str]:
+        return self._parties
+
+    def exchange(self, outbox: Outbox) -> Inbox:
+        """Put a question, or a step of a conversation, to the stations of these parties.
+
+        Raises
+        ------
+        NobodyAnswered (HR-220)
+            Fewer stations than `least` are there, and no more came in time. Nobody was asked.
+        PartyDeclined (HR-221), BudgetExhausted (HR-213)
+            All that were asked declined.
+        """
+        query = outbox.query
+        by_station = grouped(outbox.ids, self._home)
+        if query.first is not None and any(len(ids) > 1 for ids in by_station.values()):
+            raise UnlawfulChannel(
+                "sample(size=..., spare=...) counts who answers first, and a station answers for several parties at once.",
+                remedy="Leave spare out: parties may drop out without it.",
+            )
+        self._gather(by_station)
+        same = common(outbox)
+        letters = self._ask({station: [same, own(outbox, ids)] for station, ids in by_station.items()})
+        letters = dict(list(letters.items())[: query.first])  # those that came first
+        found = [self._read(query, letters[station], ids) for station, ids in by_station.items() if station in letters]
+        together = merged(query, found, outbox.ids)
+        if together.codes and self.told is not None:
+            self.told(together.codes)
+        if together.codes and not together.answered and outbox.step is None:
+            raise nobody(query, together.codes)
+        return together
+
+    def _ask(self, parts: Mapping[str, Sequence[bytes]]) -> dict[str, Letter]:
+        self._number += 1
+        number = self.life * LIFE + self._number
+        return self.post.ask("ask", parts, study=self.study, number=number, seconds=self.seconds)
+
+    def _gather(self, by_station: Mapping[str, tuple[str, ...]]) -> None:
+        """Wait until enough of these stations are there."""
+        needed = min(self.least, len(by_station))
+
+        def there() -> bool:
+            return len(self.post.alive() & by_station.keys()) >= needed
+
+        if not there() and not self.post.wait(self.patience, there):
+            away = sorted(by_station.keys() - self.post.alive())
+            raise NobodyAnswered(
+                f"{len(by_station) - len(away)} of {len(by_station)} stations are there, and {needed} are needed: "
+                f"{', '.join(away[:5])}{' and others' if len(away) > 5 else ''} are away.",
+                remedy="Nobody was asked. The study goes on when they are back.",
+            )
+
+    def _read(self, query: Query, letter: Letter, ids: tuple[str, ...]) -> Inbox:
+        """A station's answer; one that cannot be read is a refusal."""
+        try:
+            if letter.kind == "refused" and len(letter.parts) == 1:
+                return Inbox((), codes=dict.fromkeys(ids, code_of(letter.parts[0])))
+            if letter.kind == "answer" and len(letter.parts) == 1:
+                return inbox(letter.parts[0], ids, query)
+            raise MessageRefused(f"an answer of kind {letter.kind!r}.", remedy="Both sides run the same version.")
+        except HedgerowError as error:
+            return Inbox((), codes=dict.fromkeys(ids, error.code))
+
+
+def code_of(part: bytes) -> str:
+    """The code of a refusal.
+
+    Raises
+    ------
+    MessageRefused (HR-242)
+        It is none: nothing but a code may cross.
+    """
+    text = part.decode("ascii", "replace") if len(part) == CODE_BYTES else ""
+    if not (text.startswith("HR-") and text[3:].isdigit()):
+        raise MessageRefused("a refusal without a code.", remedy="Both sides run the same version.")
+    return text

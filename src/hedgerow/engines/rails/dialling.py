@@ -1,0 +1,108 @@
+"""A station's end of any rail: connect, answer bodies one after the other, connect again.
+
+One thread connects, reads, answers and sends, so that bodies that come meanwhile wait in the connection, whose own flow
+control holds the coordinator back. The thread that called `serve` only waits for `stop`.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from hedgerow.errors import RailUnavailable
+
+log = logging.getLogger("hedgerow")
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
+"""Seconds before dialling again; a pause is up to twice the one before, and random, so that stations do not come at once."""
+STEADY = 5.0
+"""Seconds after which a connection counts as good, so that pauses begin anew."""
+
+
+class Connection(Protocol):
+    """One connection to a coordinator."""
+
+    def receive(self) -> bytes | None:
+        """Wait for the next body; None where the connection ended."""
+
+    def send(self, body: bytes) -> None:
+        """Send an answer; OSError where the connection ended."""
+
+    def close(self) -> None:
+        """End it: whoever waits in `receive` or `send` comes back. From any thread, more than once."""
+
+
+class Dialling:
+    """Serves over connections that `connect` makes; `connect` raises OSError where there is none now."""
+
+    def __init__(self, connect: Callable[[], Connection], longest_pause: float = LONGEST_PAUSE) -> None:
+        self._connect, self._longest = connect, longest_pause
+        self._quit = threading.Event()
+        self._lock = threading.Lock()
+        self._now: Connection | None = None
+        self._refused: RailUnavailable | None = None
+
+    def serve(self, answer: Callable[[bytes], bytes | None], stop: threading.Event) -> None:
+        """Answer until `stop` is set; returns within a second of it. An answer that is being made then is not sent.
+
+        Raises
+        ------
+        RailUnavailable (HR-612)
+            The other end said, over a connection that is known to be its own, that it does not accept this station.
+        """
+        worker = threading.Thread(target=self._work, args=(answer,), name="hedgerow-link", daemon=True)
+        worker.start()
+        try:
+            while worker.is_alive() and not stop.wait(0.2):
+                pass
+        finally:
+            self._quit.set()
+            with self._lock:
+                connection = self._now
+            if connection is not None:
+                connection.close()
+            worker.join(0.5)
+        if self._refused is not None:
+            raise self._refused
+
+    def _work(self, answer: Callable[[bytes], bytes | None]) -> None:
+        pause = FIRST_PAUSE
+        while not self._quit.is_set():
+            begun, heard = time.monotonic(), False
+            try:
+                connection = self._connect()
+                with self._lock:
+                    self._now = connection
+                try:
+                    while not self._quit.is_set() and (body := connection.receive()) is not None:
+                        heard = True
+                        reply = _answer(answer, body)
+                        if reply is not None and not self._quit.is_set():
+                            connection.send(reply)
+                        del body, reply
+                finally:
+                    connection.close()
+            except RailUnavailable as refusal:
+                self._refused = refusal
+                return
+            except OSError as problem:
+                log.debug("the connection to the coordinator was lost: %s", problem)
+            except Exception:
+                log.exception("the connection to the coordinator failed")
+            if heard or time.monotonic() - begun > STEADY:
+                pause = FIRST_PAUSE
+            self._quit.wait(pause * random.uniform(0.5, 1.0))
+            pause = min(2 * pause, self._longest)
+
+
+def _answer(answer: Callable[[bytes], bytes | None], body: bytes) -> bytes | None:
+    """What the station says; nothing where it fails, and nothing about why."""
+    try:
+        return answer(body)
+    except Exception:
+        log.exception("a body was not answered")
+        return None

@@ -1,0 +1,1 @@
+"""Stations: a data owner's process, which holds data and guard, and answers or refuses."""

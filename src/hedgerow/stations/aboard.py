@@ -1,0 +1,225 @@
+"""A study that asks to board: read, judged by the guard, rehearsed, and made ready to answer for."""
+
+from __future__ import annotations
+
+import tomllib
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from hedgerow.core.engine import Inbox, Outbox
+from hedgerow.core.query import Query
+from hedgerow.data import Column, Schema
+from hedgerow.engines import InProcess
+from hedgerow.engines.host import Host
+from hedgerow.errors import HedgerowError, HedgerowWarning, MessageRefused, NobodyAnswered, StudyInvalid
+from hedgerow.privacy.guard import Asked
+from hedgerow.studies import Study, build_abroad, parse
+from hedgerow.studies.abroad import data_name, schema_for
+from hedgerow.studies.planned import with_noise
+from hedgerow.wire.names import Names
+from hedgerow.wire.values import unpack
+
+from .accounts import Account
+from .code import code_hash, installed_version
+from .config import GuardSection, StationConfig
+from .holdings import Holdings
+from .kinds import announced, rehearsed
+from .memory import Memory
+from .once import Answered
+from .policy import (
+    admit_columns,
+    admit_program,
+    admit_records,
+    admit_rehearsed,
+    as_forbidden,
+    named_columns,
+    smallest_total,
+)
+from .trains import Train
+from .words import rows_of, summary_of
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a coordinator tells beside a study."""
+
+    coordinator: str
+    stations: dict[str, int]
+    schema: tuple[Column, ...]
+    version: str
+
+
+@dataclass(frozen=True)
+class _Names:
+    """An engine that knows its parties and reaches none."""
+
+    parties: Sequence[str]
+
+    def exchange(self, outbox: Outbox) -> Inbox:
+        raise NobodyAnswered("a rehearsal asks nobody.")
+
+
+def read_told(raw: bytes) -> Told:
+    """Read what is told beside a study; MessageRefused (HR-242) where it is nothing of that kind."""
+    found = unpack(raw)
+    if not isinstance(found, dict) or set(found) != {"coordinator", "stations", "schema", "version"}:
+        raise MessageRefused("a study came without coordinator, stations, columns and version.")
+    stations, columns = found["stations"], found["schema"]
+    whole = isinstance(stations, dict) and all(
+        isinstance(name, str) and type(n) is int and 0 < n < 1 << 24 for name, n in stations.items()
+    )
+    known = isinstance(columns, tuple) and bool(columns) and all(isinstance(column, Column) for column in columns)
+    if not whole or not known or not isinstance(found["coordinator"], str) or not isinstance(found["version"], str):
+        raise MessageRefused("a study came with stations or columns that are none.")
+    return Told(**found)
+
+
+def read_study(toml: bytes) -> Study:
+    """Read a study as it came; nothing in it names a file of this machine.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+    """
+    try:
+        study = parse(tomllib.loads(toml.decode("utf-8")))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise StudyInvalid("what came as a study is no TOML.", remedy=str(error)[:200]) from error
+    if study.data.path is not None or (study.budget is not None and study.budget.ledger is not None):
+        raise StudyInvalid("the study names a file, which would be one of this machine.", remedy="Name the data: data.name.")
+    return study
+
+
+def boarding(config: StationConfig, held: Holdings, mine: str, train: Train, accounts: Sequence[Account]) -> Train:
+    """Judge a study, and return its train with everything that it will ask, in words.
+
+    Parameters
+    ----------
+    mine : str
+        The station's name, under which the coordinator lists its parties.
+    train : Train
+        As it came.
+    accounts : sequence of Account
+        In which the study must have room.
+
+    Raises
+    ------
+    HedgerowError
+        The guard's reason, of which the code may leave.
+    """
+    told, study = read_told(train.told), read_study(train.toml)
+    if told.stations.get(mine) != len(held):
+        raise MessageRefused(f"the study counts {told.stations.get(mine)} parties here, and there are {len(held)}.")
+    if data_name(study) != config.data.name:
+        raise StudyInvalid(f"the study is about {data_name(study)!r}, and the data here are {config.data.name!r}.")
+    schema = admitted(config, held, told, study)
+    admit_records(config.guard, int(held.sizes.sum()))
+    try:
+        return _rehearsed(config.guard, held, mine, train, told, study, schema, accounts)
+    except HedgerowError as error:
+        raise as_forbidden(error, set(held.schema.names) - config.allowed) from error.__cause__
+
+
+def admitted(config: StationConfig, held: Holdings, told: Told, study: Study) -> Schema:
+    """The columns that a study may touch, by the guard as it is now.
+
+    Raises
+    ------
+    ProgramForbidden (HR-602), ColumnForbidden (HR-603)
+    """
+    guard = config.guard
+    admit_program(guard, study, told.version, installed_version(), code_hash(guard.modules))
+    return admit_columns(config.allowed, held.schema, told.schema, named_columns(study))
+
+
+def _rehearsed(
+    guard: GuardSection,
+    held: Holdings,
+    mine: str,
+    train: Train,
+    told: Told,
+    study: Study,
+    schema: Schema,
+    accounts: Sequence[Account],
+) -> Train:
+    ids = [id for name, n in told.stations.items() for id in (held.ids if name == mine else [f"{name}#{k}" for k in range(n)])]
+    make = partial(build_abroad, schema=schema, engine=_Names(tuple(ids)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HedgerowWarning)
+        built = make(with_noise(study, make, train.digest))
+        found, heard = rehearsed(built, guard.limits.rehearsed_rounds)
+    kinds = announced(found.entries, heard)
+    by_number = {entry.round: entry.aggregation for entry in found.entries}
+    aggregation = built.federation.channel.aggregation
+    asked = [
+        (query, "" if query.verb != "sum" else by_number.get(query.number, "").replace("plain", ""), len(whom))
+        for query, whom in heard
+    ]
+    admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)))
+    _fits([query for query, whom in heard if held.ids[0] in whom], accounts)
+    rows = tuple(rows_of(found))
+    return replace(
+        train,
+        title=study.title or study.name,
+        coordinator=told.coordinator,
+        program=study.program.name,
+        n_stations=len(told.stations),
+        summary=summary_of(found),
+        rows=rows,
+        columns=schema.names,
+        announced=kinds,
+    )
+
+
+def _fits(queries: Sequence[Query], accounts: Sequence[Account]) -> None:
+    """Refuse a study for which no party here has room: what it would be refused for in the middle, it is refused now.
+
+    Raises
+    ------
+    BudgetExhausted (HR-213), ProtectionRequired (HR-606), MixedUnits (HR-215)
+    """
+    for account in accounts:
+        ahead = account.copy_of_richest()
+        one = np.array([0])
+        for query in queries:
+            decision = ahead.decide(one, Asked.by(query, ahead.trust))
+            if decision.codes:
+                raise decision.codes[0]
+            for entry, payment, which in decision.entries:
+                ahead.add(which, entry, payment)
+
+
+@dataclass
+class Aboard:
+    """A study that is approved, in this life of the station."""
+
+    train: Train
+    host: Host
+    account: Account
+    answered: Answered
+    memory: Memory
+    n_questions: int = 0
+
+    def close(self) -> None:
+        """Release its files."""
+        self.answered.close()
+
+
+def welcome(
+    config: StationConfig, held: Holdings, train: Train, account: Account, answered: Answered, own: Any, n_questions: int
+) -> Aboard:
+    """Make an approved study ready: its parties hold the columns of its train and no others.
+
+    The guard may have changed since the study was approved, and so may the code that is installed: both are asked again.
+    """
+    told, study = read_told(train.told), read_study(train.toml)
+    schema = admitted(config, held, told, study)
+    engine = InProcess().hosting(held.parties(schema.names, schema_for(study, schema).weight))
+    names = Names(("hedgerow", *config.guard.modules))
+    host = Host(engine, names=names, own=own, seeded=config.guard.randomness == "study")
+    return Aboard(train, host, account, answered, Memory(), n_questions)

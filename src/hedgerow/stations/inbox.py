@@ -1,0 +1,146 @@
+"""What the owner of the data does at a station: looks at studies, approves or refuses them, reads journal and budgets.
+
+It works while the service runs and while it does not: both write to one database, one at a time. The command and the console
+page use it. No record is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hedgerow.errors import ConfigInvalid, TrainRefused
+from hedgerow.privacy import Budget
+from hedgerow.wire.folder import KeyFolder
+
+from .accounts import Account
+from .base import Base
+from .config import StationConfig, read_config
+from .holdings import Roll
+from .journal import Entry, Journal, unpack_parties
+from .station import GUARD, Keys, account_of
+from .trains import Status, Train, Trains
+
+DATABASE = Path("state") / "station.sqlite"
+ROLL = "roll"
+"""Under which a station that starts keeps who its parties are."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """A budget, what was spent of it, and by how many parties."""
+
+    whose: str
+    budget: Budget
+    epsilon: float
+    n_parties: int
+
+    @property
+    def left(self) -> float:
+        """What is left of epsilon."""
+        return max(0.0, self.budget.epsilon - self.epsilon)
+
+
+class Inbox:
+    """Decisions and views of one station.
+
+    Parameters
+    ----------
+    config : StationConfig
+    keys : Keys
+    base : Base
+    now : callable
+        Universal time.
+    """
+
+    def __init__(
+        self, config: StationConfig, keys: Keys, base: Base, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self.config, self.keys, self.base, self.now = config, keys, base, now
+        self.trains, self.journal = Trains(base), Journal(base)
+
+    @classmethod
+    def at(cls, path: Path | str) -> Inbox:
+        """The inbox of a station's folder.
+
+        Raises
+        ------
+        ConfigInvalid (HR-601), KeyInvalid (HR-244), CannotWrite (HR-104)
+        """
+        config, folder = read_config(path)
+        return cls(config, keys_of(config, folder), Base(folder / DATABASE))
+
+    def approve(self, name: str, by: str, because: str = "") -> Train:
+        """Let a study ask what it announced.
+
+        Raises
+        ------
+        UnknownStudy (HR-102)
+        TrainRefused (HR-608)
+            The guard refused it, which no person can change here, or it has ended.
+        """
+        return self._decide(name, "approved", by, because)
+
+    def refuse(self, name: str, by: str, because: str) -> Train:
+        """Refuse a study, also one that was approved: from now on nothing of it is answered."""
+        return self._decide(name, "refused", by, because, TrainRefused.code)
+
+    def spent(self) -> list[Spent]:
+        """What was spent of the budgets: over everything, and of each study that has not ended."""
+        guard, raw = self.config.guard, self.base.found(ROLL)
+        if raw is None:
+            return []
+        roll = Roll.unpack(raw)
+        position = {id: i for i, id in enumerate(roll.ids)}
+        trains = {train.study: train for train in self.trains.all("approved")}
+        accounts: dict[str, Account] = {study: account_of(guard.study_budget, roll) for study in trains}
+        everything = account_of(guard.budget, roll, own=True)
+        for study, charge in self.journal.charges():
+            account = everything if charge.account == "all" else accounts.get(study)
+            if account is not None and not account.unlimited:
+                account.add(unpack_parties(charge.parties, position), charge.entry(), None)
+        found = [Spent("everything", *one) for one in everything.spent()]
+        for study, account in accounts.items():
+            found += [Spent(trains[study].title, *one) for one in account.spent()]
+        return found
+
+    def close(self) -> None:
+        """Close the database."""
+        self.base.close()
+
+    def _decide(self, name: str, status: Status, by: str, because: str, code: str = "") -> Train:
+        train = self.trains.find(name)
+        if train.status == "ended" or (train.status == "refused" and train.by == GUARD):
+            why = "has ended" if train.status == "ended" else f"was refused by the guard ({train.code})"
+            raise TrainRefused(
+                f"the study {train.title!r} {why}: there is nothing to decide.",
+                remedy="Change [guard] of station.toml if you want to allow it; the study is then submitted anew.",
+                asked=False,
+            )
+        at = self.now().astimezone(UTC).isoformat(timespec="milliseconds")
+        decided = train.decided(self.keys.seat, status, by=by, at=at, because=because, code=code)
+        said = f"by {by}" + (f": {because}" if because else "")
+        self.journal.write(Entry(at, "decision", train.study, 0, status, function=train.title, reason=said))
+        self.trains.put(decided)
+        return decided
+
+
+def keys_of(config: StationConfig, folder: Path) -> KeyFolder:
+    """Open a station's keys.
+
+    Raises
+    ------
+    KeyInvalid (HR-244)
+        There are none, or others may read them.
+    ConfigInvalid (HR-601)
+        They are another's.
+    """
+    keys = KeyFolder(folder / config.keys.folder)
+    if keys.name != config.name:
+        raise ConfigInvalid(
+            f"the keys in {folder / config.keys.folder} are those of {keys.name!r}, the configuration is that of {config.name!r}.",
+            remedy="Name the station as its keys do, or name their folder in keys.folder.",
+        )
+    return keys

@@ -1,0 +1,234 @@
+"""Kinds of questions: what a study announced when it was rehearsed, and whether a question is one of them.
+
+A kind is what decides of an answer's meaning and protection: verb, function, noise, bound, compression, aggregation, sampling,
+unit, and an outline of the settings of function and preparations. What follows from earlier answers is free: numbers in a
+broadcast, floating-point settings, and ranges where no noise is scaled by them. A bound per record that noise is scaled by is
+at least the announced one: it is a theorem about the function, and a smaller one would understate what a record adds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from hedgerow.core.bound import Bound, Bounds
+from hedgerow.core.engine import Inbox, Outbox
+from hedgerow.core.ledger import Entry
+from hedgerow.core.query import Query, name_of
+from hedgerow.crypto.messages import digest
+from hedgerow.errors import QuestionUnannounced
+from hedgerow.studies import Rehearsal, rehearse_built
+from hedgerow.studies.build import Built
+from hedgerow.wire.question import Question
+
+NORMS = {1: "l1", 2: "l2", math.inf: "linf"}
+TOLERANCE = 1 - 1e-9
+"""By so much a bound may fall short of the announced one: rounding in another order."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What questions of one kind have in common, as text, so that it can be kept."""
+
+    verb: str
+    function: str
+    aggregation: str
+    mechanism: str
+    compression: str
+    unit: str
+    sampling: str
+    bound: str
+    rows: bool
+    outline: str
+
+    def differs(self, other: Kind) -> list[str]:
+        """The fields in which another kind differs."""
+        return [field.name for field in fields(self) if getattr(self, field.name) != getattr(other, field.name)]
+
+
+@dataclass(frozen=True)
+class Announced:
+    """Kinds with the smallest radius of each bound per record, and the numbers in an answer: -1 where they are not known."""
+
+    kinds: Mapping[Kind, Mapping[str, float]]
+    sizes: Mapping[Kind, int]
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """As plain values."""
+        return [vars(kind) | {"radii": dict(radii), "numbers": self.sizes.get(kind, -1)} for kind, radii in self.kinds.items()]
+
+    @classmethod
+    def from_json(cls, found: Sequence[Mapping[str, Any]]) -> Announced:
+        kinds = {Kind(**{k: v for k, v in one.items() if k not in ("radii", "numbers")}): one for one in found}
+        return cls({k: one["radii"] for k, one in kinds.items()}, {k: one["numbers"] for k, one in kinds.items()})
+
+    def refuse_other(self, question: Question) -> None:
+        """Refuse a question that is of no announced kind.
+
+        Raises
+        ------
+        QuestionUnannounced (HR-609)
+        """
+        query, step = question.query, question.step
+        aggregation = "" if question.aggregation is None else question.aggregation.name
+        if step is not None and not step.contributes:  # carries nothing of records, and is sent without settings
+            if any((kind.function, kind.aggregation) == (query.name, aggregation) for kind in self.kinds):
+                return
+            raise _unannounced(f"{step.name} of {query.name} through {aggregation!r}", [])
+        kind = kind_of(query, aggregation, rows=step is None)
+        if kind not in self.kinds:
+            nearest = min((kind.differs(other) for other in self.kinds), key=len, default=[])
+            raise _unannounced(f"{query.verb} of {query.name}", nearest)
+        for key, radius in radii_of(query).items():
+            least = self.kinds[kind].get(key)
+            if least is None or radius < least * TOLERANCE:
+                raise _unannounced(f"{query.name} with a bound of {radius:g} on {key or 'its value'}, below {least}", ["bound"])
+        size = self.sizes.get(kind, -1)
+        if question.layout is not None and size >= 0 and question.layout.size != size:
+            raise _unannounced(f"{query.name} of {question.layout.size} numbers, not {size}", ["numbers"])
+
+
+def _unannounced(what: str, differs: list[str]) -> QuestionUnannounced:
+    said = f", and differs from what it announced in {', '.join(differs)}" if differs else ""
+    return QuestionUnannounced(
+        f"the study did not announce {what}{said}.",
+        remedy="A study asks what its rehearsal listed when it was approved. Submit the changed study anew.",
+    )
+
+
+def kind_of(query: Query, aggregation: str, *, rows: bool) -> Kind:
+    """The kind of a question; `rows` says that single rows would be sent where the query keeps them."""
+    shield, sampling = query.shield, query.sampling
+    settings = query.local.keywords if isinstance(query.local, partial) else {}
+    arguments = query.local.args if isinstance(query.local, partial) else ()
+    init = None if query.init is None else _outline(query.init)
+    noisy = shield.mechanism is not None
+    return Kind(
+        query.verb,
+        query.name,
+        aggregation,
+        str(shield.mechanism or "none") if shield.plan is None else "at the party",
+        str(shield.compression or "none"),
+        str(shield.unit or "") if noisy or shield.plan is not None else "",
+        f"{sampling.kind} {sampling.rate:g} {sampling.size}",
+        norms_of(shield.bounds) if noisy else "",
+        rows and query.keep_rows,
+        digest("outline", repr((arguments, _outline(settings), _outline(query.preparations), init)).encode()).hex()[:32],
+    )
+
+
+def norms_of(bounds: Bounds | None) -> str:
+    """Norms and units of bounds, without their radii."""
+    if bounds is None:
+        return ""
+    named = {"": bounds} if isinstance(bounds, Bound) else bounds
+    return ", ".join(f"{key} {NORMS[bound.norm]} {bound.unit}".strip() for key, bound in sorted(named.items()))
+
+
+def radii_of(query: Query) -> dict[str, float]:
+    """Radii of bounds per record that noise is scaled by."""
+    bounds = query.shield.bounds
+    if bounds is None or query.shield.mechanism is None:
+        return {}
+    named = {"": bounds} if isinstance(bounds, Bound) else bounds
+    return {key: bound.radius for key, bound in named.items() if bound.unit == "record"}
+
+
+def _outline(value: Any) -> Any:
+    """What a value is, without its real numbers: those may follow from earlier answers."""
+    if isinstance(value, bool | int | str | bytes | None):
+        return value
+    if isinstance(value, float | np.floating):
+        return "float"
+    if isinstance(value, np.ndarray):
+        return ("array", value.dtype.kind, value.ndim)
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return ("mapping", *sorted((str(key), _outline(part)) for key, part in value.items()))
+    if isinstance(value, set | frozenset):
+        return ("set", *sorted(map(repr, value)))
+    if isinstance(value, tuple | list):
+        parts = [_outline(part) for part in value]
+        return ("floats",) if parts and all(part == "float" for part in parts) else ("several", *parts)
+    if isinstance(value, partial):
+        return ("partial", _outline(value.func), _outline(value.args), _outline(value.keywords))
+    if is_dataclass(value) and not isinstance(value, type):
+        named = [(field.name, _outline(getattr(value, field.name))) for field in fields(value) if field.compare]
+        return (f"{type(value).__module__}:{type(value).__qualname__}", *named)
+    return name_of(value) if callable(value) and hasattr(value, "__qualname__") else type(value).__qualname__
+
+
+# ---- rehearsal ------------------------------------------------------------------------------------------------------
+class _Ear:
+    """An engine that remembers what was asked."""
+
+    def __init__(self, engine: Any, heard: list[tuple[Query, frozenset[str]]]) -> None:
+        self._engine, self._heard = engine, heard
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    @property
+    def parties(self) -> Sequence[str]:
+        names: Sequence[str] = self._engine.parties
+        return names
+
+    def exchange(self, outbox: Outbox) -> Inbox:
+        self._heard.append((outbox.query, frozenset(outbox.ids)))
+        found: Inbox = self._engine.exchange(outbox)
+        return found
+
+
+class _Heard:
+    """A listing whose questions are remembered."""
+
+    def __init__(self, listing: Any, heard: list[tuple[Query, frozenset[str]]]) -> None:
+        self._listing, self._heard = listing, heard
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._listing, name)
+
+    def program(self, settings: Mapping[str, Any]) -> Callable[..., Any]:
+        run = self._listing.program(settings)
+
+        def listening(federation: Any, *, start: Any = None) -> Any:
+            return run(replace(federation, engine=_Ear(federation.engine, self._heard)), start=start)
+
+        return listening
+
+    @property
+    def ask(self) -> Any:
+        ask = self._listing.ask
+        if ask is None:
+            return None
+        return lambda federation, *rest: ask(replace(federation, engine=_Ear(federation.engine, self._heard)), *rest)
+
+
+def rehearsed(built: Built, rounds: int | None = None) -> tuple[Rehearsal, list[tuple[Query, frozenset[str]]]]:
+    """Rehearse a study, and return besides every question with whom it asked."""
+    heard: list[tuple[Query, frozenset[str]]] = []
+    found = rehearse_built(replace(built, listing=_Heard(built.listing, heard)), rounds=rounds)  # type: ignore[arg-type]
+    return found, heard
+
+
+def announced(entries: Iterable[Entry], heard: Iterable[tuple[Query, frozenset[str]]]) -> Announced:
+    """The kinds of a rehearsal's questions."""
+    by_number = {entry.round: entry for entry in entries}
+    kinds: dict[Kind, dict[str, float]] = {}
+    sizes: dict[Kind, int] = {}
+    for query, _ in heard:
+        entry = by_number.get(query.number)
+        aggregation = "" if entry is None or query.verb != "sum" or entry.aggregation == "plain" else entry.aggregation
+        kind = kind_of(query, aggregation, rows=not aggregation)
+        radii = kinds.setdefault(kind, {})
+        for key, radius in radii_of(query).items():
+            radii[key] = min(radius, radii.get(key, math.inf))
+        known = -1 if entry is None or entry.numbers is None else entry.numbers
+        sizes[kind] = known if sizes.get(kind, known) == known else -1  # it follows from earlier answers
+    return Announced(kinds, sizes)

@@ -1,0 +1,47 @@
+"""What a server believes that parties remember, held against what they do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hedgerow.core.query import Query
+from hedgerow.errors import StateLost
+
+
+@dataclass
+class Memory:
+    """Of which questions the states of one study's parties are, in this life of the station.
+
+    A party keeps the state of the last question that the server counted, and the one that waits to be counted. After a
+    restart it keeps nothing; and a server that resumed from a checkpoint may ask it to go on from an older state.
+    """
+
+    settled: dict[str, int] = field(default_factory=dict)
+    waiting: dict[str, int] = field(default_factory=dict)
+
+    def refuse_lost(self, query: Query, ids: tuple[str, ...]) -> None:
+        """Refuse a question that reads what a party does not keep.
+
+        Raises
+        ------
+        StateLost (HR-615)
+        """
+        if query.additive and not query.keeps_state:
+            return
+        for id in ids:
+            counted = query.counted.get(id)
+            if counted != self.settled.get(id) and (counted is None or counted != self.waiting.get(id)):
+                raise StateLost(
+                    f"{query.name} is to go on from what {id} kept in question {counted}, and it keeps that of "
+                    f"{self.settled.get(id)}.",
+                    remedy="The station, or the study, began anew in between: submit the study anew.",
+                )
+
+    def take(self, query: Query, ids: tuple[str, ...]) -> None:
+        """Learn that a question was answered."""
+        if query.additive and not query.keeps_state:
+            return
+        for id in ids:
+            if id in query.counted:
+                self.settled[id] = query.counted[id]
+            self.waiting[id] = query.number

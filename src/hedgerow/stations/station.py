@@ -1,0 +1,428 @@
+"""A station: letters in, letters out, and nothing else. It opens no socket and has no clock of its own.
+
+    hello     who is here: data, columns, parties
+    board     a study asks to be approved: judged by the guard, rehearsed, then by a person or at once
+    ask       a question, or a step of a conversation about one
+    end       a study is over
+
+A question passes, in this order: the envelope, the replay check, the study's approval, the guard, what the study announced,
+the budgets; then it is in the journal with what it costs; then it is computed, and the outcome is in the journal as well
+before the answer leaves. What cannot be authenticated gets no answer at all. What is refused gets a code: the sentence stays
+in this station's log and journal. The same letter again gets the very same answer, while it is remembered; any other letter
+whose number is not larger than the study's last gets none.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from hedgerow.core.conversation import Step
+from hedgerow.core.engine import Inbox
+from hedgerow.crypto.schemes import Credentials
+from hedgerow.errors import (
+    CannotWrite,
+    HedgerowError,
+    LimitExceeded,
+    MessageRefused,
+    PartyDeclined,
+    TrainRefused,
+    TrainUnapproved,
+)
+from hedgerow.privacy.guard import Asked
+from hedgerow.wire.envelope import Card, Letter, Seat, disclose, enclose
+from hedgerow.wire.question import Question, answer
+from hedgerow.wire.values import pack
+
+from .aboard import Aboard, boarding, welcome
+from .accounts import Account
+from .base import Base
+from .code import installed_version
+from .config import BudgetLimit, StationConfig
+from .holdings import Holdings, Roll
+from .journal import Charge, Entry, Journal, pack_parties, unpack_parties
+from .once import Answered
+from .policy import admit_question, admit_size, as_forbidden
+from .trains import Train, Trains, digest_of
+
+log = logging.getLogger("hedgerow")
+
+REMEMBERED = 16
+"""Answers of each study that are kept, so that the same letter gets the same answer."""
+
+REMEMBERED_BYTES = 1 << 28
+"""Of all answers that are kept; the latest is kept whatever its size."""
+
+Charges = tuple[Charge, ...]
+Debits = list[tuple[Account, np.ndarray, Any, Any]]
+NOBODY = bytes(16)
+GUARD = "guard"
+"""Who decided, where no person did."""
+
+
+class Keys(Protocol):
+    """Private keys and trusted cards, as they are now; `hedgerow.wire.folder.KeyFolder` is one."""
+
+    @property
+    def seat(self) -> Seat: ...
+
+    @property
+    def cards(self) -> Mapping[str, Card]: ...
+
+
+@dataclass(frozen=True)
+class _Reply:
+    """What goes back."""
+
+    kind: str
+    parts: Sequence[bytes]
+
+
+class Station:
+    """One station.
+
+    Parameters
+    ----------
+    config : StationConfig
+    held : Holdings
+    keys : Keys
+    base : Base
+        Trains and journal.
+    answered : Path, optional
+        Folder of what parties have answered within protocols; in memory if not given, for simulations and tests.
+    now : callable
+        Universal time.
+    """
+
+    def __init__(
+        self,
+        config: StationConfig,
+        held: Holdings,
+        keys: Keys,
+        base: Base,
+        *,
+        answered: Path | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.config, self.held, self.keys, self.base, self.now = config, held, keys, base, now
+        self.journal, self.trains = Journal(base), Trains(base)
+        self.account = account_of(config.guard.budget, held.roll, own=True)
+        self._answered = answered
+        self._position = {id: i for i, id in enumerate(held.ids)}
+        self._aboard: dict[str, Aboard] = {}
+        self._remembered: OrderedDict[bytes, tuple[str, bytes]] = OrderedDict()
+        self._last = self.journal.last_numbers()
+        self._minute: deque[datetime] = deque()
+        self._lock = threading.Lock()
+        for _, charge in self.journal.charges():
+            if charge.account == "all":
+                self._add(self.account, charge)
+
+    # ---- letters -------------------------------------------------------------------------------------------------------
+    def receive(self, raw: bytes) -> bytes | None:
+        """Answer a sealed letter by a sealed letter, or by nothing."""
+        with self._lock:
+            try:
+                seat, cards = self.keys.seat, self.keys.cards
+                letter = disclose(seat, cards, raw)
+            except HedgerowError as error:
+                log.warning("a letter of %d bytes gets no answer: %s", len(raw), error.reason)
+                return None
+            if letter.sender != self.config.coordinator.name or letter.answers:
+                log.warning("a letter from %s, who is not the coordinator, or that answers one, gets no answer", letter.sender)
+                return None
+            study = letter.study.hex()
+            if letter.digest in self._remembered:
+                return self._remembered[letter.digest][1]
+            if letter.kind != "hello" and letter.number <= self._last.get(study, -1):
+                log.warning("letter %d of study %s comes again, or late: no answer", letter.number, study[:8])
+                return None
+            reply = self._reply(letter, study, len(raw))
+            sealed = enclose(
+                seat,
+                cards[letter.sender],
+                reply.kind,
+                reply.parts,
+                study=letter.study,
+                number=letter.number,
+                answers=letter.digest,
+            )
+            if letter.kind != "hello":
+                self._last[study] = letter.number
+                self._remember(study, letter.digest, sealed)
+            return sealed
+
+    def close(self) -> None:
+        """Release the files of studies; the database is its owner's."""
+        with self._lock:
+            while self._aboard:
+                self._aboard.popitem()[1].close()
+
+    def _reply(self, letter: Letter, study: str, size: int) -> _Reply:
+        kinds: dict[str, Callable[[Letter, str, int], _Reply]] = {
+            "hello": self._hello,
+            "board": self._board,
+            "ask": self._ask,
+            "end": self._end,
+        }
+        try:
+            if letter.kind not in kinds:
+                raise MessageRefused(f"a letter of kind {letter.kind!r}.", remedy="Both ends run the same version.")
+            admit_size("a letter", size, self.config.guard.limits.bytes_in)
+            return kinds[letter.kind](letter, study, size)
+        except Exception as error:
+            return self._refused(letter, study, size, error)
+
+    def _refused(self, letter: Letter, study: str, size: int, error: Exception) -> _Reply:
+        """Note a refusal, and send its code."""
+        code, reason = said(error)
+        log.log(logging.INFO if isinstance(error, HedgerowError) else logging.ERROR, "refused %s: %s", letter.kind, reason)
+        if not isinstance(error, HedgerowError):
+            log.error("an error of this station's own", exc_info=error)
+        if letter.kind != "hello":
+            try:
+                self._note(letter, study, code, reason=reason, bytes_in=size)
+            except HedgerowError as full:
+                log.error("the journal cannot be written: %s", full.reason)
+                code = full.code
+        return _Reply("refused", [code.encode()])
+
+    def _hello(self, letter: Letter, study: str, size: int) -> _Reply:
+        about = {
+            "version": installed_version(),
+            "data": self.config.data.name,
+            "schema": tuple(self.held.schema.columns),
+            "parties": self.held.ids,
+            "records": int(self.held.sizes.sum()) if self.config.guard.tell_records else None,
+        }
+        log.info("said hello to %s", letter.sender)
+        return _Reply("hello", [pack(about)])
+
+    # ---- boarding ------------------------------------------------------------------------------------------------------
+    def _board(self, letter: Letter, study: str, size: int) -> _Reply:
+        if len(letter.parts) != 2 or letter.study == NOBODY:
+            raise MessageRefused("a study came without its text, or without a name.")
+        train = self.trains.get(study)
+        if train is None:
+            train = self._judged(letter, study)
+        elif train.digest != digest_of(*letter.parts):
+            raise TrainRefused(
+                f"another study than {train.title!r} came under its name.", remedy="A changed study is submitted anew."
+            )
+        self._note(letter, study, train.status, function=train.title, reason=train.because, bytes_in=size)
+        log.info("study %s, %r, is %s", train.id, train.title, train.status)
+        status = train.status if train.status != "ended" else "refused"
+        about = {
+            "status": status,
+            "code": train.code if status == "refused" else "",
+            "train": train.digest,
+            "parties": self.held.ids if status == "approved" else (),
+            "signature": train.signature,
+        }
+        return _Reply("board", [pack(about)])
+
+    def _judged(self, letter: Letter, study: str) -> Train:
+        """Let the guard judge a study that came for the first time, and keep what it said."""
+        guard, toml, told = self.config.guard, *letter.parts
+        came = Train(study, toml, told, digest_of(toml, told), self._time(), coordinator=letter.sender)
+        n_open = len(self.trains.all("waiting", "approved"))
+        if n_open >= guard.limits.studies_at_once:
+            raise LimitExceeded(
+                f"{n_open} studies are here that have not ended, and the guard's limit is {guard.limits.studies_at_once}.",
+                remedy="Wait until one has ended.",
+            )
+        try:
+            accounts = [self.account, account_of(guard.study_budget, self.held.roll)]
+            train = boarding(self.config, self.held, self.config.name, came, accounts)
+        except (CannotWrite, LimitExceeded):
+            raise
+        except HedgerowError as error:
+            log.info("the guard refused study %s: %s", came.id, error)
+            code, reason = said(error)
+            train = came.decided(self.keys.seat, "refused", by=GUARD, at=self._time(), because=reason, code=code)
+        else:
+            if guard.approval == "automatic":
+                train = train.decided(self.keys.seat, "approved", by=GUARD, at=self._time())
+        self.trains.put(train)
+        return train
+
+    def _end(self, letter: Letter, study: str, size: int) -> _Reply:
+        train = self.trains.get(study)
+        if train is not None and train.status in ("waiting", "approved"):
+            self.trains.put(train.decided(self.keys.seat, "ended", by=letter.sender, at=self._time()))
+        self._note(letter, study, "ended", bytes_in=size)
+        if (aboard := self._aboard.pop(study, None)) is not None:
+            aboard.close()
+        log.info("study %s has ended", study[:8])
+        return _Reply("end", [])
+
+    # ---- questions -----------------------------------------------------------------------------------------------------
+    def _ask(self, letter: Letter, study: str, size: int) -> _Reply:
+        if len(letter.parts) != 2:
+            raise MessageRefused(f"a question of {len(letter.parts)} parts.")
+        aboard = self._welcome(study)
+        question = aboard.host.question(*letter.parts)
+        which = np.array([self._position[id] for id in question.ids])
+        self._admit(aboard, question, which)
+        left, codes, charges, debits = self._debited(aboard, question, which)
+        asked = f"{question.query.verb} of {question.query.name}" + (f", {question.step.name}" if question.step else "")
+        about = {"function": asked, "n_parties": len(left.ids), "bytes_in": size}
+        self._note(letter, study, "asked", charges=charges, **about)
+        for account, whom, entry, payment in debits:  # they are on the disk now
+            account.add(whom, entry, payment)
+        inbox = self._computed(aboard, left)
+        body = answer(replace(inbox, codes={**inbox.codes, **codes}), question.ids)
+        aboard.answered.flush()
+        admit_size("an answer", len(body), self.config.guard.limits.bytes_out)
+        spent = self.account.worst(which) if charges else None
+        self._note(letter, study, "answered", bytes_out=len(body), epsilon=spent, **about)
+        if bears(question):
+            aboard.memory.take(question.query, left.ids)
+        log.info("answered %s for %d parties: %d bytes", asked, len(inbox.answered), len(body))
+        return _Reply("answer", [body])
+
+    def _welcome(self, study: str) -> Aboard:
+        """The study, if it is approved now; it may have been taken back since it was asked last."""
+        status = self.trains.status(study)
+        if status != "approved" and (gone := self._aboard.pop(study, None)) is not None:
+            gone.close()
+        if study in self._aboard:
+            return self._aboard[study]
+        train = self.trains.get(study)
+        if train is None:
+            raise TrainUnapproved(f"a question of a study {study[:8]} that never asked to board.", remedy="Board it first.")
+        train.refuse_unapproved()
+        train.check_signature(self.keys.seat.card)
+        account = account_of(self.config.guard.study_budget, self.held.roll)
+        for whose, charge in self.journal.charges():
+            if whose == study and charge.account == "study":
+                self._add(account, charge)
+        n = sum(entry.code == "answered" and entry.kind == "ask" for entry in self.journal.entries(study=study))
+        answered = Answered(None if self._answered is None else self._answered / f"{study}.journal")
+        identity = self.keys.seat.identity
+        own = Credentials(getattr(self.keys, "roster", None), lambda id: identity, answered.of)  # type: ignore[arg-type]
+        try:
+            self._aboard[study] = welcome(self.config, self.held, train, account, answered, own, n)
+        except BaseException:
+            answered.close()
+            raise
+        return self._aboard[study]
+
+    def _admit(self, aboard: Aboard, question: Question, which: np.ndarray) -> None:
+        """Everything that the guard checks before budgets."""
+        guard, now = self.config.guard, self.now()
+        admit_question(guard, question, self.held.sizes[which], now)
+        aboard.train.announced.refuse_other(question)
+        if bears(question):
+            aboard.memory.refuse_lost(question.query, question.ids)
+        limits = guard.limits
+        if limits.questions_per_study is not None and aboard.n_questions >= limits.questions_per_study:
+            raise LimitExceeded(f"the study has asked {aboard.n_questions} questions, which is the guard's limit.")
+        while self._minute and (now - self._minute[0]).total_seconds() >= 60:
+            self._minute.popleft()
+        if limits.questions_per_minute is not None and len(self._minute) >= limits.questions_per_minute:
+            raise LimitExceeded(f"{len(self._minute)} questions came within a minute.", remedy="Ask more slowly.")
+        if bears(question):
+            self._minute.append(now)
+            aboard.n_questions += 1
+
+    def _debited(
+        self, aboard: Aboard, question: Question, which: np.ndarray
+    ) -> tuple[Question, dict[str, str], Charges, Debits]:
+        """Decide who can pay: the question to those, the codes of the others, and what is charged, for journal and accounts.
+
+        Raises
+        ------
+        BudgetExhausted (HR-213), ProtectionRequired (HR-606), MixedUnits (HR-215)
+            Nobody can.
+        """
+        if not bears(question):
+            return question, {}, (), []
+        accounts = {"all": self.account, "study": aboard.account}
+        decided = {name: account.decide(which, Asked.by(question.query, account.trust)) for name, account in accounts.items()}
+        admitted = decided["all"].admitted & decided["study"].admitted
+        errors = decided["all"].codes | decided["study"].codes
+        if not admitted.any():
+            raise next(iter(errors.values()))
+        charges, debits = [], []
+        for name, decision in decided.items():
+            if accounts[name].unlimited:
+                continue  # what was asked is in the journal all the same
+            for entry, payment, places in decision.entries:
+                whom = which[places[admitted[places]]]
+                if len(whom) and payment is not None:
+                    debits.append((accounts[name], whom, entry, payment))
+                    charges.append(Charge(name, entry.to_json(), pack_parties(whom, self.held.ids)))
+        codes = {question.ids[k]: error.code for k, error in errors.items()}
+        for k, error in errors.items():
+            log.info("%s: its guard declined %s: %s", question.ids[k], question.query.name, error.reason)
+        left = question if not codes else _only(question, tuple(id for id in question.ids if id not in codes))
+        return left, codes, tuple(charges), debits
+
+    def _computed(self, aboard: Aboard, question: Question) -> Inbox:
+        try:
+            return aboard.host.exchange(question)
+        except Exception as error:
+            forbidden = set(self.held.schema.names) - set(aboard.train.columns)
+            raise as_forbidden(error, forbidden) from error.__cause__
+
+    # ---- inside --------------------------------------------------------------------------------------------------------
+    def _add(self, account: Account, charge: Charge) -> None:
+        account.add(unpack_parties(charge.parties, self._position), charge.entry(), None)
+
+    def _note(self, letter: Letter, study: str, code: str, **about: Any) -> None:
+        self.journal.write(Entry(self._time(), letter.kind, study, letter.number, code, digest=letter.digest.hex(), **about))
+
+    def _time(self) -> str:
+        return self.now().astimezone(UTC).isoformat(timespec="milliseconds")
+
+    def _remember(self, study: str, digest: bytes, sealed: bytes) -> None:
+        """Keep an answer, and forget old ones: of this study all but a few, and of all studies what is too much."""
+        self._remembered[digest] = study, sealed
+        mine = [key for key, (whose, _) in self._remembered.items() if whose == study]
+        for key in mine[:-REMEMBERED]:
+            del self._remembered[key]
+        total = sum(len(body) for _, body in self._remembered.values())
+        while total > REMEMBERED_BYTES and len(self._remembered) > 1:
+            total -= len(self._remembered.popitem(last=False)[1][1])
+
+
+def account_of(limit: BudgetLimit | None, held: Roll, *, own: bool = False) -> Account:
+    """An account of all parties; `own` says that stores may have budgets of their own."""
+    if limit is None:
+        return Account((None,), np.zeros(len(held.ids), np.int64), "nobody")
+    if not own:
+        return Account((limit.budget(),), np.zeros(len(held.ids), np.int64), limit.trust)
+    return Account([limit.budget(epsilon) for epsilon in held.epsilons], held.policy, limit.trust)
+
+
+def said(error: Exception) -> tuple[str, str]:
+    """The code of an error, which may leave, and its sentence, which stays."""
+    if not isinstance(error, HedgerowError):
+        return PartyDeclined.code, f"{type(error).__name__}: {error}"
+    codes = set(getattr(error, "codes", {}).values())
+    code = codes.pop() if isinstance(error, PartyDeclined) and len(codes) == 1 else error.code
+    cause = error.__cause__
+    why = f" Because: {cause}" if isinstance(error, PartyDeclined) and cause is not None else ""
+    return code, f"{error.reason}{why}"
+
+
+def bears(question: Question) -> bool:
+    """Whether an answer is made from records; the other steps of a conversation carry keys and shares."""
+    return question.step is None or question.step.contributes
+
+
+def _only(question: Question, ids: tuple[str, ...]) -> Question:
+    """A question to some of its parties."""
+    step = question.step
+    if step is not None:
+        step = Step(step.name, {id: step.letters[id] for id in ids}, step.contributes)
+    return replace(question, ids=ids, step=step)

@@ -1,0 +1,172 @@
+"""Trains: studies that asked to board, what they will ask, and what was decided.
+
+A train is the study as it came with everything that was told beside it: coordinator, stations, columns, version. Its digest
+stands for all of that, and the station's identity signs digest and decision, so that nobody can say later that something
+else was approved. Status:  waiting -> approved -> ended, or refused; an approval can be taken back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from hedgerow.crypto.keys import verify
+from hedgerow.crypto.messages import digest
+from hedgerow.errors import TrainRefused, TrainUnapproved, UnknownStudy
+from hedgerow.wire.envelope import Card, Seat
+
+from .base import Base
+from .kinds import Announced
+
+Status = Literal["waiting", "approved", "refused", "ended"]
+
+
+def digest_of(toml: bytes, told: bytes) -> bytes:
+    """What identifies a train: 32 bytes over the study as it came and what was told beside it."""
+    return digest("train", toml, told)
+
+
+def statement(train: bytes, status: str) -> bytes:
+    """What a station signs: the digest of a train and its decision."""
+    return digest("train decision", train, status.encode())
+
+
+@dataclass(frozen=True)
+class Train:
+    """One study at one station.
+
+    Attributes
+    ----------
+    study : str
+        16 bytes in hexadecimal digits, as in letters.
+    digest : bytes
+        See `digest_of`.
+    title, summary : str
+    rows : tuple of mapping
+        What it will ask, in words; see `words.rows_of`.
+    announced : Announced
+        What it may ask.
+    columns : tuple of str
+        Columns that it may touch.
+    status, code : str
+        A refusal's code; the sentence is in `because`.
+    by, at, because : str
+        Who decided, when, and why.
+    signature : bytes
+        Of the decision, by the station's identity; b"" while it waits.
+    """
+
+    study: str
+    toml: bytes
+    told: bytes
+    digest: bytes
+    came: str
+    title: str = ""
+    coordinator: str = ""
+    program: str = ""
+    n_stations: int = 0
+    summary: str = ""
+    rows: tuple[Mapping[str, str], ...] = ()
+    columns: tuple[str, ...] = ()
+    announced: Announced = field(default_factory=lambda: Announced({}, {}))
+    status: Status = "waiting"
+    code: str = ""
+    by: str = ""
+    at: str = ""
+    because: str = ""
+    signature: bytes = b""
+
+    @property
+    def id(self) -> str:
+        """By which a person names it: the first eight digits of the study."""
+        return self.study[:8]
+
+    def decided(self, seat: Seat, status: Status, *, by: str, at: str, because: str = "", code: str = "") -> Train:
+        """The train with a decision, signed."""
+        signature = seat.identity.sign(statement(self.digest, status))
+        return replace(self, status=status, by=by, at=at, because=because, code=code, signature=signature)
+
+    def check_signature(self, card: Card) -> None:
+        """Raise KeyInvalid (HR-244) unless the decision was signed by the holder of a card."""
+        verify(card.identity, self.signature, statement(self.digest, self.status))
+
+    def refuse_unapproved(self) -> None:
+        """Refuse questions of a train that is not approved.
+
+        Raises
+        ------
+        TrainUnapproved (HR-607), TrainRefused (HR-608)
+        """
+        if self.status == "refused":
+            raise TrainRefused(f"the study {self.title!r} was refused by {self.by}: {self.because or 'without a reason'}.")
+        if self.status != "approved":
+            raise TrainUnapproved(
+                f"the study {self.title!r} is {self.status}.", remedy=f"hedgerow station approve {self.id}, if it may ask."
+            )
+
+
+ABOUT = ("title", "coordinator", "program", "n_stations", "summary", "rows", "columns")
+DECISION = ("code", "by", "at", "because")
+
+
+class Trains:
+    """The trains in a station's database."""
+
+    def __init__(self, base: Base) -> None:
+        self.base = base
+
+    def get(self, study: str) -> Train | None:
+        """The train of a study."""
+        found = self.base.rows(f"{_SELECT} WHERE study = ?", (study,))
+        return _train(found[0]) if found else None
+
+    def status(self, study: str) -> str | None:
+        """Its status as it is on the disk now; quicker than all of it."""
+        found = self.base.rows("SELECT status FROM trains WHERE study = ?", (study,))
+        return str(found[0][0]) if found else None
+
+    def all(self, *statuses: str) -> list[Train]:
+        """Trains in the order in which they came; of some statuses, where they are given."""
+        found = [_train(row) for row in self.base.rows(f"{_SELECT} ORDER BY came")]
+        return [train for train in found if not statuses or train.status in statuses]
+
+    def find(self, name: str) -> Train:
+        """The train that a person names: by the beginning of its id, or by its title.
+
+        Raises
+        ------
+        UnknownStudy (HR-102)
+            None, or several.
+        """
+        every = self.all()
+        found = [train for train in every if train.study.startswith(name.lower())] if name else []
+        found = found or [train for train in every if train.title == name]
+        if len(found) != 1:
+            known = ", ".join(f"{train.id} {train.title}" for train in every) or "none has come"
+            raise UnknownStudy(f"{len(found)} studies here are called {name!r}.", remedy=f"Known: {known}.")
+        return found[0]
+
+    def put(self, train: Train) -> None:
+        """Keep a train, or its new decision."""
+        about = {name: getattr(train, name) for name in ABOUT} | {"announced": train.announced.to_json()}
+        decision = {name: getattr(train, name) for name in DECISION}
+        row = (train.study, train.status, train.came, train.toml, train.told, train.digest)
+        with self.base.turn() as connection:
+            connection.execute(
+                "INSERT INTO trains VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (study) DO UPDATE SET "
+                "status = excluded.status, decision = excluded.decision, signature = excluded.signature",
+                (*row, json.dumps(about), json.dumps(decision), train.signature),
+            )
+
+
+_SELECT = "SELECT study, status, came, toml, told, digest, about, decision, signature FROM trains"
+
+
+def _train(row: Sequence[Any]) -> Train:
+    study, status, came, toml, told, mark, about, decision, signature = row
+    found = json.loads(about)
+    found["announced"] = Announced.from_json(found["announced"])
+    found |= {"rows": tuple(found["rows"]), "columns": tuple(found["columns"])} | json.loads(decision)
+    return Train(study, bytes(toml), bytes(told), bytes(mark), came, status=status, signature=bytes(signature), **found)

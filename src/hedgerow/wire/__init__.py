@@ -1,0 +1,1 @@
+"""The wire: what crosses between a server and parties in other processes, as bytes without code."""

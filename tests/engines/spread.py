@@ -1,0 +1,100 @@
+"""Marked local functions that other processes can import, and federations whose parties are spread over them."""
+
+import os
+import signal
+
+import numpy as np
+
+from hedgerow.core.query import local
+
+
+@local
+def one_of_each(broadcast, party, rng):
+    """One for each party, which pooled records do not give."""
+    return np.ones(())
+
+
+@local
+def norm_of_x(broadcast, party, rng):
+    """Something that cannot be stacked or pooled."""
+    return np.linalg.norm(party["x"])
+
+
+@local
+def noisy(broadcast, party, rng):
+    """A contribution from the party's own randomness."""
+    return rng.normal(size=2)
+
+
+@local
+def first_record(broadcast, party, rng):
+    """A row of the party's own."""
+    return {"x": party["x"][0], "twice": 2 * party["x"][0, :1]}
+
+
+@local
+def scaled(broadcast, party, rng):
+    """The broadcast, times the party's records."""
+    return broadcast * float(party.n)
+
+
+@local
+def failing(broadcast, party, rng):
+    """Fail at one party."""
+    if party.id == broadcast["name"]:
+        raise ValueError("a sentence that stays where it is")
+    return np.ones(())
+
+
+@local
+def ending(broadcast, party, rng):
+    """End the process in which one party is."""
+    if party.id == broadcast["name"]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return np.ones(())
+
+
+@local
+def ending_with_state(broadcast, party, rng):
+    """Keep something; end the process in which one party is."""
+    party.state["seen"] = np.ones(2)
+    return ending(broadcast, party, rng)
+
+
+@local
+def long(broadcast, party, rng):
+    """Take longer than any test waits."""
+    signal.pause()
+
+
+@local
+def process(broadcast, party, rng):
+    """Which process this is."""
+    return float(os.getpid())
+
+
+@local
+def still(broadcast, party):
+    """Parties keep arrays of different shapes and types."""
+    return {"speed": np.zeros(3), "record": np.zeros(len(party["x"]), np.float32), "count": np.int64(0)}
+
+
+@local
+def nothing(broadcast, party):
+    """Begin with nothing."""
+    return {}
+
+
+@local
+def push(broadcast, party, rng):
+    """A random walk with momentum."""
+    party.state["speed"] = 0.5 * party.state["speed"] + rng.normal(size=3) + broadcast
+    party.state["record"] = (party.state["record"] + party["x"][:, 0]).astype(np.float32)
+    party.state["count"] = party.state["count"] + 1
+    return party.state["speed"]
+
+
+@local
+def counted(broadcast, party, rng):
+    """Look at what is kept."""
+    return {"count": party.state["count"], "speed": party.state["speed"]}

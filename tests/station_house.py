@@ -1,0 +1,202 @@
+"""A coordinator and stations in one process, with real keys and envelopes, and every body that crossed kept for looking at."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from hedgerow.crypto.keys import AgreementKey, Identity, Roster
+from hedgerow.data import Schema, Table
+from hedgerow.engines.network import Network
+from hedgerow.engines.post import Post
+from hedgerow.engines.rails.rail import Arrived
+from hedgerow.stations.base import Base
+from hedgerow.stations.config import parse_config
+from hedgerow.stations.holdings import holdings
+from hedgerow.stations.station import Station
+from hedgerow.studies import build_abroad, parse
+from hedgerow.wire.envelope import Card, Seat, disclose
+from hedgerow.wire.values import pack, unpack
+
+STUDY = b"a study's name.."
+COLUMNS = {
+    "age": {"kind": "number", "range": [20, 90]},
+    "dose": {"kind": "number", "range": [0, 1]},
+    "sick": {"kind": "binary"},
+    "income": {"kind": "number", "range": [0, 1e5]},
+}
+LOGISTIC = """
+name = "risk"
+[data]
+name = "heart"
+target = "sick"
+features = ["age", "dose"]
+[program]
+name = "logistic_regression"
+formula = "sick ~ age + dose"
+"""
+MEANS = """
+name = "means"
+[data]
+name = "heart"
+features = ["age", "dose"]
+[program]
+name = "moments"
+columns = ["age", "dose"]
+"""
+PRIVATE = (
+    MEANS
+    + """
+[protection.mechanism]
+law = "gaussian"
+noise_multiplier = 5.0
+at = "party"
+"""
+)
+
+
+def seat(name):
+    identity, agreement = Identity.fresh(), AgreementKey.fresh()
+    return Seat(Card(name, identity.public, agreement.public), identity, agreement)
+
+
+@dataclass
+class Keys:
+    """What a key folder gives."""
+
+    seat: Seat
+    cards: dict = field(default_factory=dict)
+    roster: Roster | None = None
+
+
+class Direct:
+    """A rail on which every body arrives at once, and is kept."""
+
+    def __init__(self):
+        self.stations, self.sent, self.came, self.events, self.time = {}, [], [], deque(), 0.0
+
+    def connected(self):
+        return frozenset(self.stations)
+
+    def send(self, station, body):
+        self.sent.append((station, body))
+        back = self.stations[station](body)
+        if back is not None:
+            self.came.append((station, back))
+            self.events.append(Arrived(station, back))
+
+    def receive(self, seconds):
+        if self.events:
+            return self.events.popleft()
+        self.time += max(seconds, 0.05)
+        return None
+
+    def now(self):
+        return self.time
+
+    def close(self):
+        pass
+
+
+def records(name, n=60):
+    """Made-up records, the same for the same name."""
+    rng = np.random.default_rng(sum(name.encode()))
+    age, dose = rng.uniform(20, 90, n), rng.uniform(0, 1, n)
+    sick = (rng.random(n) < 1 / (1 + np.exp(-(age - 55) / 20 + dose))).astype(float)
+    return {"age": age, "dose": dose, "sick": sick, "income": rng.uniform(0, 1e5, n)}
+
+
+def config_of(name, **guard):
+    about = {"name": name, "coordinator": {"name": "hub", "rail": "socket", "path": "rail.sock"}}
+    return parse_config(
+        about | {"data": {"name": "heart", "source": "csv", "path": "x.csv", "columns": COLUMNS}, "guard": guard}
+    )
+
+
+class House:
+    """A hub and its stations; `guards` has what differs of each station's guard."""
+
+    def __init__(self, tmp_path, guards, **common):
+        self.hub, self.rail, self.path = Keys(seat("hub")), Direct(), tmp_path
+        self.time = datetime(2026, 3, 2, 12, tzinfo=UTC)  # a Monday
+        self.seats = {name: seat(name) for name in guards}
+        self.hub.cards = {name: one.card for name, one in self.seats.items()}
+        roster = Roster({name: one.identity.public for name, one in self.seats.items()})
+        self.keys = {name: Keys(one, {"hub": self.hub.seat.card}, roster) for name, one in self.seats.items()}
+        self.configs = {name: config_of(name, **common | guard) for name, guard in guards.items()}
+        self.stations = {}
+        for name in guards:
+            self.start(name)
+        self.post = Post(self.hub.seat, lambda: self.hub.cards, self.rail, pause=1e6)
+        self.number = 0
+
+    def start(self, name, held=None):
+        """Start a station, or start it again on what it has kept on its disk."""
+        if name in self.stations:
+            self.stations[name].base.close()
+            for aboard in self.stations[name]._aboard.values():
+                aboard.close()
+        config, folder = self.configs[name], self.path / name
+        table = Table(config.schema.admit(records(name)), config.schema)
+        held = held or holdings(config, table, bytes(32))
+        base = Base(folder / "station.sqlite")
+        self.stations[name] = Station(config, held, self.keys[name], base, answered=folder / "answered", now=lambda: self.time)
+        self.rail.stations[name] = self.stations[name].receive
+        return self.stations[name]
+
+    def ask(self, kind, parts, names=None, study=STUDY):
+        self.number += 1
+        names = list(self.stations) if names is None else names
+        return self.post.ask(kind, {name: parts for name in names}, study=study, number=self.number, seconds=1.0)
+
+    @property
+    def schema(self):
+        return next(iter(self.configs.values())).schema
+
+    def board(self, text, columns=("age", "dose", "sick"), study=STUDY, version="0.1.0", **about):
+        """Ask all stations to approve; returns what each said."""
+        told = {
+            "coordinator": "hub",
+            "stations": {name: len(station.held) for name, station in self.stations.items()},
+            "schema": self.schema.select(columns).columns,
+            "version": version,
+        }
+        letters = self.ask("board", [text.encode(), pack(told | about)], study=study)
+        return {
+            name: letter.parts[0].decode() if letter.kind == "refused" else unpack(letter.parts[0])
+            for name, letter in letters.items()
+        }
+
+    def network(self, study=STUDY, life=1, **how):
+        parties = {name: station.held.ids for name, station in self.stations.items()}
+        roster = next(iter(self.keys.values())).roster
+        return Network(self.post, study, parties, seconds=1.0, life=life, roster=roster, **how)
+
+    def built(self, text, columns=("age", "dose", "sick"), **how):
+        """A study made ready to be asked through the network."""
+        return build_abroad(parse_text(text), Schema(self.schema.select(columns).columns), self.network(**how))
+
+    def opened(self, name, last=1):
+        """The last letters that left a station, opened."""
+        came = [body for station, body in self.rail.came if station == name][-last:]
+        return [disclose(self.hub.seat, self.hub.cards, body) for body in came]
+
+    def later(self, **how):
+        self.time += timedelta(**how)
+
+    def codes(self, name):
+        """What a station's journal says of each letter."""
+        return [(entry.kind, entry.code) for entry in self.stations[name].journal.entries()]
+
+
+def parse_text(text):
+    import tomllib
+
+    return parse(tomllib.loads(text))
+
+
+def without_noise(table):
+    return replace(table, test=None)

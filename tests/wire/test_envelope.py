@@ -1,0 +1,319 @@
+"""Letters: what goes in comes out, nothing else comes out, and each check of `disclose` is needed."""
+
+import contextlib
+import hashlib
+import random
+import time
+from dataclasses import replace
+
+import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from holders import ALPHA, BETA, CARDS, HUB, STUDY, seat
+
+from hedgerow.crypto.keys import AgreementKey, derive, verify
+from hedgerow.crypto.messages import digest
+from hedgerow.errors import KeyInvalid, MessageRefused, StationUnknown
+from hedgerow.wire import envelope
+from hedgerow.wire.envelope import HEADER, Card, Seat, disclose, enclose
+
+PARTS = [b"common", b"own", b""]
+LENGTHS = {"kind": "ask", "study": STUDY, "number": 7}
+
+
+def letter(mine=HUB, theirs=ALPHA, parts=PARTS, **fields):
+    return enclose(mine, theirs.card, parts=parts, **{**LENGTHS, **fields})
+
+
+def taken_apart(raw):
+    start = 4 + int.from_bytes(raw[:4], "big")
+    fields = dict(zip(HEADER.kinds, HEADER.unpack(raw[4:start]), strict=True))
+    at, boxes = start + 64, []
+    for size in fields["sizes"]:
+        boxes.append(raw[at : at + size])
+        at += size
+    return fields, boxes
+
+
+def context_of(fields):
+    """What the keys of a letter from hub to alpha are bound to."""
+    frame = HEADER.pack(**{**fields, "digests": []})
+    return digest("letter context", frame, HUB.card.identity, ALPHA.card.identity, ALPHA.card.agreement)
+
+
+def put_together(fields, boxes, signer, sender, recipient):
+    """A letter from a header and boxes, with a sound signature of `signer`."""
+    fields = {**fields, "sizes": [len(box) for box in boxes], "digests": [hashlib.sha256(box).digest() for box in boxes]}
+    header = HEADER.pack(**fields)
+    signature = signer.sign(digest("letter signature", header, sender.identity, recipient.identity, recipient.agreement))
+    return b"".join([len(header).to_bytes(4, "big"), header, signature, *boxes])
+
+
+def test_a_letter_is_opened_as_it_was_closed():
+    raw = letter()
+    opened = disclose(ALPHA, CARDS, raw)
+    assert (opened.sender, opened.recipient, opened.kind) == ("hub", "alpha", "ask")
+    assert (opened.study, opened.number, opened.answers, opened.parts) == (STUDY, 7, b"", tuple(PARTS))
+    answer = disclose(HUB, CARDS, letter(ALPHA, HUB, [b"42"], kind="answer", answers=opened.digest))
+    assert answer.answers == opened.digest
+    assert answer.parts == (b"42",)
+    assert disclose(ALPHA, CARDS, bytearray(raw)) == disclose(ALPHA, CARDS, memoryview(raw)) == opened
+
+
+def test_a_letter_may_have_no_parts_or_large_ones():
+    assert disclose(ALPHA, CARDS, letter(parts=[])).parts == ()
+    body = bytes(1_000_000)
+    assert disclose(ALPHA, CARDS, letter(parts=[body, body])).parts == (body, body)
+
+
+def test_two_letters_of_the_same_words_have_nothing_in_common_but_their_header():
+    (one, first), (two, second) = taken_apart(letter()), taken_apart(letter())
+    assert one["ephemeral"] != two["ephemeral"]
+    assert not set(first) & set(second)
+    assert disclose(ALPHA, CARDS, letter()).digest != disclose(ALPHA, CARDS, letter()).digest
+
+
+def test_no_part_can_be_read_on_the_way():
+    body = b"a sum over the records " * 50
+    assert b"records" not in letter(parts=[body, b"score_and_information"])
+    assert b"score" not in letter(parts=[body, b"score_and_information"])
+
+
+def test_a_part_is_sealed_as_the_docstring_says():
+    fields, boxes = taken_apart(letter())
+    context = context_of(fields)
+    shared = ALPHA.agreement.agree(fields["ephemeral"])
+    for i, (box, part) in enumerate(zip(boxes, PARTS, strict=True)):
+        key = derive(shared, "letter part", context + i.to_bytes(4, "big"))
+        assert AESGCM(key).decrypt(bytes(12), box, None) == part
+
+
+def test_every_byte_of_a_letter_counts():
+    raw = letter()
+    for at in range(len(raw)):
+        spoilt = bytearray(raw)
+        spoilt[at] ^= 1 << at % 8
+        with pytest.raises((MessageRefused, KeyInvalid, StationUnknown)):
+            disclose(ALPHA, CARDS, bytes(spoilt))
+
+
+@pytest.mark.parametrize("spoilt", [lambda raw: raw[:-1], lambda raw: raw + b"\0", lambda raw: raw[1:], lambda raw: raw[:40]])
+def test_a_letter_that_is_cut_or_longer_is_refused(spoilt):
+    with pytest.raises(MessageRefused):
+        disclose(ALPHA, CARDS, spoilt(letter()))
+
+
+def test_nobody_else_opens_a_letter():
+    for thief in (BETA, HUB, seat("alpha"), seat("alpha", identity=ALPHA.identity), seat("alpha", agreement=ALPHA.agreement)):
+        with pytest.raises((MessageRefused, KeyInvalid)):
+            disclose(thief, CARDS, letter())
+
+
+def test_a_sender_who_was_taken_off_the_roster_is_unknown():
+    with pytest.raises(StationUnknown, match="'hub'"):
+        disclose(ALPHA, {"beta": BETA.card}, letter())
+    with pytest.raises(StationUnknown):
+        disclose(ALPHA, {"hub": BETA.card}, letter())
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kind": ""},
+        {"kind": "k" * 17},
+        {"study": bytes(15)},
+        {"number": -1},
+        {"number": 2**63},
+        {"answers": b"x"},
+        {"parts": [b""] * 65},
+    ],
+)
+def test_what_no_header_holds_is_not_sent(fields):
+    with pytest.raises(MessageRefused):
+        letter(**fields)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../alpha", "-x", "a" * 64, "ä", "a\n", None])
+def test_a_name_that_no_file_or_certificate_takes_is_refused(name):
+    with pytest.raises(KeyInvalid, match="name"):
+        Card(name, ALPHA.card.identity, ALPHA.card.agreement)
+
+
+def test_a_card_has_keys_of_the_right_size_and_a_seat_the_keys_of_its_card():
+    with pytest.raises(KeyInvalid):
+        Card("alpha", ALPHA.card.identity, b"short")
+    with pytest.raises(KeyInvalid):
+        Card("alpha", bytes(32), ALPHA.card.agreement)
+    with pytest.raises(KeyInvalid):
+        replace(ALPHA.card, certificate=b"x")
+    with pytest.raises(KeyInvalid, match="alpha"):
+        Seat(ALPHA.card, BETA.identity, ALPHA.agreement)
+    assert ALPHA.identity.private.hex() not in repr(ALPHA)
+
+
+# Forgeries that only one check finds. `twin` is a `disclose` without that check: it takes the forgery in.
+
+TWIN = seat("beta", ALPHA.identity, ALPHA.agreement)
+"""Another station with the keys of alpha: whoever copied a folder."""
+
+
+def for_a_twin():
+    return letter(HUB, TWIN)
+
+
+def in_the_name_of_hub():
+    """Everything that public keys allow: only the signature is somebody else's."""
+    ephemeral, parts = AgreementKey.fresh(), [b"forged"]
+    fields = {**LENGTHS, "sender": "hub", "recipient": "alpha", "answers": b"", "ephemeral": ephemeral.public, "sizes": [22]}
+    key = derive(ephemeral.agree(ALPHA.card.agreement), "letter part", context_of({**fields, "digests": []}) + bytes(4))
+    boxes = [AESGCM(key).encrypt(bytes(12), part, None) for part in parts]
+    return put_together(fields, boxes, BETA.identity, HUB.card, ALPHA.card)
+
+
+def with_another_body():
+    """A sender that shows two bodies under one signed header."""
+    raw = letter(parts=[b"yes"])
+    fields, (box,) = taken_apart(raw)
+    context = context_of(fields)
+    key = derive(ALPHA.agreement.agree(fields["ephemeral"]), "letter part", context + bytes(4))
+    return raw[: -len(box)] + AESGCM(key).encrypt(bytes(12), b"no!", None)
+
+
+def signed_by_another_station(**changes):
+    """Beta takes the sealed parts of alpha's letter to hub and says that they are its own."""
+    fields, boxes = taken_apart(letter(ALPHA, HUB))
+    return put_together({**fields, "sender": "beta", **changes}, boxes, BETA.identity, BETA.card, HUB.card)
+
+
+def with_parts_swapped():
+    """The sender's own signature over its own parts in another order."""
+    fields, boxes = taken_apart(letter(ALPHA, HUB, [b"aaa", b"bbb"]))
+    return put_together(fields, boxes[::-1], ALPHA.identity, ALPHA.card, HUB.card)
+
+
+def without_the_place(agreed, context, n):
+    return [derive(agreed, "letter part", context)] * n
+
+
+def skip(*_):
+    return None
+
+
+CHECKS = {
+    "recipient's name": (for_a_twin, ALPHA, "_check_recipient", skip, MessageRefused),
+    "signature": (in_the_name_of_hub, ALPHA, "_check_signature", skip, KeyInvalid),
+    "digest of a part": (with_another_body, ALPHA, "_check_digests", skip, MessageRefused),
+    "header in the key": (signed_by_another_station, HUB, "_context", lambda *_: bytes(32), MessageRefused),
+    "place in the key": (with_parts_swapped, HUB, "_keys", without_the_place, MessageRefused),
+}
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_forgery_is_refused_and_a_twin_without_the_check_takes_it(check, monkeypatch):
+    forge, reader, name, broken, error = CHECKS[check]
+    with pytest.raises(error):
+        disclose(reader, CARDS, forge())
+    monkeypatch.setattr(envelope, name, broken)
+    disclose(reader, CARDS, forge())
+
+
+def test_a_twin_that_does_not_ask_the_roster_takes_a_letter_of_who_was_taken_off(monkeypatch):
+    left = {"beta": BETA.card}
+    with pytest.raises(StationUnknown):
+        disclose(ALPHA, left, letter())
+    monkeypatch.setattr(envelope, "_sender", lambda fields, cards: CARDS[fields["sender"]])
+    assert disclose(ALPHA, left, letter()).sender == "hub"
+
+
+def test_the_signature_is_of_the_whole_header_and_both_holders():
+    raw = letter()
+    start = 4 + int.from_bytes(raw[:4], "big")
+    header, signature = raw[4:start], raw[start : start + 64]
+    told = (HUB.card.identity, ALPHA.card.identity, ALPHA.card.agreement)
+    verify(HUB.card.identity, signature, digest("letter signature", header, *told))
+    assert disclose(ALPHA, CARDS, raw).digest == digest("letter", header, signature)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": "board"},
+        {"number": 8},
+        {"study": bytes(16)},
+        {"answers": bytes(32)},
+        {"recipient": "beta"},
+        {"sender": "beta"},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_sealed_parts_open_under_no_other_header(changes):
+    """Whoever signs it: the sender, another station, the recipient."""
+    fields, boxes = taken_apart(letter(ALPHA, HUB))
+    for signer in (ALPHA, BETA, HUB):
+        changed = {**fields, "sender": signer.card.name, **changes}
+        reader = BETA if changed["recipient"] == "beta" else HUB
+        sender = {"alpha": ALPHA, "beta": BETA, "hub": HUB}[changed["sender"]]
+        forged = put_together(changed, boxes, sender.identity, sender.card, reader.card)
+        with pytest.raises(MessageRefused, match="does not open"):
+            disclose(reader, CARDS, forged)
+
+
+@pytest.mark.parametrize("boxes", [lambda b: b[:1], lambda b: b[::-1], lambda b: [*b, b[0]], lambda b: [b[0], b[0]]])
+def test_signed_parts_that_were_cut_swapped_or_added_do_not_open(boxes):
+    fields, sealed = taken_apart(letter(ALPHA, HUB, [b"aaa", b"bbb"]))
+    forged = put_together(fields, boxes(sealed), ALPHA.identity, ALPHA.card, HUB.card)
+    with pytest.raises(MessageRefused, match="does not open"):
+        disclose(HUB, CARDS, forged)
+
+
+def test_an_ephemeral_key_of_low_order_opens_nothing():
+    fields, boxes = taken_apart(letter())
+    forged = put_together({**fields, "ephemeral": bytes(32)}, boxes, HUB.identity, HUB.card, ALPHA.card)
+    with pytest.raises(KeyInvalid, match="low order"):
+        disclose(ALPHA, CARDS, forged)
+    with pytest.raises(KeyInvalid, match="low order"):
+        enclose(HUB, replace(ALPHA.card, agreement=bytes(32)), "ask", [b"x"])
+
+
+def hostile(random, raw):
+    """Bytes of every sort: noise, letters with bytes changed, lengths that lie, letters cut and glued."""
+    kind = random.randrange(5)
+    if kind == 0:
+        return random.randbytes(random.randrange(400))
+    if kind == 1:
+        return random.randrange(2**32).to_bytes(4, "big") + random.randbytes(random.randrange(300))
+    spoilt = bytearray(raw)
+    if kind == 2:
+        at = random.randrange(len(raw))
+        return bytes(spoilt[:at] + spoilt[random.randrange(len(raw)) :])
+    start = 4 + int.from_bytes(raw[:4], "big")
+    for _ in range(random.randrange(1, 6)):
+        spoilt[random.randrange(start if kind == 3 else len(raw))] = random.randrange(256)
+    return bytes(spoilt)
+
+
+def attacked(n):
+    source, raw = random.Random(5), letter()
+    for _ in range(n):
+        spoilt = hostile(source, raw)
+        if spoilt == raw:
+            continue
+        with contextlib.suppress(MessageRefused, KeyInvalid, StationUnknown):
+            disclose(ALPHA, CARDS, spoilt)
+            raise AssertionError("a hostile letter was opened")
+
+
+def test_hostile_bytes_are_refused():
+    attacked(1500)
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_hostile_byte_strings_are_refused_quickly():
+    started = time.process_time()
+    attacked(100_000)
+    assert time.process_time() - started < 60
+
+
+@pytest.mark.parametrize("raw", [b"", None, "text", [b"x"], b"\xff" * 10_000, bytes(5000)])
+def test_what_is_no_letter_is_refused(raw):
+    with pytest.raises(MessageRefused):
+        disclose(ALPHA, CARDS, raw)
