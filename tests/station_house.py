@@ -130,7 +130,7 @@ class House:
         self.stations = {}
         for name in guards:
             self.start(name)
-        self.post = Post(self.hub.seat, lambda: self.hub.cards, self.rail, pause=1e6)
+        self.post = Post(lambda: self.hub.seat, lambda: self.hub.cards, self.rail, pause=1e6)
         self.number = 0
 
     def start(self, name, held=None):
@@ -140,7 +140,7 @@ class House:
             for aboard in self.stations[name]._aboard.values():
                 aboard.close()
         config, folder = self.configs[name], self.path / name
-        table = Table(config.schema.admit(records(name)), config.schema)
+        table = Table(config.declared.admit(records(name)), config.declared)
         held = held or holdings(config, table, bytes(32))
         base = Base(folder / "station.sqlite")
         self.stations[name] = Station(config, held, self.keys[name], base, answered=folder / "answered", now=lambda: self.time)
@@ -150,11 +150,11 @@ class House:
     def ask(self, kind, parts, names=None, study=STUDY):
         self.number += 1
         names = list(self.stations) if names is None else names
-        return self.post.ask(kind, {name: parts for name in names}, study=study, number=self.number, seconds=1.0)
+        return self.post.ask(kind, dict.fromkeys(names, parts), study=study, number=self.number, seconds=1.0)
 
     @property
     def schema(self):
-        return next(iter(self.configs.values())).schema
+        return next(iter(self.configs.values())).declared
 
     def board(self, text, columns=("age", "dose", "sick"), study=STUDY, version="0.1.0", **about):
         """Ask all stations to approve; returns what each said."""

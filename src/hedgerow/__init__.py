@@ -14,7 +14,7 @@ import importlib
 from typing import Any
 
 from hedgerow import compression, crypto, data, engines, errors, privacy, stats, trees
-from hedgerow.core import Federation, Party, l1, l2, linf, local
+from hedgerow.core import Federation, Party, l1, l2, linf, local, travels
 from hedgerow.crypto import AdditiveShares, PairwiseMasks, PrivFL, SecAgg
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.privacy import Budget, Gaussian, Laplace
@@ -49,6 +49,7 @@ __all__ = [
     "privacy",
     "simulate",
     "stats",
+    "travels",
     "trees",
 ]
 

@@ -81,7 +81,7 @@ class Hub:
     def __init__(self, folder):
         self.keys = KeyFolder(folder.parent / "hub" / "keys")
         self.rail = SocketRail(folder.parent / "hub" / "rail.sock")
-        self.post = Post(self.keys.seat, lambda: self.keys.cards, self.rail)
+        self.post = Post(lambda: self.keys.seat, lambda: self.keys.cards, self.rail)
         self.number = 0
 
     def ask(self, kind, parts, study=STUDY):
@@ -90,7 +90,7 @@ class Hub:
         return self.post.ask(kind, {"alpha": parts}, study=study, number=self.number, seconds=20.0)["alpha"]
 
     def board(self, text):
-        self.schema = read_config(self.keys.path.parent.parent / "alpha")[0].schema.select(["age", "dose"])
+        self.schema = read_config(self.keys.path.parent.parent / "alpha")[0].declared.select(["age", "dose"])
         told = {"coordinator": "hub", "stations": {"alpha": 1}, "schema": self.schema.columns, "version": "0.1.0"}
         return unpack(self.ask("board", [text.encode(), pack(told)]).parts[0])["status"]
 

@@ -92,7 +92,7 @@ class MadeUpStation:
         letter = disclose(self.seat, {self.hub.name: self.hub}, raw)
         if letter.digest in self.given:
             return self.given[letter.digest]
-        assert letter.number > self.last.get(letter.study, 0) or not any(letter.study), "a number went out twice"
+        assert letter.number > self.last.get(letter.study, 0) or letter.kind == "hello", "a number went out twice"
         self.last[letter.study] = letter.number
         self.seen.append(letter.kind)
         try:
@@ -186,7 +186,7 @@ class World:
         self.store = Store(self.config.state_folder, self.clock)
         self.store.wake()
         cards = {name: station.seat.card for name, station in self.stations.items()}
-        post = Post(self.hub, lambda: cards, self.rail)
+        post = Post(lambda: self.hub, lambda: cards, self.rail)
         self.coordinator = Coordinator(self.store, post, self.config, lambda: cards, jitter=lambda: 1.0)
 
     def submit(self, stations=(), **changes):

@@ -64,8 +64,11 @@ def test_whoever_shows_no_certificate_gets_nothing(rail, folder, shows):
     context.set_alpn_protocols(["h2"])
     if shows:
         context.load_cert_chain(folder / "alpha.certificate", folder / "alpha.key")
-    with socket.create_connection(("127.0.0.1", rail.port), 5.0) as plain, contextlib.suppress(OSError):
-        tls = context.wrap_socket(plain, server_hostname="127.0.0.1")
+    with (
+        socket.create_connection(("127.0.0.1", rail.port), 5.0) as plain,
+        contextlib.suppress(OSError),
+        context.wrap_socket(plain, server_hostname="127.0.0.1") as tls,
+    ):
         tls.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
         got = tls.recv(100)
     assert bool(got) == shows

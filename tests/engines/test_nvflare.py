@@ -26,11 +26,12 @@ from hedgerow.wire import frames
 
 HERE = "hedgerow.engines.rails.nvflare."
 needs_flare = pytest.mark.skipif(importlib.util.find_spec("nvflare") is None, reason="needs nvflare")
+as_flare_is = pytest.mark.filterwarnings("ignore")  # its own use of its dependencies warns, and an error there cuts its connection
 
 
 # ---- without FLARE --------------------------------------------------------------------------------------------------
 def test_without_nvflare_the_rail_names_the_extra(tmp_path, monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "nvflare", None)
     with pytest.raises(MissingExtra, match=r"HR-105[\s\S]*hedgerow\[nvflare\]"):
         package.NvflareRail(tmp_path / "c.sock", tmp_path)
     assert not (tmp_path / "c.sock").exists()
@@ -376,6 +377,7 @@ def own(size):
 
 
 @needs_flare
+@as_flare_is
 @pytest.mark.slow
 def test_each_body_reaches_its_station_only_and_comes_back_whole(flared):
     for bodies in (*(own(1000) for _ in range(20)), own(10_000_000)):
@@ -383,6 +385,7 @@ def test_each_body_reaches_its_station_only_and_comes_back_whole(flared):
 
 
 @needs_flare
+@as_flare_is
 @pytest.mark.slow
 def test_a_body_without_an_answer_does_not_hold_up_the_next(flared):
     flared.rail.send("alpha", b"say nothing")
@@ -390,6 +393,7 @@ def test_a_body_without_an_answer_does_not_hold_up_the_next(flared):
 
 
 @needs_flare
+@as_flare_is
 @pytest.mark.slow
 def test_a_killed_relay_process_at_a_site_is_replaced_and_others_go_on(flared):
     jobs = [
@@ -404,6 +408,7 @@ def test_a_killed_relay_process_at_a_site_is_replaced_and_others_go_on(flared):
 
 
 @needs_flare
+@as_flare_is
 @pytest.mark.slow
 def test_a_killed_site_is_back_after_its_restart(flared):
     flared.kill("gamma")
@@ -414,6 +419,7 @@ def test_a_killed_site_is_back_after_its_restart(flared):
 
 
 @needs_flare
+@as_flare_is
 @pytest.mark.slow
 def test_a_new_coordinator_takes_over_running_jobs_at_once(flared):
     flared.rail.close()
@@ -425,6 +431,7 @@ def test_a_new_coordinator_takes_over_running_jobs_at_once(flared):
 
 
 @needs_flare
+@as_flare_is
 @pytest.mark.slow
 def test_code_and_foreign_classes_are_refused_by_the_policy(flared, tmp_path):
     from hedgerow.engines.rails.nvflare.supervisor import Session
@@ -449,6 +456,7 @@ def test_code_and_foreign_classes_are_refused_by_the_policy(flared, tmp_path):
 
 
 @needs_flare
+@as_flare_is
 @pytest.mark.slow
 def test_a_killed_server_is_back_after_its_restart(flared):
     flared.kill("server")
@@ -459,6 +467,7 @@ def test_a_killed_server_is_back_after_its_restart(flared):
 
 
 @needs_flare
+@as_flare_is
 @pytest.mark.slow
 def test_kits_keep_logs_and_storage_at_home(flared):
     for kit in (*SITES, "server"):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import test_hidden_model as hidden
 import test_parity as parity
 from numpy.testing import assert_allclose, assert_array_equal
 from spread import (
@@ -31,7 +32,9 @@ from spread import (
 import hedgerow as hr
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import linf
-from hedgerow.core.engine import Inbox
+from hedgerow.core.conversation import Step
+from hedgerow.core.engine import Inbox, Outbox
+from hedgerow.core.query import Query
 from hedgerow.engines.lines import LARGE, Gone, Line, Sheet, found_on, laid_out, pair
 from hedgerow.engines.processes import Processes
 from hedgerow.engines.shard import split
@@ -239,6 +242,22 @@ def test_hidden_totals_are_the_plain_ones(aggregation, engine):
         found = fed.sum(totals, bound=BOUND)
         for key, value in plain.items():
             assert_allclose(found[key], value, atol=1e-8)
+
+
+def test_a_hidden_model_trains_as_in_one_process(two):
+    found = []
+    for on in (hr.InProcess(threads=1), two):
+        fed = hidden.stores(engine=on).protect(aggregation=hidden.hiding())
+        found.append(hidden.gradient(fed, "logistic"))
+    assert_allclose(found[1], found[0], atol=1e-9)
+
+
+def test_a_protocol_of_one_process_is_refused_before_anybody_is_asked(two):
+    fed = federation(two)
+    step = Step("step", dict.fromkeys(fed.members, b""))
+    query = Query(1, "sum", one_of_each)
+    with pytest.raises(UnlawfulChannel, match=r"InProcess[\s\S]*No party was asked"):
+        fed.engine.exchange(Outbox(fed.members, query, step, protocol=object()))
 
 
 def test_additive_shares_are_refused_before_anybody_is_asked(two):

@@ -54,6 +54,6 @@ def at_stations(federation, homes, *, seed=0, faults=None, seeded=True, **settin
         return MiniStation(seats[name], seats["hub"].card, Host(hr.InProcess(threads=1).hosting(own), seeded=seeded))
 
     rail = VirtualRail({name: partial(machine, name) for name in homes}, seed, faults or Faults())
-    post = Post(seats["hub"], lambda: {name: seats[name].card for name in homes}, rail)
+    post = Post(lambda: seats["hub"], lambda: {name: seats[name].card for name in homes}, rail)
     engine = Network(post, bytes(16), {name: tuple(ids) for name, ids in homes.items()}, **settings)
     return engine, rail

@@ -45,7 +45,7 @@ class Echo:
 def laid(seed=0, faults=None, silent=()):
     echoes = {name: Echo(name, name in silent) for name in NAMES}
     rail = VirtualRail({name: lambda name=name: echoes[name] for name in NAMES}, seed, faults or Faults())
-    return Post(SEATS["hub"], lambda: CARDS, rail), rail, echoes
+    return Post(lambda: SEATS["hub"], lambda: CARDS, rail), rail, echoes
 
 
 def asked(post, number=1, seconds=60.0, **more):

@@ -321,7 +321,7 @@ PLACES = [path for path in places(WHOLE) if path]
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(path=st.sampled_from(PLACES), put=JSON)
 def test_whatever_is_put_anywhere_is_read_or_refused(path, put):
     document = json.loads(json.dumps(WHOLE))

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from hedgerow import Budget, Gaussian, l2
-
 from hedgerow.core.bound import linf
 from hedgerow.core.channel import Plain, Shield
 from hedgerow.core.events import Sampling
@@ -108,6 +107,7 @@ def ask(account, which, one):
     return decision
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trust", ["nobody", "server"])
 @pytest.mark.parametrize("shield", [NOISE, Shield(), replace(NOISE, mechanism=Gaussian(3.0))], ids=["own", "open", "server's"])
 def test_an_account_decides_as_a_guard_does(trust, shield):

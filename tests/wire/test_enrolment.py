@@ -270,7 +270,8 @@ def test_every_refusal_says_what_to_do(hub, alpha):
 
 
 @pytest.mark.parametrize(
-    "lists", [{"stations": []}, {"identities": []}, {"stations": ["a", "b"], "identities": [bytes(32)] * 2}]
+    "lists",
+    [{"stations": []}, {"coordinator": "alpha"}, {"identities": []}, {"stations": ["a", "b"], "identities": [bytes(32)] * 2}],
 )
 def test_a_welcome_with_a_roster_that_cannot_be_is_refused(hub, alpha, lists):
     paper = Welcome.from_bytes(enrolment.enrol(hub, Request.from_bytes(enrolment.ask(alpha))))

@@ -265,6 +265,16 @@ def test_signed_parts_that_were_cut_swapped_or_added_do_not_open(boxes):
         disclose(HUB, CARDS, forged)
 
 
+@pytest.mark.parametrize("changes", [{"sizes": [20, 21]}, {"digests": []}, {"answers": b"short"}])
+def test_a_header_that_contradicts_itself_is_refused_though_its_sender_signed_it(changes):
+    fields, _ = taken_apart(letter(parts=[bytes(25)]))
+    header = HEADER.pack(**{**fields, **changes})
+    told = (HUB.card.identity, ALPHA.card.identity, ALPHA.card.agreement)
+    signature = HUB.identity.sign(digest("letter signature", header, *told))
+    with pytest.raises(MessageRefused, match="sizes or answers"):
+        disclose(ALPHA, CARDS, b"".join([len(header).to_bytes(4, "big"), header, signature, bytes(41)]))
+
+
 def test_an_ephemeral_key_of_low_order_opens_nothing():
     fields, boxes = taken_apart(letter())
     forged = put_together({**fields, "ephemeral": bytes(32)}, boxes, HUB.identity, HUB.card, ALPHA.card)

@@ -1,5 +1,6 @@
 """Key folders: closed, whole, read again when they change."""
 
+import json
 import os
 import stat
 import threading
@@ -59,6 +60,20 @@ def test_a_damaged_file_is_refused(hub, name, spoilt):
     (hub.path / name).write_bytes(spoilt)
     with pytest.raises(KeyInvalid, match=name):
         KeyFolder(hub.path)
+
+
+def test_a_folder_of_a_later_version_is_refused(hub):
+    told = json.loads((hub.path / "roster.json").read_text())
+    (hub.path / "roster.json").write_text(json.dumps({**told, "hedgerow": 2}))
+    with pytest.raises(KeyInvalid, match="another version"):
+        KeyFolder(hub.path)
+
+
+def test_no_key_is_written_where_others_may_read(tmp_path):
+    (tmp_path / "open").mkdir(mode=0o755)
+    with pytest.raises(KeyInvalid, match="755"):
+        KeyFolder.make(tmp_path / "open", "alpha")
+    assert list((tmp_path / "open").iterdir()) == []
 
 
 def test_an_enrolled_station_and_its_coordinator_trust_each_other(hub, alpha, beta):

@@ -1,6 +1,7 @@
 """Questions and answers on the wire: what travels, what is withheld, and what is refused."""
 
 import random
+import re
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -126,6 +127,10 @@ def replaced(**changes):
     return Outbox(**now | changes)
 
 
+def name_of_changes(changes):
+    return re.sub(r" at 0x[0-9a-f]+", "", str(changes))
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -157,7 +162,7 @@ def replaced(**changes):
         {"asked": "9"},
         {"layout": {"a": (2,)}},
     ],
-    ids=str,
+    ids=name_of_changes,
 )
 def test_a_question_that_is_none_is_refused(changes):
     told = unpack(common(CONVERSATION))
@@ -181,7 +186,7 @@ def test_a_question_that_is_none_is_refused(changes):
         {"counted": {"a": "1"}},
         {"counted": None},
     ],
-    ids=str,
+    ids=name_of_changes,
 )
 def test_own_parts_that_are_none_are_refused(changes):
     with pytest.raises(MessageRefused):
@@ -246,7 +251,7 @@ def test_an_answer_comes_back_exactly(name):
         {"codes": {"b": "HR-241"}},
         {"codes": []},
     ],
-    ids=str,
+    ids=name_of_changes,
 )
 def test_a_hostile_answer_is_refused(changes):
     told = unpack(answer(INBOXES["rows"], IDS))

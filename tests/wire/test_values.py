@@ -275,8 +275,9 @@ def test_a_module_without_a_true_note_does_not_travel():
         Made(hr.learn.linear, ("four", 1)),
         Made(mine, (None, None, None)),
         Made(design, ()),
+        Made(score_and_information, (None, None, None)),
     ],
-    ids=["other", "huge", "large", "wrong", "no module", "no factory"],
+    ids=["other", "huge", "large", "wrong", "no module", "no factory", "a local function"],
 )
 def test_a_hostile_model_is_refused_without_being_built(made):
     told = pack(

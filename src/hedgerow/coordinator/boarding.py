@@ -262,7 +262,12 @@ def read_hello(letter: Letter) -> Hello:
     """Read what a station says of itself; MessageRefused (HR-242) where it is nothing of that kind."""
     said = _mapping(letter, "hello")
     parties, columns = said.get("parties"), said.get("schema")
-    if not _names(parties) or not isinstance(columns, tuple) or not all(isinstance(one, Column) for one in columns):
+    if (
+        not isinstance(parties, tuple)
+        or not _names(parties)
+        or not isinstance(columns, tuple)
+        or not all(isinstance(one, Column) for one in columns)
+    ):
         raise MessageRefused(f"{letter.sender} answered a hello without parties or columns.")
     try:
         return Hello(str(said.get("data", "")), Schema(columns), parties, str(said.get("version", "")))
@@ -327,8 +332,8 @@ def _is_code(found: Any) -> bool:
     return isinstance(found, str) and re.fullmatch(r"(HR-[0-9]{3})?", found) is not None
 
 
-def _names(found: Any) -> bool:
-    return isinstance(found, tuple) and bool(found) and all(isinstance(one, str) for one in found)
+def _names(found: tuple[Any, ...]) -> bool:
+    return bool(found) and all(isinstance(one, str) for one in found)
 
 
 def _boarding(on: Sequence[Boarded], refusals: str) -> str:

@@ -26,11 +26,11 @@ from hedgerow.studies.rounds import Progress
 from hedgerow.wire.envelope import Card
 from hedgerow.wire.values import pack
 
-from .boarding import PATIENT, Agreed, Boarded, Verdict, board, meet, roster_of, train_of
+from .boarding import PATIENT, Agreed, Verdict, board, meet, roster_of, train_of
 from .config import CoordinatorConfig
 from .journal import refusal
 from .line import Halted, Line
-from .states import Kept, State
+from .states import Boarded, Kept, State
 from .store import Store
 from .submission import study_of
 

@@ -88,7 +88,7 @@ class Service:
 
     def __init__(self, config: CoordinatorConfig, keys: Any, store: Store, rail: Rail) -> None:
         self.config, self.store, self.rail = config, store, rail
-        self.post = Post(keys.seat, lambda: keys.cards, rail)
+        self.post = Post(lambda: keys.seat, lambda: keys.cards, rail)
         self.coordinator = Coordinator(store, self.post, config, lambda: keys.cards)
         self._steps: dict[str, Future[None]] = {}
         self._later: dict[str, float] = {}

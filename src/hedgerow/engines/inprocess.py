@@ -99,6 +99,7 @@ class InProcess:
 
     def exchange(self, outbox: Outbox) -> Inbox:
         """Ask every party in the outbox; those that decline, drop out or come too late are missing from the inbox."""
+        self._arrivals.dropped = self.dropped  # parties may come back between questions
         if outbox.step is not None:
             return converse(outbox, self.held, self._arrivals.of_step(outbox, self.held), self._rows)
         willing_ids, _ = willing(self.guards, outbox.ids, outbox.query)

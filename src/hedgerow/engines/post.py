@@ -75,8 +75,8 @@ class Post:
 
     Parameters
     ----------
-    seat : Seat
-        The coordinator's own keys.
+    seat : callable
+        Returns the coordinator's own keys, as they are now.
     cards : callable
         Returns whom the coordinator trusts now, by name: who was revoked is gone.
     rail : Rail
@@ -88,7 +88,7 @@ class Post:
         For a journal.
     """
 
-    seat: Seat
+    seat: Callable[[], Seat]
     cards: Callable[[], Mapping[str, Card]]
     rail: Rail
     pause: float = 15.0
@@ -161,11 +161,11 @@ class Post:
         for station, silence in list(self._silent.items()):
             if now >= silence.greet_at and station in cards and station in self.rail.connected():
                 silence.greet_at, silence.pause = now + silence.pause, min(2 * silence.pause, 600.0)
-                self.rail.send(station, enclose(self.seat, cards[station], HELLO, []))
+                self.rail.send(station, enclose(self.seat(), cards[station], HELLO, []))
 
     # ---- inside ------------------------------------------------------------------------------------------------------
     def _send(self, kind: str, station: str, parts: Sequence[bytes], study: bytes, number: int) -> bytes:
-        raw = enclose(self.seat, self.cards()[station], kind, parts, study=study, number=number)
+        raw = enclose(self.seat(), self.cards()[station], kind, parts, study=study, number=number)
         digest = digest_of(raw)
         sent = _Sent(station, kind, study, number, raw, self.rail.now() + self.pause, 2 * self.pause)
         self._sent[digest] = sent
@@ -234,7 +234,7 @@ class Post:
 
     def _read(self, event: Arrived) -> None:
         try:
-            letter = disclose(self.seat, self.cards(), event.body)
+            letter = disclose(self.seat(), self.cards(), event.body)
         except HedgerowError as error:
             log.warning("a body that came as %s's is refused: %s", event.station, error.code)
             self.watch("forged", event.station, "", NOBODY, 0, len(event.body))

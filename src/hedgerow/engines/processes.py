@@ -25,6 +25,9 @@ from .shard import Reply
 from .sharded import Crew, Sharded
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 25), "MALLOC_TRIM_THRESHOLD_": str(1 << 27)}
+"""Large arrays of a round use the memory of those before, which the system would have to clear anew."""
+
 PATIENCE = 5.0
 """Seconds that a process has to end by itself."""
 
@@ -100,21 +103,12 @@ class _Processes:
                 if k in self._workers and self._workers[k].process.poll() is not None:
                     self._lose(k)
             begun = [k for k in shards if k not in self._workers]
-            for k in begun:
-                self._workers[k] = _started(self.threads_each)
-                self._lives[k] += 1
-            for k in begun:
-                try:
-                    self._workers[k].line.receive()
-                except Gone as error:
-                    status = self._lose(k)
-                    raise RailUnavailable(
-                        f"the process of shard {k + 1} ended with status {status} before it was ready.",
-                        remedy="Its standard error says why. A script that makes Processes() needs no guard against itself; "
-                        "memory may have run out.",
-                    ) from error
-                for number in self._hosted:
-                    self._give(k, number)
+            try:
+                self._begin(begun)
+            except BaseException:  # also where somebody interrupts: nobody will read what these say
+                for k in begun:
+                    self._lose(k)
+                raise
             return {k: self._lives[k] for k in shards}
 
     def ask(self, number: int, kind: str, common: Sequence[bytes], own: Mapping[int, bytes]) -> Mapping[int, Reply]:
@@ -151,19 +145,37 @@ class _Processes:
         if self._closed:
             raise RailUnavailable("these processes were closed.", remedy="Make a new Processes(...).")
 
+    def _begin(self, shards: Sequence[int]) -> None:
+        """Start processes, all at once, then let each of them host its parts."""
+        for k in shards:
+            self._workers[k] = _started(self.threads_each)
+            self._lives[k] += 1
+        for k in shards:
+            try:
+                self._workers[k].line.receive()
+            except Gone as error:
+                raise RailUnavailable(
+                    f"the process of shard {k + 1} ended with status {self._lose(k)} before it was ready.",
+                    remedy="Its standard error says why; memory may have run out.",
+                ) from error
+            for number in self._hosted:
+                self._give(k, number)
+
     def _give(self, k: int, number: int) -> None:
         """Let a shard host its part of a simulation."""
         parcels = self._hosted[number]
-        if k >= len(parcels.each):
+        if k >= len(parcels.each) or k not in self._workers:
             return
         about, sheet, where = parcels.each[k]
         words = [words.encode() for words in (about, parcels.common[1], where)]
         try:
             self._workers[k].line.send(number, "host", [*words, parcels.common[0], sheet])
             told = self._workers[k].line.receive()
-        except Gone:
+        except BaseException as error:
             self._lose(k)
-            return
+            if isinstance(error, Gone):
+                return
+            raise
         if told.kind == "refused":
             raise RailUnavailable(f"shard {k + 1} cannot hold its parties.", remedy="Its process's log says why.")
 
@@ -191,7 +203,7 @@ def _started(threads: int) -> _Worker:
     here, there = pair()
     with there:
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        environment = os.environ | dict.fromkeys(THREADS, str(threads)) | {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+        environment = MEMORY | os.environ | dict.fromkeys(THREADS, str(threads)) | {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
         process = subprocess.Popen(
             [sys.executable, "-m", "hedgerow.engines.worker", str(there.fileno()), str(threads)],
             env=environment,

@@ -189,7 +189,7 @@ class _Actors:
     def _give(self, k: int, number: int) -> None:
         """Let a shard host its part of a simulation."""
         parcels = self._hosted[number]
-        if k >= len(parcels.each):
+        if k >= len(parcels.each) or k not in self._actors:
             return
         about, own = parcels.each[k]
         try:

@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 
@@ -32,7 +32,16 @@ from hedgerow.core.party import Parties
 from hedgerow.core.query import name_of
 from hedgerow.core.state import State
 from hedgerow.crypto.keys import Identity, Roster
-from hedgerow.errors import ConfigInvalid, ContributionInvalid, HedgerowError, NotNamed, PartyDeclined, StateLost, catalogue
+from hedgerow.errors import (
+    ConfigInvalid,
+    ContributionInvalid,
+    HedgerowError,
+    NotNamed,
+    PartyDeclined,
+    StateLost,
+    UnlawfulChannel,
+    catalogue,
+)
 from hedgerow.privacy.guard import Guard, willing
 from hedgerow.wire.question import common, inbox, own
 from hedgerow.wire.values import pack, unpack
@@ -153,10 +162,12 @@ class Hosted:
 
     def introduce(self, shards: Iterable[int]) -> None:
         """Let parties know who they are and who the others are, where their process does not know yet."""
+        if "roster" not in vars(self):  # no protocol has asked for it
+            return
         self._send()
         lives = self.crew.ready(list(shards))
         new = {k: life for k, life in lives.items() if self._introduced.get(k) != life}
-        if new and "roster" in vars(self):
+        if new:
             names, public = list(self.position), dict(self.roster)
             own = {k: {id: self.identities[id].private for id in names[self.bounds[k] : self.bounds[k + 1]]} for k in new}
             self.told("roster", [], {k: pack({"public": public, "own": theirs}) for k, theirs in own.items()}, needs=False)
@@ -300,13 +311,18 @@ class Sharded:
         if not ids:
             return Inbox(())
         _refuse_script(query.function)
+        if step is not None and getattr(outbox.protocol, "aggregation", None) is None:
+            raise UnlawfulChannel(
+                f"the step {step.name!r} belongs to a protocol whose sides are made in one process only.",
+                remedy="Run these parties by InProcess().",
+            )
         asked = Outbox(ids, replace(query, first=None), step, outbox.protocol, outbox.layout, outbox.asked)
         shards = self.hosted.shards_of(ids)
         bodies = {k: own(asked, some) for k, some in shards.items()}
         if step is not None:
             self.hosted.introduce(shards)
         replies = self.hosted.told("question", [common(asked)], bodies, needs=query.keeps_state or not query.additive)
-        return merged(query.name, ids, [inbox(body, shards[k], asked.query) for k, body in replies.items()])
+        return merged(query.name, ids, [inbox(cast(bytes, body), shards[k], asked.query) for k, body in replies.items()])
 
     def close(self) -> None:
         """End the processes of all simulations on this crew."""

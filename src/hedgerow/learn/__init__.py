@@ -24,6 +24,7 @@ from .fedprox import fedprox
 from .fsvrg import fsvrg
 from .heterogeneity import LayerSpread, Spread, curves, spread, spread_clip, watch_spread
 from .labels import LabelSpread, label_spread
+from .made import made_by
 from .models import linear, mlp
 from .personal import ditto, fine_tune
 from .private import PrivateState, dp_fedavg, geyer
@@ -87,6 +88,7 @@ __all__ = [
     "logistic",
     "lstm",
     "mcmahan_cnn",
+    "made_by",
     "mlp",
     "resnet18",
     "scaffold",

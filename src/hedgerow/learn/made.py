@@ -57,7 +57,7 @@ class Made:
         ModelInvalid (HR-510)
             The factory makes no module, a larger one than may be, or one of another structure.
         """
-        if not may_travel(self.factory):
+        if not may_travel(self.factory) or hasattr(self.factory, "additive"):  # a local function makes no modules
             raise ModelInvalid(f"{self.factory!r} is not marked as a factory.", remedy="Write @hedgerow.core.query.travels.")
         with torch.device("meta"):  # sizes without memory
             self._checked(self._call())
@@ -140,8 +140,8 @@ def made_by(factory: str, *arguments: Any, **settings: Any) -> nn.Module:
     Parameters
     ----------
     factory : str
-        `package.module:factory`, a function marked with `hedgerow.core.query.travels` (or `hedgerow.local`) in a package
-        that stations allow.
+        `package.module:factory`, a function or class marked with `hedgerow.core.query.travels` in a package that stations
+        allow.
     *arguments, **settings
         Numbers, texts, and tuples of them.
 

@@ -137,6 +137,11 @@ def admitted(config: StationConfig, held: Holdings, told: Told, study: Study) ->
     return admit_columns(config.allowed, held.schema, told.schema, named_columns(study))
 
 
+def _ids(station: str, n: int) -> list[str]:
+    """Names for the parties of another station: its own, where it is one party."""
+    return [station] if n == 1 else [f"{station}#{k}" for k in range(n)]
+
+
 def _rehearsed(
     guard: GuardSection,
     held: Holdings,
@@ -147,7 +152,7 @@ def _rehearsed(
     schema: Schema,
     accounts: Sequence[Account],
 ) -> Train:
-    ids = [id for name, n in told.stations.items() for id in (held.ids if name == mine else [f"{name}#{k}" for k in range(n)])]
+    ids = [id for name, n in told.stations.items() for id in (held.ids if name == mine else _ids(name, n))]
     make = partial(build_abroad, schema=schema, engine=_Names(tuple(ids)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HedgerowWarning)

@@ -155,7 +155,7 @@ class Account:
         limited = budget is not None and math.isfinite(budget.epsilon)
         if entry.event.kind == "nonprivate" and limited:
             raise ProtectionRequired(
-                f"{entry.query} would leave without noise that counts for a party that trusts {self.trust}, and it has a budget.",
+                f"{entry.query} would leave without noise that counts for a party that trusts {self.trust}, under a budget.",
                 remedy="Add noise that the guard counts, or set guard.budget.trust.",
             )
         if entry.event.kind == "prepaid" and not self._covers(node, asked):

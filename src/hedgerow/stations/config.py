@@ -206,7 +206,7 @@ class StationConfig(Section):
         return self
 
     @property
-    def schema(self) -> Schema:
+    def declared(self) -> Schema:
         """The public declaration of all columns; those that tell stores apart are no part of it."""
         found = schema_of(self.data)
         return found if self.stores is None else Schema(tuple(c for c in found if c.name != self.stores.by))
@@ -214,7 +214,7 @@ class StationConfig(Section):
     @property
     def allowed(self) -> frozenset[str]:
         """Columns that the guard lets studies use."""
-        names = self.schema.names
+        names = self.declared.names
         return frozenset(names if self.guard.columns is None else set(names) & set(self.guard.columns))
 
 
@@ -239,7 +239,7 @@ def read_config(path: str | Path) -> tuple[StationConfig, Path]:
     try:
         found = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        remedy = f"Write a {FILE}; docs/station.md has one to begin with."
+        remedy = f"Write a {FILE}: name, [coordinator], [data], and [guard]."
         raise ConfigInvalid(f"{file} does not exist.", remedy=remedy) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise ConfigInvalid(f"{file} is not a TOML file: {error}.", remedy="Mend the line that is named.") from error

@@ -101,7 +101,7 @@ def holdings(config: StationConfig, table: Table, secret: bytes, policies: Mappi
     ConfigInvalid (HR-601)
         A policy is about a store that does not exist.
     """
-    schema = config.schema
+    schema = config.declared
     if len(table) == 0:
         raise EmptyParty(f"the data {config.data.name!r} has no records.", remedy="Look at [data] of station.toml.")
     columns = {name: table.columns[name] for name in schema.names}

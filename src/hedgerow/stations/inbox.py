@@ -16,11 +16,12 @@ from hedgerow.privacy import Budget
 from hedgerow.wire.folder import KeyFolder
 
 from .accounts import Account
+from .asking import account_of
 from .base import Base
 from .config import StationConfig, read_config
 from .holdings import Roll
 from .journal import Entry, Journal, unpack_parties
-from .station import GUARD, Keys, account_of
+from .station import GUARD, Keys
 from .trains import Status, Train, Trains
 
 DATABASE = Path("state") / "station.sqlite"
@@ -140,7 +141,7 @@ def keys_of(config: StationConfig, folder: Path) -> KeyFolder:
     keys = KeyFolder(folder / config.keys.folder)
     if keys.name != config.name:
         raise ConfigInvalid(
-            f"the keys in {folder / config.keys.folder} are those of {keys.name!r}, the configuration is that of {config.name!r}.",
+            f"the keys in {folder / config.keys.folder} are those of {keys.name!r}, and the station is {config.name!r}.",
             remedy="Name the station as its keys do, or name their folder in keys.folder.",
         )
     return keys

@@ -66,6 +66,8 @@ class Entry:
         "asked" before and "answered" after; a refusal's code; of a decision its status.
     function : str
         What was asked, in words.
+    question : int
+        Number of a question whose answer is made from records; 0 for other letters.
     reason : str
         The sentence of a refusal, which stays here; who decided.
     digest : str
@@ -81,6 +83,7 @@ class Entry:
     letter: int
     code: str
     function: str = ""
+    question: int = 0
     n_parties: int = 0
     bytes_in: int = 0
     bytes_out: int = 0

@@ -16,6 +16,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -28,8 +29,8 @@ from hedgerow.data import Column, Schema
 from hedgerow.errors import (
     CohortForbidden,
     ColumnForbidden,
-    HedgerowError,
     LimitExceeded,
+    MessageRefused,
     MissingColumn,
     OutsideHours,
     ProgramForbidden,
@@ -38,6 +39,7 @@ from hedgerow.errors import (
     TooFewRecords,
 )
 from hedgerow.studies.study import Study
+from hedgerow.wire.names import Names
 from hedgerow.wire.question import Question
 
 from .config import GuardSection, RequireSection
@@ -70,7 +72,7 @@ def admit_program(guard: GuardSection, study: Study, told: str, installed: str, 
         rules = [rule for rule in guard.programs if rule.name == name]
         if not rules:
             listed = ", ".join(sorted({rule.name for rule in guard.programs})) or "none"
-            raise ProgramForbidden(f"the program {name!r} is not among those allowed: {listed}.", remedy="guard.programs")
+            raise ProgramForbidden(f"the program {name!r} is not among those allowed: {listed}.", remedy="See guard.programs.")
         fits = [r for r in rules if fnmatchcase(told, r.version) and fnmatchcase(installed, r.version)]
         if not fits:
             versions = ", ".join(rule.version for rule in rules)
@@ -86,12 +88,15 @@ def admit_program(guard: GuardSection, study: Study, told: str, installed: str, 
     allowed = ("hedgerow", *guard.modules)
     for text in _strings(study.program.model_dump()):
         match = PATH.fullmatch(text)
-        path = match and f"{match[1]}{match[2]}"
-        if path and not any(path == module or path.startswith(f"{module}.") for module in allowed):
+        if match is None or find_spec(match[1]) is None:
+            continue  # `age:dose` is a term of a formula
+        try:
+            Names(allowed).function(text)
+        except MessageRefused as error:
             raise ProgramForbidden(
-                f"the study names {text!r}, and this station runs code of {', '.join(allowed)} alone.",
+                f"the study names {text!r}, and this station runs marked functions of {', '.join(allowed)} alone.",
                 remedy="To allow a package that is installed and reviewed here: guard.modules.",
-            )
+            ) from error
 
 
 def admit_columns(allowed: Collection[str], declared: Schema, told: Sequence[Column], named: Iterable[str] = ()) -> Schema:
@@ -120,7 +125,7 @@ def admit_columns(allowed: Collection[str], declared: Schema, told: Sequence[Col
     for column in told:
         if column != declared[column.name]:
             raise SchemaInvalid(
-                f"the study takes {column.name!r} for {column.to_json()}, and it is declared {declared[column.name].to_json()}.",
+                f"the study takes {column.to_json()}, and what is declared here is {declared[column.name].to_json()}.",
                 remedy="Bounds follow from declarations: both ends use the same one.",
             )
     return declared.select(names)

@@ -18,22 +18,21 @@ import logging
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from hedgerow.core.conversation import Step
 from hedgerow.core.engine import Inbox
 from hedgerow.crypto.schemes import Credentials
 from hedgerow.errors import (
     CannotWrite,
     HedgerowError,
+    KeyInvalid,
     LimitExceeded,
     MessageRefused,
-    PartyDeclined,
     TrainRefused,
     TrainUnapproved,
 )
@@ -44,10 +43,11 @@ from hedgerow.wire.values import pack
 
 from .aboard import Aboard, boarding, welcome
 from .accounts import Account
+from .asking import account_of, bears, only, said
 from .base import Base
 from .code import installed_version
-from .config import BudgetLimit, StationConfig
-from .holdings import Holdings, Roll
+from .config import StationConfig
+from .holdings import Holdings
 from .journal import Charge, Entry, Journal, pack_parties, unpack_parties
 from .once import Answered
 from .policy import admit_question, admit_size, as_forbidden
@@ -78,8 +78,7 @@ class Keys(Protocol):
     def cards(self) -> Mapping[str, Card]: ...
 
 
-@dataclass(frozen=True)
-class _Reply:
+class _Reply(NamedTuple):
     """What goes back."""
 
     kind: str
@@ -222,7 +221,7 @@ class Station:
         status = train.status if train.status != "ended" else "refused"
         about = {
             "status": status,
-            "code": train.code if status == "refused" else "",
+            "code": (train.code or TrainRefused.code) if status == "refused" else "",
             "train": train.digest,
             "parties": self.held.ids if status == "approved" else (),
             "signature": train.signature,
@@ -274,7 +273,8 @@ class Station:
         self._admit(aboard, question, which)
         left, codes, charges, debits = self._debited(aboard, question, which)
         asked = f"{question.query.verb} of {question.query.name}" + (f", {question.step.name}" if question.step else "")
-        about = {"function": asked, "n_parties": len(left.ids), "bytes_in": size}
+        number = question.query.number if bears(question) else 0
+        about: dict[str, Any] = {"function": asked, "question": number, "n_parties": len(left.ids), "bytes_in": size}
         self._note(letter, study, "asked", charges=charges, **about)
         for account, whom, entry, payment in debits:  # they are on the disk now
             account.add(whom, entry, payment)
@@ -300,12 +300,18 @@ class Station:
         if train is None:
             raise TrainUnapproved(f"a question of a study {study[:8]} that never asked to board.", remedy="Board it first.")
         train.refuse_unapproved()
-        train.check_signature(self.keys.seat.card)
+        try:
+            train.check_signature(self.keys.seat.card)
+        except KeyInvalid as error:
+            raise TrainUnapproved(
+                f"the approval of {train.title!r} was not signed with the keys that this station has now.",
+                remedy=f"If its keys were rotated: hedgerow station approve {train.id}",
+            ) from error
         account = account_of(self.config.guard.study_budget, self.held.roll)
         for whose, charge in self.journal.charges():
             if whose == study and charge.account == "study":
                 self._add(account, charge)
-        n = sum(entry.code == "answered" and entry.kind == "ask" for entry in self.journal.entries(study=study))
+        n = sum(entry.code == "asked" and entry.question != 0 for entry in self.journal.entries(study=study))
         answered = Answered(None if self._answered is None else self._answered / f"{study}.journal")
         identity = self.keys.seat.identity
         own = Credentials(getattr(self.keys, "roster", None), lambda id: identity, answered.of)  # type: ignore[arg-type]
@@ -364,7 +370,7 @@ class Station:
         codes = {question.ids[k]: error.code for k, error in errors.items()}
         for k, error in errors.items():
             log.info("%s: its guard declined %s: %s", question.ids[k], question.query.name, error.reason)
-        left = question if not codes else _only(question, tuple(id for id in question.ids if id not in codes))
+        left = question if not codes else only(question, tuple(id for id in question.ids if id not in codes))
         return left, codes, tuple(charges), debits
 
     def _computed(self, aboard: Aboard, question: Question) -> Inbox:
@@ -393,36 +399,3 @@ class Station:
         total = sum(len(body) for _, body in self._remembered.values())
         while total > REMEMBERED_BYTES and len(self._remembered) > 1:
             total -= len(self._remembered.popitem(last=False)[1][1])
-
-
-def account_of(limit: BudgetLimit | None, held: Roll, *, own: bool = False) -> Account:
-    """An account of all parties; `own` says that stores may have budgets of their own."""
-    if limit is None:
-        return Account((None,), np.zeros(len(held.ids), np.int64), "nobody")
-    if not own:
-        return Account((limit.budget(),), np.zeros(len(held.ids), np.int64), limit.trust)
-    return Account([limit.budget(epsilon) for epsilon in held.epsilons], held.policy, limit.trust)
-
-
-def said(error: Exception) -> tuple[str, str]:
-    """The code of an error, which may leave, and its sentence, which stays."""
-    if not isinstance(error, HedgerowError):
-        return PartyDeclined.code, f"{type(error).__name__}: {error}"
-    codes = set(getattr(error, "codes", {}).values())
-    code = codes.pop() if isinstance(error, PartyDeclined) and len(codes) == 1 else error.code
-    cause = error.__cause__
-    why = f" Because: {cause}" if isinstance(error, PartyDeclined) and cause is not None else ""
-    return code, f"{error.reason}{why}"
-
-
-def bears(question: Question) -> bool:
-    """Whether an answer is made from records; the other steps of a conversation carry keys and shares."""
-    return question.step is None or question.step.contributes
-
-
-def _only(question: Question, ids: tuple[str, ...]) -> Question:
-    """A question to some of its parties."""
-    step = question.step
-    if step is not None:
-        step = Step(step.name, {id: step.letters[id] for id in ids}, step.contributes)
-    return replace(question, ids=ids, step=step)

@@ -1,0 +1,48 @@
+"""Small things that a station needs to answer a question: accounts, codes, parts of questions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hedgerow.core.conversation import Step
+from hedgerow.errors import HedgerowError, PartyDeclined
+from hedgerow.wire.question import Question
+
+from .accounts import Account
+from .config import BudgetLimit
+from .holdings import Roll
+
+
+def account_of(limit: BudgetLimit | None, held: Roll, *, own: bool = False) -> Account:
+    """An account of all parties; `own` says that stores may have budgets of their own."""
+    if limit is None:
+        return Account((None,), np.zeros(len(held.ids), np.int64), "nobody")
+    if not own:
+        return Account((limit.budget(),), np.zeros(len(held.ids), np.int64), limit.trust)
+    return Account([limit.budget(epsilon) for epsilon in held.epsilons], held.policy, limit.trust)
+
+
+def said(error: Exception) -> tuple[str, str]:
+    """The code of an error, which may leave, and its sentence, which stays."""
+    if not isinstance(error, HedgerowError):
+        return PartyDeclined.code, f"{type(error).__name__}: {error}"
+    codes = set(getattr(error, "codes", {}).values())
+    code = codes.pop() if isinstance(error, PartyDeclined) and len(codes) == 1 else error.code
+    cause = error.__cause__
+    why = f" Because: {cause}" if isinstance(error, PartyDeclined) and cause is not None else ""
+    return code, f"{error.reason}{why}"
+
+
+def bears(question: Question) -> bool:
+    """Whether an answer is made from records; the other steps of a conversation carry keys and shares."""
+    return question.step is None or question.step.contributes
+
+
+def only(question: Question, ids: tuple[str, ...]) -> Question:
+    """A question to some of its parties."""
+    step = question.step
+    if step is not None:
+        step = Step(step.name, {id: step.letters[id] for id in ids}, step.contributes)
+    return replace(question, ids=ids, step=step)
