@@ -30,7 +30,7 @@ from hedgerow.coordinator.config import load_config
 from hedgerow.coordinator.store import Store
 
 NAMES = ("alpha", "beta", "gamma")
-LIMITS = {"question_seconds": 20.0, "retry_seconds": 0.5, "retry_most_seconds": 2.0}
+LIMITS = {"question_seconds": 20.0, "retry_seconds": 0.5, "retry_most_seconds": 2.0, "least_answers": 3}
 
 
 class Federation:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -196,7 +196,3 @@ def parse_text(text):
     import tomllib
 
     return parse(tomllib.loads(text))
-
-
-def without_noise(table):
-    return replace(table, test=None)

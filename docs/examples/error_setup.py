@@ -1,3 +1,4 @@
+import tomllib
 from functools import partial
 from pathlib import Path
 
@@ -6,6 +7,7 @@ import pandas as pd
 
 import hedgerow as hr
 from hedgerow import studies
+from hedgerow.stations.config import GuardSection
 
 table = hr.data.load("breast_cancer")
 hospitals = hr.simulate(table, partition=hr.data.iid(parties=5), seed=0)
@@ -16,4 +18,17 @@ def total_radius(broadcast, party, rng):
     return (party.w * party["mean_radius"]).sum(-1)
 
 
-__all__ = ["Path", "hospitals", "hr", "np", "partial", "pd", "studies", "table", "total_radius"]
+def guard(toml):
+    """The guard of a station, as `[guard]` of its station.toml says."""
+    return GuardSection(**tomllib.loads(toml))
+
+
+def question(**about):
+    """A question as a station receives it: the sum of a column over five parties, without noise."""
+    from hedgerow.core.query import Query
+    from hedgerow.wire.question import Question
+
+    return Question(("alpha",), Query(**{"number": 1, "verb": "sum", "local": total_radius} | about), 5)
+
+
+__all__ = ["Path", "guard", "hospitals", "hr", "np", "partial", "pd", "question", "studies", "table", "total_radius"]

@@ -16,7 +16,7 @@ from typing import Any
 from hedgerow import compression, crypto, data, engines, errors, privacy, stats, trees
 from hedgerow.core import Federation, Party, l1, l2, linf, local, travels
 from hedgerow.crypto import AdditiveShares, PairwiseMasks, PrivFL, SecAgg
-from hedgerow.engines import InProcess, Loop, simulate
+from hedgerow.engines import InProcess, Loop, Processes, simulate
 from hedgerow.privacy import Budget, Gaussian, Laplace
 from hedgerow.runs import drive, last
 
@@ -33,6 +33,7 @@ __all__ = [
     "PairwiseMasks",
     "Party",
     "PrivFL",
+    "Processes",
     "SecAgg",
     "compression",
     "crypto",

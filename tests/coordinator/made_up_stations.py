@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hedgerow.coordinator.boarding import train_of
 from hedgerow.coordinator.config import parse_config
 from hedgerow.coordinator.coordinator import Coordinator
 from hedgerow.coordinator.store import Store
@@ -22,6 +21,7 @@ from hedgerow.engines.post import Post
 from hedgerow.engines.rails.rail import Arrived, Joined, Left
 from hedgerow.errors import HedgerowError
 from hedgerow.studies import parse
+from hedgerow.wire.boarding import train_digest
 from hedgerow.wire.envelope import Card, Seat, disclose, enclose
 from hedgerow.wire.values import pack, unpack
 
@@ -110,7 +110,7 @@ class MadeUpStation:
             return "hello", [pack(said)]
         if letter.kind == "board":
             self.told = letter.parts[0].decode(), unpack(letter.parts[1])
-            train = train_of(*letter.parts)
+            train = train_digest(*letter.parts)
             said = {"status": self.status, "code": self.code, "train": train, "parties": (name,)}
             said["signature"] = self.signer.sign(digest("train decision", train, self.status.encode()))
             return "board", [pack(said)]

@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 from made_up_stations import STUDY, Killed, World, pooled_fit
 
-from hedgerow.coordinator.boarding import train_of
 from hedgerow.core.ledger import Entry
 from hedgerow.crypto.keys import verify
 from hedgerow.crypto.messages import digest
 from hedgerow.runs import read_chain
 from hedgerow.runs.ledgerfile import LedgerFile
+from hedgerow.wire.boarding import train_digest
 
 
 def coefficients(world, id):
@@ -29,7 +29,7 @@ def refuse_once_more(code, stations):
 def test_a_study_that_finished_is_the_pooled_fit(tmp_path):
     world = World(tmp_path)
     id = world.submit()
-    assert world.go(id).state == "finished"
+    assert world.go(id).reason == "its program ended"
     np.testing.assert_allclose(coefficients(world, id), pooled_fit(world.tables.values()), atol=1e-8)
     assert {path.name for path in (tmp_path / "runs" / id).iterdir()} >= {"report.html", "ledger.jsonl", "result.json"}
     assert all(station.end == "finished" for station in world.stations.values())
@@ -41,7 +41,7 @@ def test_what_stations_signed_lies_with_the_results(tmp_path):
     id = world.submit()
     world.go(id)
     found = json.loads((tmp_path / "runs" / id / "approvals.json").read_text())
-    digest_told = train_of(found["told"]["text"].encode(), bytes.fromhex(found["told"]["about"]))
+    digest_told = train_digest(found["told"]["text"].encode(), bytes.fromhex(found["told"]["about"]))
     assert found["told"]["digest"] == digest_told.hex()
     for one in found["stations"]:
         statement = digest("train decision", digest_told, one["status"].encode())
@@ -312,6 +312,7 @@ def test_a_station_that_stays_away_is_left_out_where_the_others_are_enough(tmp_p
     world.go(id, until=lambda kept: kept.state == "running")
     world.rail.leave("gamma")
     assert world.go(id, 15).state == "waiting"
-    assert world.go(id, 60).state == "finished"
+    kept = world.go(id, 60)
+    assert kept.reason == "its program ended; at its last question without gamma"
     others = [world.tables["alpha"], world.tables["beta"]]
     np.testing.assert_allclose(coefficients(world, id), pooled_fit(others), atol=1e-8)

@@ -10,7 +10,7 @@ import pytest
 from hedgerow.coordinator.journal import refusal
 from hedgerow.coordinator.states import ENDS, NEXT, STATES, Boarded
 from hedgerow.coordinator.store import Store
-from hedgerow.errors import CannotWrite, ConfigInvalid, LedgerDamaged, UnknownStudy, catalogue
+from hedgerow.errors import CannotWrite, LedgerDamaged, UnknownStudy, catalogue
 
 
 @pytest.fixture
@@ -101,13 +101,13 @@ def test_an_unknown_study_is_refused_with_a_near_name(store):
 
 def test_a_full_disk_changes_nothing_and_is_said(store):
     id = store.submit("s", "")
-    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
-    store._connection.execute(f"PRAGMA max_page_count = {pages}")
+    pages = store._database._connection.execute("PRAGMA page_count").fetchone()[0]
+    store._database._connection.execute(f"PRAGMA max_page_count = {pages}")
     before = store.study(id), store.history(id)
     with pytest.raises(CannotWrite, match="full"):
         store.move(id, "boarding", "x" * 100_000)
     assert (store.study(id), store.history(id)) == before
-    store._connection.execute("PRAGMA max_page_count = 100000")
+    store._database._connection.execute("PRAGMA max_page_count = 100000")
     assert store.move(id, "boarding", "x" * 100_000).state == "boarding"
 
 
@@ -131,7 +131,7 @@ def test_the_journal_refuses_to_be_edited(store):
     store.submit("s", "")
     for statement in ("UPDATE journal SET entry = ''", "DELETE FROM journal"):
         with pytest.raises(sqlite3.IntegrityError, match="never edited"):
-            store._connection.execute(statement)
+            store._database._connection.execute(statement)
 
 
 def test_letters_are_told_in_words(store):
@@ -158,7 +158,7 @@ def test_another_database_is_not_taken_for_a_state(tmp_path):
     with closing(sqlite3.connect(tmp_path / "coordinator.sqlite")) as connection:
         connection.execute("CREATE TABLE something (a)")
         connection.commit()
-    with pytest.raises(ConfigInvalid, match="no state of a coordinator"):
+    with pytest.raises(LedgerDamaged, match="no database of a coordinator"):
         Store(tmp_path)
 
 

@@ -1,6 +1,7 @@
 """The NVIDIA FLARE rail: its supervisor and files everywhere; the relay itself where nvflare is installed."""
 
 import importlib.util
+import itertools
 import json
 import os
 import re
@@ -26,7 +27,9 @@ from hedgerow.wire import frames
 
 HERE = "hedgerow.engines.rails.nvflare."
 needs_flare = pytest.mark.skipif(importlib.util.find_spec("nvflare") is None, reason="needs nvflare")
-as_flare_is = pytest.mark.filterwarnings("ignore")  # its own use of its dependencies warns, and an error there cuts its connection
+as_flare_is = pytest.mark.filterwarnings(
+    "ignore"
+)  # its own use of its dependencies warns, and an error there cuts its connection
 
 
 # ---- without FLARE --------------------------------------------------------------------------------------------------
@@ -117,7 +120,7 @@ def test_a_job_that_ended_is_submitted_again_after_growing_pauses():
         for job in flare.running():  # whatever is submitted fails at once
             flare.abort(job)
             ends.append(tick * 0.1)
-    gaps = [later - sooner for sooner, later in zip(ends, ends[1:], strict=False)]
+    gaps = [later - sooner for sooner, later in itertools.pairwise(ends)]
     assert gaps[0] >= 2 * FIRST_PAUSE
     assert gaps == sorted(gaps)
     assert len(ends) < 10
@@ -314,7 +317,7 @@ class Federation:
 
     def begin(self, kit):
         (self.folder / "home").mkdir(exist_ok=True)
-        one = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+        one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         environment = {**os.environ, **one, "HOME": str(self.folder / "home"), "PATH": path}
         with (self.folder / f"{kit}.log").open("ab") as log:
@@ -446,13 +449,15 @@ def test_code_and_foreign_classes_are_refused_by_the_policy(flared, tmp_path):
         "components": [{"id": "x", "path": "subprocess.Popen", "args": {"args": "true"}}],
     }
     client.write_text(json.dumps(asked))
-    for job, word in ((code, "BYOC not permitted"), (foreign, "allow_list")):
-        name = session.submit_job(str(job))
-        ended = session.wait_for_job(name, timeout=60.0, poll_interval=0.5)
-        assert ended["status"] in ("FINISHED:FAILED_TO_RUN", "FINISHED:EXECUTION_EXCEPTION"), ended["status"]
-        told = str(ended.get("job_deploy_detail")) + "".join(log.read_text() for log in flared.folder.glob("*.log"))
-        assert word in told
-    session.close()
+    try:
+        for job, word in ((code, "BYOC not permitted"), (foreign, "allow_list")):
+            ended = session.wait_for_job(session.submit_job(str(job)), timeout=60.0, poll_interval=0.5)
+            assert ended["status"] in ("FINISHED:FAILED_TO_RUN", "FINISHED:EXECUTION_EXCEPTION", "FINISHED:ABNORMAL")
+            logs = (log.read_text() for log in (*flared.folder.glob("*.log"), *flared.folder.glob("kits/*/*-*/log.txt")))
+            assert word in str(ended.get("job_deploy_detail")) + "".join(logs)
+    finally:
+        session.close()
+    flared.wait(SITES)
 
 
 @needs_flare

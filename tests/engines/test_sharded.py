@@ -36,9 +36,10 @@ from hedgerow.core.conversation import Step
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.query import Query
 from hedgerow.engines.lines import LARGE, Gone, Line, Sheet, found_on, laid_out, pair
+from hedgerow.engines.merging import merged
 from hedgerow.engines.processes import Processes
 from hedgerow.engines.shard import split
-from hedgerow.engines.sharded import Sharded, merged
+from hedgerow.engines.sharded import Sharded
 from hedgerow.errors import (
     ConfigInvalid,
     ContributionInvalid,

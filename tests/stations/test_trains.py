@@ -6,7 +6,8 @@ from hedgerow.errors import KeyInvalid, TrainRefused, TrainUnapproved, UnknownSt
 from hedgerow.stations.base import Base
 from hedgerow.stations.inbox import Inbox
 from hedgerow.stations.kinds import Announced, Kind
-from hedgerow.stations.trains import Train, Trains, digest_of
+from hedgerow.stations.trains import Train, Trains
+from hedgerow.wire.boarding import train_digest
 from station_house import Keys, config_of, seat
 
 KIND = Kind("sum", "hedgerow.stats.moments:deviations", "", "none", "none", "", "all 1 0", "", False, "00")
@@ -16,7 +17,7 @@ def train(study="aa" * 16, title="means"):
     kinds = Announced({KIND: {"sum": 1.5}}, {KIND: 7})
     rows = ({"questions": "question 1", "asks": "sum"},)
     made = Train(
-        study, b"toml", b"told", digest_of(b"toml", b"told"), "2026-03-02", title, "hub", "moments", 3, "in short", rows
+        study, b"toml", b"told", train_digest(b"toml", b"told"), "2026-03-02", title, "hub", "moments", 3, "in short", rows
     )
     return made.__class__(**vars(made) | {"announced": kinds, "columns": ("age",)})
 

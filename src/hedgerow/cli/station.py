@@ -65,11 +65,11 @@ def check(path: PathArgument) -> None:
         console.print(columns_of(held.schema, config.allowed))
         own = Table.grid(padding=(0, 2))
         own.add_row("records here", f"{int(held.sizes.sum()):,}")
-        own.add_row("installed code", code_hash(config.guard.modules))
         for row in guard_rows(config.guard):
             own.add_row(*row)
         console.print("[bold]What only you see[/bold]")
         console.print(own, highlight=False)
+        console.print(f"installed code  {code_hash(config.guard.modules)}", highlight=False, soft_wrap=True)
     finally:
         opened.base.close()
 
@@ -133,17 +133,12 @@ def journal(
             typer.echo(json.dumps(told, indent=1))
             return
         titles = {train.study: train.title for train in box.trains.all()}
-    table = Table(title=f"journal of {box.config.name}", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("number", "time", "study", "letter", "what", "in", "out", "said", "epsilon", "why"):
-        table.add_column(name, overflow="fold")
-    for e in entries:
-        sizes = (f"{e.bytes_in:,}" if e.bytes_in else "", f"{e.bytes_out:,}" if e.bytes_out else "")
-        spent = "" if e.epsilon is None else f"{e.epsilon:.4g}"
-        letter = f"{e.letter >> 32}.{e.letter & 0xFFFFFFFF}" if e.letter >> 32 else str(e.letter or "")
-        what = f"{e.kind}: {e.function}" if e.function else e.kind
-        row = (str(e.number), e.at[:19].replace("T", " "), titles.get(e.study) or e.study[:8], letter, what, *sizes, e.code)
-        table.add_row(*(escape(cell) for cell in (*row, spent, e.reason)))
-    console.print(table)
+    known = {entry.study: titles.get(entry.study, "") for entry in entries if entry.study}
+    console.print(f"[bold]journal of {escape(box.config.name)}[/bold]", highlight=False)
+    for id, title in known.items():
+        console.print(f"  {id[:8]}  {escape(title)}", highlight=False, soft_wrap=True)
+    for entry in entries:
+        console.print(line_of(entry), highlight=False, markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -201,6 +196,17 @@ def show_train(train: Any, *, full: bool) -> None:
     console.print()
 
 
+def line_of(entry: Any) -> str:
+    """An entry of the journal in one line: what is longest comes last."""
+    letter = f"{entry.letter >> 32}.{entry.letter & 0xFFFFFFFF}" if entry.letter else ""
+    sizes = [f"{size:,} {way}" for size, way in ((entry.bytes_in, "in"), (entry.bytes_out, "out")) if size]
+    spent = [] if entry.epsilon is None else [f"epsilon {entry.epsilon:.4g}"]
+    why = [entry.reason] if entry.reason else []
+    rest = "; ".join([*([entry.function] if entry.function else []), *sizes, *spent, *why])
+    at = entry.at[:19].replace("T", " ")
+    return f"{entry.number:>6}  {at}  {entry.study[:8]:8}  {letter:>6}  {entry.kind:8}  {entry.code:8}  {rest}"
+
+
 def columns_of(schema: Any, allowed: frozenset[str]) -> Table:
     """A table of declared columns."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
@@ -227,7 +233,7 @@ def guard_rows(guard: Any) -> list[tuple[str, str]]:
     rows = [
         ("approval", "a person" if guard.approval == "ask" else "automatic"),
         ("programs", programs),
-        ("least", f"{guard.least_records:,} records, {guard.least_cohort} parties"),
+        ("least", f"records {guard.least_records:,}, parties {guard.least_cohort}"),
         ("requires", ", ".join(wants) or "nothing"),
         ("hours", f"{', '.join(guard.hours)} ({guard.timezone})" if guard.hours else "always"),
         ("budget", "none" if guard.budget is None else f"{guard.budget.budget()}; trusts {guard.budget.trust}"),

@@ -9,7 +9,6 @@ What was agreed is kept before anybody boards, so that after a restart stations 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,7 +21,6 @@ from hedgerow.core.conversation import Sessions
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.ledger import Clock
 from hedgerow.crypto.keys import Roster, verify
-from hedgerow.crypto.messages import digest
 from hedgerow.data import Column, Schema
 from hedgerow.errors import HedgerowError, KeyInvalid, MessageRefused
 from hedgerow.studies import Study, build_abroad
@@ -30,8 +28,10 @@ from hedgerow.studies.abroad import data_name
 from hedgerow.studies.changes import to_toml
 from hedgerow.studies.check import check
 from hedgerow.studies.planned import with_noise
+from hedgerow.wire.boarding import decision, train_digest
 from hedgerow.wire.envelope import Card, Letter
 from hedgerow.wire.question import common
+from hedgerow.wire.refusal import code_in, is_code
 from hedgerow.wire.values import pack, unpack
 
 from .columns import agreed_schema
@@ -145,7 +145,7 @@ def meet(
     for name, letter in letters.items():
         try:
             if letter.kind == "refused":
-                if (code := code_of(letter)) not in PATIENT:
+                if (code := code_in(letter)) not in PATIENT:
                     refused[name] = refusal(name, code)
             else:
                 found[name] = read_hello(letter)
@@ -181,7 +181,7 @@ def board(
     open_ = [name for name, one in said.items() if one.status not in ("approved", "refused")]
     alive = asks.alive()
     parts = agreed.parts()
-    train = train_of(*parts)
+    train = train_digest(*parts)
     letters = asks.ask("board", {name: parts for name in open_ if name in alive})
     new = []
     for name in open_:
@@ -244,20 +244,6 @@ def least_of(limits: LimitsSection, wanted: int) -> int:
     return wanted if limits.least_stations is None else min(limits.least_stations, wanted)
 
 
-def code_of(letter: Letter) -> str:
-    """The code in a refusal.
-
-    Raises
-    ------
-    MessageRefused (HR-242)
-        It holds something else.
-    """
-    code = letter.parts[0].decode("ascii", "replace") if len(letter.parts) == 1 else ""
-    if not code or not _is_code(code):
-        raise MessageRefused(f"{letter.sender} refused without a code.")
-    return code
-
-
 def read_hello(letter: Letter) -> Hello:
     """Read what a station says of itself; MessageRefused (HR-242) where it is nothing of that kind."""
     said = _mapping(letter, "hello")
@@ -282,26 +268,21 @@ def roster_of(on: Mapping[str, tuple[str, ...]], cards: Mapping[str, Card]) -> R
     return Roster({name: card.identity for name, card in cards.items()})
 
 
-def train_of(text: bytes, about: bytes) -> bytes:
-    """What identifies a study and all that is told beside it: 32 bytes. Stations compute the same."""
-    return digest("train", text, about)
-
-
 def read_board(letter: Letter, parties: tuple[str, ...], train: bytes, card: Card, now: float) -> Boarded:
     """Read a station's decision; what is none, or not signed, or about something else, counts as a refused message."""
     name = letter.sender
     try:
         if letter.kind == "refused":
-            code = code_of(letter)
+            code = code_in(letter)
             return Boarded(name, "waiting" if code in PATIENT else "refused", code, at=now)
         said = _mapping(letter, "board")
         status, code, signature = said.get("status"), said.get("code", ""), said.get("signature", b"")
-        if status not in ("waiting", "approved", "refused") or not _is_code(code) or said.get("train") != train:
+        if status not in ("waiting", "approved", "refused") or not (code == "" or is_code(code)) or said.get("train") != train:
             raise MessageRefused(f"{name} answered a board letter with what is no decision about it.")
         if status == "approved" and said.get("parties") != parties:
             raise MessageRefused(f"{name} boards with other parties than it said hello with.")
         if status == "approved":
-            verify(card.identity, signature, digest("train decision", train, status.encode()))
+            verify(card.identity, signature, decision(train, status))
     except (MessageRefused, KeyInvalid) as error:
         return Boarded(name, "refused", error.code, at=now)
     return Boarded(
@@ -325,11 +306,6 @@ def _mapping(letter: Letter, kind: str) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise MessageRefused(f"{letter.sender} answered with what is no {kind!r}.")
     return found
-
-
-def _is_code(found: Any) -> bool:
-    """Whether this is a code, or the empty string."""
-    return isinstance(found, str) and re.fullmatch(r"(HR-[0-9]{3})?", found) is not None
 
 
 def _names(found: tuple[Any, ...]) -> bool:

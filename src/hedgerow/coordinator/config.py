@@ -11,12 +11,12 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from hedgerow.errors import ConfigInvalid, suggestion
-from hedgerow.studies.section import Section
+from hedgerow.errors import ConfigInvalid
+from hedgerow.studies.section import Section, problems
 
 FILE = "coordinator.toml"
 """Name of the configuration in a coordinator's folder."""
@@ -149,7 +149,7 @@ def parse_config(found: Mapping[str, Any], root: Path = Path("."), source: str =
     try:
         config = CoordinatorConfig.model_validate(given | {"root": root})
     except ValidationError as error:
-        sentences += [_sentence(problem) for problem in error.errors()]
+        sentences += problems(CoordinatorConfig, error, "the file", hidden=("root",))
     if sentences:
         raise ConfigInvalid(f"{source} has {len(sentences)} problem(s):", remedy="\n".join(sentences))
     return config
@@ -164,22 +164,3 @@ address = "0.0.0.0:8443\""""
 def _is_address(text: str) -> bool:
     host, colon, port = text.rpartition(":")
     return bool(host) and bool(colon) and port.isdigit() and 0 < int(port) < 65536
-
-
-def _sentence(problem: Any) -> str:
-    where = ".".join(str(part) for part in problem["loc"])
-    if problem["type"] == "extra_forbidden":
-        return f"unknown key {where!r}. {suggestion(str(problem['loc'][-1]), _known(problem['loc'][:-1]))}"
-    silent = problem["type"] == "missing" or isinstance(problem["input"], dict | BaseModel)
-    given = "" if silent else f" (given: {problem['input']!r})"
-    return f"{where or 'the file'}: {problem['msg'].removeprefix('Value error, ')}{given}"
-
-
-def _known(parents: tuple[Any, ...]) -> list[str]:
-    """The keys of the section at this place."""
-    section: Any = CoordinatorConfig
-    for parent in parents:
-        field = section.model_fields.get(parent) if isinstance(section, type) else None
-        kinds = () if field is None else (field.annotation, *get_args(field.annotation))
-        section = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), Section)
-    return [name for name in section.model_fields if name != "root"]

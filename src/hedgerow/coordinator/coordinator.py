@@ -23,10 +23,11 @@ from hedgerow.errors import CannotWrite, HedgerowError, NobodyAnswered, PartyDec
 from hedgerow.runs.checkpoint import write_bytes
 from hedgerow.studies import Result, build_abroad, run_study
 from hedgerow.studies.rounds import Progress
+from hedgerow.wire.boarding import train_digest
 from hedgerow.wire.envelope import Card
 from hedgerow.wire.values import pack
 
-from .boarding import PATIENT, Agreed, Verdict, board, meet, roster_of, train_of
+from .boarding import PATIENT, Agreed, Verdict, board, meet, roster_of
 from .config import CoordinatorConfig
 from .journal import refusal
 from .line import Halted, Line
@@ -168,7 +169,8 @@ class Coordinator:
                 self._end(kept, "refused", f"the budget allows no question: {run.reason}")
                 return
             words = {"finished": "its program ended", "budget": f"the budget allows no further question: {run.reason}"}
-            self._end(kept, "finished", words.get(run.stopped, run.reason))
+            left_out = f"; at its last question without {', '.join(sorted(line.absent))}" if line.absent else ""
+            self._end(kept, "finished", words.get(run.stopped, run.reason) + left_out)
 
     def _result(self, kept: Kept, line: Line) -> Result:
         agreed, on = Agreed.unpack(kept.agreed), boarded(kept)
@@ -229,7 +231,8 @@ class Coordinator:
         """Tell stations that a study ended; who is away is told later."""
         here = [name for name in kept.untold if name in self.post.alive()]
         letters = self._line(kept).ask("end", {name: [pack({"status": kept.state})] for name in here}) if here else {}
-        left = tuple(name for name in kept.untold if name not in letters and name in self.cards())
+        told = {name for name, letter in letters.items() if letter.kind == "end"}  # a full disk there takes no note of it
+        left = tuple(name for name in kept.untold if name not in told and name in self.cards())
         tries = kept.pauses + 1
         due = self.store.now() + self._pause(tries)
         self.store.change(kept.id, untold=left if tries < FAREWELLS else (), due=due, pauses=tries)
@@ -254,20 +257,24 @@ class Coordinator:
 
     def _is_due(self, kept: Kept, now: float) -> bool:
         if kept.ended:
-            return kept.due <= now and bool(self.post.alive().intersection(kept.untold))
+            return not self._paused(kept, now) and bool(self.post.alive().intersection(kept.untold))
         if kept.cancelled or kept.state in ("submitted", "boarding"):
-            return kept.cancelled or kept.due <= now
+            return kept.cancelled or not self._paused(kept, now)
         return kept.state == "running" or self._ready(kept, now) or self._overdue(kept)
 
     def _ready(self, kept: Kept, now: float) -> bool:
         """Whether all stations of a study are there, or enough of them for long enough, and no pause is left."""
         on, alive = boarded(kept).keys(), self.post.alive()
         missing = self._missing.get(kept.id, frozenset())
-        back, paused = bool(missing and missing <= alive), kept.due > now
+        back, paused = bool(missing and missing <= alive), self._paused(kept, now)
         if on <= alive:
             return back or not paused
         gathered = now - max(kept.changed, self._started) >= self.config.limits.gather_seconds
         return gathered and not paused and len(alive & on) >= self._least(len(on))
+
+    def _paused(self, kept: Kept, now: float) -> bool:
+        """Whether a pause is left; one that is longer than any began before the clock was set back, and is over."""
+        return 0 < kept.due - now <= max(self.config.limits.retry_most_seconds, BOARDING_MOST)
 
     def _overdue(self, kept: Kept) -> bool:
         return kept.state == "waiting" and self.store.now() - kept.since > 3600 * self.config.limits.waiting_hours
@@ -289,7 +296,7 @@ def approvals(kept: Kept, agreed: Agreed) -> str:
         {"station": one.station, "status": one.status, "code": one.code, "signature": one.signature.hex(), "at": one.at}
         for one in kept.boarded
     ]
-    told = {"text": text.decode(), "about": about.hex(), "digest": train_of(text, about).hex()}
+    told = {"text": text.decode(), "about": about.hex(), "digest": train_digest(text, about).hex()}
     return json.dumps({"study": kept.key.hex(), "told": told, "stations": said}, indent=1) + "\n"
 
 

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hedgerow.errors import LedgerDamaged, catalogue
+from hedgerow.runs.database import Database
 from hedgerow.runs.ledgerfile import hash_of
 
 _REFUSED = "BEGIN SELECT raise(ABORT, 'a journal is never edited'); END"
@@ -99,10 +100,10 @@ def append(connection: sqlite3.Connection, at: float, study: str, event: str, ab
     connection.execute("INSERT INTO journal VALUES (?, ?, ?, ?)", row)
 
 
-def entries(connection: sqlite3.Connection, study: str | None = None, last: int | None = None) -> list[Entry]:
+def entries(database: Database, study: str | None = None, last: int | None = None) -> list[Entry]:
     """Entries in their order; of one study, and only so many of the latest, where that is asked."""
     asked = "SELECT number, study, entry, hash FROM journal WHERE (?1 IS NULL OR study = ?1) ORDER BY number DESC LIMIT ?2"
-    rows = connection.execute(asked, (study, -1 if last is None else last)).fetchall()
+    rows = database.rows(asked, (study, -1 if last is None else last))
     return [_entry(*row) for row in reversed(rows)]
 
 

@@ -9,8 +9,9 @@ from hedgerow.engines.network import LIFE
 from hedgerow.engines.post import NOBODY, Post
 from hedgerow.errors import BudgetExhausted, MessageRefused, NobodyAnswered, PartyDeclined
 from hedgerow.wire.envelope import Letter
+from hedgerow.wire.refusal import code_in
 
-from .boarding import PATIENT, code_of
+from .boarding import PATIENT
 from .store import Store
 
 NAMED = 10
@@ -56,6 +57,9 @@ class Line:
     halt: Callable[[], None] = go_on
     refused: dict[str, str] = field(default_factory=dict, init=False)
     """Codes by station or party, of those whose last word was a refusal that waiting does not change."""
+
+    absent: set[str] = field(default_factory=set, init=False)
+    """Stations that did not answer when they were asked last."""
 
     _number: int = field(default=0, init=False)
 
@@ -104,6 +108,7 @@ class Line:
         about = {"kind": kind, "number": number, "bytes": came, "codes": codes, "silent": silent}
         self.store.enter(self.id, "came", about)
         if kind == "ask":
+            self.absent = (self.absent | set(parts)) - set(came)
             self.refused = {station: code for station, code in codes.items() if code not in PATIENT}
         if kind == "ask" and len(came) < min(self.least, len(parts)):
             self._too_few(len(came), codes, silent)
@@ -130,6 +135,6 @@ class Line:
 
 def _code(letter: Letter) -> str:
     try:
-        return code_of(letter)
+        return code_in(letter)
     except MessageRefused as error:
         return error.code

@@ -14,15 +14,14 @@ import os
 import re
 import secrets
 import sqlite3
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from hedgerow.errors import CannotWrite, ConfigInvalid, LedgerDamaged, UnknownStudy, suggestion
+from hedgerow.errors import CannotWrite, UnknownStudy, suggestion
+from hedgerow.runs.database import Database
 
 from . import journal
 from .journal import Entry
@@ -34,8 +33,6 @@ except ImportError:  # a system without such locks
     fcntl = None  # type: ignore[assignment]
 
 FILE = "coordinator.sqlite"
-FORMAT = 1
-APPLICATION = int.from_bytes(b"hdgc", "big")
 
 TABLES = (
     "CREATE TABLE studies (id TEXT PRIMARY KEY, key BLOB NOT NULL UNIQUE, text TEXT NOT NULL, asked TEXT NOT NULL, "
@@ -70,23 +67,15 @@ class Store:
     def __init__(self, folder: Path, now: Callable[[], float] = time.time) -> None:
         self.folder, self.now = Path(folder), now
         self.path = self.folder / FILE
-        self._turns = threading.RLock()
         self._held: int | None = None
-        with self._translated():
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(self.path, timeout=30.0, isolation_level=None, check_same_thread=False)
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = FULL")
-        with self._turn() as connection:
-            self._make(connection)
+        self._database = Database(self.path, TABLES, b"hdgc", "a coordinator")
 
     def close(self) -> None:
         """Close the file, and give the lock back where it is held."""
-        with self._turns:
-            self._connection.close()
-            if self._held is not None:
-                os.close(self._held)
-                self._held = None
+        self._database.close()
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
 
     def lock(self) -> None:
         """Take the folder for the service of this process until `close`.
@@ -122,7 +111,7 @@ class Store:
         """
         found = self._studies("WHERE id = ?", (id,))
         if not found:
-            known = [row[0] for row in self._read("SELECT id FROM studies")]
+            known = [row[0] for row in self._database.rows("SELECT id FROM studies")]
             raise UnknownStudy(f"no study {id!r} was submitted here.", remedy=suggestion(id, known))
         return found[0]
 
@@ -132,7 +121,7 @@ class Store:
 
     def wants_end(self, id: str) -> bool:
         """Whether a study's researcher wants it to end."""
-        return any(row[0] for row in self._read("SELECT cancelled FROM studies WHERE id = ?", (id,)))
+        return any(row[0] for row in self._database.rows("SELECT cancelled FROM studies WHERE id = ?", (id,)))
 
     def open(self) -> list[Kept]:
         """Return the studies that have not ended, or whose end was not told to all of its stations."""
@@ -141,20 +130,17 @@ class Store:
 
     def history(self, id: str | None = None, last: int | None = None) -> list[Entry]:
         """Return the journal, of one study or of all."""
-        with self._turns, self._translated():
-            return journal.entries(self._connection, id, last)
+        return journal.entries(self._database, id, last)
 
     def verify(self) -> tuple[int, str]:
         """Recompute the journal's chain; return how many entries it has, and its head."""
-        with self._turns, self._translated():
-            rows = self._connection.execute("SELECT number, study, entry, hash FROM journal ORDER BY number")
-            return journal.verified(iter(rows))
+        return journal.verified(iter(self._database.rows("SELECT number, study, entry, hash FROM journal ORDER BY number")))
 
     # ---- writing ----------------------------------------------------------------------------------------------------
     def submit(self, name: str, text: str, asked: Sequence[str] = ()) -> str:
         """Keep a new study; return its id."""
         at, stem = self.now(), re.sub(r"[^\w.-]+", "-", name)
-        with self._turn() as connection:
+        with self._database.turn() as connection:
             taken = {row[0] for row in connection.execute("SELECT id FROM studies")}
             number = next(n for n in range(1, len(taken) + 2) if f"{stem}-{n:03d}" not in taken)
             id = f"{stem}-{number:03d}"
@@ -173,7 +159,7 @@ class Store:
         CannotWrite (HR-104)
             The disk is full, or the study went elsewhere meanwhile; nothing was changed.
         """
-        with self._turn() as connection:
+        with self._database.turn() as connection:
             [before] = connection.execute("SELECT state FROM studies WHERE id = ?", (id,)).fetchone()
             if state not in NEXT[before]:
                 raise CannotWrite(f"the study {id} is {before}; it cannot become {state}.", remedy="See hedgerow status.")
@@ -184,20 +170,20 @@ class Store:
 
     def change(self, id: str, *, lightly: bool = False, **changes: Any) -> None:
         """Change what is kept of a study, but not its state; `lightly`, a power cut may undo it."""
-        with self._turn(lightly) as connection:
+        with self._database.turn(lightly) as connection:
             self._change(connection, id, changes)
 
     def pause(self, id: str, reason: str, *, due: float, pauses: int) -> None:
         """Note what a study waits for in the state that it is in; a new reason enters the journal."""
         kept = self.study(id)
-        with self._turn() as connection:
+        with self._database.turn() as connection:
             self._change(connection, id, {"reason": reason, "due": due, "pauses": pauses})
             if reason != kept.reason:
                 self._enter(connection, id, kept.state, reason)
 
     def new_life(self, id: str) -> int:
         """Begin another life of a study: letters of earlier ones are answered no more."""
-        with self._turn() as connection:
+        with self._database.turn() as connection:
             connection.execute("UPDATE studies SET life = life + 1 WHERE id = ?", (id,))
             [life] = connection.execute("SELECT life FROM studies WHERE id = ?", (id,)).fetchone()
         return int(life)
@@ -206,25 +192,25 @@ class Store:
         """Note that a study is to end; False where it had ended."""
         if self.study(id).ended:
             return False
-        with self._turn() as connection:
+        with self._database.turn() as connection:
             self._change(connection, id, {"cancelled": True, "due": 0.0})
         return True
 
     def wake(self) -> None:
         """End all pauses, at a start: what was waited for may have come."""
-        with self._turn() as connection:
+        with self._database.turn() as connection:
             connection.execute("UPDATE studies SET due = 0.0")
 
     def board(self, id: str, said: Iterable[Boarded]) -> None:
         """Keep what stations said of a study; a later word replaces an earlier one."""
-        with self._turn() as connection:
+        with self._database.turn() as connection:
             for one in said:
                 row = (id, one.station, one.status, one.code, json.dumps(one.parties), one.train, one.signature, one.at)
                 connection.execute("INSERT OR REPLACE INTO boarded VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def enter(self, id: str, event: str, about: Mapping[str, Any]) -> None:
         """Add letters to the journal."""
-        with self._turn(lightly=True) as connection:
+        with self._database.turn(lightly=True) as connection:
             journal.append(connection, self.now(), id, event, about)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
@@ -239,66 +225,17 @@ class Store:
         connection.execute(f"UPDATE studies SET {settings} WHERE id = ?", (*values, id))
 
     def _studies(self, where: str, values: tuple[Any, ...] = ()) -> list[Kept]:
-        rows = self._read(f"SELECT {', '.join(COLUMNS)} FROM studies {where}", values)
+        rows = self._database.rows(f"SELECT {', '.join(COLUMNS)} FROM studies {where}", values)
         return [self._kept(dict(zip(COLUMNS, row, strict=True))) for row in rows]
 
     def _kept(self, row: dict[str, Any]) -> Kept:
         asked = "SELECT station, status, code, parties, train, signature, at FROM boarded WHERE study = ? ORDER BY station"
         boarded = [
             Boarded(station, status, code, tuple(json.loads(parties)), *rest)
-            for station, status, code, parties, *rest in self._read(asked, (row["id"],))
+            for station, status, code, parties, *rest in self._database.rows(asked, (row["id"],))
         ]
         lists = {name: tuple(json.loads(row[name])) for name in LISTS if name in row}
         return Kept(**row | lists | {"cancelled": bool(row["cancelled"])}, boarded=tuple(boarded))
-
-    def _read(self, asked: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        with self._turns, self._translated():
-            return self._connection.execute(asked, values).fetchall()
-
-    @contextmanager
-    def _turn(self, lightly: bool = False) -> Iterator[sqlite3.Connection]:
-        """One transaction, on the disk when it is over; `lightly`, only out of this process."""
-        with self._turns, self._translated():
-            self._connection.execute(f"PRAGMA synchronous = {'NORMAL' if lightly else 'FULL'}")
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    self._connection.execute("ROLLBACK")
-                raise
-
-    def _make(self, connection: sqlite3.Connection) -> None:
-        [application] = connection.execute("PRAGMA application_id").fetchone()
-        [version] = connection.execute("PRAGMA user_version").fetchone()
-        [tables] = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if (application, version) == (APPLICATION, FORMAT):
-            return
-        if application or tables:
-            raise ConfigInvalid(
-                f"{self.path} is no state of a coordinator in format {FORMAT}.",
-                remedy="Name another state folder, or use the version of Hedgerow that wrote it.",
-            )
-        for statement in TABLES:
-            connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {FORMAT}")
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Errors of SQLite and of the folder in words of the catalogue."""
-        try:
-            yield
-        except (sqlite3.OperationalError, OSError) as error:  # locked, disk full, no permission
-            raise CannotWrite(
-                f"{self.path}: {error}; nothing of this step was kept.",
-                remedy="Make room, or let the other process end; studies go on from where they were.",
-                asked=False,
-            ) from error
-        except sqlite3.DatabaseError as error:
-            remedy = "Restore the state folder from a copy."
-            raise LedgerDamaged(f"{self.path}: {error}.", remedy=remedy) from error
 
 
 def _stored(column: str, value: Any) -> Any:

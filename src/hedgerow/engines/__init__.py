@@ -2,6 +2,10 @@
 
 from .inprocess import InProcess
 from .loop import Loop
+from .network import Network
+from .post import Post
+from .processes import Processes
+from .ray import Ray
 from .simulate import simulate
 
-__all__ = ["InProcess", "Loop", "simulate"]
+__all__ = ["InProcess", "Loop", "Network", "Post", "Processes", "Ray", "simulate"]

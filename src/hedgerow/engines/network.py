@@ -16,17 +16,16 @@ from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.query import Query
 from hedgerow.crypto.keys import Roster
 from hedgerow.errors import HedgerowError, MessageRefused, NobodyAnswered, UnlawfulChannel
+from hedgerow.privacy.guard import nobody
 from hedgerow.wire.envelope import Letter
 from hedgerow.wire.question import common, inbox, own
+from hedgerow.wire.refusal import code_in
 
-from .merging import grouped, merged, nobody
+from .merging import grouped, merged
 from .post import Post
 
 LIFE = 1 << 32
 """Letters of one life of a coordinator; numbers of the next life are larger than all of them."""
-
-CODE_BYTES = 6
-"""Of a code, such as HR-603."""
 
 
 @dataclass
@@ -101,7 +100,7 @@ class Network:
         letters = self._ask({station: [same, own(outbox, ids)] for station, ids in by_station.items()})
         letters = dict(list(letters.items())[: query.first])  # those that came first
         found = [self._read(query, letters[station], ids) for station, ids in by_station.items() if station in letters]
-        together = merged(query, found, outbox.ids)
+        together = merged(query.name, outbox.ids, found)
         if together.codes and self.told is not None:
             self.told(together.codes)
         if together.codes and not together.answered and outbox.step is None:
@@ -131,24 +130,10 @@ class Network:
     def _read(self, query: Query, letter: Letter, ids: tuple[str, ...]) -> Inbox:
         """A station's answer; one that cannot be read is a refusal."""
         try:
-            if letter.kind == "refused" and len(letter.parts) == 1:
-                return Inbox((), codes=dict.fromkeys(ids, code_of(letter.parts[0])))
+            if letter.kind == "refused":
+                return Inbox((), codes=dict.fromkeys(ids, code_in(letter)))
             if letter.kind == "answer" and len(letter.parts) == 1:
                 return inbox(letter.parts[0], ids, query)
             raise MessageRefused(f"an answer of kind {letter.kind!r}.", remedy="Both sides run the same version.")
         except HedgerowError as error:
             return Inbox((), codes=dict.fromkeys(ids, error.code))
-
-
-def code_of(part: bytes) -> str:
-    """The code of a refusal.
-
-    Raises
-    ------
-    MessageRefused (HR-242)
-        It is none: nothing but a code may cross.
-    """
-    text = part.decode("ascii", "replace") if len(part) == CODE_BYTES else ""
-    if not (text.startswith("HR-") and text[3:].isdigit()):
-        raise MessageRefused("a refusal without a code.", remedy="Both sides run the same version.")
-    return text

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 
-from hedgerow.core.arrays import Array, Layout
+from hedgerow.core.arrays import Array
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.party import Parties
 from hedgerow.core.query import name_of
@@ -34,7 +34,6 @@ from hedgerow.core.state import State
 from hedgerow.crypto.keys import Identity, Roster
 from hedgerow.errors import (
     ConfigInvalid,
-    ContributionInvalid,
     HedgerowError,
     NotNamed,
     PartyDeclined,
@@ -47,6 +46,7 @@ from hedgerow.wire.question import common, inbox, own
 from hedgerow.wire.values import pack, unpack
 
 from .arrivals import Arrivals
+from .merging import merged
 from .shard import Reply, common_to, parcels, split
 
 log = logging.getLogger("hedgerow")
@@ -333,39 +333,6 @@ class Sharded:
 
     def __exit__(self, *raised: object) -> None:
         self.close()
-
-
-def merged(query: str, ids: Sequence[str], inboxes: Sequence[Inbox]) -> Inbox:
-    """One inbox of several: totals added in their order, parties and rows in the order in which they were asked."""
-    layout: Layout | None = None
-    for one in inboxes:
-        if layout is not None and one.layout not in (None, layout):
-            remedy = "Declare levels and shapes in the schema, so that every party returns the same keys and shapes."
-            raise ContributionInvalid(f"{query}: one party contributed {layout}, another {one.layout}.", remedy=remedy)
-        layout = layout or one.layout
-    came = tuple(id for one in inboxes for id in one.answered)
-    place = {id: i for i, id in enumerate(ids)}
-    order = np.argsort([place[id] for id in came], kind="stable")
-    totals = [one.total for one in inboxes if one.total is not None]
-    rows = [one.rows for one in inboxes if one.rows is not None]
-    letters = {id: letter for one in inboxes for id, letter in one.letters.items()}
-    return Inbox(
-        tuple(came[i] for i in order),
-        layout,
-        _added(totals) if totals else None,
-        np.concatenate(rows)[order] if rows else None,
-        masked=any(one.masked for one in inboxes),
-        letters={id: letters[id] for id in sorted(letters, key=place.__getitem__)},
-        codes={id: code for one in inboxes for id, code in one.codes.items()},
-    )
-
-
-def _added(totals: Sequence[Array]) -> Array:
-    whole = all(total.dtype.kind == "i" for total in totals)
-    found = np.zeros(totals[0].shape, np.int64 if whole else np.float64)
-    for total in totals:
-        found += total
-    return found
 
 
 def _raised(body: bytes | memoryview) -> HedgerowError:

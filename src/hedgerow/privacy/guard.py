@@ -139,7 +139,7 @@ class Guard:
         if not self._repeats(entry):
             self.ledger.debit(entry)
         if entry.event.kind not in FREE:
-            self._paid.add(_payment(asked.life, entry))
+            self._paid.add(payment(asked.life, entry))
 
     def rewind(self, queries: int, *, replay: bool) -> None:
         """Return to where the federation had asked so many questions, for a resumed run; what was charged stays charged.
@@ -162,11 +162,11 @@ class Guard:
             ahead = _ahead(entries, queries) if entries[-1].randomness == "seeded" else []
             self._expected[run] = ahead
             known = entries[: len(entries) - len(ahead)]
-            self._paid |= {_payment(run, entry) for entry in known if entry.event.kind not in FREE}
+            self._paid |= {payment(run, entry) for entry in known if entry.event.kind not in FREE}
 
     def _covers(self, asked: Asked) -> bool:
         """Whether this party has paid for the span that a prepaid question is part of."""
-        return any(_payment(life, asked.entry) in self._paid for life in (asked.life, asked.entry.run))
+        return any(payment(life, asked.entry) in self._paid for life in (asked.life, asked.entry.run))
 
     def _repeats(self, entry: Entry) -> bool:
         """Whether an entry was charged before its run was resumed; refuse what was declined then, or is not the same.
@@ -270,11 +270,12 @@ def willing(guards: Mapping[str, Guard], ids: Sequence[str], query: Query) -> tu
         return ids, codes
     left = tuple(name for name in ids if name not in codes)
     if not left:
-        raise _nobody(query, codes)
+        raise nobody(query, codes)
     return left, codes
 
 
-def _nobody(query: Query, codes: Mapping[str, str]) -> HedgerowError:
+def nobody(query: Query, codes: Mapping[str, str]) -> HedgerowError:
+    """What to raise where every party that was asked declined."""
     if set(codes.values()) == {BudgetExhausted.code}:
         return BudgetExhausted(
             f"all {len(codes)} parties that were asked for {query.name} declined: their own budgets are spent.",
@@ -313,7 +314,7 @@ def _noise(query: Query) -> str:
     return ": ".join(filter(None, (", ".join(filter(None, told)), shield.noise)))
 
 
-def _payment(life: str, entry: Entry) -> tuple[Any, ...]:
+def payment(life: str, entry: Entry) -> tuple[Any, ...]:
     """What a payment holds for: the same in all questions that it covers."""
     drawn = (entry.sampling, entry.cohort) if entry.sampling.kind == "records" else entry.sampling.kind
     return life, entry.mechanism, entry.unit, entry.bound, entry.clip, drawn

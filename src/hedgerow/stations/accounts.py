@@ -23,7 +23,7 @@ from hedgerow.core.events import FREE, Charge
 from hedgerow.core.ledger import Entry, Ledger
 from hedgerow.errors import BudgetExhausted, HedgerowError, MixedUnits, ProtectionRequired
 from hedgerow.privacy import Budget
-from hedgerow.privacy.guard import Asked, Trust, _payment
+from hedgerow.privacy.guard import Asked, Trust, payment
 
 Array = np.ndarray
 
@@ -93,8 +93,8 @@ class Account:
             positions = np.flatnonzero(pairs == pair)
             node, policy = divmod(int(pair), len(self.budgets))
             try:
-                entry, payment = self._take(self._nodes[node], policy, asked)
-                entries.setdefault((entry, payment), []).append(positions)
+                taken = self._take(self._nodes[node], policy, asked)
+                entries.setdefault(taken, []).append(positions)
             except HedgerowError as error:
                 admitted[positions] = False
                 codes |= dict.fromkeys(positions.tolist(), error)
@@ -164,17 +164,17 @@ class Account:
                     f"{entry.query} is said to be paid for, and this party never paid for {entry.mechanism}."
                 )
             entry = replace(entry, event=asked.whole)
-        payment = None if entry.event.kind in FREE else _payment(asked.life, entry)
+        paid_for = None if entry.event.kind in FREE else payment(asked.life, entry)
         if budget is not None and entry.event.kind not in FREE and not self._room(node, policy, budget, entry):
             raise BudgetExhausted(
                 f"{entry.query} ({entry.event}) would exceed the budget of {budget}.",
                 remedy="What was released stands. Only the owner of the data can allow more.",
                 asked=True,
             )
-        return entry, payment
+        return entry, paid_for
 
     def _covers(self, node: _Node, asked: Asked) -> bool:
-        return any(_payment(life, asked.entry) in node.paid for life in (asked.life, asked.entry.run))
+        return any(payment(life, asked.entry) in node.paid for life in (asked.life, asked.entry.run))
 
     def _room(self, node: _Node, policy: int, budget: Budget, entry: Entry) -> bool:
         if entry.unit != budget.unit:

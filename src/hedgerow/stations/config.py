@@ -1,6 +1,6 @@
 """A station's configuration: one TOML file in its folder. Unknown keys are refused with the nearest known one.
 
-    station.toml    name, coordinator, data, stores, guard
+    station.toml    name, coordinator, data, stores, guard, console
     keys/           its keys and the coordinator's card (`hedgerow keys`)
     state/          station.sqlite: trains and journal; and what its parties have answered
 
@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from hedgerow.core.events import Unit
 from hedgerow.data import Schema
 from hedgerow.errors import BudgetInvalid, ConfigInvalid, KeyInvalid, suggestion
 from hedgerow.privacy import Budget
 from hedgerow.privacy.guard import Trust
-from hedgerow.studies.section import Section
+from hedgerow.studies.section import Section, problems
 from hedgerow.wire.envelope import checked_name
 
 from .data_section import DataSection, schema_of
@@ -173,6 +173,12 @@ class GuardSection(Section):
         return self
 
 
+class ConsoleSection(Section):
+    """A page for the owner of the data, served to this machine alone."""
+
+    port: int = Field(ge=0, le=65535, description="of 127.0.0.1; 0 for a free one")
+
+
 class StationConfig(Section):
     """The whole file."""
 
@@ -182,6 +188,7 @@ class StationConfig(Section):
     data: DataSection = Field(description="records and their declaration")
     stores: StoresSection | None = Field(None, description="a gateway of many parties; otherwise the station is one")
     guard: GuardSection = Field(default_factory=GuardSection, description="the station's policy")
+    console: ConsoleSection | None = Field(None, description="a page on this machine that shows studies, budgets and journal")
 
     @field_validator("name")
     @classmethod
@@ -253,7 +260,7 @@ def parse_config(found: Mapping[str, Any], where: str = FILE) -> StationConfig:
     except ValidationError as error:
         raise ConfigInvalid(
             f"{where} has {error.error_count()} problem(s):",
-            remedy="\n".join(_sentence(problem) for problem in error.errors(include_input=False, include_url=False)),
+            remedy="\n".join(problems(StationConfig, error, "station", silent=True)),
         ) from None  # the cause would show values, which may be secret
 
 
@@ -295,26 +302,3 @@ def _named(given: str) -> str:
         return checked_name(given)
     except KeyInvalid as error:
         raise ValueError(f"{error.reason} {error.remedy}") from None
-
-
-def _sentence(problem: Any) -> str:
-    where = ".".join(str(part) for part in problem["loc"])
-    if problem["type"] == "extra_forbidden":
-        return f"unknown key {where!r}. {suggestion(str(problem['loc'][-1]), _known(problem['loc'][:-1]))}"
-    return f"{where or 'station'}: {problem['msg'].removeprefix('Value error, ')}"
-
-
-def _known(parents: tuple[Any, ...]) -> list[str]:
-    """Keys of the section at a place, as the file spells them."""
-    section: type[BaseModel] = StationConfig
-    for parent in (parent for parent in parents if isinstance(parent, str)):
-        if parent in section.model_fields:
-            section = next(iter(_sections(section.model_fields[parent].annotation)), section)
-    return [field.alias or name for name, field in section.model_fields.items()]
-
-
-def _sections(annotation: Any) -> list[type[BaseModel]]:
-    """The sections in a type, however deep."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [found for part in getattr(annotation, "__args__", ()) for found in _sections(part)]

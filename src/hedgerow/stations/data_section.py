@@ -31,8 +31,8 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from hedgerow.data import Column, Schema, Table
 from hedgerow.data.column import Kind, Role
-from hedgerow.errors import ConfigInvalid, DataError, SchemaInvalid, suggestion
-from hedgerow.studies.section import Section
+from hedgerow.errors import ConfigInvalid, DataError, SchemaInvalid
+from hedgerow.studies.section import Section, problems
 
 from .sources import Found, read_source
 from .sources.fhir.mapping import SPEAKING, meaning
@@ -169,7 +169,7 @@ def parse_data(values: Mapping[str, Any]) -> DataSection:
     except ValidationError as error:
         raise ConfigInvalid(
             f"the section [data] has {error.error_count()} problem(s):",
-            remedy="\n".join(_sentence(problem) for problem in error.errors(include_input=False, include_url=False)),
+            remedy="\n".join(problems(DataSection, error, "data", silent=True)),
         ) from None  # the cause would show values, which may be secret
 
 
@@ -276,12 +276,3 @@ def _has_password(url: str) -> bool:
 def _key(section: type[BaseModel], field: str) -> str:
     """A field as the file spells it."""
     return section.model_fields[field].alias or field
-
-
-def _sentence(problem: Any) -> str:
-    where = ".".join(str(part) for part in problem["loc"])
-    if problem["type"] == "extra_forbidden":
-        section: type[BaseModel] = ColumnSection if len(problem["loc"]) > 1 else DataSection
-        known = [_key(section, field) for field in section.model_fields]
-        return f"unknown key {where!r}. {suggestion(str(problem['loc'][-1]), known)}"
-    return f"{where or 'data'}: {problem['msg'].removeprefix('Value error, ')}"

@@ -7,6 +7,7 @@ answer leaves; for thousands of parties that is one wait for the disk and not th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from hedgerow.crypto.journal import Journal
@@ -28,7 +29,7 @@ class Answered:
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             except OSError as error:
                 raise CannotWrite(f"{path.parent}: {error.strerror}.", remedy="Make room; then ask again.") from error
-        self._journal = Journal(path)
+        self._path, self._journal = path, Journal(path)
         self._waiting: dict[str, bytes] = {}
 
     def of(self, party: str) -> _PartyJournal:
@@ -48,8 +49,17 @@ class Answered:
         try:
             self._journal.write_all(self._waiting)
         except MessageRefused as error:
+            self._reopen()
             raise CannotWrite(error.reason, remedy=error.remedy, asked=True) from error
         self._waiting = {}
+
+    def _reopen(self) -> None:
+        """Open the file again, as a restart would: a journal that could not be written does not trust itself any more."""
+        if self._path is None:
+            return
+        self._journal.close()
+        with suppress(MessageRefused, OSError):  # then the next flush tries again
+            self._journal = Journal(self._path)
 
     def close(self) -> None:
         """Release the file."""

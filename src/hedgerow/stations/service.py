@@ -16,9 +16,11 @@ from hedgerow.wire.folder import KeyFolder
 
 from .base import Base
 from .config import StationConfig, read_config, read_policies
+from .console.line import Line
+from .console.serve import serving, told
 from .data_section import open_table
 from .holdings import Holdings, holdings
-from .inbox import DATABASE, ROLL, keys_of
+from .inbox import DATABASE, ROLL, Inbox, keys_of
 from .station import Station
 
 try:
@@ -117,6 +119,8 @@ def serve(path: Path | str, stop: threading.Event) -> None:
         Another process runs this station.
     RailUnavailable (HR-612)
         The coordinator does not accept this station's certificate.
+    MissingExtra (HR-105), ConfigInvalid (HR-601)
+        The console page cannot be served.
     """
     opened = open_folder(path)
     try:
@@ -125,12 +129,35 @@ def serve(path: Path | str, stop: threading.Event) -> None:
             station = opened.station()
             link = open_link(opened.config, opened.folder, opened.keys)
             where = opened.config.coordinator.address or opened.config.coordinator.path
-            log.info("%s is up: %d parties, dialling %s", opened.config.name, len(opened.held), where)
-            link.serve(station.receive, stop)
+            line = Line(link)
+            with console(opened, line):
+                log.info("%s is up: %d parties, dialling %s", opened.config.name, len(opened.held), where)
+                link.serve(line.listening(station.receive), stop)
             station.close()
     finally:
         opened.base.close()
         log.info("%s stopped", opened.config.name)
+
+
+@contextmanager
+def console(opened: Opened, line: Line) -> Iterator[None]:
+    """Serve the owner's page meanwhile, where the configuration has one.
+
+    Raises
+    ------
+    MissingExtra (HR-105), ConfigInvalid (HR-601)
+    """
+    config = opened.config
+    if config.console is None:
+        yield
+        return
+    base = Base(opened.folder / DATABASE)  # of its own: it waits for its turn as the command does
+    try:
+        inbox, records = Inbox(config, opened.keys, base), int(opened.held.sizes.sum())
+        with serving(inbox, line, config.console.port, records=records) as address, told(address, opened.folder):
+            yield
+    finally:
+        base.close()
 
 
 @contextmanager

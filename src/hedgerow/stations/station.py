@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -37,6 +37,7 @@ from hedgerow.errors import (
     TrainUnapproved,
 )
 from hedgerow.privacy.guard import Asked
+from hedgerow.wire.boarding import train_digest
 from hedgerow.wire.envelope import Card, Letter, Seat, disclose, enclose
 from hedgerow.wire.question import Question, answer
 from hedgerow.wire.values import pack
@@ -51,15 +52,10 @@ from .holdings import Holdings
 from .journal import Charge, Entry, Journal, pack_parties, unpack_parties
 from .once import Answered
 from .policy import admit_question, admit_size, as_forbidden
-from .trains import Train, Trains, digest_of
+from .remembered import Remembered
+from .trains import Train, Trains
 
 log = logging.getLogger("hedgerow")
-
-REMEMBERED = 16
-"""Answers of each study that are kept, so that the same letter gets the same answer."""
-
-REMEMBERED_BYTES = 1 << 28
-"""Of all answers that are kept; the latest is kept whatever its size."""
 
 Charges = tuple[Charge, ...]
 Debits = list[tuple[Account, np.ndarray, Any, Any]]
@@ -117,7 +113,7 @@ class Station:
         self._answered = answered
         self._position = {id: i for i, id in enumerate(held.ids)}
         self._aboard: dict[str, Aboard] = {}
-        self._remembered: OrderedDict[bytes, tuple[str, bytes]] = OrderedDict()
+        self._remembered = Remembered()
         self._last = self.journal.last_numbers()
         self._minute: deque[datetime] = deque()
         self._lock = threading.Lock()
@@ -139,8 +135,8 @@ class Station:
                 log.warning("a letter from %s, who is not the coordinator, or that answers one, gets no answer", letter.sender)
                 return None
             study = letter.study.hex()
-            if letter.digest in self._remembered:
-                return self._remembered[letter.digest][1]
+            if (before := self._remembered.answer(letter.digest)) is not None:
+                return before
             if letter.kind != "hello" and letter.number <= self._last.get(study, -1):
                 log.warning("letter %d of study %s comes again, or late: no answer", letter.number, study[:8])
                 return None
@@ -156,7 +152,7 @@ class Station:
             )
             if letter.kind != "hello":
                 self._last[study] = letter.number
-                self._remember(study, letter.digest, sealed)
+                self._remembered.keep(study, letter.digest, sealed)
             return sealed
 
     def close(self) -> None:
@@ -212,7 +208,7 @@ class Station:
         train = self.trains.get(study)
         if train is None:
             train = self._judged(letter, study)
-        elif train.digest != digest_of(*letter.parts):
+        elif train.digest != train_digest(*letter.parts):
             raise TrainRefused(
                 f"another study than {train.title!r} came under its name.", remedy="A changed study is submitted anew."
             )
@@ -231,7 +227,7 @@ class Station:
     def _judged(self, letter: Letter, study: str) -> Train:
         """Let the guard judge a study that came for the first time, and keep what it said."""
         guard, toml, told = self.config.guard, *letter.parts
-        came = Train(study, toml, told, digest_of(toml, told), self._time(), coordinator=letter.sender)
+        came = Train(study, toml, told, train_digest(toml, told), self._time(), coordinator=letter.sender)
         n_open = len(self.trains.all("waiting", "approved"))
         if n_open >= guard.limits.studies_at_once:
             raise LimitExceeded(
@@ -389,13 +385,3 @@ class Station:
 
     def _time(self) -> str:
         return self.now().astimezone(UTC).isoformat(timespec="milliseconds")
-
-    def _remember(self, study: str, digest: bytes, sealed: bytes) -> None:
-        """Keep an answer, and forget old ones: of this study all but a few, and of all studies what is too much."""
-        self._remembered[digest] = study, sealed
-        mine = [key for key, (whose, _) in self._remembered.items() if whose == study]
-        for key in mine[:-REMEMBERED]:
-            del self._remembered[key]
-        total = sum(len(body) for _, body in self._remembered.values())
-        while total > REMEMBERED_BYTES and len(self._remembered) > 1:
-            total -= len(self._remembered.popitem(last=False)[1][1])

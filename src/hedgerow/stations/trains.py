@@ -13,24 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from hedgerow.crypto.keys import verify
-from hedgerow.crypto.messages import digest
 from hedgerow.errors import TrainRefused, TrainUnapproved, UnknownStudy
+from hedgerow.wire.boarding import decision
 from hedgerow.wire.envelope import Card, Seat
 
 from .base import Base
 from .kinds import Announced
 
 Status = Literal["waiting", "approved", "refused", "ended"]
-
-
-def digest_of(toml: bytes, told: bytes) -> bytes:
-    """What identifies a train: 32 bytes over the study as it came and what was told beside it."""
-    return digest("train", toml, told)
-
-
-def statement(train: bytes, status: str) -> bytes:
-    """What a station signs: the digest of a train and its decision."""
-    return digest("train decision", train, status.encode())
 
 
 @dataclass(frozen=True)
@@ -42,7 +32,7 @@ class Train:
     study : str
         16 bytes in hexadecimal digits, as in letters.
     digest : bytes
-        See `digest_of`.
+        See `hedgerow.wire.boarding.train_digest`.
     title, summary : str
     rows : tuple of mapping
         What it will ask, in words; see `words.rows_of`.
@@ -85,12 +75,12 @@ class Train:
 
     def decided(self, seat: Seat, status: Status, *, by: str, at: str, because: str = "", code: str = "") -> Train:
         """The train with a decision, signed."""
-        signature = seat.identity.sign(statement(self.digest, status))
+        signature = seat.identity.sign(decision(self.digest, status))
         return replace(self, status=status, by=by, at=at, because=because, code=code, signature=signature)
 
     def check_signature(self, card: Card) -> None:
         """Raise KeyInvalid (HR-244) unless the decision was signed by the holder of a card."""
-        verify(card.identity, self.signature, statement(self.digest, self.status))
+        verify(card.identity, self.signature, decision(self.digest, self.status))
 
     def refuse_unapproved(self) -> None:
         """Refuse questions of a train that is not approved.

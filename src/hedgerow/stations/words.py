@@ -36,4 +36,5 @@ def rows_of(rehearsal: Rehearsal) -> list[dict[str, str]]:
 
 def summary_of(rehearsal: Rehearsal) -> str:
     """How long the program is, and what its releases guarantee, in two sentences."""
-    return f"{rehearsal.parties} parties; the program {rehearsal.ended.rstrip('.')}. {rehearsal.statement.sentence}"
+    ended = rehearsal.ended.rstrip(".")
+    return f"{rehearsal.parties} parties; on made-up records the program {ended}. {rehearsal.statement.sentence}"

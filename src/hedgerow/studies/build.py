@@ -174,6 +174,11 @@ def engine(section: EngineSection, threads: int | None = None, state_folder: Pat
     given = section.threads or threads
     wrong = {"dropout_rate": section.dropout_rate, "dropped": tuple(section.dropped), "deadline": section.deadline}
     wrong["returns"] = section.returns
+    if section.name != "in-process":
+        from hedgerow.engines import Processes, Ray
+
+        spread: dict[str, Any] = {"shards": section.shards or 2, "threads_each": section.threads or 1}
+        return Processes(**wrong, **spread) if section.name == "processes" else Ray(**wrong, **spread, address=section.address)
     more: dict[str, Any] = {"threads": given} if given else {}
     return InProcess(**wrong, **more, state_folder=state_folder if section.states == "disk" else None)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hedgerow.core.conversation import Sessions
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.ledger import Clock, Ledger
 from hedgerow.core.party import Parties
@@ -43,7 +44,9 @@ def check(built: Built) -> None:
         A formula, a model, a setting or a channel that does not fit; a budget that does not allow one question; patience or a
         target where nothing is measured.
     """
-    federation = replace(built.federation, engine=_Nobody(built.federation.members), ledger=built.unspent, clock=Clock())
+    federation = replace(
+        built.federation, engine=_Nobody(built.federation.members), ledger=built.unspent, clock=Clock(), sessions=Sessions()
+    )
     with suppress(_Asked):
         next(iter(built.listing.program(built.settings)(federation)), None)
     evaluation = built.study.evaluation

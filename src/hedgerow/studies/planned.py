@@ -7,17 +7,17 @@ asking anybody. What the first round asks and what a further one asks may differ
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 
 from hedgerow.core.events import Charge, Event
-from hedgerow.errors import HedgerowWarning, StudyInvalid
+from hedgerow.errors import StudyInvalid
 from hedgerow.privacy.accounting.calibration import least_noise
 
 from .build import Built, build
 from .catalogue import listing
+from .quiet import quiet
 from .study import Study
 
 Make = Callable[[Study], Built]
@@ -88,14 +88,18 @@ def _charges(study: Study, noise_multiplier: float, rounds: int | None, make: Ma
 
     free = _with(study, noise_multiplier).model_copy(update={"budget": None})
     key = (free.digest, where, rounds)
+    if len(_rehearsed) > MOST_KEPT:
+        _rehearsed.clear()
     if key not in _rehearsed:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", HedgerowWarning)
+        with quiet():
             ledger = rehearse_built(make(free), rounds=rounds).ledger
         unit = next((entry.unit for entry in ledger.entries if entry.unit), "party")
         _rehearsed[key] = ledger.charges(unit)
     return _rehearsed[key]
 
+
+MOST_KEPT = 500
+"""Rehearsals that are remembered."""
 
 _rehearsed: dict[tuple[str, Hashable, int | None], list[Charge]] = {}
 """Charges of rehearsals: runs of a comparison that differ in their budgets share them."""

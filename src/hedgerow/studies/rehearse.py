@@ -8,7 +8,6 @@ depend on the answers; how many rounds an iteration needs does, and the filter, 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +19,7 @@ import numpy as np
 from hedgerow.core.ledger import Entry, Ledger
 from hedgerow.core.party import Parties
 from hedgerow.engines import InProcess
-from hedgerow.errors import HedgerowWarning, NotIdentified, Separated
+from hedgerow.errors import NotIdentified, RangeExceeded, Separated
 from hedgerow.privacy import Budget
 from hedgerow.privacy.statement import Statement
 from hedgerow.report import Grid
@@ -32,6 +31,7 @@ from .changes import Change
 from .compare import check_cells
 from .explain import statement_of, what_left
 from .planned import with_noise
+from .quiet import quiet
 from .study import Study
 
 RECORDS = 200
@@ -83,8 +83,7 @@ class Rehearsal:
 
 def rehearse(study: Study, *, data_dir: Path | None = None, rounds: int | None = None) -> Rehearsal:
     """Say what a study would ask, without asking anybody; of its first `rounds` alone, where they are given."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HedgerowWarning)
+    with quiet():
         make = partial(build, data_dir=data_dir)
         built = make(with_noise(study, make, data_dir))
     return rehearse_built(built, rounds=rounds)
@@ -117,7 +116,7 @@ def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
         words = f"ends after {taken}" if ended.stopped == "finished" else f"stops after {taken}: {ended.reason}"
         if ended.stopped == "patience":
             words = f"is rehearsed for {taken} only"
-    except (NotIdentified, Separated) as error:
+    except (NotIdentified, Separated, RangeExceeded) as error:
         words = f"on made-up records the fit stops early ({type(error).__name__}); real records decide how many rounds it takes"
     ledger = federation.ledger
     left = what_left(ledger.entries, aggregation.shows)

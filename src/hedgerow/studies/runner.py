@@ -9,12 +9,15 @@ states            what parties keep, where the study has it on disk; the checkpo
 from __future__ import annotations
 
 import json
+import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from hedgerow.errors import CannotWrite, CheckpointMismatch, HedgerowWarning, StudyInvalid, UnknownStudy
 from hedgerow.report import Report, write
@@ -72,13 +75,12 @@ def run(
         Bad input before any party is asked. A run that fails later keeps its checkpoint and its ledger.
     """
     started = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", HedgerowWarning)
+    with heard() as caught:
         if make is None:
             study = with_noise(study, partial(build, data_dir=data_dir), data_dir)
             built = build(study, data_dir=data_dir, threads=threads, state_folder=folder / "states")
         else:
-            built = make(with_noise(study, make, make))
+            built = make(with_noise(study, make, object()))
         check(built)
         _open_folder(folder, built, resume)
         checkpoint = folder / "checkpoint.safetensors"
@@ -88,23 +90,45 @@ def run(
             built.federation.ledger.rewind(0, replay=built.federation.streams.seed is not None)
         rounds = Rounds(built, folder / "rounds.jsonl", start.state.round if start else 0, on_progress)
         program = built.listing.program(built.settings)
-        ended = drive(
-            program,
-            built.federation,
-            watch=rounds.watch,
-            enough=rounds.enough,
-            checkpoint=checkpoint,
-            study=built.digest,
-            start=start,
-        )
-        seconds = time.perf_counter() - started
-        outcome = built.listing.outcome(built.federation, built.settings, ended.state) if ended.state else Outcome()
-        compare = study.baselines and built.simulated and ended.state and ended.stopped != "interrupted"
+        with over(built.federation.engine):
+            ended = drive(
+                program,
+                built.federation,
+                watch=rounds.watch,
+                enough=rounds.enough,
+                checkpoint=checkpoint,
+                study=built.digest,
+                start=start,
+            )
+            seconds = time.perf_counter() - started
+            outcome = built.listing.outcome(built.federation, built.settings, ended.state) if ended.state else Outcome()
+        compare = built.study.baselines and built.simulated and ended.state and ended.stopped != "interrupted"
         compared = baselines(built, ended.state) if compare else Baselines()
     said = tuple(dict.fromkeys(str(warning.message) for warning in caught if issubclass(warning.category, HedgerowWarning)))
     report = explain(built, ended, outcome, compared, rounds.history, seconds=seconds, warnings=said, command=command)
     _write_results(folder, report, outcome)
     return Result(folder, report, ended, outcome)
+
+
+@contextmanager
+def over(engine: Any) -> Iterator[None]:
+    """End an engine's processes with the run, where it has any."""
+    try:
+        yield
+    finally:
+        if hasattr(engine, "close"):
+            engine.close()
+
+
+@contextmanager
+def heard() -> Iterator[list[warnings.WarningMessage]]:
+    """Collect warnings; of a thread beside others none, for they could not be told apart."""
+    if threading.current_thread() is not threading.main_thread():
+        yield []
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", HedgerowWarning)
+        yield caught
 
 
 def _open_folder(folder: Path, built: Built, resume: bool) -> None:

@@ -20,7 +20,7 @@ from .changes import changed
 from .comparison import ComparisonSection
 from .evaluation import Evaluation
 from .protection import Protection
-from .section import Section
+from .section import Section, problems
 
 
 class Data(Section):
@@ -82,8 +82,12 @@ class BudgetSection(Section):
 class EngineSection(Section):
     """Where parties run, and what goes wrong there."""
 
-    name: Literal["in-process", "loop"] = Field("in-process", description="the fast engine, or the plain loop it must equal")
-    threads: int | None = Field(None, description="one for each core by default")
+    name: Literal["in-process", "loop", "processes", "ray"] = Field(
+        "in-process", description="the fast engine, the plain loop it must equal, or parties spread over processes or a cluster"
+    )
+    threads: int | None = Field(None, description="one for each core by default; in each of several processes, one")
+    shards: int | None = Field(None, description="processes: over how many parties are spread, or actors of a cluster; 2")
+    address: str | None = Field(None, description="ray: a cluster's; one on this machine if not given")
     dropout_rate: float = Field(0.0, description="probability that a party does not answer a question")
     dropped: list[str] = Field(default_factory=list, description="parties that never answer")
     returns: bool = Field(True, description="whether who drops out answers later questions")
@@ -94,8 +98,12 @@ class EngineSection(Section):
 
     @model_validator(mode="after")
     def on_disk(self) -> EngineSection:
-        if self.states == "disk" and self.name == "loop":
-            raise ValueError('the loop keeps states in memory: choose name = "in-process"')
+        if self.states == "disk" and self.name != "in-process":
+            raise ValueError(f'{self.name!r} keeps states in memory: choose name = "in-process"')
+        if self.shards is not None and self.name not in ("processes", "ray"):
+            raise ValueError(f'shards are for name = "processes" or "ray" (given: {self.name!r})')
+        if self.address is not None and self.name != "ray":
+            raise ValueError(f'an address is for name = "ray" (given: {self.name!r})')
         return self
 
 
@@ -169,7 +177,7 @@ def parse(found: Mapping[str, Any]) -> Study:
     except ValidationError as error:
         raise StudyInvalid(
             f"the study {found.get('name', '')!r} has {error.error_count()} problem(s):",
-            remedy="\n".join(_sentence(problem) for problem in error.errors()),
+            remedy="\n".join(problems(Study, error, "study")),
         ) from error
 
 
@@ -179,34 +187,3 @@ def _anchor(values: dict[str, Any], folder: Path) -> None:
     for section, key in named:
         if isinstance(section, dict) and isinstance(section.get(key), str):
             section[key] = str((folder / section[key]).resolve())
-
-
-def _sentence(problem: Any) -> str:
-    where = ".".join(str(part) for part in problem["loc"])
-    if problem["type"] == "extra_forbidden":
-        return f"unknown key {where!r}. {suggestion(str(problem['loc'][-1]), _known(problem['loc'][:-1]))}"
-    given = (
-        ""
-        if problem["type"] == "missing"
-        else f" (given: {problem['input']!r})"
-        if not isinstance(problem["input"], dict)
-        else ""
-    )
-    return f"{where or 'study'}: {problem['msg'].removeprefix('Value error, ')}{given}"
-
-
-def _known(parents: tuple[Any, ...]) -> list[str]:
-    section: Any = Study
-    for parent in (parent for parent in parents if isinstance(parent, str)):
-        annotation = (
-            section.model_fields[parent].annotation if isinstance(section, type) and parent in section.model_fields else None
-        )
-        section = next(
-            (
-                kind
-                for kind in (annotation, *getattr(annotation, "__args__", ()))
-                if isinstance(kind, type) and issubclass(kind, BaseModel)
-            ),
-            Section,
-        )
-    return list(section.model_fields)

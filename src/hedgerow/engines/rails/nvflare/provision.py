@@ -119,7 +119,7 @@ def provision(
 def restrict(kit: Path, socket: Path, n_sites: int | None = None) -> None:
     """Write the policy of a site's kit, or of the server's where `n_sites` is given, and which socket its relay uses.
 
-    It works on a kit from any provisioning of FLARE, `nvflare cert` included, where the site's key never left the site.
+    It changes `local` only, so it can be used on a kit that was made elsewhere.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ class NvflareRail:
         return self._socket.now()
 
     def close(self) -> None:
-        """Leave FLARE's server and close the socket. The relay's jobs run on for ten minutes, for a coordinator that is back."""
+        """Leave FLARE's server and close the socket. Relay jobs run on for ten minutes."""
         self._stop.set()
         self._thread.join(timeout=10.0)
         self._socket.close()

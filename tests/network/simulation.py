@@ -1,0 +1,490 @@
+"""A coordinator and stations in one thread: real stores, journals, guards and envelopes; clock, rail and faults from one seed.
+
+    Peril      when processes die and disks are full: counted in moments, of which every write has several
+    World      the coordinator's folder and the stations' folders, what happens to them, and what was seen on the rail
+
+A process that dies loses its memory and its connections; its folder stays. Nothing here judges: see `invariants`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache, partial
+from unittest import mock
+
+import numpy as np
+from virtual import Faults, VirtualRail
+
+from hedgerow.coordinator.config import parse_config as coordinator_config
+from hedgerow.coordinator.coordinator import Coordinator
+from hedgerow.coordinator.store import Store
+from hedgerow.coordinator.submission import submit
+from hedgerow.crypto.keys import AgreementKey, Identity, Roster
+from hedgerow.data import Table
+from hedgerow.engines.post import Post
+from hedgerow.errors import CannotWrite, HedgerowError
+from hedgerow.runs.database import Database
+from hedgerow.stations.base import Base
+from hedgerow.stations.config import parse_config
+from hedgerow.stations.holdings import holdings
+from hedgerow.stations.inbox import Inbox
+from hedgerow.stations.station import Station
+from hedgerow.studies import parse
+from hedgerow.wire.envelope import Card, Seat
+
+NAMES = ("alpha", "beta", "gamma")
+HUB = "hub"
+EPOCH = 1_770_000_000.0
+COLUMNS = {
+    "systolic": {"kind": "number", "range": [60, 260]},
+    "cotinine": {"kind": "number", "range": [0, 1]},
+    "diabetes": {"kind": "binary"},
+}
+DATA = {"name": "cardiology", "target": "diabetes", "features": ["systolic", "cotinine"]}
+LOGISTIC = {
+    "name": "risk",
+    "data": DATA,
+    "program": {"name": "logistic_regression", "formula": "diabetes ~ systolic + cotinine"},
+}
+COUNTS = {
+    "name": "cases",
+    "data": {"name": "cardiology", "features": ["diabetes"]},
+    "program": {"name": "counts", "columns": ["diabetes"]},
+    "protection": {"mechanism": {"law": "gaussian", "noise_multiplier": 5.0, "at": "party"}},
+}
+TRAINING = {
+    "name": "drift",
+    "data": DATA,
+    "program": {"name": "scaffold", "model": "linear", "rounds": 2, "steps": 1},
+    "evaluation": {"holdout": 0},
+}
+STUDIES = {
+    "plain": LOGISTIC,
+    "secret": LOGISTIC | {"protection": {"aggregation": {"by": "secagg"}}},
+    "private": COUNTS,
+    "stateful": TRAINING,
+}
+READABLE = ("systolic", "cotinine", "diabetes", "cardiology", "logistic", "score_and_information", "HR-", "hedgerow.", "Error")
+"""Words of studies, columns and refusals, none of which is ever to be seen on a rail."""
+
+LIMITS = {
+    "question_seconds": 20.0,
+    "retry_seconds": 1.0,
+    "retry_most_seconds": 30.0,
+    "away_minutes": 0.5,
+    "gather_seconds": 10.0,
+    "approval_hours": 100.0,
+}
+
+
+class Killed(BaseException):
+    """A process ended here."""
+
+
+def seat(name):
+    identity, agreement = Identity.fresh(), AgreementKey.fresh()
+    return Seat(Card(name, identity.public, agreement.public), identity, agreement)
+
+
+@dataclass
+class Keys:
+    """What a key folder gives."""
+
+    seat: Seat
+    cards: dict = field(default_factory=dict)
+    roster: Roster | None = None
+
+
+@cache
+def records(name, n=40):
+    rng = np.random.default_rng(sum(name.encode()))
+    systolic, cotinine = rng.uniform(90, 200, n), rng.uniform(0, 1, n)
+    ill = rng.random(n) < 1 / (1 + np.exp(-(systolic - 145) / 40 + cotinine))
+    return {"systolic": systolic, "cotinine": cotinine, "diabetes": ill.astype(float)}
+
+
+@cache
+def station_config(name, guard):
+    about = {"name": name, "coordinator": {"name": HUB, "rail": "socket", "path": "rail.sock"}}
+    data = {"name": "cardiology", "source": "csv", "path": "x.csv", "columns": COLUMNS}
+    programs = [{"name": one} for one in ("logistic_regression", "counts", "scaffold")]
+    return parse_config(about | {"data": data, "guard": {"programs": programs} | dict(eval(guard))})
+
+
+@cache
+def held_by(name):
+    config = station_config(name, "{}")
+    return holdings(config, Table(config.declared.admit(records(name)), config.declared), bytes(32))
+
+
+# ---- perils ---------------------------------------------------------------------------------------------------------
+@dataclass
+class Peril:
+    """When one process dies and when its disk is full, in counted moments; nothing more happens once the storm is over."""
+
+    deaths: set = field(default_factory=set)
+    full: list = field(default_factory=list)
+    moments: int = 0
+    writes: int = 0
+    over: bool = False
+
+    @classmethod
+    def drawn(cls, rng, within):
+        """At most three deaths and three short spells of a full disk."""
+        deaths = {rng.randrange(1, within) for _ in range(rng.choice([0, 0, 1, 1, 2, 3]))}
+        starts = [rng.randrange(1, within // 3) for _ in range(rng.choice([0, 0, 0, 1, 2, 3]))]
+        return cls(deaths, [(start, start + rng.choice([1, 1, 2, 6])) for start in starts])
+
+    def moment(self):
+        self.moments += 1
+        if not self.over and self.moments in self.deaths:
+            raise Killed
+
+    def write(self):
+        self.moment()
+        self.writes += 1
+        if not self.over and any(start <= self.writes < end for start, end in self.full):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class PerilousStation(Station):
+    """A station whose process may die between the journal and the answer."""
+
+    moment = staticmethod(lambda: None)
+
+    def _computed(self, aboard, question):
+        self.moment()
+        found = super()._computed(aboard, question)
+        self.moment()
+        return found
+
+
+class PerilousRail:
+    """The coordinator's end of a rail, of a process that may die whenever it uses it."""
+
+    def __init__(self, rail, peril):
+        self.rail, self.peril = rail, peril
+
+    def __getattr__(self, name):
+        return getattr(self.rail, name)
+
+    def send(self, station, body):
+        self.peril.moment()
+        self.rail.send(station, body)
+        self.peril.moment()
+
+    def receive(self, seconds):
+        self.peril.moment()
+        return self.rail.receive(seconds)
+
+
+# ---- the world ------------------------------------------------------------------------------------------------------
+@dataclass
+class Twins:
+    """What is put in the place of the real parts, so that a schedule can show that it would notice."""
+
+    station: type = PerilousStation
+    store: type = Store
+    post: type = Post
+
+
+class World:
+    """One schedule: drawn from a seed, run to its end.
+
+    `tapped` has for each body that a station handed to the rail the length of its journal at that moment.
+    """
+
+    def __init__(self, folder, seed, kind=None, twins=None, calm=False, guards=None):
+        self.seed, self.folder, self.rng, self.twins = seed, folder, random.Random(seed), twins or Twins()
+        rng = self.rng
+        self.kind = kind or rng.choice(["plain", "secret", "private", "private"])
+        self.seats = {name: seat(name) for name in (HUB, *NAMES)}
+        self.cards = {name: self.seats[name].card for name in NAMES}
+        roster = Roster({name: card.identity for name, card in self.cards.items()})
+        hub_card = {HUB: self.seats[HUB].card}
+        self.keys = {name: Keys(self.seats[name], hub_card, roster) for name in NAMES}
+        self.perils = {name: Peril() if calm else Peril.drawn(rng, 120) for name in NAMES}
+        self.perils[HUB] = Peril() if calm else Peril.drawn(rng, 500)
+        self.skew = {name: 0.0 if calm else rng.choice([0, 0, rng.uniform(-600, 600)]) for name in (HUB, *NAMES)}
+        self.gone, self.undecided, self.stations, self.tapped, self.trace, self.marks = set(), set(), {}, [], [], {}
+        self.running, self.hub_up, self.broken, self.deaths = [], False, [], 0
+        few = not calm and self.kind != "secret" and rng.random() < 0.5  # a hidden sum needs all three
+        limits = LIMITS | ({"least_stations": 2} if few else {})
+        found = {"name": HUB, "rail": {"kind": "socket", "path": "rail.sock"}, "limits": limits}
+        self.config = coordinator_config(found, folder / HUB)
+        self.guards = guards or {name: self._guard(calm) for name in NAMES}
+        odds = [0.0, 0.0, rng.uniform(0, 0.15)]
+        faults = Faults(
+            lost=rng.choice(odds),
+            repeated=rng.choice([0.0, 0.3]),
+            altered=rng.choice(odds) / 2,
+            slow=rng.choice(odds),
+            crossed=rng.choice(odds) / 3,
+            delay=(0.01, 0.4),
+            long=(1.0, 40.0),
+        )
+        machines = {name: partial(self._station, name) for name in NAMES}
+        self.late = set() if calm else {name for name in NAMES if rng.random() < 0.15}
+        self.rail = VirtualRail({}, seed, Faults() if calm else faults)
+        self.rail.machines, self.rail._life = machines, dict.fromkeys(machines, 0)
+        self.rail.tap = self._tap
+        if not calm:
+            self._script()
+
+    def _guard(self, calm):
+        rng, guard = self.rng, {"approval": "automatic"}
+        if self.kind == "private":
+            guard["budget"] = {"epsilon": 6.0 if calm else rng.choice([2.0, 3.0, 6.0]), "delta": 1e-6}
+        if calm:
+            return guard
+        if rng.random() < 0.15:
+            guard["approval"] = "ask"
+        if rng.random() < 0.04:
+            guard["columns"] = ["cotinine"]
+        if rng.random() < 0.1:
+            guard["limits"] = {"questions_per_minute": 3}
+        return guard
+
+    def _script(self):
+        """What happens at times of the virtual clock."""
+        rng, rail = self.rng, self.rail
+        for name in NAMES:
+            if name in self.late:
+                rail.at(rng.uniform(1, 60), partial(self._start, name))
+            for _ in range(rng.choice([0, 0, 1, 2])):
+                rail.at(rng.uniform(0, 30), partial(rail.cut, name))
+            if rng.random() < 0.1:
+                rail.at(rng.uniform(0, 15), partial(self._die, name))
+            if rng.random() < 0.06:
+                rail.at(rng.uniform(0, 20), partial(self._leave, name))
+            if self.guards[name]["approval"] == "ask":
+                decision = rng.choice(["approve", "approve", "approve", "refuse", "never"])
+                if decision == "never":
+                    self.undecided.add(name)
+                else:
+                    rail.at(rng.uniform(1, 60), partial(self._decide, name, decision))
+            elif rng.random() < 0.03:
+                rail.at(rng.uniform(1, 10), partial(self._decide, name, "refuse"))
+        for name in (HUB, *NAMES):
+            if rng.random() < 0.15:
+                rail.at(rng.uniform(0, 20), partial(self._jump, name, rng.choice([-3600, -60, 60, 3600])))
+        rail.at(120.0, self._calm)
+
+    # ---- machines --------------------------------------------------------------------------------------------------
+    @contextmanager
+    def _as(self, owner):
+        """Who is running: whose disk is written."""
+        self.running.append(owner)
+        try:
+            yield self.perils[owner]
+        finally:
+            self.running.pop()
+
+    def _write(self):
+        if self.running:
+            self.perils[self.running[-1]].write()
+
+    def _fsync(self, descriptor):
+        self._write()
+
+    def _turn(self):
+        """A turn of a database that may fail, and within and after which a process may die."""
+        turn, write = Database.turn, self._write
+
+        @contextmanager
+        def perilous(database, lightly=False):
+            with turn(database, lightly) as connection:
+                write()
+                yield connection
+                write()
+            if self.running:
+                self.perils[self.running[-1]].moment()
+
+        return perilous
+
+    def _station(self, name):
+        """A station's process: opens its folder, and answers until it dies."""
+        config, folder, peril = station_config(name, repr(self.guards[name])), self.folder / name, self.perils[name]
+        base = Base(folder / "station.sqlite")
+        held = held_by(name)
+        try:
+            base.keep("roll", held.roll.pack())
+            now = partial(self._now, name)
+            station = self.twins.station(config, held, self.keys[name], base, answered=folder / "answered", now=now)
+            station.journal.verify()
+            station.moment = peril.moment
+        except BaseException:
+            base.close()
+            raise
+        self.stations[name] = station
+        return partial(self._receive, name)
+
+    def _receive(self, name, raw):
+        if name not in self.stations:
+            return None
+        try:
+            with self._as(name) as peril:
+                reply = self.stations[name].receive(raw)
+                peril.moment()
+                return reply
+        except Killed:
+            self._die(name)
+            return None
+
+    def _now(self, name):
+        return datetime.fromtimestamp(EPOCH + self.rail.clock + self.skew[name], UTC)
+
+    def _start(self, name):
+        if name in self.gone or name in self.rail.up:
+            return
+        try:
+            with self._as(name):
+                self.rail.start(name)
+        except (Killed, CannotWrite):
+            self.rail.at(self.rail.clock + 5.0, partial(self._start, name))
+
+    def _die(self, name):
+        """Memory and connections are gone, the folder stays; the process starts again a while later."""
+        if name in self.stations:
+            self.deaths += 1
+            self.rail.kill(name)
+            station = self.stations.pop(name)
+            station.close()
+            station.base.close()
+            self.rail.at(self.rail.clock + self.rng.choice([0.1, 3.0, 30.0]), partial(self._start, name))
+
+    def _leave(self, name):
+        self.gone.add(name)
+        self._die(name)
+
+    def _decide(self, name, decision):
+        """A person decides, in a process of its own."""
+        base = Base(self.folder / name / "station.sqlite")
+        try:
+            inbox = Inbox(station_config(name, repr(self.guards[name])), self.keys[name], base, partial(self._now, name))
+            if not inbox.trains.all("waiting", "approved"):
+                if self.rail.clock < 600:
+                    self.rail.at(self.rail.clock + 20.0, partial(self._decide, name, decision))
+                return
+            title = inbox.trains.all("waiting", "approved")[0].study
+            with suppress(HedgerowError):
+                inbox.approve(title, "Ada") if decision == "approve" else inbox.refuse(title, "Ada", "enough of it")
+        finally:
+            base.close()
+
+    def _jump(self, name, seconds):
+        self.skew[name] += seconds
+
+    def _calm(self):
+        """The storm is over: nothing fails any more, and whoever has not left for good is there."""
+        self.rail.faults = Faults(delay=(0.01, 0.4))
+        for peril in self.perils.values():
+            peril.over = True
+        for name in NAMES:
+            self._start(name)
+
+    def _tap(self, way, name, body):
+        mark = 0
+        if way == "from" and name in self.stations:
+            [[mark]] = self.stations[name].base.rows("SELECT coalesce(max(number), 0) FROM journal")
+        self.tapped.append((way, name, body, mark))
+
+    # ---- the coordinator --------------------------------------------------------------------------------------------
+    def hub_now(self):
+        return EPOCH + self.rail.clock + self.skew[HUB]
+
+    def _start_hub(self):
+        peril = self.perils[HUB]
+        self.store = self.twins.store(self.config.state_folder, self.hub_now)
+        try:
+            self.store.wake()
+            self.post = self.twins.post(
+                lambda: self.seats[HUB], lambda: self.cards, PerilousRail(self.rail, peril), pause=4.0, watch=self._watch
+            )
+            rng = random.Random(self.seed)
+            self.coordinator = Coordinator(self.store, self.post, self.config, lambda: self.cards, rng.random)
+        except BaseException:
+            self.store.close()
+            raise
+        self.rail.lay()
+        self.hub_up = True
+
+    def _watch(self, happened, station, kind, study, number, size):
+        self.trace.append((happened, station, kind, number >> 32, number & 0xFFFFFFFF))
+
+    def _hub_dies(self):
+        self.deaths += 1
+        if self.hub_up:
+            self.store.close()
+        self.hub_up = False
+        self.rail.hang_up()
+        self.rail.pass_time(self.rng.choice([0.5, 5.0, 40.0]))
+
+    def _go_on(self, id):
+        """What the service does, in one thread: whatever is due, a step further."""
+        if not self.hub_up:
+            self._start_hub()
+        due = self.coordinator.due()
+        for one in due:
+            self.coordinator.advance(one)
+        self.post.wait(0.5 if due else 2.0)
+
+    def run(self, seconds=1000.0):
+        """Submit the study and run until it has ended and stations know, or so much time has passed."""
+        self.rail.hang_up()
+        with (
+            mock.patch("os.fsync", self._fsync),
+            mock.patch.object(Database, "turn", self._turn()),
+            mock.patch("hedgerow.engines.post.SLICE", 30.0),
+        ):
+            outside = Store(self.config.state_folder, self.hub_now)  # the command is another process
+            self.id = submit(outside, parse(STUDIES[self.kind]))
+            outside.close()
+            for name in NAMES:
+                if name not in self.late:
+                    self._start(name)
+            steps = 0
+            while self.rail.clock < seconds and not self._ended():
+                steps += 1
+                assert steps < 20_000, "virtual time stands still"
+                try:
+                    with self._as(HUB):
+                        self._go_on(self.id)
+                except Killed:
+                    self._hub_dies()
+                except CannotWrite:
+                    self.rail.pass_time(5.0) if not self.hub_up else self._pause()
+        return self
+
+    def _pause(self):
+        with self._as(HUB), suppress(CannotWrite):
+            try:
+                self.post.wait(5.0)
+            except Killed:
+                self._hub_dies()
+
+    def _ended(self):
+        if not self.hub_up:
+            return False
+        kept = self.store.study(self.id)
+        return kept.ended and (not kept.untold or self.rail.clock > 130)
+
+    def close(self):
+        if self.hub_up:
+            self.store.close()
+        for station in self.stations.values():
+            station.close()
+            station.base.close()
+
+    @property
+    def kept(self):
+        store = Store(self.config.state_folder, self.hub_now)
+        try:
+            return store.study(self.id)
+        finally:
+            store.close()
