@@ -3,7 +3,7 @@
 A line of a page that begins with `::: ` is replaced:
 
     ::: module hedgerow.stats     every public name (`__all__`) with its signature and docstring
-    ::: study                     every key of a study file; likewise `programs`, `partitioners`, `errors`
+    ::: study                     every key of a study file; likewise `station`, `coordinator`, `programs`, `partitioners`, `errors`
 """
 
 from __future__ import annotations
@@ -11,15 +11,18 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, get_args, get_type_hints
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, create_model
 from typing_extensions import is_typeddict
 
+from hedgerow.coordinator.config import CoordinatorConfig
 from hedgerow.data import PARTITIONERS
 from hedgerow.errors import catalogue
+from hedgerow.stations.config import StationConfig
 from hedgerow.studies import PROGRAMS, Study
 
 
@@ -87,24 +90,44 @@ def keys(model: type[BaseModel]) -> str:
     """A table of the keys of a section, with type, default and meaning."""
     lines = ["| key | type | default | meaning |", "| --- | --- | --- | --- |"]
     for key, field in model.model_fields.items():
+        if field.exclude:
+            continue
         kind = re.sub(r"<class '(.*)'>", r"\1", str(field.annotation)).replace("NoneType", "None")
         kind = re.sub(r"[a-z_.]+[.](?=[A-Za-z])", "", kind)
-        default = "needed" if field.is_required() else "" if field.default_factory else f"`{field.default!r}`"
-        lines.append(f"| `{key}` | `{kind}` | {default} | {field.description or ''} |")
+        preset = str(field.default) if isinstance(field.default, Path) else field.default
+        default = "needed" if field.is_required() else "" if field.default_factory else f"`{preset!r}`"
+        meaning = (field.description or "").replace("|", r"\|")
+        lines.append(f"| `{field.alias or key}` | `{kind}` | {default} | {meaning} |")
     return "\n".join(lines)
 
 
 def sections(path: str, model: type[BaseModel]) -> Iterator[str]:
     """The keys of a section, then those of the sections inside it."""
-    yield f"### {f'`[{path}]`' if path else 'Top level'}\n\n{model.__doc__}\n\n{keys(model)}"
+    said = inspect.cleandoc(model.__doc__ or "").partition("\n\n")[0]
+    yield f"### {f'`[{path}]`' if path else 'Top level'}\n\n{said}\n\n{keys(model)}"
     for key, field in model.model_fields.items():
-        for kind in (field.annotation, *get_args(field.annotation)):
-            if inspect.isclass(kind) and issubclass(kind, BaseModel):
-                yield from sections(f"{path}.{key}".strip("."), kind)
+        for kind, many in inside(field.annotation):
+            yield from sections(f"{path}.{key}{many}".strip("."), kind)
+
+
+def inside(annotation: Any, many: str = "") -> Iterator[tuple[type[BaseModel], str]]:
+    """The sections in a type, however deep, and what stands for a name where there is one for each of several."""
+    if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
+        yield annotation, many
+    for part in get_args(annotation):
+        yield from inside(part, ".NAME" if get_origin(annotation) in (dict, Mapping) else many)
 
 
 def study() -> str:
     return "\n\n".join(sections("", Study))
+
+
+def station() -> str:
+    return "\n\n".join(sections("", StationConfig))
+
+
+def coordinator() -> str:
+    return "\n\n".join(sections("", CoordinatorConfig))
 
 
 def shared_keys(settings: Any) -> str:
@@ -144,4 +167,4 @@ def errors() -> str:
     return "\n".join(["| code | class | when |", "| --- | --- | --- |", *lines])
 
 
-DIRECTIVES = {made.__name__: made for made in (module, study, programs, partitioners, errors)}
+DIRECTIVES = {made.__name__: made for made in (module, study, station, coordinator, programs, partitioners, errors)}

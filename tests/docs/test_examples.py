@@ -31,6 +31,7 @@ SLOW = {
     "client_level",
     "one_record_stores",
     "secure_regression",
+    "federation",
 }
 SCRIPTS = sorted(file.stem for file in EXAMPLES.glob("*.py") if not file.stem.startswith("test_"))
 

@@ -5,6 +5,7 @@ import os
 import socket
 import ssl
 import sys
+import threading
 import time
 
 import pytest
@@ -232,6 +233,65 @@ def test_a_station_that_never_reads_is_put_out_when_revoked(rail, folder, revoke
     revoked.add("alpha")
     wait_for(rail, Left("alpha"), seconds=3.0)
     channel.close()
+
+
+@pytest.mark.slow
+def test_a_connection_that_is_cut_silently_is_given_up_and_dialled_again(folder, monkeypatch):
+    sooner = {"grpc.keepalive_time_ms": 1000, "grpc.keepalive_timeout_ms": 500, "grpc.http2.ping_timeout_ms": 500}
+    monkeypatch.setattr(grpc_rail, "OPTIONS", [(name, sooner.get(name, value)) for name, value in grpc_rail.OPTIONS])
+    rail = GrpcRail("127.0.0.1:0", load(folder, HUB), everyone)
+    try:
+        with (
+            wire_that_can_be_cut(rail.port) as (port, cut),
+            serving(GrpcLink(f"127.0.0.1:{port}", load(folder, "alpha")), echo),
+        ):
+            wait_for(rail, Joined("alpha"))
+            assert ask(rail, "alpha", b"x") == b"x"
+            cut.set()
+            wait_for(rail, Left("alpha"), seconds=5.0)
+            cut.clear()
+            wait_for(rail, Joined("alpha"))
+            assert ask(rail, "alpha", b"x") == b"x"
+    finally:
+        rail.close()
+
+
+@contextlib.contextmanager
+def wire_that_can_be_cut(to):
+    """A port that passes everything on, and an event: connections that carry something while it is set carry nothing more."""
+    cut, opened, threads = threading.Event(), [socket.create_server(("127.0.0.1", 0))], []
+
+    def begin(work, *args):
+        threads.append(threading.Thread(target=work, args=args))
+        threads[-1].start()
+
+    def carry(source, sink, dead):
+        with contextlib.suppress(OSError):
+            while piece := source.recv(1 << 16):
+                if cut.is_set():
+                    dead.set()
+                if not dead.is_set():
+                    sink.sendall(piece)
+
+    def accept():
+        with contextlib.suppress(OSError):
+            while True:
+                near, far, dead = opened[0].accept()[0], socket.create_connection(("127.0.0.1", to)), threading.Event()
+                opened.extend([near, far])
+                begin(carry, near, far, dead)
+                begin(carry, far, near, dead)
+
+    begin(accept)
+    try:
+        yield opened[0].getsockname()[1], cut
+    finally:
+        for end in opened:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        for thread in threads:
+            thread.join(5.0)
+        for end in opened:
+            end.close()
 
 
 # ---- form and setting up --------------------------------------------------------------------------------------------

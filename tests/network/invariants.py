@@ -171,9 +171,8 @@ def budgets(seen):
 
 def rail(seen):
     for _, name, body, _ in seen.world.tapped:
-        for word in READABLE:
-            if word.encode() in body:
-                yield f"{word!r} could be read in a body of {name}"
+        if (word := READABLE.search(body)) is not None:
+            yield f"{word[0]!r} could be read in a body of {name}"
 
 
 def journals(seen):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 
+from railing import Authority, make_link, make_rail, save, serving, where_of
 from virtual import Faults, VirtualRail
 
 import hedgerow as hr
+from hedgerow.core.conversation import Sessions
+from hedgerow.core.ledger import Clock, Ledger
 from hedgerow.core.party import Parties
 from hedgerow.crypto.keys import AgreementKey, Identity
 from hedgerow.engines.host import Host, code_of
@@ -14,6 +19,21 @@ from hedgerow.engines.network import Network
 from hedgerow.engines.post import Post
 from hedgerow.errors import HedgerowError
 from hedgerow.wire.envelope import Card, Seat, disclose, enclose
+from hedgerow.wire.names import Names
+
+CLINIC = hr.data.load("breast_cancer").select(["mean_radius", "mean_texture", "malignant"]).take(range(300))
+DESIGN = hr.stats.design_of(CLINIC.schema, "malignant ~ mean_radius + mean_texture", "binomial")
+NAMES = Names(("hedgerow", "test_same_program"))
+HOMES = {"alpha": ("party 1", "party 2"), "beta": ("party 3",), "gamma": ("party 4", "party 5")}
+
+
+def federation(parties=5):
+    return hr.simulate(CLINIC, hr.data.iid(parties=parties), seed=1)
+
+
+def abroad(held, engine):
+    """A federation with the same channel, whose parties another engine reaches."""
+    return replace(held, engine=engine, ledger=Ledger(held.ledger.limit), clock=Clock(), sessions=Sessions())
 
 
 def seat(name):
@@ -42,18 +62,54 @@ class MiniStation:
         return self.answered[letter.digest]
 
 
-def at_stations(federation, homes, *, seed=0, faults=None, seeded=True, **settings):
-    """The same federation, with its parties at ministations: homes is station -> ids."""
+def machines(federation, homes, seats, *, seeded=True):
+    """How each station is started: with the records of its parties."""
     held = federation.engine.held
-    seats = {name: seat(name) for name in ("hub", *homes)}
 
     def machine(name):
         ids, of = homes[name], held.position
-        columns = {key: held.pool([of[id] for id in ids]).columns[key] for key in held.columns}
-        own = Parties(ids, columns, [held.sizes[of[id]] for id in ids], held.pool([of[id] for id in ids]).w)
-        return MiniStation(seats[name], seats["hub"].card, Host(hr.InProcess(threads=1).hosting(own), seeded=seeded))
+        pooled = held.pool([of[id] for id in ids])
+        own = Parties(ids, dict(pooled.columns), [held.sizes[of[id]] for id in ids], pooled.w)
+        return MiniStation(
+            seats[name], seats["hub"].card, Host(hr.InProcess(threads=1).hosting(own), names=NAMES, seeded=seeded)
+        )
 
-    rail = VirtualRail({name: partial(machine, name) for name in homes}, seed, faults or Faults())
+    return {name: partial(machine, name) for name in homes}
+
+
+def network(rail, homes, seats, **settings):
+    """The engine over a rail."""
     post = Post(lambda: seats["hub"], lambda: {name: seats[name].card for name in homes}, rail)
-    engine = Network(post, bytes(16), {name: tuple(ids) for name, ids in homes.items()}, **settings)
-    return engine, rail
+    return Network(post, bytes(16), {name: tuple(ids) for name, ids in homes.items()}, **settings)
+
+
+def at_stations(federation, homes, *, seed=0, faults=None, seeded=True, **settings):
+    """The same federation, with its parties at ministations: homes is station -> ids."""
+    seats = {name: seat(name) for name in ("hub", *homes)}
+    rail = VirtualRail(machines(federation, homes, seats, seeded=seeded), seed, faults or Faults())
+    return network(rail, homes, seats, **settings), rail
+
+
+@contextmanager
+def over_sockets(federation, homes, kind, folder, **settings):
+    """The same over a real rail, gRPC or sockets, each station in a thread."""
+    seats = {name: seat(name) for name in ("hub", *homes)}
+    authority = Authority()
+    save(authority.hub(), folder, "hub")
+    for name in homes:
+        save(authority.tls(name), folder, name)
+    where = "127.0.0.1:0" if kind == "grpc" else str(private_folder(folder) / "rail")
+    rail = make_rail(kind, where, folder)
+    with ExitStack() as stack:
+        stack.callback(rail.close)
+        for name, start in machines(federation, homes, seats).items():
+            stack.enter_context(serving(make_link(kind, where_of(rail), name, folder), start()))
+        engine = network(rail, homes, seats, seconds=30.0, **settings)
+        assert engine.post.wait(30.0, lambda: engine.post.alive() == homes.keys())
+        yield engine
+
+
+def private_folder(folder):
+    found = folder / "sockets"
+    found.mkdir(mode=0o700, exist_ok=True)
+    return found

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import re
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -69,7 +70,7 @@ STUDIES = {
     "private": COUNTS,
     "stateful": TRAINING,
 }
-READABLE = ("systolic", "cotinine", "diabetes", "cardiology", "logistic", "score_and_information", "HR-", "hedgerow.", "Error")
+READABLE = re.compile(rb"HR-\d{3}|systolic|cotinine|diabetes|cardiology|logistic|score_and_inf|hedgerow|level_counts")
 """Words of studies, columns and refusals, none of which is ever to be seen on a rail."""
 
 LIMITS = {
@@ -202,13 +203,14 @@ class World:
     def __init__(self, folder, seed, kind=None, twins=None, calm=False, guards=None):
         self.seed, self.folder, self.rng, self.twins = seed, folder, random.Random(seed), twins or Twins()
         rng = self.rng
-        self.kind = kind or rng.choice(["plain", "secret", "private", "private"])
+        self.kind = kind or rng.choice(["plain", "plain", "secret", "private", "private"])
         self.seats = {name: seat(name) for name in (HUB, *NAMES)}
         self.cards = {name: self.seats[name].card for name in NAMES}
         roster = Roster({name: card.identity for name, card in self.cards.items()})
         hub_card = {HUB: self.seats[HUB].card}
         self.keys = {name: Keys(self.seats[name], hub_card, roster) for name in NAMES}
         self.perils = {name: Peril() if calm else Peril.drawn(rng, 120) for name in NAMES}
+        self.perils["person"] = Peril()
         self.perils[HUB] = Peril() if calm else Peril.drawn(rng, 500)
         self.skew = {name: 0.0 if calm else rng.choice([0, 0, rng.uniform(-600, 600)]) for name in (HUB, *NAMES)}
         self.gone, self.undecided, self.stations, self.tapped, self.trace, self.marks = set(), set(), {}, [], [], {}
@@ -364,11 +366,15 @@ class World:
 
     def _decide(self, name, decision):
         """A person decides, in a process of its own."""
+        with self._as("person"):
+            self._decided(name, decision)
+
+    def _decided(self, name, decision):
         base = Base(self.folder / name / "station.sqlite")
         try:
             inbox = Inbox(station_config(name, repr(self.guards[name])), self.keys[name], base, partial(self._now, name))
             if not inbox.trains.all("waiting", "approved"):
-                if self.rail.clock < 600:
+                if self.rail.clock < 400:
                     self.rail.at(self.rail.clock + 20.0, partial(self._decide, name, decision))
                 return
             title = inbox.trains.all("waiting", "approved")[0].study
@@ -406,6 +412,7 @@ class World:
             self.post = self.twins.post(
                 lambda: self.seats[HUB], lambda: self.cards, PerilousRail(self.rail, peril), pause=4.0, watch=self._watch
             )
+            self._listen(self.post)
             rng = random.Random(self.seed)
             self.coordinator = Coordinator(self.store, self.post, self.config, lambda: self.cards, rng.random)
         except BaseException:
@@ -413,6 +420,19 @@ class World:
             raise
         self.rail.lay()
         self.hub_up = True
+
+    def _listen(self, post):
+        """Note whatever the coordinator takes for an answer and is none to the letter that it sent."""
+        ask = post.ask
+
+        def asking(kind, parts, *, study=bytes(16), number=0, seconds):
+            letters = ask(kind, parts, study=study, number=number, seconds=seconds)
+            for name, letter in letters.items():
+                if (letter.sender, letter.study, letter.number) != (name, study, number):
+                    self.broken.append(f"number {letter.number:x} of {letter.sender} was taken for {number:x} of {name}")
+            return letters
+
+        post.ask = asking
 
     def _watch(self, happened, station, kind, study, number, size):
         self.trace.append((happened, station, kind, number >> 32, number & 0xFFFFFFFF))
@@ -434,7 +454,7 @@ class World:
             self.coordinator.advance(one)
         self.post.wait(0.5 if due else 2.0)
 
-    def run(self, seconds=1000.0):
+    def run(self, seconds=600.0):
         """Submit the study and run until it has ended and stations know, or so much time has passed."""
         self.rail.hang_up()
         with (

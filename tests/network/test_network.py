@@ -5,26 +5,13 @@ from functools import partial
 
 import numpy as np
 import pytest
-from ministation import at_stations
+from ministation import CLINIC, DESIGN, HOMES, abroad, at_stations, federation
 from virtual import Faults
 
 import hedgerow as hr
-from hedgerow.core.conversation import Sessions
-from hedgerow.core.ledger import Clock, Ledger
 from hedgerow.errors import NobodyAnswered, PartyDeclined, RoundRefused
 
-CLINIC = hr.data.load("breast_cancer").select(["mean_radius", "mean_texture", "malignant"]).take(range(300))
-DESIGN = hr.stats.design_of(CLINIC.schema, "malignant ~ mean_radius + mean_texture", "binomial")
 NEWTON = partial(hr.stats.newton, spec=DESIGN)
-HOMES = {"alpha": ("party 1", "party 2"), "beta": ("party 3",), "gamma": ("party 4", "party 5")}
-
-
-def federation(parties=5):
-    return hr.simulate(CLINIC, hr.data.iid(parties=parties), seed=1)
-
-
-def abroad(held, engine):
-    return replace(held, engine=engine, ledger=Ledger(held.ledger.limit), clock=Clock(), sessions=Sessions())
 
 
 def fitted(federation):

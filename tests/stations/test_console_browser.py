@@ -153,7 +153,9 @@ DOSES = (
     + '[budget]\nepsilon = 1.0\ndelta = 1e-6\nunit = "record"\n'
 )
 INCOMES = 'title = "Who earns what"\n' + MEANS.replace('"age"', '"income"')
-SECOND = DOSES.replace("Age and dose in three wards", "The same a year later").replace("yearly letter to", "archive of")
+SECOND = DOSES.replace("Age and dose in three wards", "Doses in the west, a second look").replace(
+    "yearly letter to", "archive of"
+)
 
 
 @pytest.fixture
@@ -167,11 +169,12 @@ def console(house, name):
     """A station's console, over its own connection to the database as in the service."""
     station = house.stations[name]
     station.base.keep(ROLL, station.held.roll.pack())
-    line = Line()
+    line = Line(now=lambda: house.time)
     house.rail.stations[name] = line.listening(station.receive)
     base = Base(station.base.path)
     try:
-        with serving(Inbox(station.config, station.keys, base), line, 0, records=60) as address:
+        inbox = Inbox(station.config, station.keys, base, now=lambda: house.time)
+        with serving(inbox, line, 0, records=60) as address:
             yield address
     finally:
         base.close()
@@ -184,7 +187,9 @@ BAR = "document.querySelector('.budget .rest').getBoundingClientRect().width"
 def test_a_person_reads_approves_and_watches_the_budget_fall(house, tmp_path):
     other = b"a refused study."
     house.board(INCOMES, ("income", "dose"), study=other)
+    house.later(days=2, minutes=97)
     house.board(DOSES)
+    house.later(minutes=34)
     with console(house, "north") as address, browser(tmp_path / "profile") as tab:
         tab.size(1400, 1000)
         tab.open(address)
@@ -215,6 +220,7 @@ def test_a_person_reads_approves_and_watches_the_budget_fall(house, tmp_path):
         for name in ("south", "west"):
             station = house.stations[name]
             Inbox(station.config, station.keys, station.base).approve("Age and dose in three wards", "Bob")
+        house.later(minutes=11)
         built = house.built(DOSES, life=1 << 20)
         assert last(built.listing.program(built.settings)(built.federation)).n > 0
 
@@ -228,8 +234,10 @@ def test_a_person_reads_approves_and_watches_the_budget_fall(house, tmp_path):
         assert "sum of hedgerow.stats.moments:deviations" in tab.run("document.querySelector('table').innerText")
         assert tab.problems == []
         if PICTURE in os.environ:
+            house.later(days=1, minutes=-25)
             house.number += 1 << 60
             house.board(SECOND, study=b"one year later..")
+            house.later(seconds=80)
             tab.size(1400, 1180)
             tab.open(address.partition("?")[0])
             tab.picture(os.environ[PICTURE])

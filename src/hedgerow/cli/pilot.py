@@ -4,6 +4,7 @@ FOLDER/hub              coordinator.toml, keys/
 FOLDER/STATION          station.toml, keys/, records.csv
 FOLDER/study.toml       a study to submit; `hedgerow run` runs the same file as a simulation
 FOLDER/records.csv      all records, for that
+FOLDER/kits             NVIDIA FLARE's, where that is the rail
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from hedgerow.studies.changes import to_toml
 
 console = Console()
 
-HUB = "hub"
+HUB, KITS = "hub", "kits"
 NAMES = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")
 COLUMNS = ("mean_radius", "mean_texture", "mean_smoothness", "malignant")
 FORMULA = "malignant ~ mean_radius + mean_texture + mean_smoothness"
@@ -35,12 +36,18 @@ def pilot(
         int, typer.Option(min=0, max=65535, help="Where the coordinator listens on the loopback; free by default.")
     ] = 0,
     approval: Annotated[str, typer.Option(help="automatic, or ask: a person approves at each station.")] = "automatic",
+    rail: Annotated[str, typer.Option(help="grpc, socket or nvflare.")] = "grpc",
 ) -> None:
     """Lay out a federation on this machine: keys enrolled, configurations written, records of breast cancer divided."""
     names = NAMES[:stations]
-    lay_out(folder, names, port=port or free_port(), approval=approval)
+    lay_out(folder, names, port=port or free_port(), approval=approval, rail=rail)
     say(f"A coordinator and {stations} stations lie in {folder}. In a terminal for each:")
-    for line in (f"hedgerow coordinator start {folder / HUB}", *(f"hedgerow station start {folder / name}" for name in names)):
+    kits = [f"{folder / KITS / name / 'startup' / 'start.sh'}" for name in ("server", *names)] if rail == "nvflare" else []
+    for line in (
+        *kits,
+        f"hedgerow coordinator start {folder / HUB}",
+        *(f"hedgerow station start {folder / name}" for name in names),
+    ):
         say(f"  {line}")
     say("Then, in another:")
     say(f"  hedgerow submit {folder / 'study.toml'} --at {folder / HUB}")
@@ -54,6 +61,7 @@ def lay_out(
     *,
     port: int,
     approval: str = "automatic",
+    rail: str = "grpc",
     limits: Mapping[str, Any] | None = None,
     guard: Mapping[str, Any] | None = None,
     program: Mapping[str, Any] | None = None,
@@ -64,6 +72,8 @@ def lay_out(
     ----------
     names : sequence of str
         The stations.
+    rail : {"grpc", "socket", "nvflare"}
+        What carries letters; sockets only on one machine.
     limits : mapping, optional
         Of the coordinator; see `coordinator.toml`.
     guard : mapping, optional
@@ -74,19 +84,19 @@ def lay_out(
     if folder.exists() and any(folder.iterdir()):
         raise CannotWrite(f"{folder} is not empty.", remedy="Choose a new folder.", asked=False)
     asked = dict(program or {"name": "logistic_regression", "formula": FORMULA})
-    if approval not in ("automatic", "ask"):
-        raise SettingsInvalid(f"approval={approval!r}.", remedy="'automatic' or 'ask'.")
+    if approval not in ("automatic", "ask") or rail not in ("grpc", "socket", "nvflare"):
+        remedy = "approval: automatic or ask; rail: grpc, socket or nvflare."
+        raise SettingsInvalid(f"approval={approval!r}, rail={rail!r}.", remedy=remedy)
     table = load("breast_cancer").select(list(COLUMNS))
     parts = iid(parties=len(names))(table, 0).tables(table)
-    address = f"127.0.0.1:{port}"
     _enrol(folder, names)
-    rail: dict[str, Any] = {"kind": "grpc", "address": address}
-    _write(folder / HUB / "coordinator.toml", {"name": HUB, "rail": rail, "limits": dict(limits or {})})
+    own, theirs = _rails(folder.absolute(), names, rail, port)
+    _write(folder / HUB / "coordinator.toml", {"name": HUB, "rail": own, "limits": dict(limits or {})})
     for name, part in zip(names, parts, strict=True):
         rules: dict[str, Any] = {"approval": approval, "programs": [{"name": asked["name"]}], "least_records": 20}
         config = {
             "name": name,
-            "coordinator": {"name": HUB, "address": address},
+            "coordinator": {"name": HUB, **theirs[name]},
             "data": {"name": "records", "source": "csv", "path": "records.csv", "columns": _declared(part.schema)},
             "guard": rules | {"require": {"hidden_rows": True}} | dict(guard or {}),
         }
@@ -94,6 +104,24 @@ def lay_out(
         part.to_pandas().to_csv(folder / name / "records.csv", index=False)
     table.to_pandas().to_csv(folder / "records.csv", index=False)
     _write(folder / "study.toml", _study(table, asked, len(names)))
+
+
+def _rails(folder: Path, names: Sequence[str], rail: str, port: int) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The rail's section of the coordinator's configuration, and those of the stations."""
+    if rail == "grpc":
+        address = f"127.0.0.1:{port}"
+        return {"kind": rail, "address": address}, {name: {"rail": rail, "address": address} for name in names}
+    sockets = folder / "sockets"
+    sockets.mkdir(mode=0o700, parents=True)
+    hub = sockets / HUB
+    if rail == "socket":
+        return {"kind": rail, "path": str(hub)}, {name: {"rail": rail, "path": str(hub)} for name in names}
+    from hedgerow.engines.rails.nvflare.provision import provision
+
+    doors = {name: sockets / name for name in names}
+    kits = provision(folder / KITS, doors, coordinator=hub, port=port)
+    own = {"kind": rail, "path": str(hub), "kit": str(kits["submitter"])}
+    return own, {name: {"rail": rail, "path": str(doors[name])} for name in names}
 
 
 def _study(table: Table, program: Mapping[str, Any], parties: int) -> dict[str, Any]:

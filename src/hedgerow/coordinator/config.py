@@ -30,8 +30,7 @@ class RailSection(Section):
     path: Path | None = Field(
         None, description="a socket in a folder that nobody else may enter, e.g. state/rail.sock (socket, nvflare)"
     )
-    kit: Path | None = Field(None, description="the admin's start-up kit, relative to the folder (nvflare)")
-    job: Path | None = Field(None, description="the relay job, relative to the folder (nvflare)")
+    kit: Path | None = Field(None, description="the submitter's kit, relative to the folder (nvflare)")
 
     @model_validator(mode="after")
     def one_place(self) -> RailSection:
@@ -39,6 +38,8 @@ class RailSection(Section):
             raise ValueError("the rail 'grpc' needs an address, e.g. address = '0.0.0.0:8443'")
         if self.kind != "grpc" and self.path is None:
             raise ValueError(f"the rail {self.kind!r} needs the path of a socket, e.g. path = 'state/rail.sock'")
+        if (self.kind == "nvflare") != (self.kit is not None):
+            raise ValueError("the rail 'nvflare', and no other, needs the submitter's kit, e.g. kit = 'kits/submitter'")
         if self.kind == "grpc" and self.address is not None and not _is_address(self.address):
             raise ValueError(f"the address {self.address!r} is not of the form host:port")
         return self

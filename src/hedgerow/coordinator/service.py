@@ -68,10 +68,8 @@ def open_rail(config: CoordinatorConfig, keys: KeyFolder) -> Rail:
         return SocketRail(config.at(section.path))
     from hedgerow.engines.rails.nvflare import NvflareRail
 
-    given = {"kit": section.kit, "job": section.job}
-    settings = {name: config.at(path) for name, path in given.items() if path is not None}
-    made: Rail = NvflareRail(config.at(section.path), **settings)
-    return made
+    assert section.kit is not None
+    return NvflareRail(config.at(section.path), config.at(section.kit))
 
 
 class Service:

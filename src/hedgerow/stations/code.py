@@ -11,6 +11,7 @@ from pathlib import Path
 from hedgerow.errors import ConfigInvalid
 
 
+@lru_cache
 def installed_version() -> str:
     """The version of Hedgerow here."""
     return version("hedgerow")

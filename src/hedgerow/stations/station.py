@@ -328,7 +328,7 @@ class Station:
         limits = guard.limits
         if limits.questions_per_study is not None and aboard.n_questions >= limits.questions_per_study:
             raise LimitExceeded(f"the study has asked {aboard.n_questions} questions, which is the guard's limit.")
-        while self._minute and (now - self._minute[0]).total_seconds() >= 60:
+        while self._minute and not 0 <= (now - self._minute[0]).total_seconds() < 60:  # the clock may be set back
             self._minute.popleft()
         if limits.questions_per_minute is not None and len(self._minute) >= limits.questions_per_minute:
             raise LimitExceeded(f"{len(self._minute)} questions came within a minute.", remedy="Ask more slowly.")

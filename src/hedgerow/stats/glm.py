@@ -53,6 +53,8 @@ STALLED = 1e-6
 """Steps shorter than this, in standard errors, that no longer shrink have met rounding."""
 STALLED_HIDDEN = 1e-3
 """The same where rows are hidden, whose fixed-point steps may be larger than rounding."""
+HALVED = 2.0**-10
+"""So much of a Newton step lowers the deviance, where it is of the same records."""
 GAINS_NOTHING = 0.1
 """Steps shorter than this raise the log-likelihood by less than 0.01."""
 PATIENCE = 2
@@ -234,7 +236,7 @@ def _advance(state: NewtonState, sums: dict[str, Array], asked: Asked, law: Fami
         check_identified(sums["information"], n, spec.names, residual=law.free_dispersion)
         if law.name == "binomial":
             check_target(float(sums["y"]), n)
-    elif law.name != "gaussian" and n == state.n and _rises(deviance, state, asked.hidden):
+    elif law.name != "gaussian" and n == state.n and _rises(deviance, state, asked.hidden) and not _halved_often(state):
         return replace(state, round=state.round + 1, trial=(state.beta + state.trial) / 2)
     reached = NewtonState(
         round=state.round + 1,
@@ -269,6 +271,15 @@ def _advance(state: NewtonState, sums: dict[str, Array], asked: Asked, law: Fami
     stalled = length < rounding and length > state.length / 2
     converged = (length < tol or stalled) and (state.round > 0 or not law.log_link)
     return replace(reached, trial=trial, length=length, crawled=crawled, converged=converged)
+
+
+def _halved_often(state: NewtonState) -> bool:
+    """Whether so little is left of a step that it would lower the deviance of the same records.
+
+    Then the sums are of others: parties came and went, and those that answered happen to have as many records.
+    """
+    whole = solve(state.information, state.score)
+    return bool(np.abs(state.trial - state.beta).max() < HALVED * np.abs(whole).max())
 
 
 def _rises(deviance: float, state: NewtonState, hidden: bool) -> bool:

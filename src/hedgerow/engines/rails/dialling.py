@@ -21,6 +21,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 """Seconds before dialling again; a pause is up to twice the one before, and random, so that stations do not come at once."""
 STEADY = 5.0
 """Seconds after which a connection counts as good, so that pauses begin anew."""
+AGAIN = 600.0
+"""Seconds after which a station that cannot connect says so again."""
 
 
 class Connection(Protocol):
@@ -45,6 +47,7 @@ class Dialling:
         self._lock = threading.Lock()
         self._now: Connection | None = None
         self._refused: RailUnavailable | None = None
+        self._said = -AGAIN
 
     def serve(self, answer: Callable[[bytes], bytes | None], stop: threading.Event) -> None:
         """Answer until `stop` is set; returns within a second of it. An answer that is being made then is not sent.
@@ -90,13 +93,20 @@ class Dialling:
                 self._refused = refusal
                 return
             except OSError as problem:
-                log.debug("the connection to the coordinator was lost: %s", problem)
+                self._say(problem)
             except Exception:
                 log.exception("the connection to the coordinator failed")
             if heard or time.monotonic() - begun > STEADY:
-                pause = FIRST_PAUSE
+                pause, self._said = FIRST_PAUSE, -AGAIN
             self._quit.wait(pause * random.uniform(0.5, 1.0))
             pause = min(2 * pause, self._longest)
+
+    def _say(self, problem: OSError) -> None:
+        """Tell the log why there is no connection, once in a while: whoever set a station up has nothing else to go by."""
+        now = time.monotonic()
+        quiet = now - self._said < AGAIN
+        log.log(logging.DEBUG if quiet else logging.WARNING, "no connection to the coordinator, dialling again: %s", problem)
+        self._said = self._said if quiet else now
 
 
 def _answer(answer: Callable[[bytes], bytes | None], body: bytes) -> bytes | None:

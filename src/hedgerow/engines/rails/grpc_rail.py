@@ -57,6 +57,7 @@ OPTIONS = [
     ("grpc.max_receive_message_length", CHUNK + HEAD_BYTES),
     ("grpc.keepalive_time_ms", ALIVE),
     ("grpc.keepalive_timeout_ms", SILENT),
+    ("grpc.http2.ping_timeout_ms", SILENT),  # of the pings that measure bandwidth, and put off the ones above for a minute
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.http2.min_ping_interval_without_data_ms", SILENT),

@@ -43,8 +43,8 @@ log = logging.getLogger("hedgerow")
 FORM_BYTES = 8192
 ENTRIES = 50
 """Of the journal, on a page."""
-LATEST = 6
-"""Of the journal, beside the studies."""
+LATEST = 100
+"""Of the journal, from which those beside the studies are taken."""
 OPEN = {"/style.css": ("text/css", STYLE), "/page.js": ("text/javascript", SCRIPT), "/icon.svg": ("image/svg+xml", ICON)}
 """What anybody on this machine may load: it tells nothing."""
 
@@ -149,7 +149,7 @@ async def admitted(request: Request, go_on: Next, door: Door) -> Response:
     session = door.session(request.cookies.get(name, ""), visit=request.url.path != "/mark")
     if session is None:
         raise Refused(403, "Who is there?", "Open the address that the station printed when it started; it holds the key.")
-    if request.method == "POST" and not is_own(request.headers.get("origin", ""), host):
+    if request.method not in ("GET", "HEAD") and not is_own(request.headers.get("origin", ""), host):
         raise Refused(403, "From another page", "A decision is made on this page alone.")
     request.state.session = session
     return await go_on(request)
@@ -236,8 +236,10 @@ class Desk:
         return RedirectResponse(f"/studies/{train.study}", 303)
 
     def mark(self) -> str:
-        """Changes when anything has happened: an entry of the journal, or a decision."""
-        rows = self.inbox.base.rows("SELECT max(number) FROM journal")
+        """Changes when anything has happened: a question, a decision, a new study."""
+        rows = self.inbox.base.rows(
+            'SELECT number FROM journal WHERE instr(entry, \'"kind": "board"\') = 0 ORDER BY number DESC LIMIT 1'
+        )  # a study that waits asks again and again
         states = self.inbox.base.rows("SELECT study, status FROM trains ORDER BY study")
         return hashlib.sha256(repr((rows, states)).encode()).hexdigest()[:16]
 

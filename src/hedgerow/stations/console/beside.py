@@ -12,11 +12,14 @@ from ..inbox import Spent
 from ..journal import Entry
 from ..trains import Train
 from .frame import Frame
-from .reading import clean, when
-from .records import said
+from .reading import clean, title_of, when
+from .records import newest, repeated, said
 
 HISTORIES = 4
 """Bars of one budget, for parties that have spent differently."""
+
+LATEST = 6
+"""Entries of the journal."""
 
 LOW = 0.25
 """Below this part of a budget, its bar warns."""
@@ -24,15 +27,15 @@ LOW = 0.25
 
 def beside(frame: Frame, trains: Sequence[Train], spent: Sequence[Spent], latest: Sequence[Entry]) -> Html:
     """Budgets, and the latest entries of the journal."""
-    titles = {train.study: clean(train.title) for train in trains}
+    titles = {train.study: title_of(train) for train in trains}
     items = [
         tag(
             "li",
             tag("time", when(entry.at, frame.timezone)),
-            said(entry),
-            f": {titles[entry.study]}" if titles.get(entry.study) else None,
+            said(entry) + repeated(times),
+            f": {titles[entry.study]}" if entry.study in titles else None,
         )
-        for entry in reversed(latest)
+        for entry, times in newest(latest)[:LATEST]
     ]
     feed = tag("ol", *items, class_="feed") if items else tag("p", "Nothing was asked yet.", class_="note")
     more = tag("p", tag("a", "The whole journal", href="/journal"), class_="more") if items else None

@@ -12,7 +12,7 @@ from ..station import GUARD
 from ..trains import Train
 from .beside import beside
 from .frame import Frame, page, void
-from .reading import Group, Reading, clean, read, when
+from .reading import Group, Reading, clean, read, title_of, when
 
 FULL = 3
 """Studies that wait and are shown in full on the first page; more are listed."""
@@ -40,7 +40,7 @@ def studies(frame: Frame, trains: Sequence[Train], spent: Sequence[Spent], lates
 def one(frame: Frame, train: Train, trains: Sequence[Train], spent: Sequence[Spent], entries: Sequence[Entry]) -> str:
     """The page of one study."""
     main = tag("div", tag("section", study(frame, read(train))))
-    return page(frame, "/", clean(train.title), tag("div", main, beside(frame, trains, spent, entries), class_="columns"))
+    return page(frame, "/", title_of(train), tag("div", main, beside(frame, trains, spent, entries), class_="columns"))
 
 
 def listed(frame: Frame, trains: Sequence[Train]) -> Html | None:
@@ -50,7 +50,7 @@ def listed(frame: Frame, trains: Sequence[Train]) -> Html | None:
     rows = [
         tag(
             "tr",
-            tag("td", tag("a", clean(train.title) or f"A study {train.id}", href=f"/studies/{train.study}")),
+            tag("td", tag("a", title_of(train), href=f"/studies/{train.study}")),
             tag("td", badge(train)),
             tag("td", decided_by(train)),
             tag("td", when(train.at or train.came, frame.timezone), class_="time"),
@@ -63,17 +63,23 @@ def listed(frame: Frame, trains: Sequence[Train]) -> Html | None:
 def study(frame: Frame, reading: Reading) -> Html:
     """Everything that a study would ask, and the decision."""
     train = reading.train
-    kind, heading, sentence = reading.promise
-    whom = f" at {len(reading.stations)} stations" if len(reading.stations) > 1 else ""
+    promise = reading.promise
+    whom = f" {len(reading.stations)} stations" if len(reading.stations) > 1 else ""
     facts: list[tuple[str, str]] = [
         ("Program", f"{train.program}: {reading.program}" if reading.program else train.program),
         ("Stations", ", ".join(reading.stations)),
         ("Columns", chips(train.columns) if train.columns else ""),
-        ("In short", reading.length),
+        ("Length", reading.length),
     ]
     asked = [
         tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in facts if value), class_="facts"),
-        tag("section", tag("h3", heading), tag("p", sentence), class_=f"privacy {kind}"),
+        tag(
+            "section",
+            tag("h3", promise.heading),
+            tag("p", promise.words),
+            tag("p", promise.sentence, class_="note") if promise.sentence else None,
+            class_=f"privacy {promise.kind}",
+        ),
         tag("ol", *map(questions, reading.groups), class_="questions"),
     ]
     return tag(
@@ -95,7 +101,7 @@ def study(frame: Frame, reading: Reading) -> Html:
 
 def questions(group: Group) -> Html:
     """Questions of one kind."""
-    facts = [tag("div", tag("dt", name), tag("dd", value)) for name, value in group.facts]
+    facts = [tag("div", tag("dt", name), tag("dd", *(tag("p", line) for line in lines))) for name, lines in group.facts]
     exact = [
         tag("dl", *(item for name, value in row.items() for item in (tag("dt", name), tag("dd", value))), class_="words")
         for row in group.rows
@@ -104,7 +110,7 @@ def questions(group: Group) -> Html:
         "li",
         tag("h3", group.heading),
         tag("p", group.meaning, class_="meaning") if group.meaning else None,
-        tag("dl", *(part for fact in facts for part in [fact])),
+        tag("dl", *facts),
         tag("details", tag("summary", "Exactly as rehearsed"), *exact),
     )
 
@@ -123,22 +129,27 @@ def decision(frame: Frame, train: Train) -> Html | None:
         told = tag(
             "p", f"{train.status.capitalize()} by {clean(train.by)}, {when(train.at, frame.timezone)}{because}", class_="note"
         )
-    yes = form(frame, train, "approve", "Approve", "yes", "Remark (optional, stays here)", needed=False)
-    no_words = "Take the approval back" if train.status == "approved" else "Refuse"
-    no = form(frame, train, "refuse", no_words, "no", "Reason (stays here; only a code leaves)", needed=True)
-    return tag(
-        "div", told, yes if train.status != "approved" else None, no if train.status != "refused" else None, class_="decide"
-    )
+    yes = no = None
+    if train.status != "approved":
+        lead = "It may ask what is above, and nothing else."
+        yes = form(frame, train, "approve", "Approve", lead, "Remark (optional, stays here)", needed=False)
+    if train.status != "refused":
+        words = "Take the approval back" if train.status == "approved" else "Refuse"
+        no = form(
+            frame, train, "refuse", words, "Nothing of it is answered.", "Reason (stays here; only a code leaves)", needed=True
+        )
+    return tag("div", told, yes, no, class_="decide")
 
 
-def form(frame: Frame, train: Train, action: str, words: str, kind: str, reason: str, *, needed: bool) -> Html:
+def form(frame: Frame, train: Train, action: str, words: str, lead: str, reason: str, *, needed: bool) -> Html:
     """A decision."""
     return tag(
         "form",
+        tag("p", lead),
         void("input", type="hidden", name="key", value=frame.form_key),
         tag("label", "Your name", void("input", name="by", value=frame.owner, required="", maxlength=100, autocomplete="off")),
         tag("label", reason, void("input", name="because", required="" if needed else None, maxlength=500, autocomplete="off")),
-        tag("button", words, class_=kind),
+        tag("button", words, class_=action),
         method="post",
         action=f"/studies/{train.study}/{action}",
     )

@@ -5,7 +5,9 @@ Whatever a study says of itself is a stranger's text: it is shortened, and chara
 
 from __future__ import annotations
 
+import math
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -54,30 +56,50 @@ class Group:
         return first_line(self.function)
 
     @property
-    def facts(self) -> list[tuple[str, str]]:
-        """What the rehearsal says of these questions, under headings that a data owner reads."""
+    def facts(self) -> list[tuple[str, tuple[str, ...]]]:
+        """What the rehearsal says of these questions, in lines under headings that a data owner reads."""
         row = self.rows[0]
         noise, hiding = parts(row)
+        unlimited = "no limit: no noise" if row["event"] == "nonprivate" else "the study names no budget; yours counts it"
         found = [
-            ("What leaves", row["leaves"]),
-            ("Who sees it", who_sees(hiding, row["leaves"])),
-            ("Noise", noise_words(noise)),
+            ("What leaves", (row["leaves"],)),
+            ("Who sees it", (who_sees(hiding, row["leaves"]),)),
+            ("Noise", (noise_words(noise),)),
             ("One record can move it by at most", self._varying("bound", "none", "not said: nothing limits it")),
-            ("Asked of", row["asked of"]),
+            ("Asked of", (row["asked of"],)),
+            ("Epsilon by then", self._varying("epsilon", "not private", unlimited)),
         ]
-        spent = "no limit: no noise" if row["event"] == "nonprivate" else "the study names no budget; yours counts it"
-        found.append(("Epsilon by then", self._varying("epsilon", "not private", spent)))
-        return found + ([("Compression", row["compression"])] if "compression" in row else [])
+        return found + ([("Compression", (row["compression"],))] if "compression" in row else [])
 
-    def _varying(self, name: str, empty: str, instead: str) -> str:
+    def _varying(self, name: str, empty: str, instead: str) -> tuple[str, ...]:
         """A field in which they may differ; `instead` where it says that there is nothing."""
         values = [row[name] for row in self.rows]
         if all(value.startswith(empty) for value in values):
-            return instead
+            return (instead,)
         if len(set(values)) == 1:
-            return values[0]
+            return (values[0],)
         first, last = self.rows[0], self.rows[-1]
-        return f"{first['questions']}: {first[name]}; {last['questions']}: {last[name]}"
+        return f"{first['questions']}: {first[name]}", f"{last['questions']}: {last[name]}"
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What protects the answers of a study.
+
+    Attributes
+    ----------
+    kind : {"private", "open", "weak"}
+        As in a report.
+    heading, words : str
+        For the owner of the data.
+    sentence : str
+        As rehearsed.
+    """
+
+    kind: str
+    heading: str
+    words: str
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -93,8 +115,7 @@ class Reading:
         What its program does, in the words of the installed catalogue.
     length : str
         How long it takes.
-    promise : tuple (kind, heading, sentence)
-        What protects the answers together; the kind is one of the report's: private, open, weak.
+    promise : Promise
     """
 
     train: Train
@@ -103,7 +124,7 @@ class Reading:
     stations: tuple[str, ...]
     program: str
     length: str
-    promise: tuple[str, str, str]
+    promise: Promise
     groups: tuple[Group, ...]
 
 
@@ -123,7 +144,7 @@ def read(train: Train) -> Reading:
     length, sentence = halves(train.summary)
     return Reading(
         train,
-        clean(train.title) or f"A study {train.id}",
+        title_of(train),
         clean(says),
         tuple(clean(name) for name in stations),
         program,
@@ -131,6 +152,18 @@ def read(train: Train) -> Reading:
         promise(train.rows, sentence, budget),
         grouped(train.rows),
     )
+
+
+def title_of(train: Train) -> str:
+    """A study's title; of one that the guard refused unheard, what its text says."""
+    title = train.title
+    if not title:
+        try:
+            said = tomllib.loads(train.toml.decode("utf-8"))
+            title = next((said[key] for key in ("title", "name") if isinstance(said.get(key), str) and said[key]), "")
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
+            pass  # the guard refused it because it is no study
+    return clean(title, 160) or f"A study {train.id}"
 
 
 def grouped(rows: Sequence[Row]) -> tuple[Group, ...]:
@@ -144,24 +177,33 @@ def grouped(rows: Sequence[Row]) -> tuple[Group, ...]:
     return tuple(Group(tuple(each)) for each in found)
 
 
-def promise(rows: Sequence[Row], sentence: str, budget: bool) -> tuple[str, str, str]:
-    """What protects the answers of all questions: kind, heading, sentence."""
+def promise(rows: Sequence[Row], sentence: str, budget: bool) -> Promise:
+    """What protects the answers to all questions."""
     if not rows:
-        return "open", "It asks nothing", "No question was heard in its rehearsal."
-    open_rows = [row for row in rows if row["event"] == "nonprivate"]
-    if open_rows:
-        hidden = all(parts(row)[1] != "plain" for row in open_rows)
-        heading = "Totals only, without noise" if hidden else "This station's own totals, without noise"
-        return "open", heading, sentence
-    spent = re.findall(r"[\d.e+-]+", rows[-1]["epsilon"])
-    if budget and spent and float(spent[-1]) > WEAK:
-        return "weak", "Noise on every answer, but a weak promise", sentence
+        return Promise("open", "It asks nothing", "No question was heard in its rehearsal.", sentence)
+    bare = [row for row in rows if row["event"] == "nonprivate"]
+    if bare:
+        hidden = all(parts(row)[1] != "plain" for row in bare)
+        whose = (
+            "the exact totals of all parties, and nothing of this station alone" if hidden else "this station's exact totals"
+        )
+        heading = "Totals of all parties, without noise" if hidden else "This station's own totals, without noise"
+        words = f"The coordinator learns {whose}. What totals tell of one record is small as a rule, but nothing limits it."
+        return Promise("open", heading, words, sentence)
     if not budget:
         words = (
-            "Every answer carries noise. The study names no budget, so it claims no epsilon; your own budget counts the cost."
+            "Every answer carries noise. The study names no budget, so it promises no epsilon; your own budget counts the cost."
         )
-        return "private", "Noise on every answer", words
-    return "private", "Noise on every answer, within a budget", sentence
+        return Promise("private", "Noise on every answer", words, "")
+    [*_, epsilon] = (float(one) for one in re.findall(r"\d+(?:[.]\d+)?(?:e[+-]\d+)?", rows[-1]["epsilon"]))
+    if epsilon > WEAK:
+        words = f"Epsilon {epsilon:.3g} is so large that it promises hardly anything."
+        return Promise("weak", "Noise on every answer, but little of it", words, sentence)
+    words = (
+        f"However much is known already, these answers change the odds of a guess about one record by a factor of "
+        f"about {math.exp(epsilon):.2g} at most (epsilon {epsilon:.3g})."
+    )
+    return Promise("private", "Noise on every answer, within a budget", words, sentence)
 
 
 def parts(row: Row) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from hedgerow.report.markup import Html, tag
 from ..journal import Entry
 from ..trains import Train
 from .frame import Frame, page
-from .reading import clean, meaning_of, when
+from .reading import clean, meaning_of, title_of, when
 
 WORDS = {
     ("board", "waiting"): "Asked to board; waits for a decision",
@@ -28,9 +28,9 @@ WORDS = {
 
 def journal(frame: Frame, entries: Sequence[Entry], trains: Sequence[Train], chain: tuple[bool, str], older: int | None) -> str:
     """The journal, newest first."""
-    titles = {train.study: clean(train.title) for train in trains}
+    titles = {train.study: title_of(train) for train in trains}
     whole, words = chain
-    rows = [entry_row(frame, entry, titles) for entry in reversed(entries)]
+    rows = [entry_row(frame, entry, times, titles) for entry, times in newest(entries)]
     names = ("When", "Study", "What happened", "In", "Out", "Epsilon by then")
     head = tag("thead", tag("tr", *(tag("th", name, class_="number" if name in ("In", "Out") else None) for name in names)))
     section = tag(
@@ -42,12 +42,29 @@ def journal(frame: Frame, entries: Sequence[Entry], trains: Sequence[Train], cha
     return page(frame, "/journal", "Journal", tag("div", section, class_="alone"))
 
 
-def entry_row(frame: Frame, entry: Entry, titles: dict[str, str]) -> Html:
-    """An entry of the journal."""
+def newest(entries: Sequence[Entry]) -> list[tuple[Entry, int]]:
+    """Entries with the newest first, and how often each came: a study that waits asks again and again."""
+    found: list[tuple[Entry, int]] = []
+    for entry in reversed(entries):
+        last, times = found[-1] if found else (None, 0)
+        if last is not None and entry.kind == "board" and alike(entry) == alike(last):
+            found[-1] = last, times + 1
+        else:
+            found.append((entry, 1))
+    return found
+
+
+def alike(entry: Entry) -> tuple[str, ...]:
+    """What entries agree in that are told as one."""
+    return entry.kind, entry.study, entry.code, entry.reason
+
+
+def entry_row(frame: Frame, entry: Entry, times: int, titles: dict[str, str]) -> Html:
+    """An entry of the journal, or several that are alike."""
     title = titles.get(entry.study) or f"study {entry.study[:8]}"
     where = tag("a", title, href=f"/studies/{entry.study}") if entry.study in titles else title
     spent = "" if entry.epsilon is None else f"{entry.epsilon:.3g}"
-    about = [tag("p", said(entry))]
+    about = [tag("p", said(entry) + repeated(times))]
     if entry.function and entry.kind == "ask":
         about.append(tag("p", entry.function))
     if entry.reason:
@@ -61,6 +78,11 @@ def entry_row(frame: Frame, entry: Entry, titles: dict[str, str]) -> Html:
         tag("td", size(entry.bytes_out), class_="number", data_name="out"),
         tag("td", spent, class_="number", data_name="epsilon"),
     )
+
+
+def repeated(times: int) -> str:
+    """How often something happened."""
+    return f" ({times} times)" if times > 1 else ""
 
 
 def said(entry: Entry) -> str:

@@ -27,7 +27,10 @@ def rules_of(guard: GuardSection) -> list[tuple[str, str]]:
     rates = [f"{counted(n, 'question')} {per}" for n, per in each if n is not None]
     rates.append(f"{counted(limits.studies_at_once, 'study', 'studies')} at once")
     found = [
-        ("Who approves", "a person, here or with `hedgerow station approve`" if guard.approval == "ask" else "the guard alone"),
+        (
+            "Who approves",
+            "a person, here or by the command hedgerow station approve" if guard.approval == "ask" else "the guard alone",
+        ),
         ("Programs", programs or "none"),
         (
             "At least",

@@ -45,9 +45,12 @@ aside h2, h2.quiet { font: 600 0.9375rem/1.4 var(--sans); margin-bottom: 0.7rem;
 .train .facts { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 0.45rem 1.6rem; padding-top: 0; border: 0;
   margin-top: 1.1rem; align-items: baseline; }
 .train .facts > div { display: contents; }
+.train .facts dd, .rules dd { font-size: 0.9375rem; }
 .train .facts .chips { margin: 0; }
+.train .facts dt, .questions dt, .rules dt { line-height: 1.6; }
 .train .privacy { margin-top: 1.4rem; padding: 0.9rem 1.2rem 1rem; }
 .train .privacy p { font-size: 1.0625rem; }
+.train .privacy .note { font-size: 0.8125rem; margin: 0.4rem 0 0; }
 .train .privacy h3 { font: 600 0.875rem/1.4 var(--sans); margin-bottom: 0.2rem; }
 .private h3 { color: var(--leaf); } .open h3 { color: var(--slate); } .weak h3 { color: var(--amber); }
 .questions { list-style: none; padding: 0; margin-top: 1.5rem; }
@@ -56,14 +59,18 @@ aside h2, h2.quiet { font: 600 0.9375rem/1.4 var(--sans); margin-bottom: 0.7rem;
 .questions .meaning { margin-top: 0.2rem; }
 .questions dl { display: grid; grid-template-columns: 10.5rem minmax(0, 1fr); gap: 0.4rem 1.4rem; margin-top: 0.7rem;
   align-items: baseline; }
+.questions dl > div { display: contents; }
+.questions dd p + p { margin-top: 0.2rem; }
+.questions .words { grid-template-columns: 7rem minmax(0, 1fr); }
 .questions dd { font-size: 0.9375rem; line-height: 1.45; }
 .questions details { margin-top: 0.5rem; }
 .questions summary, .decide summary { font-size: 0.875rem; }
 .words dt, .words dd { font: 0.8125rem/1.5 var(--mono); }
 
-.decide { display: grid; grid-template-columns: 1fr 1fr; gap: 1.2rem 2rem; padding-top: 1.4rem;
+.decide { display: grid; align-items: end; grid-template-columns: 1fr 1fr; gap: 1.2rem 2rem; padding-top: 1.4rem;
   border-top: 1px solid var(--hair); }
 .decide form { display: flex; flex-direction: column; align-items: start; gap: 0.8rem; min-width: 0; }
+.decide form > p { font: 0.9375rem/1.5 var(--sans); }
 .decide p.note { grid-column: 1 / -1; margin: 0; }
 label { font: 0.8125rem/1.4 var(--sans); color: var(--soft); display: grid; gap: 0.25rem; width: 100%; }
 input { font: 1rem/1.4 var(--sans); color: var(--ink); background: var(--paper); border: 1px solid var(--soft);
@@ -71,7 +78,7 @@ input { font: 1rem/1.4 var(--sans); color: var(--ink); background: var(--paper);
 button { font: 600 1rem/1.4 var(--sans); padding: 0.55rem 1.5rem; border-radius: 4px; border: 1px solid var(--leaf);
   background: var(--leaf); color: var(--paper); cursor: pointer; }
 button:hover { filter: brightness(1.08); }
-button.no { background: none; color: var(--amber); border-color: var(--amber); }
+button.refuse { background: none; color: var(--amber); border-color: var(--amber); }
 .decision { margin-top: 1.2rem; font: 0.9375rem/1.5 var(--sans); color: var(--soft); }
 
 .badge { font: 600 0.8125rem/1.4 var(--sans); padding: 0.1rem 0.55rem; border-radius: 1rem; white-space: nowrap;
@@ -99,6 +106,7 @@ button.no { background: none; color: var(--amber); border-color: var(--amber); }
 .feed li { margin: 0; padding: 0.5rem 0; border-top: 1px solid var(--hair); overflow-wrap: anywhere; }
 .feed time { color: var(--soft); font-size: 0.8125rem; display: block; }
 .more { font: 0.875rem/1.5 var(--sans); margin-top: 0.9rem; }
+.chain + table { margin-top: 1.4rem; }
 .chain { font: 0.875rem/1.5 var(--sans); padding: 0.7rem 1.1rem; border-radius: 3px; border-left: 4px solid var(--leaf);
   background: var(--leaf-wash); max-width: none; overflow-wrap: anywhere; }
 .chain.broken { border-color: var(--amber); background: var(--amber-wash); }
