@@ -3,7 +3,8 @@
 A line of a page that begins with `::: ` is replaced:
 
     ::: module hedgerow.stats     every public name (`__all__`) with its signature and docstring
-    ::: study                     every key of a study file; likewise `station`, `coordinator`, `programs`, `partitioners`, `errors`
+    ::: study                     every key of a study file; likewise `station` and `coordinator`, of their files
+    ::: errors                    every code; likewise `programs`, `partitioners`
 """
 
 from __future__ import annotations

@@ -249,7 +249,7 @@ class World:
         if rng.random() < 0.04:
             guard["columns"] = ["cotinine"]
         if rng.random() < 0.1:
-            guard["limits"] = {"questions_per_minute": 3}
+            guard["limits"] = {"questions_per_minute": 6}
         return guard
 
     def _script(self):

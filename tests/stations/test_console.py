@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+import math
 import re
 import socket
 import stat
+import subprocess
 import sys
 import threading
 import time
@@ -16,15 +18,18 @@ import pytest
 
 from hedgerow.cli.pilot import free_port, lay_out
 from hedgerow.errors import HedgerowError
+from hedgerow.privacy import Budget
+from hedgerow.report.markup import join
 from hedgerow.runs import last
-from hedgerow.stations.config import read_config
+from hedgerow.stations.config import GuardSection, read_config
 from hedgerow.stations.console.app import application
+from hedgerow.stations.console.beside import budgets
 from hedgerow.stations.console.door import IDLE_SECONDS, SESSIONS, Door, is_here, is_own
 from hedgerow.stations.console.frame import Frame, connection
 from hedgerow.stations.console.line import Line
 from hedgerow.stations.console.reading import clean, grouped, promise, read
 from hedgerow.stations.console.serve import ADDRESS, serving, told
-from hedgerow.stations.inbox import ROLL, Inbox
+from hedgerow.stations.inbox import ROLL, Inbox, Spent
 from hedgerow.stations.service import serve
 from station_house import LOGISTIC, MEANS, PRIVATE, STUDY, House
 
@@ -309,9 +314,29 @@ def test_the_budget_falls_and_the_journal_says_why(desk, visitor):
     desk.run(life=2)
     assert 1.1 < left() < 1.2
     page = visitor.get("/journal").text
-    told = [page.index(words) for words in ("It was answered", "A question came", ">Approved<", "waits for a decision")]
+    told = [
+        page.index(words)
+        for words in ("It was answered", "A question came, and was charged<", ">Approved<", "waits for a decision")
+    ]
     assert told == sorted(told)  # newest first
     assert "The chain is whole: 4 entries" in page
+
+
+def test_parties_that_have_spent_differently_have_bars_of_their_own(desk):
+    def spent(epsilon, n_parties):
+        return Spent("everything", Budget(2.0, 1e-6, unit="record"), epsilon, n_parties)
+
+    shown = join(budgets(desk.station.config.guard, [spent(math.inf, 1), spent(1.9, 2), *[spent(0.5, 3)] * 4]))
+    assert shown.count("<svg") == 4
+    assert "and 6 parties that have spent less" in shown
+    assert re.findall(r'class="(rest[ \w]*)" width="([^"]*)"', shown)[:3] == [
+        ("rest low", "0%"),
+        ("rest low", "5%"),
+        ("rest", "75%"),
+    ]
+    assert "everything spent" in shown
+    assert 'aria-label="0.1 of 2 left"' in shown
+    assert "sets no budget" in join(budgets(GuardSection(), []))
 
 
 def test_a_changed_journal_is_told(desk, visitor):
@@ -426,6 +451,12 @@ def test_it_is_served_to_this_machine_alone(desk):
             pass
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), 1.0)
+
+
+@pytest.mark.slow
+def test_a_station_that_has_no_console_needs_none_of_its_packages():
+    code = "import sys, hedgerow.stations.service; sys.exit(bool({'fastapi', 'uvicorn'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_without_its_packages_it_says_which(desk, monkeypatch):

@@ -159,7 +159,8 @@ SECOND = DOSES.replace("Age and dose in three wards", "Doses in the west, a seco
 
 
 @pytest.fixture
-def house(tmp_path):
+def house(tmp_path, monkeypatch):
+    monkeypatch.setattr("getpass.getuser", lambda: "ada")
     guard = BUDGET | {"columns": ["age", "dose", "sick"]}
     return House(tmp_path, dict.fromkeys(("north", "south", "west"), guard))
 

@@ -130,6 +130,7 @@ def test_the_guard_refuses_a_study_before_anybody_sees_it(tmp_path, case):
     assert entry.reason
     [train] = house.stations["alpha"].trains.all()
     train.check_signature(house.seats["alpha"].card)
+    assert train.title == ("" if case == "no study" else entry.function)
     assert refused_by(house, "alpha", lambda: asked(house, MEANS, ("age", "dose"))) == "HR-608"
 
 

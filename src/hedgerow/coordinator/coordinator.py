@@ -19,7 +19,15 @@ from functools import partial
 
 from hedgerow.engines.network import Network
 from hedgerow.engines.post import Post
-from hedgerow.errors import CannotWrite, HedgerowError, NobodyAnswered, PartyDeclined, RailUnavailable, RoundRefused
+from hedgerow.errors import (
+    CannotWrite,
+    HedgerowError,
+    LimitExceeded,
+    NobodyAnswered,
+    PartyDeclined,
+    RailUnavailable,
+    RoundRefused,
+)
 from hedgerow.runs.checkpoint import write_bytes
 from hedgerow.studies import Result, build_abroad, run_study
 from hedgerow.studies.rounds import Progress
@@ -42,6 +50,9 @@ GUARDS = frozenset({"HR-213", *(f"HR-{number}" for number in range(602, 610))})
 
 APPROVALS = "approvals.json"
 """In a run folder: what stations signed."""
+
+MINUTE = 60.0
+"""In which stations count questions; who asks again at once uses up what the others allow."""
 
 BOARDING_MOST = 60.0
 """Longest pause between two letters to a station where a person has to decide, in seconds."""
@@ -156,9 +167,9 @@ class Coordinator:
             if GUARDS.intersection(line.refused.values()):
                 self._declined(kept, PartyDeclined(error.reason, codes=dict(line.refused)))
             else:
-                self._wait(kept, f"{error.code} {type(error).__name__}: {error.reason}")
+                self._wait(kept, f"{error.code} {type(error).__name__}: {error.reason}", line.hurried)
         except (NobodyAnswered, CannotWrite, RailUnavailable) as error:
-            self._wait(kept, f"{error.code} {type(error).__name__}: {error.reason}")
+            self._wait(kept, f"{error.code} {type(error).__name__}: {error.reason}", line.hurried)
         except PartyDeclined as error:
             self._declined(kept, error)
         except HedgerowError as error:
@@ -207,15 +218,16 @@ class Coordinator:
         codes = {home.get(name, name): code for name, code in sorted(error.codes.items())}
         words = "; ".join(refusal(station, code) for station, code in codes.items()) or error.reason
         if codes and all(code in PATIENT for code in codes.values()):
-            self._wait(kept, words)
+            self._wait(kept, words, LimitExceeded.code in codes.values())
         else:
             self._end(kept, "refused" if GUARDS.intersection(codes.values()) else "failed", words)
 
-    def _wait(self, kept: Kept, reason: str) -> None:
+    def _wait(self, kept: Kept, reason: str, hurried: bool = False) -> None:
+        """Pause; where a station wanted fewer questions, for as long as rates are counted at least."""
         kept = self.store.study(kept.id)  # pauses start anew after a round
         self._missing[kept.id] = frozenset(boarded(kept)) - self.post.alive()
-        due = self.store.now() + self._pause(kept.pauses)
-        self.store.move(kept.id, "waiting", reason, due=due, pauses=kept.pauses + 1)
+        pause = max(self._pause(kept.pauses), MINUTE if hurried else 0.0)
+        self.store.move(kept.id, "waiting", reason, due=self.store.now() + pause, pauses=kept.pauses + 1)
         log.info("%s waits: %s", kept.id, reason)
 
     # ---- the end -----------------------------------------------------------------------------------------------------
@@ -274,7 +286,7 @@ class Coordinator:
 
     def _paused(self, kept: Kept, now: float) -> bool:
         """Whether a pause is left; one that is longer than any began before the clock was set back, and is over."""
-        return 0 < kept.due - now <= max(self.config.limits.retry_most_seconds, BOARDING_MOST)
+        return 0 < kept.due - now <= max(self.config.limits.retry_most_seconds, BOARDING_MOST, MINUTE)
 
     def _overdue(self, kept: Kept) -> bool:
         return kept.state == "waiting" and self.store.now() - kept.since > 3600 * self.config.limits.waiting_hours

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from hedgerow.engines.network import LIFE
 from hedgerow.engines.post import NOBODY, Post
-from hedgerow.errors import BudgetExhausted, MessageRefused, NobodyAnswered, PartyDeclined
+from hedgerow.errors import BudgetExhausted, LimitExceeded, MessageRefused, NobodyAnswered, PartyDeclined
 from hedgerow.wire.envelope import Letter
 from hedgerow.wire.refusal import code_in
 
@@ -61,6 +61,9 @@ class Line:
     absent: set[str] = field(default_factory=set, init=False)
     """Stations that did not answer when they were asked last."""
 
+    hurried: bool = field(default=False, init=False)
+    """Whether a station wanted fewer questions, or smaller ones, when stations were asked last."""
+
     _number: int = field(default=0, init=False)
 
     def alive(self) -> frozenset[str]:
@@ -109,6 +112,7 @@ class Line:
         self.store.enter(self.id, "came", about)
         if kind == "ask":
             self.absent = (self.absent | set(parts)) - set(came)
+            self.hurried = LimitExceeded.code in codes.values()
             self.refused = {station: code for station, code in codes.items() if code not in PATIENT}
         if kind == "ask" and len(came) < min(self.least, len(parts)):
             self._too_few(len(came), codes, silent)

@@ -95,6 +95,16 @@ def read_study(toml: bytes) -> Study:
     return study
 
 
+def title_of(toml: bytes) -> str:
+    """What a study calls itself, also one that is refused: so that people know which it was."""
+    try:
+        found = tomllib.loads(toml.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    told = next((found[key] for key in ("title", "name") if isinstance(found.get(key), str) and found[key]), "")
+    return str(told)[:200]
+
+
 def boarding(config: StationConfig, held: Holdings, mine: str, train: Train, accounts: Sequence[Account]) -> Train:
     """Judge a study, and return its train with everything that it will ask, in words.
 

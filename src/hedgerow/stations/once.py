@@ -24,12 +24,12 @@ class Answered:
     """
 
     def __init__(self, path: Path | None) -> None:
-        if path is not None:
-            try:
+        try:
+            if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            except OSError as error:
-                raise CannotWrite(f"{path.parent}: {error.strerror}.", remedy="Make room; then ask again.") from error
-        self._path, self._journal = path, Journal(path)
+            self._path, self._journal = path, Journal(path)
+        except OSError as error:
+            raise CannotWrite(f"{path}: {error.strerror}.", remedy="Make room; then ask again.") from error
         self._waiting: dict[str, bytes] = {}
 
     def of(self, party: str) -> _PartyJournal:

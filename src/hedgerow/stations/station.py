@@ -42,7 +42,7 @@ from hedgerow.wire.envelope import Card, Letter, Seat, disclose, enclose
 from hedgerow.wire.question import Question, answer
 from hedgerow.wire.values import pack
 
-from .aboard import Aboard, boarding, welcome
+from .aboard import Aboard, boarding, title_of, welcome
 from .accounts import Account
 from .asking import account_of, bears, only, said
 from .base import Base
@@ -227,7 +227,8 @@ class Station:
     def _judged(self, letter: Letter, study: str) -> Train:
         """Let the guard judge a study that came for the first time, and keep what it said."""
         guard, toml, told = self.config.guard, *letter.parts
-        came = Train(study, toml, told, train_digest(toml, told), self._time(), coordinator=letter.sender)
+        mark, title = train_digest(toml, told), title_of(toml)
+        came = Train(study, toml, told, mark, self._time(), title=title, coordinator=letter.sender)
         n_open = len(self.trains.all("waiting", "approved"))
         if n_open >= guard.limits.studies_at_once:
             raise LimitExceeded(

@@ -236,7 +236,7 @@ def _advance(state: NewtonState, sums: dict[str, Array], asked: Asked, law: Fami
         check_identified(sums["information"], n, spec.names, residual=law.free_dispersion)
         if law.name == "binomial":
             check_target(float(sums["y"]), n)
-    elif law.name != "gaussian" and n == state.n and _rises(deviance, state, asked.hidden) and not _halved_often(state):
+    elif law.name != "gaussian" and _same_records(state, sums) and _rises(deviance, state, asked.hidden):
         return replace(state, round=state.round + 1, trial=(state.beta + state.trial) / 2)
     reached = NewtonState(
         round=state.round + 1,
@@ -273,13 +273,17 @@ def _advance(state: NewtonState, sums: dict[str, Array], asked: Asked, law: Fami
     return replace(reached, trial=trial, length=length, crawled=crawled, converged=converged)
 
 
-def _halved_often(state: NewtonState) -> bool:
-    """Whether so little is left of a step that it would lower the deviance of the same records.
+def _same_records(state: NewtonState, sums: dict[str, Array]) -> bool:
+    """Whether sums are of the records of the state, so that their deviances can be compared: parties come and go.
 
-    Then the sums are of others: parties came and went, and those that answered happen to have as many records.
+    They are of others where records or the target add up to something else; and where so little is left of a step that on
+    the same records it would have lowered the deviance.
     """
+    n, total = float(sums["n"]), float(sums["y"]) + float(sums["n"]) * state.mean
+    if n != state.n or abs(total - state.raw_sum) > 1e-6 * (1 + abs(state.raw_sum)):
+        return False
     whole = solve(state.information, state.score)
-    return bool(np.abs(state.trial - state.beta).max() < HALVED * np.abs(whole).max())
+    return bool(np.abs(state.trial - state.beta).max() >= HALVED * np.abs(whole).max())
 
 
 def _rises(deviance: float, state: NewtonState, hidden: bool) -> bool:

@@ -34,6 +34,9 @@ class Connection(Protocol):
     def send(self, body: bytes) -> None:
         """Send an answer; OSError where the connection ended."""
 
+    def up(self) -> bool:
+        """Whether the other end is there now."""
+
     def close(self) -> None:
         """End it: whoever waits in `receive` or `send` comes back. From any thread, more than once."""
 
@@ -48,6 +51,12 @@ class Dialling:
         self._now: Connection | None = None
         self._refused: RailUnavailable | None = None
         self._said = -AGAIN
+
+    @property
+    def connected(self) -> bool:
+        """Whether the coordinator is there now."""
+        with self._lock:
+            return self._now is not None and self._now.up()
 
     def serve(self, answer: Callable[[bytes], bytes | None], stop: threading.Event) -> None:
         """Answer until `stop` is set; returns within a second of it. An answer that is being made then is not sent.
@@ -88,6 +97,8 @@ class Dialling:
                             connection.send(reply)
                         del body, reply
                 finally:
+                    with self._lock:
+                        self._now = None
                     connection.close()
             except RailUnavailable as refusal:
                 self._refused = refusal
@@ -97,7 +108,8 @@ class Dialling:
             except Exception:
                 log.exception("the connection to the coordinator failed")
             if heard or time.monotonic() - begun > STEADY:
-                pause, self._said = FIRST_PAUSE, -AGAIN
+                pause = FIRST_PAUSE
+            self._said = -AGAIN if heard else self._said
             self._quit.wait(pause * random.uniform(0.5, 1.0))
             pause = min(2 * pause, self._longest)
 

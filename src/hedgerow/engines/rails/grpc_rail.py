@@ -201,6 +201,12 @@ class GrpcLink:
     def __init__(self, address: str, tls: Tls, name: str = "", most: int = MOST_BYTES) -> None:
         self.address, self._tls, self._most, self._grpc = address, tls, most, _grpc()
         self._options = OPTIONS + OF_LINK + ([("grpc.ssl_target_name_override", name)] if name else [])
+        self._dialling = Dialling(lambda: _Stream(self._grpc, self.address, self._tls, self._options, self._most))
+
+    @property
+    def connected(self) -> bool:
+        """Whether the coordinator is there now: it has proved who it is."""
+        return self._dialling.connected
 
     def serve(self, answer: Callable[[bytes], bytes | None], stop: threading.Event) -> None:
         """Answer until `stop` is set; dials again whenever the connection is lost.
@@ -213,7 +219,7 @@ class GrpcLink:
         RailUnavailable (HR-612)
             The coordinator does not admit this station's certificate.
         """
-        Dialling(lambda: _Stream(self._grpc, self.address, self._tls, self._options, self._most)).serve(answer, stop)
+        self._dialling.serve(answer, stop)
 
 
 class _Stream:
@@ -225,6 +231,8 @@ class _Stream:
         self._room = threading.Semaphore(2)
         identity = grpc.ssl_channel_credentials(tls.authority, tls.key, tls.certificate)
         self._channel = grpc.secure_channel(address, identity, options=options)
+        self._state = None
+        self._channel.subscribe(self._told)
         self._call = self._channel.stream_stream(f"/{SERVICE}/{METHOD}")(self._sent())
         self._bodies = bodies(self._call, most)
         if not self._call.add_callback(self._ended):
@@ -243,6 +251,9 @@ class _Stream:
                 ) from None
             raise ConnectionError(problem.details()) from None
 
+    def up(self) -> bool:
+        return self._state is self._grpc.ChannelConnectivity.READY
+
     def send(self, body: bytes) -> None:
         self._room.acquire()  # at most two answers wait
         self._out.put(body)
@@ -257,6 +268,9 @@ class _Stream:
             yield from chunks(body)
             del body
             self._room.release()
+
+    def _told(self, state: Any) -> None:
+        self._state = state
 
     def _ended(self) -> None:
         self._out.put(None)

@@ -62,6 +62,10 @@ class Rail(Protocol):
 class Link(Protocol):
     """A station's end."""
 
+    @property
+    def connected(self) -> bool:
+        """Whether the other end is there now; for people to see, and for nothing else."""
+
     def serve(self, answer: Callable[[bytes], bytes | None], stop: threading.Event) -> None:
         """Dial, hand each body to `answer` and send back what it returns, if anything; until `stop` is set.
 

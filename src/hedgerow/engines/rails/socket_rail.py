@@ -154,10 +154,16 @@ class SocketLink:
 
     def __init__(self, path: Path, name: str, most: int = frames.MOST_BYTES) -> None:
         self.path, self.name, self._most = Path(path), name, most
+        self._dialling = Dialling(lambda: _Dialled(dial(self.path, self.name), self._most))
+
+    @property
+    def connected(self) -> bool:
+        """Whether the coordinator is there now."""
+        return self._dialling.connected
 
     def serve(self, answer: Callable[[bytes], bytes | None], stop: threading.Event) -> None:
         """Answer until `stop` is set; dials again whenever the connection is lost."""
-        Dialling(lambda: _Dialled(dial(self.path, self.name), self._most)).serve(answer, stop)
+        self._dialling.serve(answer, stop)
 
 
 class SocketDoor:
@@ -173,6 +179,12 @@ class SocketDoor:
 
     def __init__(self, path: Path, name: str, most: int = frames.MOST_BYTES) -> None:
         self.path, self.name, self._most = Path(path), name, most
+        self._dialling: Dialling | None = None
+
+    @property
+    def connected(self) -> bool:
+        """Whether a relay is there now; whether the coordinator is behind it, nobody knows here."""
+        return self._dialling is not None and self._dialling.connected
 
     def serve(self, answer: Callable[[bytes], bytes | None], stop: threading.Event) -> None:
         """Answer until `stop` is set.
@@ -184,7 +196,8 @@ class SocketDoor:
         """
         listener = _listen(self.path)
         try:
-            Dialling(lambda: _Opened(listener, self.name, self._most)).serve(answer, stop)
+            self._dialling = Dialling(lambda: _Opened(listener, self.name, self._most))
+            self._dialling.serve(answer, stop)
         finally:
             _remove(listener, self.path)
 
@@ -194,6 +207,9 @@ class _Dialled:
 
     def __init__(self, connection: socket.socket, most: int) -> None:
         self._socket, self._most = connection, most
+
+    def up(self) -> bool:
+        return True  # until it is lost
 
     def receive(self) -> bytes | None:
         return frames.read(self._socket, self._most)
@@ -214,6 +230,9 @@ class _Opened:
         self._listener, self._name, self._most = listener, name, most
         self._relay: socket.socket | None = None
         self._closed = False
+
+    def up(self) -> bool:
+        return self._relay is not None
 
     def receive(self) -> bytes | None:
         while not self._closed:

@@ -19,7 +19,7 @@ WORDS = {
     ("board", "ended"): "Asked to board; told that it has ended",
     ("decision", "approved"): "Approved",
     ("decision", "refused"): "Refused",
-    ("ask", "asked"): "A question came, and was charged",
+    ("ask", "asked"): "A question came",
     ("ask", "answered"): "It was answered",
     ("end", "ended"): "The study ended",
 }
@@ -89,7 +89,7 @@ def said(entry: Entry) -> str:
     """What an entry means, in words."""
     known = WORDS.get((entry.kind, entry.code))
     if known is not None:
-        return known
+        return f"{known}, and was charged" if entry.charges else known
     meaning = meaning_of(entry.code)
     return f"Refused with {entry.code}: {meaning}" if meaning else f"{entry.kind}: {entry.code}"
 
