@@ -78,3 +78,9 @@ def test_commands_and_options_of_a_page_exist(page):
         assert {word for word in words if word.startswith("--")} <= known, words
         found += 1
     assert found > 1
+
+
+def test_what_is_said_to_be_tested_is_there():
+    named = re.findall(r"`((?:tests|scripts)/[\w/.]+)`", (DOCS / "security-office.md").read_text(encoding="utf-8"))
+    assert len(named) > 6
+    assert [name for name in named if not (DOCS.parent / name).exists()] == []
