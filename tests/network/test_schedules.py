@@ -169,5 +169,3 @@ def test_a_broken_twin_is_noticed(twin):
         except (Exception, Killed):  # a twin may break more than a promise
             continue
     raise AssertionError(f"60 schedules did not notice {twin}")
-
-

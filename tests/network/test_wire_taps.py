@@ -67,21 +67,27 @@ def test_while_a_guard_refuses_nothing_but_a_sealed_code_leaves(tmp_path, case):
 SECRET = LOGISTIC + '[protection.aggregation]\nby = "secagg"\n'
 
 
-@pytest.mark.parametrize("text", [MEANS, PRIVATE, pytest.param(SECRET, marks=pytest.mark.slow)], ids=["open", "noisy", "hidden"])
+@pytest.mark.parametrize(
+    "text", [MEANS, PRIVATE, pytest.param(SECRET, marks=pytest.mark.slow)], ids=["open", "noisy", "hidden"]
+)
 def test_nothing_of_a_study_can_be_read_on_the_rail(tmp_path, text):
-    house = House(tmp_path, dict.fromkeys(("alpha", "beta", "gamma"), {}), **AUTOMATIC)
+    house = House(tmp_path, {"alpha": {}, "beta": {}, "gamma": {}}, **AUTOMATIC)
     house.board(text)
     asked(house, text, ("age", "dose", "sick"))
     bodies = all_bodies(house)
     assert len(bodies) >= 12
     assert not any(WORDS.search(body) for body in bodies)
-    inside = [disclose(house.seats["alpha"], house.keys["alpha"].cards, body).parts for name, body in house.rail.sent if name == "alpha"]
+    inside = [
+        disclose(house.seats["alpha"], house.keys["alpha"].cards, body).parts
+        for name, body in house.rail.sent
+        if name == "alpha"
+    ]
     assert all(WORDS.search(b"".join(parts)) for parts in inside)  # what would have been found
 
 
 def test_the_same_question_never_looks_the_same(tmp_path):
     """Nothing of a body after its header repeats: not for two stations, and not when it is asked again."""
-    house = House(tmp_path, dict.fromkeys(("alpha", "beta"), {}), **AUTOMATIC)
+    house = House(tmp_path, {"alpha": {}, "beta": {}}, **AUTOMATIC)
     house.board(MEANS, ("age", "dose"))
     asked(house, MEANS)
     asked(house, MEANS, life=2)
@@ -108,7 +114,7 @@ def relayed(house, relay):
 
 @pytest.fixture
 def house(tmp_path):
-    made = House(tmp_path, dict.fromkeys(("alpha", "beta"), {}), **AUTOMATIC)
+    made = House(tmp_path, {"alpha": {}, "beta": {}}, **AUTOMATIC)
     made.board(MEANS, ("age", "dose"))
     return made
 
