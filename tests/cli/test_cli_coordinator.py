@@ -118,7 +118,7 @@ def test_check_tells_what_a_start_would_find(hub):
     assert "none yet" in invoke("coordinator", "check", hub).output
     submitted(hub)
     shown = invoke("coordinator", "check", hub).output
-    for words in ("socket state/rail.sock", "none; hedgerow keys enrol", "1, of which 1 have not ended", "whole: 1 entries"):
+    for words in ("socket state/rail.sock", "none; hedgerow keys enrol", "1; not ended: 1", "whole: 1 entries"):
         assert words in shown
 
 

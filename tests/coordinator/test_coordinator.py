@@ -101,7 +101,7 @@ def test_pauses_grow_while_stations_say_nothing(tmp_path):
     id = world.submit()
     world.go(id, until=lambda kept: kept.state == "running")
     for station in world.stations.values():
-        station.refuses.extend(["HR-611"] * 6)
+        station.refuses.extend(["HR-104"] * 6)
     assert world.go(id).state == "finished"
     times = [entry.at for entry in world.store.history(id) if entry.sentence.startswith("waiting")]
     gaps = np.diff(times)

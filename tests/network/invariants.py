@@ -16,7 +16,8 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-from simulation import EPOCH, HUB, NAMES, READABLE, World, records, station_config
+from clinics import HUB, NAMES, READABLE, records, station_config
+from simulation import EPOCH, World
 
 from hedgerow.coordinator.journal import refusal
 from hedgerow.coordinator.store import Store

@@ -1,190 +1,41 @@
 """A coordinator and stations in one thread: real stores, journals, guards and envelopes; clock, rail and faults from one seed.
 
-    Peril      when processes die and disks are full: counted in moments, of which every write has several
-    World      the coordinator's folder and the stations' folders, what happens to them, and what was seen on the rail
+    clinics    who they are, what they hold, what is asked
+    perils     when processes die and disks are full
+    World      the folders of coordinator and stations, what happens to them, and what was seen on the rail
 
 A process that dies loses its memory and its connections; its folder stays. Nothing here judges: see `invariants`.
 """
 
 from __future__ import annotations
 
-import errno
-import os
 import random
-import re
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from unittest import mock
 
-import numpy as np
+from clinics import HUB, LIMITS, NAMES, STUDIES, Keys, held_by, read_once, rehearsed_once, seat, station_config
+from perils import Killed, Peril, PerilousRail, PerilousStation
 from virtual import Faults, VirtualRail
 
 from hedgerow.coordinator.config import parse_config as coordinator_config
 from hedgerow.coordinator.coordinator import Coordinator
 from hedgerow.coordinator.store import Store
 from hedgerow.coordinator.submission import submit
-from hedgerow.crypto.keys import AgreementKey, Identity, Roster
-from hedgerow.data import Table
+from hedgerow.crypto.keys import Roster
 from hedgerow.engines.post import Post
 from hedgerow.errors import CannotWrite, HedgerowError
 from hedgerow.runs.database import Database
 from hedgerow.stations.base import Base
-from hedgerow.stations.config import parse_config
-from hedgerow.stations.holdings import holdings
 from hedgerow.stations.inbox import Inbox
-from hedgerow.stations.station import Station
 from hedgerow.studies import parse
-from hedgerow.wire.envelope import Card, Seat
 
-NAMES = ("alpha", "beta", "gamma")
-HUB = "hub"
 EPOCH = 1_770_000_000.0
-COLUMNS = {
-    "systolic": {"kind": "number", "range": [60, 260]},
-    "cotinine": {"kind": "number", "range": [0, 1]},
-    "diabetes": {"kind": "binary"},
-}
-DATA = {"name": "cardiology", "target": "diabetes", "features": ["systolic", "cotinine"]}
-LOGISTIC = {
-    "name": "risk",
-    "data": DATA,
-    "program": {"name": "logistic_regression", "formula": "diabetes ~ systolic + cotinine"},
-}
-COUNTS = {
-    "name": "cases",
-    "data": {"name": "cardiology", "features": ["diabetes"]},
-    "program": {"name": "counts", "columns": ["diabetes"]},
-    "protection": {"mechanism": {"law": "gaussian", "noise_multiplier": 5.0, "at": "party"}},
-}
-TRAINING = {
-    "name": "drift",
-    "data": DATA,
-    "program": {"name": "scaffold", "model": "linear", "rounds": 2, "steps": 1},
-    "evaluation": {"holdout": 0},
-}
-STUDIES = {
-    "plain": LOGISTIC,
-    "secret": LOGISTIC | {"protection": {"aggregation": {"by": "secagg"}}},
-    "private": COUNTS,
-    "stateful": TRAINING,
-}
-READABLE = re.compile(rb"HR-\d{3}|systolic|cotinine|diabetes|cardiology|logistic|score_and_inf|hedgerow|level_counts")
-"""Words of studies, columns and refusals, none of which is ever to be seen on a rail."""
-
-LIMITS = {
-    "question_seconds": 20.0,
-    "retry_seconds": 1.0,
-    "retry_most_seconds": 30.0,
-    "away_minutes": 0.5,
-    "gather_seconds": 10.0,
-    "approval_hours": 100.0,
-}
+"""When the virtual clock is zero, in seconds since 1970."""
 
 
-class Killed(BaseException):
-    """A process ended here."""
-
-
-def seat(name):
-    identity, agreement = Identity.fresh(), AgreementKey.fresh()
-    return Seat(Card(name, identity.public, agreement.public), identity, agreement)
-
-
-@dataclass
-class Keys:
-    """What a key folder gives."""
-
-    seat: Seat
-    cards: dict = field(default_factory=dict)
-    roster: Roster | None = None
-
-
-@cache
-def records(name, n=40):
-    rng = np.random.default_rng(sum(name.encode()))
-    systolic, cotinine = rng.uniform(90, 200, n), rng.uniform(0, 1, n)
-    ill = rng.random(n) < 1 / (1 + np.exp(-(systolic - 145) / 40 + cotinine))
-    return {"systolic": systolic, "cotinine": cotinine, "diabetes": ill.astype(float)}
-
-
-@cache
-def station_config(name, guard):
-    about = {"name": name, "coordinator": {"name": HUB, "rail": "socket", "path": "rail.sock"}}
-    data = {"name": "cardiology", "source": "csv", "path": "x.csv", "columns": COLUMNS}
-    programs = [{"name": one} for one in ("logistic_regression", "counts", "scaffold")]
-    return parse_config(about | {"data": data, "guard": {"programs": programs} | dict(eval(guard))})
-
-
-@cache
-def held_by(name):
-    config = station_config(name, "{}")
-    return holdings(config, Table(config.declared.admit(records(name)), config.declared), bytes(32))
-
-
-# ---- perils ---------------------------------------------------------------------------------------------------------
-@dataclass
-class Peril:
-    """When one process dies and when its disk is full, in counted moments; nothing more happens once the storm is over."""
-
-    deaths: set = field(default_factory=set)
-    full: list = field(default_factory=list)
-    moments: int = 0
-    writes: int = 0
-    over: bool = False
-
-    @classmethod
-    def drawn(cls, rng, within):
-        """At most three deaths and three short spells of a full disk."""
-        deaths = {rng.randrange(1, within) for _ in range(rng.choice([0, 0, 1, 1, 2, 3]))}
-        starts = [rng.randrange(1, within // 3) for _ in range(rng.choice([0, 0, 0, 1, 2, 3]))]
-        return cls(deaths, [(start, start + rng.choice([1, 1, 2, 6])) for start in starts])
-
-    def moment(self):
-        self.moments += 1
-        if not self.over and self.moments in self.deaths:
-            raise Killed
-
-    def write(self):
-        self.moment()
-        self.writes += 1
-        if not self.over and any(start <= self.writes < end for start, end in self.full):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-class PerilousStation(Station):
-    """A station whose process may die between the journal and the answer."""
-
-    moment = staticmethod(lambda: None)
-
-    def _computed(self, aboard, question):
-        self.moment()
-        found = super()._computed(aboard, question)
-        self.moment()
-        return found
-
-
-class PerilousRail:
-    """The coordinator's end of a rail, of a process that may die whenever it uses it."""
-
-    def __init__(self, rail, peril):
-        self.rail, self.peril = rail, peril
-
-    def __getattr__(self, name):
-        return getattr(self.rail, name)
-
-    def send(self, station, body):
-        self.peril.moment()
-        self.rail.send(station, body)
-        self.peril.moment()
-
-    def receive(self, seconds):
-        self.peril.moment()
-        return self.rail.receive(seconds)
-
-
-# ---- the world ------------------------------------------------------------------------------------------------------
 @dataclass
 class Twins:
     """What is put in the place of the real parts, so that a schedule can show that it would notice."""
@@ -461,6 +312,8 @@ class World:
             mock.patch("os.fsync", self._fsync),
             mock.patch.object(Database, "turn", self._turn()),
             mock.patch("hedgerow.engines.post.SLICE", 30.0),
+            mock.patch("hedgerow.stats.design.read_formula", read_once),
+            mock.patch("hedgerow.stations.aboard.rehearsed", rehearsed_once),
         ):
             outside = Store(self.config.state_folder, self.hub_now)  # the command is another process
             self.id = submit(outside, parse(STUDIES[self.kind]))

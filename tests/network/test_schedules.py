@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from invariants import broken
-from simulation import Killed, PerilousStation, Twins, World
+from perils import Killed, PerilousStation
+from simulation import Twins, World
 
 from hedgerow.coordinator.store import Store
 from hedgerow.engines.post import Post

@@ -35,7 +35,7 @@ def test_an_open_release_claims_nothing():
     fed.sum(totals)
     said = statement(fed.ledger, UNITS)
     assert math.isinf(said.epsilon)
-    assert said.sentence == "No epsilon is claimed: 1 of 1 releases went out without noise."
+    assert said.sentence == "No epsilon is claimed: 1 of 1 release went out without noise."
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from hedgerow import Budget, Gaussian, l2
 from hedgerow.core.bound import linf
 from hedgerow.core.channel import Plain, Shield
+from hedgerow.core.conversation import Step
 from hedgerow.core.events import Sampling
 from hedgerow.core.query import Query
 from hedgerow.core.randomness import Streams
@@ -21,7 +22,7 @@ from hedgerow.privacy.guard import Asked, Guard
 from hedgerow.stations.accounts import Account
 from hedgerow.stations.config import StorePolicy, parse_config
 from hedgerow.stations.holdings import Roll, holdings
-from hedgerow.stations.kinds import Announced, kind_of, radii_of
+from hedgerow.stations.kinds import Announced, kind_of, radii_of, settled
 from hedgerow.stations.memory import Memory
 from hedgerow.stations.once import Answered
 from hedgerow.stations.policy import noise_at, noise_multiplier, smallest_total
@@ -42,7 +43,8 @@ def announced(*queries, aggregation=""):
 
 
 def question(one, aggregation=None):
-    return Question(("a",), one, 1, aggregation=aggregation)
+    step = None if aggregation is None else Step("contribution", {"a": b""}, True)
+    return Question(("a",), one, 1, step, aggregation)
 
 
 def test_announced_kinds_survive_being_kept():
@@ -50,11 +52,21 @@ def test_announced_kinds_survive_being_kept():
     assert Announced.from_json(json.loads(json.dumps(kinds.to_json()))) == kinds
 
 
+OPEN = Shield()
+
+
 def test_what_follows_from_answers_is_free():
-    kinds = announced(query(local=partial(zeros, size=3, rate=0.5)))
-    kinds.refuse_other(question(query(9, local=partial(zeros, size=3, rate=0.1))))
+    kinds = announced(query(local=partial(zeros, size=3, rate=0.5), shield=OPEN), query(local=partial(totals, rate=0.5)))
+    kinds.refuse_other(question(query(9, local=partial(zeros, size=3, rate=0.1), shield=OPEN)))
     wider = replace(NOISE, bounds=l2(3.0, unit="record"))
-    kinds.refuse_other(question(query(9, local=partial(zeros, size=3, rate=0.1), shield=wider)))
+    kinds.refuse_other(question(query(9, local=partial(totals, rate=0.1), shield=wider)))
+
+
+def test_settings_are_exact_where_single_records_cannot_be_held_to_their_bound():
+    kinds = announced(query(local=partial(zeros, size=3, rate=0.5)))
+    kinds.refuse_other(question(query(9, local=partial(zeros, size=3, rate=0.5))))
+    with pytest.raises(QuestionUnannounced):
+        kinds.refuse_other(question(query(9, local=partial(zeros, size=3, rate=0.1))))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +92,7 @@ def test_what_changes_the_meaning_or_the_protection_is_not_announced(changed):
 
 
 def test_a_total_that_was_to_be_hidden_is_not_asked_openly():
-    kinds = announced(query(), aggregation=SecAgg().name)
+    kinds = announced(query(), aggregation=settled(SecAgg()))
     kinds.refuse_other(question(query(), SecAgg()))
     with pytest.raises(QuestionUnannounced):
         kinds.refuse_other(question(query()))

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from hedgerow.errors import CannotWrite, UnknownStudy
 
@@ -70,7 +72,7 @@ def check(folder: FolderArgument = Path(".")) -> None:
             studies, (entries, head) = store.studies(), store.verify()
         finally:
             store.close()
-        lines.add_row("studies", f"{len(studies)}, of which {sum(not kept.ended for kept in studies)} have not ended")
+        lines.add_row("studies", f"{len(studies)}; not ended: {sum(not kept.ended for kept in studies)}")
         lines.add_row("journal", f"whole: {entries} entries, head {head or 'none'}")
     else:
         lines.add_row("studies", "none yet")
@@ -106,7 +108,6 @@ def status(
     letters: Annotated[bool, typer.Option("--letters", help="Every letter that went and came, too.")] = False,
 ) -> None:
     """Show all studies of a coordinator, or one with its whole history."""
-    from rich.console import Group
     from rich.live import Live
 
     from hedgerow.coordinator.config import load_config
@@ -115,7 +116,7 @@ def status(
     with _store(config) as store:
 
         def shown() -> Group:
-            return Group(_studies(store) if study is None else _one(store, study, config, letters))
+            return _studies(store) if study is None else Group(_one(store, study, config, letters))
 
         def over() -> bool:
             return study is not None and store.study(study).ended
@@ -175,12 +176,18 @@ def register(main: typer.Typer) -> None:
 
 
 # ---- what is shown --------------------------------------------------------------------------------------------------
-def _studies(store: Any) -> Table:
-    """A row for each study."""
-    table = Table("study", "state", "round", "stations", "since", "last", title="Studies", title_justify="left", box=None)
-    for kept in store.studies():
-        table.add_row(kept.id, kept.state, _round(kept), _aboard(kept), _time(kept.changed), escape(_last(store, kept)))
-    return table
+def _studies(store: Any) -> Group:
+    """Two lines for each study: where it stands, and the last word of it, which may be long."""
+    studies = store.studies()
+    if not studies:
+        return Group("No study was submitted yet.")
+    rows = [(kept.id, kept.state, _time(kept.changed), _round(kept), _aboard(kept)) for kept in studies]
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    shown: list[Any] = []
+    for kept, row in zip(studies, rows, strict=True):
+        line = "  ".join([*(cell.ljust(width) for cell, width in zip(row[:4], widths, strict=True)), row[4]])
+        shown += [Text(line.rstrip(), overflow="fold"), Padding(Text(_last(store, kept), overflow="fold"), (0, 0, 0, 4))]
+    return Group(*shown)
 
 
 def _one(store: Any, id: str, config: Any, letters: bool) -> Table:

@@ -9,7 +9,7 @@ What was agreed is kept before anybody boards, so that after a restart stations 
 
 from __future__ import annotations
 
-from collections import Counter
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,9 +20,10 @@ from typing import Any, Literal, Protocol
 from hedgerow.core.conversation import Sessions
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.ledger import Clock
+from hedgerow.crypto.cohort import LONGEST_NAME
 from hedgerow.crypto.keys import Roster, verify
 from hedgerow.data import Column, Schema
-from hedgerow.errors import HedgerowError, KeyInvalid, MessageRefused
+from hedgerow.errors import HedgerowError, KeyInvalid, MessageRefused, StationUnknown
 from hedgerow.studies import Study, build_abroad
 from hedgerow.studies.abroad import data_name
 from hedgerow.studies.changes import to_toml
@@ -38,6 +39,8 @@ from .columns import agreed_schema
 from .config import LimitsSection
 from .journal import refusal
 from .states import Boarded, Kept
+
+log = logging.getLogger("hedgerow")
 
 PATIENT = frozenset({"HR-104", "HR-610", "HR-611"})
 """Codes that waiting may change: a full disk, opening hours, a rate."""
@@ -154,7 +157,7 @@ def meet(
     name_of_data = data_name(study)
     for name, hello in list(found.items()):
         if hello.data != name_of_data:
-            refused[name] = f"{name} has the data {hello.data!r}, not {name_of_data!r}"
+            refused[name] = f"{name} has the data {hello.data[:100]!r}, not {name_of_data!r}"
             del found[name]
     least = least_of(limits, len(wanted))
     away = [name for name in wanted if name not in found and name not in refused]
@@ -164,8 +167,11 @@ def meet(
         if now - kept.changed > 3600 * limits.approval_hours:
             return _end("failed", f"{_and(away)} did not come in {limits.approval_hours:g} hours")
         return _wait(f"waiting for {_and(away)} to connect")
+    in_order = {name: found[name] for name in wanted if name in found}
+    if limits.least_stations is not None:
+        in_order = _most(study, in_order, least)
     try:
-        agreed = _agree(study, {name: found[name] for name in wanted if name in found}, coordinator, now)
+        agreed = _agree(study, in_order, coordinator, now)
         rehearsed(study, agreed, roster_of(agreed.stations, cards))
     except HedgerowError as error:
         return _end("failed", f"{error.code} {type(error).__name__}: {error.reason} {error.remedy}".strip())
@@ -186,7 +192,9 @@ def board(
     new = []
     for name in open_:
         letter = letters.get(name)
-        if letter is None or name not in cards:
+        if name not in cards:
+            one = Boarded(name, "refused", StationUnknown.code, at=now)
+        elif letter is None:
             one = replace(said[name], at=now)
         else:
             one = read_board(letter, agreed.stations[name], train, cards[name], now)
@@ -245,16 +253,20 @@ def least_of(limits: LimitsSection, wanted: int) -> int:
 
 
 def read_hello(letter: Letter) -> Hello:
-    """Read what a station says of itself; MessageRefused (HR-242) where it is nothing of that kind."""
+    """Read what a station says of itself; MessageRefused (HR-242) where it is nothing of that kind.
+
+    Its parties have its name, or `name/...`: no station speaks in the name of another.
+    """
     said = _mapping(letter, "hello")
-    parties, columns = said.get("parties"), said.get("schema")
+    parties, columns, mine = said.get("parties"), said.get("schema"), letter.sender
     if (
         not isinstance(parties, tuple)
         or not _names(parties)
+        or not all(one == mine or one.startswith(f"{mine}/") for one in parties)
         or not isinstance(columns, tuple)
         or not all(isinstance(one, Column) for one in columns)
     ):
-        raise MessageRefused(f"{letter.sender} answered a hello without parties or columns.")
+        raise MessageRefused(f"{mine} answered a hello without columns, or without parties of its own name.")
     try:
         return Hello(str(said.get("data", "")), Schema(columns), parties, str(said.get("version", "")))
     except HedgerowError as error:
@@ -290,11 +302,26 @@ def read_board(letter: Letter, parties: tuple[str, ...], train: bytes, card: Car
     )
 
 
+def _most(study: Study, found: Mapping[str, Hello], least: int) -> Mapping[str, Hello]:
+    """The stations that declare columns alike, where they are enough and more than half; otherwise all, who will not agree."""
+    groups: list[dict[str, Hello]] = []
+    for name, hello in found.items():
+        for group in groups:
+            with suppress(HedgerowError):
+                agreed_schema(study, {"": next(iter(group.values())).schema, name: hello.schema})
+                group[name] = hello
+                break
+        else:
+            groups.append({name: hello})
+    largest = max(groups, key=len, default={})
+    if len(largest) < max(least, len(found) // 2 + 1):
+        return found
+    if others := found.keys() - largest.keys():
+        log.warning("%s: %s declare columns otherwise than most, and are left out", study.name, _and(sorted(others)))
+    return largest
+
+
 def _agree(study: Study, found: Mapping[str, Hello], coordinator: str, now: float) -> Agreed:
-    parties = [party for hello in found.values() for party in hello.parties]
-    repeated = [name for name, times in Counter(parties).items() if times > 1]
-    if repeated:
-        raise MessageRefused(f"the party {repeated[0]!r} is at two stations.", remedy="Parties have names of their own.")
     schema = agreed_schema(study, {name: hello.schema for name, hello in found.items()})
     text = to_toml(told(study).model_dump(mode="json")) + "\n"
     stations = {name: hello.parties for name, hello in found.items()}
@@ -309,7 +336,8 @@ def _mapping(letter: Letter, kind: str) -> Mapping[str, Any]:
 
 
 def _names(found: tuple[Any, ...]) -> bool:
-    return bool(found) and all(isinstance(one, str) for one in found)
+    words = all(isinstance(one, str) and one.isprintable() and len(one.encode()) <= LONGEST_NAME for one in found)
+    return bool(found) and words and len(set(found)) == len(found)
 
 
 def _boarding(on: Sequence[Boarded], refusals: str) -> str:

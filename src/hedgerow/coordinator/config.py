@@ -135,7 +135,9 @@ def load_config(where: Path) -> CoordinatorConfig:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigInvalid(
-            f"{where} is no folder of a coordinator: there is no {path.name}.",
+            f"{where} is no folder of a coordinator: there is no {path.name}."
+            if where.is_dir()
+            else f"{where} does not exist.",
             remedy=f"Name its folder by --at or in HEDGEROW_COORDINATOR. A new one needs a file {FILE}:\n{EXAMPLE}",
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:

@@ -14,13 +14,15 @@ import logging
 import random
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 from hedgerow.engines.network import Network
 from hedgerow.engines.post import Post
 from hedgerow.errors import (
     CannotWrite,
+    CheckpointMismatch,
     HedgerowError,
     LimitExceeded,
     NobodyAnswered,
@@ -57,8 +59,11 @@ MINUTE = 60.0
 BOARDING_MOST = 60.0
 """Longest pause between two letters to a station where a person has to decide, in seconds."""
 
+KEY = "key"
+"""In a run folder: which study it is of, for another one may get its id where the state was lost."""
+
 FAREWELLS = 8
-"""How often stations are told that a study ended, before those that are away are left alone."""
+"""How often stations are told that a study ended, before those that take no note of it are left alone."""
 
 
 @dataclass
@@ -86,12 +91,16 @@ class Coordinator:
     _missing: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        self._started = self.store.now()
+        self._started = self._latest = self.store.now()
 
     # ---- what the service calls --------------------------------------------------------------------------------------
     def due(self) -> list[str]:
         """Ids of studies for which something can be done now."""
         now = self.store.now()
+        if now < self._latest - 1.0:  # the clock was set back: what was noted in its future counts from now
+            self._started = now
+            self.store.wake()
+        self._latest = now
         return [kept.id for kept in self.store.open() if self._is_due(kept, now)]
 
     def advance(self, id: str) -> None:
@@ -99,8 +108,8 @@ class Coordinator:
 
         Raises
         ------
-        CannotWrite (HR-104)
-            The store cannot be written; the study is where it was.
+        CannotWrite (HR-104), RailUnavailable (HR-612)
+            The store cannot be written, or nobody be reached; the study is where it was.
         """
         kept = self.store.study(id)
         if kept.ended:
@@ -113,7 +122,7 @@ class Coordinator:
         else:
             try:
                 (self._board if kept.state in ("submitted", "boarding") else self._run)(kept)
-            except CannotWrite:
+            except (CannotWrite, RailUnavailable):
                 raise
             except Exception as error:
                 log.exception("%s failed", kept.id)
@@ -133,6 +142,8 @@ class Coordinator:
             self.store.change(kept.id, agreed=met.pack(), pauses=0)
             kept = self.store.study(kept.id)
         agreed = Agreed.unpack(kept.agreed)
+        if agreed.at > now:  # the clock was set back
+            agreed = replace(agreed, at=kept.changed)
         said, verdict = board(kept, agreed, line, limits, self.cards(), self.store.now(), self._started)
         self.store.board(kept.id, said)
         self._after(self.store.study(kept.id), verdict)
@@ -164,12 +175,15 @@ class Coordinator:
             else:
                 self.store.move(kept.id, "waiting", str(halted), due=self.store.now())
         except RoundRefused as error:
-            if GUARDS.intersection(line.refused.values()):
+            missing = line.absent - line.refused.keys()  # where only those are missing that refused, waiting changes nothing
+            if not missing and GUARDS.intersection(line.refused.values()):
                 self._declined(kept, PartyDeclined(error.reason, codes=dict(line.refused)))
             else:
                 self._wait(kept, f"{error.code} {type(error).__name__}: {error.reason}", line.hurried)
         except (NobodyAnswered, CannotWrite, RailUnavailable) as error:
             self._wait(kept, f"{error.code} {type(error).__name__}: {error.reason}", line.hurried)
+        except OSError as error:  # of the disk, of the limits of this process
+            self._wait(kept, f"{type(error).__name__}: {error.strerror or error}")
         except PartyDeclined as error:
             self._declined(kept, error)
         except HedgerowError as error:
@@ -195,8 +209,10 @@ class Coordinator:
             life=line.life,
             roster=roster_of(on, self._stations()),
             told=line.declined,
+            weigh=line.weigh,
         )
         folder = self.config.runs_folder / kept.id
+        _take(folder, kept)
         result = run_study(
             study_of(kept),
             folder,
@@ -246,8 +262,10 @@ class Coordinator:
         told = {name for name, letter in letters.items() if letter.kind == "end"}  # a full disk there takes no note of it
         left = tuple(name for name in kept.untold if name not in told and name in self.cards())
         tries = kept.pauses + 1
+        if tries >= FAREWELLS:  # whoever was here has been told often enough; of the others each has its own tries
+            left, tries = tuple(name for name in left if name not in here), 0
         due = self.store.now() + self._pause(tries)
-        self.store.change(kept.id, untold=left if tries < FAREWELLS else (), due=due, pauses=tries)
+        self.store.change(kept.id, untold=left, due=due, pauses=tries)
 
     # ---- inside ------------------------------------------------------------------------------------------------------
     def _line(self, kept: Kept) -> Line:
@@ -299,6 +317,30 @@ class Coordinator:
     def _stations(self) -> dict[str, Card]:
         """Cards of the stations on the roster."""
         return {name: card for name, card in self.cards().items() if name != self.config.name}
+
+
+def _take(folder: Path, kept: Kept) -> None:
+    """Take a run folder for a study.
+
+    Raises
+    ------
+    CheckpointMismatch (HR-103)
+        It holds the run of another one, whose results would be taken for this one's.
+    """
+    mark = folder / KEY
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        known = mark.read_text() if mark.exists() else ""
+        begun = (folder / "digest").exists()
+    except OSError as error:
+        raise CannotWrite(f"{folder}: {error.strerror}.", remedy="Make it writable; the study then goes on.") from error
+    if known != kept.key.hex() and (known or begun):
+        raise CheckpointMismatch(
+            f"{folder} holds the run of another study, of a coordinator whose state is not the one here.",
+            remedy="Move it away, and submit the study anew.",
+        )
+    if not known:
+        write_bytes(mark, kept.key.hex().encode())
 
 
 def approvals(kept: Kept, agreed: Agreed) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hedgerow.core.engine import Inbox
 from hedgerow.engines.network import LIFE
 from hedgerow.engines.post import NOBODY, Post
 from hedgerow.errors import BudgetExhausted, LimitExceeded, MessageRefused, NobodyAnswered, PartyDeclined
@@ -59,11 +60,12 @@ class Line:
     """Codes by station or party, of those whose last word was a refusal that waiting does not change."""
 
     absent: set[str] = field(default_factory=set, init=False)
-    """Stations that did not answer when they were asked last."""
+    """Stations that did not answer when they were asked last, or with nothing that could be used."""
 
     hurried: bool = field(default=False, init=False)
     """Whether a station wanted fewer questions, or smaller ones, when stations were asked last."""
 
+    _asked: frozenset[str] = field(default=frozenset(), init=False)
     _number: int = field(default=0, init=False)
 
     def alive(self) -> frozenset[str]:
@@ -89,10 +91,6 @@ class Line:
         ------
         Halted
             Nobody was asked.
-        NobodyAnswered (HR-220)
-            Fewer stations than `least` answered a question.
-        PartyDeclined (HR-221), BudgetExhausted (HR-213)
-            And so many refused for good that it will not be otherwise.
         """
         if kind == "ask":
             self.halt()
@@ -111,12 +109,27 @@ class Line:
         about = {"kind": kind, "number": number, "bytes": came, "codes": codes, "silent": silent}
         self.store.enter(self.id, "came", about)
         if kind == "ask":
-            self.absent = (self.absent | set(parts)) - set(came)
+            self._asked = frozenset(parts)
             self.hurried = LimitExceeded.code in codes.values()
             self.refused = {station: code for station, code in codes.items() if code not in PATIENT}
-        if kind == "ask" and len(came) < min(self.least, len(parts)):
-            self._too_few(len(came), codes, silent)
         return letters
+
+    def weigh(self, read: Mapping[str, Inbox]) -> None:
+        """Judge what stations answered when they were asked last: whether enough of it is of use.
+
+        Raises
+        ------
+        NobodyAnswered (HR-220)
+            Fewer stations than `least` answered.
+        PartyDeclined (HR-221), BudgetExhausted (HR-213)
+            And so many refused for good that it will not be otherwise.
+        """
+        came = {station for station, inbox in read.items() if inbox.answered}
+        self.absent = (self.absent | self._asked) - came
+        if len(came) < min(self.least, len(self._asked)):
+            missing = sorted(self._asked - came)
+            codes = {name: next(iter(read[name].codes.values())) for name in missing if name in read and read[name].codes}
+            self._too_few(len(came), codes, [name for name in missing if name not in codes])
 
     def declined(self, codes: Mapping[str, str]) -> None:
         """Note the parties that declined within their station's answer."""

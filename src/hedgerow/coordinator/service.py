@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from hedgerow.engines.post import Post
 from hedgerow.engines.rails.rail import Rail
-from hedgerow.errors import CannotWrite, ConfigInvalid
+from hedgerow.errors import CannotWrite, ConfigInvalid, KeyInvalid, RailUnavailable
 from hedgerow.wire.folder import KeyFolder
 
 from .config import CoordinatorConfig
@@ -86,8 +88,9 @@ class Service:
 
     def __init__(self, config: CoordinatorConfig, keys: Any, store: Store, rail: Rail) -> None:
         self.config, self.store, self.rail = config, store, rail
-        self.post = Post(lambda: keys.seat, lambda: keys.cards, rail)
-        self.coordinator = Coordinator(store, self.post, config, lambda: keys.cards)
+        seat, cards = readable(lambda: keys.seat), readable(lambda: keys.cards)
+        self.post = Post(seat, cards, rail)
+        self.coordinator = Coordinator(store, self.post, config, cards)
         self._steps: dict[str, Future[None]] = {}
         self._later: dict[str, float] = {}
 
@@ -101,17 +104,25 @@ class Service:
                     self._reap()
                     for id in self._startable(n_threads):
                         self._steps[id] = pool.submit(self.coordinator.advance, id)
-                    self.post.wait(TICK, stop.is_set)
+                    self._listen(stop.is_set)
             finally:
                 self.coordinator.stopping.set()
                 while any(not step.done() for step in self._steps.values()):
-                    self.post.wait(TICK)
+                    self._listen()
                 self._reap()
+
+    def _listen(self, until: Callable[[], bool] = lambda: False) -> None:
+        """Let events happen for a moment."""
+        try:
+            self.post.wait(TICK, until)
+        except RailUnavailable as error:
+            log.warning("%s", error.reason)
+            time.sleep(TICK)
 
     def _startable(self, n_threads: int) -> list[str]:
         try:
             due = self.coordinator.due()
-        except CannotWrite as error:
+        except (CannotWrite, RailUnavailable) as error:
             log.warning("%s", error.reason)
             return []
         now = self.store.now()
@@ -128,7 +139,25 @@ class Service:
             error = step.exception()
             if error is not None:
                 self._later[id] = self.store.now() + AGAIN
-                log.error("%s: %s", id, error if isinstance(error, CannotWrite) else repr(error), exc_info=None)
+                known = isinstance(error, CannotWrite | RailUnavailable)
+                log.error("%s: %s", id, error if known else repr(error), exc_info=None)
+
+
+def readable(look: Callable[[], Any]) -> Callable[[], Any]:
+    """Look into the key folder: while that cannot be read nobody is trusted and studies wait, and none of them ends.
+
+    Raises
+    ------
+    RailUnavailable (HR-612)
+    """
+
+    def looked() -> Any:
+        try:
+            return look()
+        except KeyInvalid as error:
+            raise RailUnavailable(f"nobody can be reached: {error.reason}", remedy=error.remedy) from error
+
+    return looked
 
 
 def serve(config: CoordinatorConfig, stop: threading.Event) -> None:
@@ -147,7 +176,8 @@ def serve(config: CoordinatorConfig, stop: threading.Event) -> None:
         rail = open_rail(config, keys)
         try:
             waiting = sum(not kept.ended for kept in store.studies())
-            log.info("%s is there on %s; %d studies have not ended", config.name, where(config), waiting)
+            left = f"{waiting} {'study has' if waiting == 1 else 'studies have'} not ended"
+            log.info("%s is there on %s; %s", config.name, where(config), left)
             Service(config, keys, store, rail).run(stop)
         finally:
             rail.close()

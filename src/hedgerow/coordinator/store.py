@@ -46,6 +46,8 @@ TABLES = (
 )
 COLUMNS = [item.name for item in fields(Kept) if item.name != "boarded"]
 LISTS = ("asked", "untold", "parties")
+LONGEST_NAME, LONGEST_REASON = 100, 4000
+"""Letters of a study's name that go into its id, and of a reason that are kept: names and words of stations are in it."""
 
 
 class Store:
@@ -139,7 +141,7 @@ class Store:
     # ---- writing ----------------------------------------------------------------------------------------------------
     def submit(self, name: str, text: str, asked: Sequence[str] = ()) -> str:
         """Keep a new study; return its id."""
-        at, stem = self.now(), re.sub(r"[^\w.-]+", "-", name)
+        at, stem = self.now(), re.sub(r"[^\w.-]+", "-", name)[:LONGEST_NAME]
         with self._database.turn() as connection:
             taken = {row[0] for row in connection.execute("SELECT id FROM studies")}
             number = next(n for n in range(1, len(taken) + 2) if f"{stem}-{n:03d}" not in taken)
@@ -159,6 +161,7 @@ class Store:
         CannotWrite (HR-104)
             The disk is full, or the study went elsewhere meanwhile; nothing was changed.
         """
+        reason = brief(reason)
         with self._database.turn() as connection:
             [before] = connection.execute("SELECT state FROM studies WHERE id = ?", (id,)).fetchone()
             if state not in NEXT[before]:
@@ -175,7 +178,7 @@ class Store:
 
     def pause(self, id: str, reason: str, *, due: float, pauses: int) -> None:
         """Note what a study waits for in the state that it is in; a new reason enters the journal."""
-        kept = self.study(id)
+        kept, reason = self.study(id), brief(reason)
         with self._database.turn() as connection:
             self._change(connection, id, {"reason": reason, "due": due, "pauses": pauses})
             if reason != kept.reason:
@@ -197,9 +200,11 @@ class Store:
         return True
 
     def wake(self) -> None:
-        """End all pauses, at a start: what was waited for may have come."""
+        """End all pauses, at a start: what was waited for may have come. No time is later than now, whatever the clock was."""
         with self._database.turn() as connection:
-            connection.execute("UPDATE studies SET due = 0.0")
+            connection.execute(
+                "UPDATE studies SET due = 0.0, changed = min(changed, ?1), since = min(since, ?1)", (self.now(),)
+            )
 
     def board(self, id: str, said: Iterable[Boarded]) -> None:
         """Keep what stations said of a study; a later word replaces an earlier one."""
@@ -236,6 +241,14 @@ class Store:
         ]
         lists = {name: tuple(json.loads(row[name])) for name in LISTS if name in row}
         return Kept(**row | lists | {"cancelled": bool(row["cancelled"])}, boarded=tuple(boarded))
+
+
+def brief(reason: str) -> str:
+    """A reason as it is kept and shown: not too long, and without what a terminal would not print."""
+    shown = "".join(
+        letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in reason[:LONGEST_REASON]
+    )
+    return shown + (" ..." if len(reason) > LONGEST_REASON else "")
 
 
 def _stored(column: str, value: Any) -> Any:

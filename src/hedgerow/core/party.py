@@ -23,6 +23,9 @@ from .state import State, States, StateStore
 WEIGHTS = "record weights"
 """The column by which a preparation sets record weights; no table holds one of this name."""
 
+MOST_PREPARED = 32
+"""Preparations of which parties keep the columns."""
+
 
 @dataclass
 class Party:
@@ -170,6 +173,8 @@ class Parties(Sequence[Party]):
             w = columns.pop(WEIGHTS, before.w)
             after = Parties(self.ids, before.columns | columns, self.sizes, w)
             after.states, after.correspondents = self.states, self.correspondents
+            while len(self._prepared) >= MOST_PREPARED:  # the oldest; whoever asks in ever new ways must not fill the memory
+                self._prepared.pop(next(iter(self._prepared)))
             self._prepared[key] = after
         return self._prepared[key]
 

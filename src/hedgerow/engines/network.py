@@ -2,20 +2,25 @@
 
     Federation -> Outbox -> one sealed letter to each station -> Inbox
 
-A station that is away, or does not answer before the deadline, is a dropout; what it refuses comes back as a code. The engine
-keeps nothing that a restart could not do without: states are in the program's checkpoint, and letters have numbers that grow
-from one life of the coordinator to the next.
+A station that is away, or does not answer before the deadline, is a dropout; what it refuses comes back as a code. An answer
+that is none, that holds what is no number, or whose keys and shapes are not those of the others counts as a refusal: one
+station does not spoil the total of the others. The engine keeps nothing that a restart could not do without: states are in
+the program's checkpoint, and letters have numbers that grow from one life of the coordinator to the next.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from hedgerow.core.arrays import Layout
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.query import Query
 from hedgerow.crypto.keys import Roster
-from hedgerow.errors import HedgerowError, MessageRefused, NobodyAnswered, UnlawfulChannel
+from hedgerow.errors import ContributionInvalid, HedgerowError, MessageRefused, NobodyAnswered, UnlawfulChannel
 from hedgerow.privacy.guard import nobody
 from hedgerow.wire.envelope import Letter
 from hedgerow.wire.question import common, inbox, own
@@ -52,6 +57,8 @@ class Network:
         Identities of the parties, where a secure aggregation pins them.
     told : callable, optional
         Learns which parties declined a question, and by which codes.
+    weigh : callable, optional
+        Learns what each station answered; raises where too few answers are of use.
     """
 
     post: Post
@@ -63,6 +70,7 @@ class Network:
     life: int = 1
     roster: Roster | None = None
     told: Callable[[Mapping[str, str]], None] | None = None
+    weigh: Callable[[Mapping[str, Inbox]], None] | None = None
     elsewhere: bool = field(default=True, init=False)
     _number: int = field(default=0, init=False)
 
@@ -98,8 +106,12 @@ class Network:
         self._gather(by_station)
         same = common(outbox)
         letters = self._ask({station: [same, own(outbox, ids)] for station, ids in by_station.items()})
-        letters = dict(list(letters.items())[: query.first])  # those that came first
-        found = [self._read(query, letters[station], ids) for station, ids in by_station.items() if station in letters]
+        read = {station: self._read(query, letter, by_station[station]) for station, letter in letters.items()}
+        read = alike(query.name, read, outbox.layout)
+        if self.weigh is not None:
+            self.weigh(read)
+        first = [station for station, inbox in read.items() if inbox.answered][: query.first]
+        found = [read[name] for name in by_station if name in read and (name in first or not read[name].answered)]
         together = merged(query.name, outbox.ids, found)
         if together.codes and self.told is not None:
             self.told(together.codes)
@@ -133,7 +145,34 @@ class Network:
             if letter.kind == "refused":
                 return Inbox((), codes=dict.fromkeys(ids, code_in(letter)))
             if letter.kind == "answer" and len(letter.parts) == 1:
-                return inbox(letter.parts[0], ids, query)
+                found = inbox(letter.parts[0], ids, query)
+                if all(numbers is None or np.isfinite(numbers).all() for numbers in (found.total, found.rows)):
+                    return found
+                raise ContributionInvalid(f"{letter.sender} answered {query.name} with what is no number.")
             raise MessageRefused(f"an answer of kind {letter.kind!r}.", remedy="Both sides run the same version.")
         except HedgerowError as error:
             return Inbox((), codes=dict.fromkeys(ids, error.code))
+
+
+def alike(query: str, read: Mapping[str, Inbox], announced: Layout | None) -> dict[str, Inbox]:
+    """What stations answered, where those with other keys and shapes than the others count as refusals.
+
+    Right is what was announced, if anybody answered that, or else what most stations answered.
+
+    Raises
+    ------
+    ContributionInvalid (HR-222)
+        No more stations answered one way than another.
+    """
+    ways = Counter(inbox.layout for inbox in read.values() if inbox.layout is not None)
+    if len(ways) < 2:
+        return dict(read)
+    (right, most), (other, others) = ways.most_common(2)
+    if announced in ways:
+        right = announced
+    elif most == others:
+        remedy = "Declare levels and shapes in the schema, so that every party returns the same keys and shapes."
+        raise ContributionInvalid(f"{query}: one station contributed {right}, another {other}.", remedy=remedy)
+    wrong = {name: inbox for name, inbox in read.items() if inbox.layout not in (None, right)}
+    refused = {name: Inbox((), codes=dict.fromkeys(inbox.answered, ContributionInvalid.code)) for name, inbox in wrong.items()}
+    return {**read, **refused}

@@ -32,6 +32,9 @@ log = logging.getLogger("hedgerow")
 SLICE = 0.2
 """Longest wait for one event, in seconds, so that several threads that wait take turns."""
 
+CATCH_UP = 1000
+"""Events that are taken before letters go out: whoever sends without end holds nobody up."""
+
 HELLO = "hello"
 NOBODY = bytes(16)
 
@@ -132,9 +135,12 @@ class Post:
         """
         self.greet()
         self._catch_up()
-        digests = [self._send(kind, station, parts[station], study, number) for station in parts if station in self.alive()]
-        mine = {digest: self._sent[digest] for digest in digests}
+        cards, alive = self.cards(), self.alive()
+        mine: dict[bytes, _Sent] = {}
         try:
+            for station in parts:
+                if station in alive and station in cards:
+                    self._send(mine, kind, cards[station], parts[station], study, number)
             found = {sent.station: answer for sent, answer in self._collect(mine, self.rail.now() + seconds)}
         finally:
             for digest in mine:
@@ -164,14 +170,12 @@ class Post:
                 self.rail.send(station, enclose(self.seat(), cards[station], HELLO, []))
 
     # ---- inside ------------------------------------------------------------------------------------------------------
-    def _send(self, kind: str, station: str, parts: Sequence[bytes], study: bytes, number: int) -> bytes:
-        raw = enclose(self.seat(), self.cards()[station], kind, parts, study=study, number=number)
-        digest = digest_of(raw)
-        sent = _Sent(station, kind, study, number, raw, self.rail.now() + self.pause, 2 * self.pause)
-        self._sent[digest] = sent
-        self.watch("asked", station, kind, study, number, len(raw))
-        self.rail.send(station, raw)
-        return digest
+    def _send(self, mine: dict[bytes, _Sent], kind: str, to: Card, parts: Sequence[bytes], study: bytes, number: int) -> None:
+        raw = enclose(self.seat(), to, kind, parts, study=study, number=number)
+        sent = _Sent(to.name, kind, study, number, raw, self.rail.now() + self.pause, 2 * self.pause)
+        mine[digest_of(raw)] = self._sent[digest_of(raw)] = sent
+        self.watch("asked", to.name, kind, study, number, len(raw))
+        self.rail.send(to.name, raw)
 
     def _collect(self, mine: Mapping[bytes, _Sent], end: float) -> Iterator[tuple[_Sent, Letter]]:
         waiting = dict(mine)
@@ -210,10 +214,13 @@ class Post:
                 self._news.wait(min(seconds, SLICE))
 
     def _catch_up(self) -> None:
-        """Take what has happened while nobody waited."""
+        """Take what has happened while nobody waited, as far as that has an end."""
         if self._turn.acquire(blocking=False):
             try:
-                while (event := self.rail.receive(0.0)) is not None:
+                for _ in range(CATCH_UP):
+                    event = self.rail.receive(0.0)
+                    if event is None:
+                        break
                     self._take(event)
             finally:
                 self._turn.release()

@@ -16,6 +16,9 @@ from .owners import Individuals
 WEAK = 20.0
 """A larger epsilon is called weak in reports."""
 
+DELTA = 1e-6
+"""Without a budget, and where nobody knows how many units there are, epsilon is at this delta."""
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -52,21 +55,22 @@ def statement(ledger: Ledger, units: Mapping[Unit, int], individuals: Individual
     Parameters
     ----------
     units : mapping
-        How many parties and records there are: without a budget, delta is a tenth of one over the number of units.
+        How many parties and records there are, 0 where nobody knows: without a budget, delta is a tenth of one over the
+        number of units, or `DELTA`.
     individuals : Individuals, optional
         What individuals lost at owners who keep ledgers (`hedgerow.privacy.owners`), to be said beside it.
     """
     budget = ledger.limit if isinstance(ledger.limit, Budget) else None
     entries = [*ledger.others, *ledger.entries]
     unit: Unit = budget.unit if budget else next((entry.unit for entry in entries if entry.unit), "party")
-    delta = budget.delta if budget else 0.1 / max(units[unit], 1)
+    delta = budget.delta if budget else 0.1 / units[unit] if units[unit] else DELTA
     releases = [entry for entry in entries if entry.event.kind != "none"]
     if not releases:
         return Statement(0.0, delta, unit, "Nothing was released.")
     n_open = sum(entry.event.kind == "nonprivate" for entry in releases)
     if n_open:
         where = " of this run and of others that share its ledger" if ledger.others else ""
-        sentence = f"No epsilon is claimed: {n_open} of {len(releases)} releases{where} went out without noise."
+        sentence = f"No epsilon is claimed: {n_open} of {len(releases)} release{'s' * (len(releases) != 1)}{where} went out without noise."
         return Statement(math.inf, delta, unit, sentence)
     charges = ledger.charges(unit)
     spent = budget.spent(charges) if budget else epsilon(charges, delta=delta, adjacency="add-remove")
@@ -86,9 +90,9 @@ def _counted(ledger: Ledger, releases: list[Entry]) -> str:
     """How many releases there were, and how many of them were not this run's."""
     elsewhere = sum(entry.event.kind != "none" for entry in ledger.others)
     if not elsewhere:
-        return f"{len(releases)} releases"
+        return f"{len(releases)} release{'s' * (len(releases) != 1)}"
     if not ledger.entries:
-        return f"{len(releases)} releases of all runs"
+        return f"{len(releases)} release{'s' * (len(releases) != 1)} of all runs"
     return f"{len(releases)} releases, {elsewhere} of them by other runs that share the ledger"
 
 

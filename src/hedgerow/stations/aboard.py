@@ -16,7 +16,7 @@ from hedgerow.core.query import Query
 from hedgerow.data import Column, Schema
 from hedgerow.engines import InProcess
 from hedgerow.engines.host import Host
-from hedgerow.errors import HedgerowError, HedgerowWarning, MessageRefused, NobodyAnswered, StudyInvalid
+from hedgerow.errors import HedgerowError, HedgerowWarning, LimitExceeded, MessageRefused, NobodyAnswered, StudyInvalid
 from hedgerow.privacy.guard import Asked
 from hedgerow.studies import Study, build_abroad, parse
 from hedgerow.studies.abroad import data_name, schema_for
@@ -36,12 +36,20 @@ from .policy import (
     admit_program,
     admit_records,
     admit_rehearsed,
+    admit_size,
     as_forbidden,
     named_columns,
     smallest_total,
+    withstands,
 )
 from .trains import Train
-from .words import rows_of, summary_of
+from .words import plain, rows_of, summary_of
+
+MOST_STUDY = 1 << 24
+"""Bytes of a study with what is told beside it, all of which is kept."""
+
+MOST_PARTIES = 1 << 20
+"""Of all stations of a study: each of them is rehearsed with made-up records."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +130,10 @@ def boarding(config: StationConfig, held: Holdings, mine: str, train: Train, acc
     HedgerowError
         The guard's reason, of which the code may leave.
     """
+    admit_size("a study", len(train.toml) + len(train.told), MOST_STUDY)
     told, study = read_told(train.told), read_study(train.toml)
+    if (n := sum(told.stations.values())) > MOST_PARTIES:
+        raise LimitExceeded(f"the study counts {n} parties, and {MOST_PARTIES} are the most.", remedy="Ask fewer at once.")
     if told.stations.get(mine) != len(held):
         raise MessageRefused(f"the study counts {told.stations.get(mine)} parties here, and there are {len(held)}.")
     if data_name(study) != config.data.name:
@@ -166,25 +177,24 @@ def _rehearsed(
     make = partial(build_abroad, schema=schema, engine=_Names(tuple(ids)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HedgerowWarning)
-        built = make(with_noise(study, make, train.digest))
+        built = make(with_noise(study, make, train.digest, most=guard.limits.rehearsed_rounds))
         found, heard = rehearsed(built, guard.limits.rehearsed_rounds)
-    kinds = announced(found.entries, heard)
-    by_number = {entry.round: entry.aggregation for entry in found.entries}
     aggregation = built.federation.channel.aggregation
+    kinds = announced(found.entries, heard, aggregation)
+    by_number = {entry.round: entry.aggregation for entry in found.entries}
     asked = [
         (query, "" if query.verb != "sum" else by_number.get(query.number, "").replace("plain", ""), len(whom))
         for query, whom in heard
     ]
-    admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)))
+    admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), withstood=withstands(aggregation))
     _fits([query for query, whom in heard if held.ids[0] in whom], accounts)
-    rows = tuple(rows_of(found))
+    rows = tuple({name: plain(value) for name, value in row.items()} for row in rows_of(found))
     return replace(
         train,
-        title=study.title or study.name,
-        coordinator=told.coordinator,
+        title=plain(study.title or study.name),
         program=study.program.name,
         n_stations=len(told.stations),
-        summary=summary_of(found),
+        summary=plain(summary_of(found)),
         rows=rows,
         columns=schema.names,
         announced=kinds,
@@ -234,7 +244,7 @@ def welcome(
     """
     told, study = read_told(train.told), read_study(train.toml)
     schema = admitted(config, held, told, study)
-    engine = InProcess().hosting(held.parties(schema.names, schema_for(study, schema).weight))
+    engine = InProcess(bounded=True).hosting(held.parties(schema.names, schema_for(study, schema).weight))
     names = Names(("hedgerow", *config.guard.modules))
     host = Host(engine, names=names, own=own, seeded=config.guard.randomness == "study")
     return Aboard(train, host, account, answered, Memory(), n_questions)

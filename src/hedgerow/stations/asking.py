@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from hedgerow.core.conversation import Step
-from hedgerow.errors import HedgerowError, PartyDeclined
+from hedgerow.errors import ContributionInvalid, HedgerowError, PartyDeclined, RangeExceeded
 from hedgerow.wire.question import Question
 
 from .accounts import Account
 from .config import BudgetLimit
 from .holdings import Roll
+from .words import plain
+
+
+class Reply(NamedTuple):
+    """What goes back."""
+
+    kind: str
+    parts: Sequence[bytes]
 
 
 def account_of(limit: BudgetLimit | None, held: Roll, *, own: bool = False) -> Account:
@@ -27,12 +37,26 @@ def account_of(limit: BudgetLimit | None, held: Roll, *, own: bool = False) -> A
 def said(error: Exception) -> tuple[str, str]:
     """The code of an error, which may leave, and its sentence, which stays."""
     if not isinstance(error, HedgerowError):
-        return PartyDeclined.code, f"{type(error).__name__}: {error}"
+        return PartyDeclined.code, plain(f"{type(error).__name__}: {error}")
     codes = set(getattr(error, "codes", {}).values())
     code = codes.pop() if isinstance(error, PartyDeclined) and len(codes) == 1 else error.code
     cause = error.__cause__
     why = f" Because: {cause}" if isinstance(error, PartyDeclined) and cause is not None else ""
-    return code, f"{error.reason}{why}"
+    return code, plain(f"{error.reason}{why}")
+
+
+OUTSIDE = "a contribution was outside the range that it was asked in: more such refusals would tell of records"
+"""Why a study is taken back that may find out by refusals what hidden rows or noise would not tell."""
+
+
+def tells(question: Question, codes: Iterable[str]) -> bool:
+    """Whether refusals of single parties depend on their records, and tell what hidden rows or noise would not.
+
+    A server that chooses ranges can ask whether a row lies in them, and find the row by halving.
+    """
+    hidden = question.step is not None and question.step.contributes
+    protected = hidden or question.query.shield.at_parties
+    return protected and not {RangeExceeded.code, ContributionInvalid.code, PartyDeclined.code}.isdisjoint(codes)
 
 
 def bears(question: Question) -> bool:

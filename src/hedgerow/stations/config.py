@@ -86,6 +86,9 @@ class RequireSection(Section):
     """Protection that every answer has."""
 
     hidden_rows: bool = Field(False, description="the coordinator sees totals of parties alone")
+    adversary: Literal["curious", "active"] = Field(
+        "curious", description="from whom rows are hidden: a coordinator that keeps to the protocol, or also one that lies"
+    )
     noise: Noise = Field("none", description="who adds noise, at least: the server, parties in shares, each party by itself")
     noise_multiplier: float = Field(0.0, ge=0, description="least noise, relative to the bound")
 
@@ -93,6 +96,8 @@ class RequireSection(Section):
     def noise_for_a_multiplier(self) -> RequireSection:
         if self.noise_multiplier and self.noise == "none":
             raise ValueError("noise_multiplier without noise: say who adds it, at least, e.g. noise = 'server'")
+        if self.adversary == "active" and not self.hidden_rows:
+            raise ValueError("an adversary from whom nothing is hidden: add hidden_rows = true")
         return self
 
 
@@ -260,7 +265,7 @@ def parse_config(found: Mapping[str, Any], where: str = FILE) -> StationConfig:
     except ValidationError as error:
         raise ConfigInvalid(
             f"{where} has {error.error_count()} problem(s):",
-            remedy="\n".join(problems(StationConfig, error, "station", silent=True)),
+            remedy="\n".join(problems(StationConfig, error, "the file", silent=True)),
         ) from None  # the cause would show values, which may be secret
 
 

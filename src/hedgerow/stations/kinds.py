@@ -3,7 +3,9 @@
 A kind is what decides of an answer's meaning and protection: verb, function, noise, bound, compression, aggregation, sampling,
 unit, and an outline of the settings of function and preparations. What follows from earlier answers is free: numbers in a
 broadcast, floating-point settings, and ranges where no noise is scaled by them. A bound per record that noise is scaled by is
-at least the announced one: it is a theorem about the function, and a smaller one would understate what a record adds.
+at least the announced one: it is a theorem about the function, and a smaller one would understate what a record adds. Where
+a party cannot hold single records to it (`engines.records`), and where noise is made by the function itself, real numbers of
+settings are as announced too. An aggregation is the announced one with all its settings.
 """
 
 from __future__ import annotations
@@ -19,8 +21,10 @@ import numpy as np
 from hedgerow.core.bound import Bound, Bounds
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.ledger import Entry
-from hedgerow.core.query import Query, name_of
+from hedgerow.core.query import Query, name_of, plan_of
+from hedgerow.crypto.aggregation import told
 from hedgerow.crypto.messages import digest
+from hedgerow.engines.records import comes_apart, scaled_by_records
 from hedgerow.errors import QuestionUnannounced
 from hedgerow.studies import Rehearsal, rehearse_built
 from hedgerow.studies.build import Built
@@ -67,23 +71,34 @@ class Announced:
         kinds = {Kind(**{k: v for k, v in one.items() if k not in ("radii", "numbers")}): one for one in found}
         return cls({k: one["radii"] for k, one in kinds.items()}, {k: one["numbers"] for k, one in kinds.items()})
 
-    def refuse_other(self, question: Question) -> None:
+    def refuse_other(self, question: Question, n_parties: int | None = None) -> None:
         """Refuse a question that is of no announced kind.
+
+        Parameters
+        ----------
+        n_parties : int, optional
+            Parties here, of whom an open question to everybody leaves out none: two totals that differ by one show it.
 
         Raises
         ------
         QuestionUnannounced (HR-609)
         """
         query, step = question.query, question.step
-        aggregation = "" if question.aggregation is None else question.aggregation.name
+        aggregation = "" if step is None else settled(question.aggregation)
         if step is not None and not step.contributes:  # carries nothing of records, and is sent without settings
             if any((kind.function, kind.aggregation) == (query.name, aggregation) for kind in self.kinds):
                 return
             raise _unannounced(f"{step.name} of {query.name} through {aggregation!r}", [])
+        if query.number == 0:  # by their numbers questions are counted
+            raise _unannounced(f"{query.name} without a number", [])
+        if query.shield.plan != plan_of(query.local):
+            raise _unannounced(f"{query.name} charged for another plan than the one it runs by", ["plan"])
         kind = kind_of(query, aggregation, rows=step is None)
         if kind not in self.kinds:
             nearest = min((kind.differs(other) for other in self.kinds), key=len, default=[])
             raise _unannounced(f"{query.verb} of {query.name}", nearest)
+        if n_parties is not None and step is None and query.sampling.kind == "all" and len(question.ids) < n_parties:
+            raise _unannounced(f"{query.name} to {len(question.ids)} of {n_parties} parties here", ["sampling"])
         for key, radius in radii_of(query).items():
             least = self.kinds[kind].get(key)
             if least is None or radius < least * TOLERANCE:
@@ -101,13 +116,19 @@ def _unannounced(what: str, differs: list[str]) -> QuestionUnannounced:
     )
 
 
+def settled(aggregation: Any) -> str:
+    """An aggregation's name, and a digest of its settings."""
+    return "" if aggregation is None else f"{aggregation.name} {told(aggregation).hex()[:16]}"
+
+
 def kind_of(query: Query, aggregation: str, *, rows: bool) -> Kind:
     """The kind of a question; `rows` says that single rows would be sent where the query keeps them."""
     shield, sampling = query.shield, query.sampling
     settings = query.local.keywords if isinstance(query.local, partial) else {}
     arguments = query.local.args if isinstance(query.local, partial) else ()
-    init = None if query.init is None else _outline(query.init)
     noisy = shield.mechanism is not None
+    exact = shield.plan is not None or (scaled_by_records(query) and not comes_apart(query))
+    about = (_outline(part, exact) for part in (settings, query.preparations, query.init))
     return Kind(
         query.verb,
         query.name,
@@ -116,9 +137,9 @@ def kind_of(query: Query, aggregation: str, *, rows: bool) -> Kind:
         str(shield.compression or "none"),
         str(shield.unit or "") if noisy or shield.plan is not None else "",
         f"{sampling.kind} {sampling.rate:g} {sampling.size}",
-        norms_of(shield.bounds) if noisy else "",
+        norms_of(shield.bounds if noisy else shield.clip),
         rows and query.keep_rows,
-        digest("outline", repr((arguments, _outline(settings), _outline(query.preparations), init)).encode()).hex()[:32],
+        digest("outline", repr((arguments, *about)).encode()).hex()[:32],
     )
 
 
@@ -139,27 +160,30 @@ def radii_of(query: Query) -> dict[str, float]:
     return {key: bound.radius for key, bound in named.items() if bound.unit == "record"}
 
 
-def _outline(value: Any) -> Any:
-    """What a value is, without its real numbers: those may follow from earlier answers."""
+def _outline(value: Any, exact: bool = False) -> Any:
+    """What a value is; unless `exact`, without its real numbers: those may follow from earlier answers."""
+    part_of = partial(_outline, exact=exact)
     if isinstance(value, bool | int | str | bytes | None):
         return value
     if isinstance(value, float | np.floating):
-        return "float"
+        return float(value).hex() if exact else "float"
     if isinstance(value, np.ndarray):
+        if exact:
+            return ("array", told(value).hex())
         return ("array", value.dtype.kind, value.ndim)
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
-        return ("mapping", *sorted((str(key), _outline(part)) for key, part in value.items()))
+        return ("mapping", *sorted((str(key), part_of(part)) for key, part in value.items()))
     if isinstance(value, set | frozenset):
         return ("set", *sorted(map(repr, value)))
     if isinstance(value, tuple | list):
-        parts = [_outline(part) for part in value]
+        parts = [part_of(part) for part in value]
         return ("floats",) if parts and all(part == "float" for part in parts) else ("several", *parts)
     if isinstance(value, partial):
-        return ("partial", _outline(value.func), _outline(value.args), _outline(value.keywords))
+        return ("partial", part_of(value.func), part_of(value.args), part_of(value.keywords))
     if is_dataclass(value) and not isinstance(value, type):
-        named = [(field.name, _outline(getattr(value, field.name))) for field in fields(value) if field.compare]
+        named = [(field.name, part_of(getattr(value, field.name))) for field in fields(value) if field.compare]
         return (f"{type(value).__module__}:{type(value).__qualname__}", *named)
     return name_of(value) if callable(value) and hasattr(value, "__qualname__") else type(value).__qualname__
 
@@ -217,14 +241,17 @@ def rehearsed(built: Built, rounds: int | None = None) -> tuple[Rehearsal, list[
     return found, heard
 
 
-def announced(entries: Iterable[Entry], heard: Iterable[tuple[Query, frozenset[str]]]) -> Announced:
-    """The kinds of a rehearsal's questions."""
+def announced(entries: Iterable[Entry], heard: Iterable[tuple[Query, frozenset[str]]], hidden: Any = None) -> Announced:
+    """The kinds of a rehearsal's questions; `hidden` is the study's aggregation."""
     by_number = {entry.round: entry for entry in entries}
     kinds: dict[Kind, dict[str, float]] = {}
     sizes: dict[Kind, int] = {}
     for query, _ in heard:
         entry = by_number.get(query.number)
-        aggregation = "" if entry is None or query.verb != "sum" or entry.aggregation == "plain" else entry.aggregation
+        plain = entry is None or query.verb != "sum" or entry.aggregation == "plain"
+        settings = query.local.keywords if isinstance(query.local, partial) else {}
+        masks = getattr(hidden, "masks", hidden)  # by which a sum goes that needs no hidden model
+        aggregation = "" if plain else settled(masks if settings.get("grid") is None else hidden)
         kind = kind_of(query, aggregation, rows=not aggregation)
         radii = kinds.setdefault(kind, {})
         for key, radius in radii_of(query).items():

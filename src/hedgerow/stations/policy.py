@@ -12,6 +12,7 @@ the parties' own masks that need them, and `least` of the aggregation that they 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -152,7 +153,9 @@ def as_forbidden(error: Exception, forbidden: Collection[str]) -> Exception:
     return error
 
 
-def admit_rehearsed(guard: GuardSection, asked: Sequence[tuple[Query, str, int]], least: int) -> None:
+def admit_rehearsed(
+    guard: GuardSection, asked: Sequence[tuple[Query, str, int]], least: int, *, withstood: bool = False
+) -> None:
     """Refuse a study of which a rehearsed question would be refused later.
 
     Parameters
@@ -161,13 +164,15 @@ def admit_rehearsed(guard: GuardSection, asked: Sequence[tuple[Query, str, int]]
         Every question with the name of its aggregation, "" for none, and how many are asked.
     least : int
         The smallest total of that aggregation.
+    withstood : bool
+        Whether that aggregation hides rows from a server that lies.
 
     Raises
     ------
     ProtectionRequired (HR-606), CohortForbidden (HR-605)
     """
     for query, aggregation, parties in asked:
-        admit_protection(guard.require, query, hidden=bool(aggregation))
+        admit_protection(guard.require, query, hidden=bool(aggregation), withstood=withstood)
         admit_cohort(guard, query, parties, least if aggregation else None)
 
 
@@ -189,11 +194,14 @@ def admit_question(guard: GuardSection, question: Question, sizes: np.ndarray, a
     admit_hours(guard, at)
     aggregation, step = question.aggregation, question.step
     hidden = aggregation is not None and step is not None and bool(aggregation.hides_rows)
-    admit_records(guard, int(sizes.sum()))
+    query = question.query
+    apart = step is None and (query.verb == "gather" or query.keep_rows)  # each row by itself is an answer
+    share = query.sampling.rate if query.sampling.kind == "records" else 1.0
+    admit_records(guard, math.ceil(share * (sizes.min() if apart else sizes.sum())))
     if step is not None and not step.contributes:
         return  # nothing of records is in it, and it is sent without settings
-    admit_protection(guard.require, question.query, hidden=hidden)
-    admit_cohort(guard, question.query, question.asked, smallest_total(aggregation, question.asked) if hidden else None)
+    admit_protection(guard.require, query, hidden=hidden, withstood=withstands(aggregation))
+    admit_cohort(guard, query, question.asked, smallest_total(aggregation, question.asked) if hidden else None)
 
 
 def admit_hours(guard: GuardSection, at: datetime) -> None:
@@ -215,7 +223,7 @@ def admit_records(guard: GuardSection, n_records: int) -> None:
         )
 
 
-def admit_protection(require: RequireSection, query: Query, *, hidden: bool) -> None:
+def admit_protection(require: RequireSection, query: Query, *, hidden: bool, withstood: bool = False) -> None:
     """Refuse an answer that lacks what the guard requires (HR-606); where nothing leaves, nothing is required."""
     shield = query.shield
     if query.verb == "each":
@@ -224,6 +232,12 @@ def admit_protection(require: RequireSection, query: Query, *, hidden: bool) -> 
         raise ProtectionRequired(
             f"{query.verb} of {query.name} would show this station's row, and guard.require.hidden_rows is set.",
             remedy="Ask through a secure aggregation: [protection] aggregation = 'secagg'.",
+        )
+    if require.hidden_rows and require.adversary == "active" and not withstood:
+        raise ProtectionRequired(
+            f"{query.name} hides this station's row from a coordinator that keeps to the protocol. The guard wants it hidden "
+            "from one that lies, and could play the other parties.",
+            remedy="[protection.aggregation] adversary = 'active'.",
         )
     at = noise_at(shield)
     if STRENGTH[at] < STRENGTH[require.noise]:
@@ -265,6 +279,12 @@ def smallest_total(aggregation: Any, asked: int) -> int:
     scheme = getattr(masks, "scheme", None)
     together = asked if scheme is None else int(scheme.together(asked))
     return min(together, int(getattr(aggregation, "least", 1)))
+
+
+def withstands(aggregation: Any) -> bool:
+    """Whether an aggregation hides rows from a server that lies, and makes up other parties."""
+    masks = getattr(aggregation, "masks", aggregation)
+    return bool(getattr(getattr(getattr(masks, "scheme", None), "settings", None), "active", False))
 
 
 def noise_at(shield: Shield) -> str:

@@ -17,11 +17,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from hedgerow.errors import (
     KeyInvalid,
     LimitExceeded,
     MessageRefused,
+    RangeExceeded,
     TrainRefused,
     TrainUnapproved,
 )
@@ -44,7 +45,7 @@ from hedgerow.wire.values import pack
 
 from .aboard import Aboard, boarding, title_of, welcome
 from .accounts import Account
-from .asking import account_of, bears, only, said
+from .asking import OUTSIDE, Reply, account_of, bears, only, said, tells
 from .base import Base
 from .code import installed_version
 from .config import StationConfig
@@ -54,6 +55,7 @@ from .once import Answered
 from .policy import admit_question, admit_size, as_forbidden
 from .remembered import Remembered
 from .trains import Train, Trains
+from .words import plain
 
 log = logging.getLogger("hedgerow")
 
@@ -72,13 +74,6 @@ class Keys(Protocol):
 
     @property
     def cards(self) -> Mapping[str, Card]: ...
-
-
-class _Reply(NamedTuple):
-    """What goes back."""
-
-    kind: str
-    parts: Sequence[bytes]
 
 
 class Station:
@@ -115,6 +110,7 @@ class Station:
         self._aboard: dict[str, Aboard] = {}
         self._remembered = Remembered()
         self._last = self.journal.last_numbers()
+        self._told: dict[str, tuple[str, str]] = {}
         self._minute: deque[datetime] = deque()
         self._lock = threading.Lock()
         for _, charge in self.journal.charges():
@@ -161,8 +157,8 @@ class Station:
             while self._aboard:
                 self._aboard.popitem()[1].close()
 
-    def _reply(self, letter: Letter, study: str, size: int) -> _Reply:
-        kinds: dict[str, Callable[[Letter, str, int], _Reply]] = {
+    def _reply(self, letter: Letter, study: str, size: int) -> Reply:
+        kinds: dict[str, Callable[[Letter, str, int], Reply]] = {
             "hello": self._hello,
             "board": self._board,
             "ask": self._ask,
@@ -176,10 +172,12 @@ class Station:
         except Exception as error:
             return self._refused(letter, study, size, error)
 
-    def _refused(self, letter: Letter, study: str, size: int, error: Exception) -> _Reply:
+    def _refused(self, letter: Letter, study: str, size: int, error: Exception) -> Reply:
         """Note a refusal, and send its code."""
         code, reason = said(error)
-        log.log(logging.INFO if isinstance(error, HedgerowError) else logging.ERROR, "refused %s: %s", letter.kind, reason)
+        log.log(
+            logging.INFO if isinstance(error, HedgerowError) else logging.ERROR, "refused %s: %s", plain(letter.kind), reason
+        )
         if not isinstance(error, HedgerowError):
             log.error("an error of this station's own", exc_info=error)
         if letter.kind != "hello":
@@ -188,9 +186,9 @@ class Station:
             except HedgerowError as full:
                 log.error("the journal cannot be written: %s", full.reason)
                 code = full.code
-        return _Reply("refused", [code.encode()])
+        return Reply("refused", [code.encode()])
 
-    def _hello(self, letter: Letter, study: str, size: int) -> _Reply:
+    def _hello(self, letter: Letter, study: str, size: int) -> Reply:
         about = {
             "version": installed_version(),
             "data": self.config.data.name,
@@ -199,10 +197,10 @@ class Station:
             "records": int(self.held.sizes.sum()) if self.config.guard.tell_records else None,
         }
         log.info("said hello to %s", letter.sender)
-        return _Reply("hello", [pack(about)])
+        return Reply("hello", [pack(about)])
 
     # ---- boarding ------------------------------------------------------------------------------------------------------
-    def _board(self, letter: Letter, study: str, size: int) -> _Reply:
+    def _board(self, letter: Letter, study: str, size: int) -> Reply:
         if len(letter.parts) != 2 or letter.study == NOBODY:
             raise MessageRefused("a study came without its text, or without a name.")
         train = self.trains.get(study)
@@ -212,8 +210,10 @@ class Station:
             raise TrainRefused(
                 f"another study than {train.title!r} came under its name.", remedy="A changed study is submitted anew."
             )
-        self._note(letter, study, train.status, function=train.title, reason=train.because, bytes_in=size)
-        log.info("study %s, %r, is %s", train.id, train.title, train.status)
+        if self._told.get(study) != (train.status, train.because):  # while a person thinks, it comes every minute
+            self._note(letter, study, train.status, function=train.title, reason=train.because, bytes_in=size)
+            log.info("study %s, %r, is %s", train.id, train.title, train.status)
+            self._told[study] = (train.status, train.because)
         status = train.status if train.status != "ended" else "refused"
         about = {
             "status": status,
@@ -222,7 +222,7 @@ class Station:
             "parties": self.held.ids if status == "approved" else (),
             "signature": train.signature,
         }
-        return _Reply("board", [pack(about)])
+        return Reply("board", [pack(about)])
 
     def _judged(self, letter: Letter, study: str) -> Train:
         """Let the guard judge a study that came for the first time, and keep what it said."""
@@ -250,7 +250,7 @@ class Station:
         self.trains.put(train)
         return train
 
-    def _end(self, letter: Letter, study: str, size: int) -> _Reply:
+    def _end(self, letter: Letter, study: str, size: int) -> Reply:
         train = self.trains.get(study)
         if train is not None and train.status in ("waiting", "approved"):
             self.trains.put(train.decided(self.keys.seat, "ended", by=letter.sender, at=self._time()))
@@ -258,10 +258,10 @@ class Station:
         if (aboard := self._aboard.pop(study, None)) is not None:
             aboard.close()
         log.info("study %s has ended", study[:8])
-        return _Reply("end", [])
+        return Reply("end", [])
 
     # ---- questions -----------------------------------------------------------------------------------------------------
-    def _ask(self, letter: Letter, study: str, size: int) -> _Reply:
+    def _ask(self, letter: Letter, study: str, size: int) -> Reply:
         if len(letter.parts) != 2:
             raise MessageRefused(f"a question of {len(letter.parts)} parts.")
         aboard = self._welcome(study)
@@ -284,7 +284,7 @@ class Station:
         if bears(question):
             aboard.memory.take(question.query, left.ids)
         log.info("answered %s for %d parties: %d bytes", asked, len(inbox.answered), len(body))
-        return _Reply("answer", [body])
+        return Reply("answer", [body])
 
     def _welcome(self, study: str) -> Aboard:
         """The study, if it is approved now; it may have been taken back since it was asked last."""
@@ -323,7 +323,7 @@ class Station:
         """Everything that the guard checks before budgets."""
         guard, now = self.config.guard, self.now()
         admit_question(guard, question, self.held.sizes[which], now)
-        aboard.train.announced.refuse_other(question)
+        aboard.train.announced.refuse_other(question, len(self.held))
         if bears(question):
             aboard.memory.refuse_lost(question.query, question.ids)
         limits = guard.limits
@@ -372,17 +372,28 @@ class Station:
 
     def _computed(self, aboard: Aboard, question: Question) -> Inbox:
         try:
-            return aboard.host.exchange(question)
+            inbox = aboard.host.exchange(question)
         except Exception as error:
+            self._take_back(aboard.train, question, [said(error)[0]])
             forbidden = set(self.held.schema.names) - set(aboard.train.columns)
             raise as_forbidden(error, forbidden) from error.__cause__
+        self._take_back(aboard.train, question, inbox.codes.values())
+        return inbox
+
+    def _take_back(self, train: Train, question: Question, codes: Iterable[str]) -> None:
+        """Answer nothing more of a study whose refusals tell of records; what it asked last it may know."""
+        if tells(question, codes):
+            how = {"because": OUTSIDE, "code": RangeExceeded.code}
+            self.trains.put(train.decided(self.keys.seat, "refused", by=GUARD, at=self._time(), **how))
 
     # ---- inside --------------------------------------------------------------------------------------------------------
     def _add(self, account: Account, charge: Charge) -> None:
         account.add(unpack_parties(charge.parties, self._position), charge.entry(), None)
 
     def _note(self, letter: Letter, study: str, code: str, **about: Any) -> None:
-        self.journal.write(Entry(self._time(), letter.kind, study, letter.number, code, digest=letter.digest.hex(), **about))
+        self.journal.write(
+            Entry(self._time(), plain(letter.kind), study, letter.number, code, digest=letter.digest.hex(), **about)
+        )
 
     def _time(self) -> str:
         return self.now().astimezone(UTC).isoformat(timespec="milliseconds")

@@ -9,6 +9,11 @@ from hedgerow.studies import Rehearsal
 Row = Mapping[str, str]
 
 
+def plain(text: str) -> str:
+    """A stranger's text on one line, and nothing in it that a terminal would obey or a reader not see."""
+    return "".join(c if c.isprintable() else " " if c in "\n\t\r" else "\ufffd" for c in text)
+
+
 def rows_of(rehearsal: Rehearsal) -> list[dict[str, str]]:
     """One row for each run of equal questions, in the words of `hedgerow rehearse`."""
     rows = []
@@ -17,6 +22,7 @@ def rows_of(rehearsal: Rehearsal) -> list[dict[str, str]]:
         expected = ", expected" if entry.sampling.kind == "poisson" else ""
         leaves = f"{entry.numbers or '?'} numbers from each: {entry.contribution}" if entry.verb != "each" else "nothing"
         spent = [rehearsal.epsilon_after(first + 1), rehearsal.epsilon_after(last + 1)]
+        at = "" if rehearsal.ledger.limit is not None else f" at delta {rehearsal.statement.delta:g}; the study sets no budget"
         said = ["not private" if value is None else f"{value:.4g}" for value in spent]
         row = {
             "questions": f"question {first + 1}" if first == last else f"questions {first + 1} to {last + 1}",
@@ -30,6 +36,8 @@ def rows_of(rehearsal: Rehearsal) -> list[dict[str, str]]:
         }
         if entry.compression != "none":
             row["compression"] = f"{entry.compression}: {entry.bytes_up:,.0f} bytes from each"
+        if spent[-1] is not None:
+            row["epsilon"] += at
         rows.append(row)
     return rows
 

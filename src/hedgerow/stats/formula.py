@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -77,7 +78,10 @@ def _parse(formula: str, schema: Schema, aside: Sequence[str]) -> tuple[str, lis
     if not dot and _DOT.search(formula):
         raise FormulaInvalid(f"`.` in {formula!r} stands for no column.", remedy="Declare features that are not arrays.")
     try:
+        _refuse_many(formula, len(dot))
         parsed = Formula(formula, _context=context)
+    except RecursionError:
+        raise FormulaInvalid(f"a formula of {len(formula)} characters is nested too deep.", remedy="Write `a + b`.") from None
     except (FormulaicError, SyntaxError) as error:
         reason = _COLOURS.sub("", str(error)).splitlines()[0].rstrip(".")
         raise FormulaInvalid(f"{formula!r} cannot be read: {reason}.", remedy="Write `target ~ a + b`.") from None
@@ -87,6 +91,33 @@ def _parse(formula: str, schema: Schema, aside: Sequence[str]) -> tuple[str, lis
     if len(targets) != 1:
         raise FormulaInvalid(f"{formula!r} has {len(targets)} targets.", remedy="Write one before the `~`.")
     return targets[0], [[_text(factor) for factor in term.factors if factor.expr != "1"] for term in parsed.rhs]
+
+
+MOST_TERMS = 10_000
+"""Terms of a formula, those that are written twice included."""
+
+
+def _refuse_many(formula: str, dot: int) -> None:
+    """Refuse a formula that would be written out to more terms than anybody fits; `dot` is for how many columns `.` stands."""
+    from formulaic.parser import DefaultFormulaParser
+
+    n = _count(DefaultFormulaParser(include_intercept=False).get_ast(formula), dot)
+    if n > MOST_TERMS:
+        raise FormulaInvalid(f"a formula of {n:.3g} terms, and {MOST_TERMS} are the most.", remedy="Write fewer products.")
+
+
+def _count(node: Any, dot: int) -> float:
+    """At most so many terms that a part of a formula stands for."""
+    operator = getattr(getattr(node, "operator", None), "symbol", None)
+    if operator is None:
+        return float(dot) if str(node) == "." else 1.0
+    if operator in ("**", "^"):
+        base, power = _count(node.args[0], dot), str(node.args[1])
+        return min((1.0 + base) ** min(int(power) if power.isdecimal() else 1, 64), math.inf)
+    parts = [_count(part, dot) for part in node.args]
+    if operator in ("*", "/", ":", "%in%", "in"):
+        return math.prod(1.0 + part for part in parts)
+    return sum(parts)
 
 
 def _text(factor: Any) -> str:

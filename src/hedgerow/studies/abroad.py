@@ -14,7 +14,7 @@ import numpy as np
 
 from hedgerow.core.federation import Federation
 from hedgerow.core.randomness import Streams
-from hedgerow.data import Partition, Schema, Table
+from hedgerow.data import Column, Partition, Schema, Table
 from hedgerow.data.partition import Heat
 from hedgerow.errors import StudyInvalid
 
@@ -47,7 +47,7 @@ def schema_for(study: Study, schema: Schema) -> Schema:
         )
         if not inside and column.kind != "binary":
             raise StudyInvalid(
-                f"data.ranges declares {name!r} in [{low:g}, {high:g}], and stations hold it in [{column.low}, {column.high}].",
+                f"data.ranges declares {name!r} in [{low:g}, {high:g}], and stations declare {_range(column)}.",
                 remedy="Bounds are made from what stations declare and enforce: leave the range out, or declare a wider one.",
             )
     data = study.data
@@ -108,7 +108,19 @@ def same_columns(schemas: Mapping[str, Schema], names: tuple[str, ...]) -> Schem
         for mine, theirs in zip(agreed, schema.select(names), strict=True):
             if mine != theirs:
                 raise StudyInvalid(
-                    f"{first[0]} and {station} declare {mine.name!r} differently: {mine.to_json()} and {theirs.to_json()}.",
+                    f"{first[0]} and {station} declare {mine.name!r} differently: {_words(mine)}; and {_words(theirs)}.",
                     remedy="Stations agree on kinds, ranges, units and levels before a study is submitted.",
                 )
     return agreed
+
+
+def _words(column: Column) -> str:
+    """A declaration, for people; what is not declared is said, since that may be the difference."""
+    span = f"levels {', '.join(map(repr, column.levels))}" if column.levels else _range(column)
+    rest = [f"{name} {value}" for name, value in (("role", column.role), ("unit", column.unit or "none"))]
+    return ", ".join([column.kind, span, *rest])
+
+
+def _range(column: Column) -> str:
+    low, high = ("open" if end is None else f"{end:g}" for end in (column.low, column.high))
+    return "no range" if low == high == "open" else f"the range {low} to {high}"

@@ -24,7 +24,7 @@ Make = Callable[[Study], Built]
 """Makes a study ready, with the records or where they are elsewhere."""
 
 
-def with_noise(study: Study, make: Make = build, where: Hashable = None) -> Study:
+def with_noise(study: Study, make: Make = build, where: Hashable = None, *, most: int | None = None) -> Study:
     """Return a study whose mechanism, if there is one, has its noise multiplier.
 
     Parameters
@@ -33,6 +33,8 @@ def with_noise(study: Study, make: Make = build, where: Hashable = None) -> Stud
         Makes a study ready.
     where : hashable
         Tells studies apart that are made ready with other records: rehearsals are remembered.
+    most : int, optional
+        Rounds after which a rehearsal that has not ended is stopped, where the study is a stranger's.
 
     Raises
     ------
@@ -50,7 +52,7 @@ def with_noise(study: Study, make: Make = build, where: Hashable = None) -> Stud
     budget = study.budget.budget()
     rounds = None if mechanism.law == "tree" else _rounds(study)  # a further tree is charged in some later round
     if rounds is None:
-        phases = [(1, _pairs(study, None, make, where))]
+        phases = [(1, _pairs(study, most, make, where))]
     else:
         first, both = (_pairs(study, n, make, where) for n in (1, 2))
         phases = [(1, first), (rounds - 1, both[len(first) :])]
@@ -64,7 +66,7 @@ def with_noise(study: Study, make: Make = build, where: Hashable = None) -> Stud
 
     least = least_noise(charges, budget.epsilon, budget.delta, accountant=budget.accountant)
     if mechanism.law == "discrete gaussian":  # its events fall short of its multiplier, by less the larger that is
-        while budget.spent(_charges(study, least, None, make)) > budget.epsilon:
+        while budget.spent(_charges(study, least, most, make)) > budget.epsilon:
             least *= 1.002
     return _with(study, least)
 

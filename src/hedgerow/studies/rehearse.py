@@ -21,6 +21,7 @@ from hedgerow.core.party import Parties
 from hedgerow.engines import InProcess
 from hedgerow.errors import NotIdentified, RangeExceeded, Separated
 from hedgerow.privacy import Budget
+from hedgerow.privacy.accounting import epsilon
 from hedgerow.privacy.statement import Statement
 from hedgerow.report import Grid
 from hedgerow.runs import drive
@@ -72,12 +73,14 @@ class Rehearsal:
         return list(zip(starts, [*(start - 1 for start in starts[1:]), len(kinds) - 1], strict=True))
 
     def epsilon_after(self, questions: int) -> float | None:
-        """Epsilon spent by the first questions; None where it is infinite, or where there is no budget to name its delta."""
-        budget, upto = self.ledger.limit, Ledger()
-        if not isinstance(budget, Budget):
-            return None
+        """Epsilon spent by the first questions, at the delta of the statement; None where it is infinite."""
+        budget, upto, said = self.ledger.limit, Ledger(), self.statement
         upto.entries, upto.others = self.ledger.entries[:questions], self.ledger.others
-        spent = budget.spent(upto.charges(budget.unit))
+        charges = upto.charges(said.unit)
+        if isinstance(budget, Budget):
+            spent = budget.spent(charges)
+        else:
+            spent = epsilon(charges, delta=said.delta, adjacency="add-remove")
         return spent if math.isfinite(spent) else None
 
 

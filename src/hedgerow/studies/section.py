@@ -28,23 +28,28 @@ def problems(
     what : str
         What to call the file where a problem is in no key of it.
     silent : bool
-        Leave out what was given, which may be secret.
+        Leave out what was given, which may be secret; a word among few, or a number out of bounds, is not.
     hidden : collection of str
         Fields that are no keys of the file.
     """
-    found = error.errors(include_input=not silent, include_url=False)
-    return [_sentence(kind, problem, what, hidden) for problem in found]
+    found = error.errors(include_url=False)
+    return [_sentence(kind, problem, what, hidden, silent and problem["type"] not in HARMLESS) for problem in found]
 
 
-def _sentence(kind: type[BaseModel], problem: Any, what: str, hidden: Collection[str]) -> str:
+HARMLESS = frozenset({"literal_error", "greater_than", "greater_than_equal", "less_than", "less_than_equal"})
+"""Problems whose value is no secret: a key takes one of a few words, or a number."""
+
+
+def _sentence(kind: type[BaseModel], problem: Any, what: str, hidden: Collection[str], silent: bool) -> str:
     *parents, key = problem["loc"] or ("",)
     where = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":
         known = [name for name in _keys(_section(kind, parents)) if name not in hidden]
         return f"unknown key {where!r}. {suggestion(str(key), known)}"
-    untold = problem["type"] == "missing" or "input" not in problem or isinstance(problem["input"], dict | BaseModel)
+    untold = silent or problem["type"] == "missing" or isinstance(problem["input"], dict | BaseModel)
     given = "" if untold else f" (given: {problem['input']!r})"
-    return f"{where or what}: {problem['msg'].removeprefix('Value error, ')}{given}"
+    words = problem["msg"].removeprefix("Value error, ").replace("a valid tuple", "a list").replace("valid dictionary", "section")
+    return f"{where or what}: {words}{given}"
 
 
 def _section(kind: type[BaseModel], parents: list[Any]) -> type[BaseModel]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 MOST = 1 << 30
 """Bytes of a message, at most."""
 
+MOST_HEAD = 1 << 26
+"""Bytes of a head, at most: each may be a token, and take eight bytes while it is read."""
+
 MAGIC = b"HGV\x01"
 """First bytes of a message; the last of them is the version."""
 

@@ -133,6 +133,8 @@ def question(
         refused("asks fewer parties than it names")
     if (step is None) != (letters is None):
         refused("has letters and no step, or a step and no letters")
+    if step is None and told["aggregation"] is not None:
+        refused("names an aggregation, and asks in the open")
     if step is not None:
         if not fits(step, tuple[str, bool]) or not fits(letters, tuple[bytes, ...]) or len(letters) != len(ids):
             refused("has a step without a letter for each party")

@@ -13,7 +13,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 
-from .grammar import DEPTH, DTYPES, EDGE, LARGE, LONGEST, MAGIC
+from .grammar import DEPTH, DTYPES, EDGE, LARGE, LONGEST, MAGIC, MOST_HEAD
 from .names import Names, refused
 from .travellers import KEPT, arrive
 
@@ -43,6 +43,8 @@ class Reader:
         size = int.from_bytes(raw[4:8], "little")
         if size > len(raw) - 8:
             refused("is cut off")
+        if size > MOST_HEAD:
+            refused(f"has a head of {size} bytes, and {MOST_HEAD} are the most")
         unpacker = msgpack.Unpacker(
             raw=False,
             max_buffer_size=max(1, size),

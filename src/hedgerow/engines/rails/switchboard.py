@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 from .rail import Arrived, Event, Joined, Left
 
@@ -21,6 +22,14 @@ WAITING = 16
 """Bodies that may wait at once for a station, and as many from it. Their bytes may not be more than `most`, or one body."""
 NEWS = 100_000
 """Events that wait for a coordinator that does not read. Who joined and left beyond them is told by `connected` alone."""
+
+
+@dataclass
+class Unread:
+    """What came from a station and was not taken yet, over all of its connections."""
+
+    bodies: int = 0
+    bytes: int = 0
 
 
 class Line:
@@ -38,7 +47,7 @@ class Line:
 
     def __init__(self, station: str, hang_up: Callable[[], object], most: int, certificate: bytes = b"") -> None:
         self.station, self.hang_up, self.certificate, self.most = station, hang_up, certificate, most
-        self.unread = self.unread_bytes = self.lost = 0
+        self.unread, self.lost = Unread(), 0
         self.closed = False
         self._bodies: deque[bytes] = deque()
         self._bytes = 0
@@ -79,6 +88,7 @@ class Switchboard:
     def __init__(self, most: int) -> None:
         self.most = most
         self._lines: dict[str, Line] = {}
+        self._unread: dict[str, Unread] = {}
         self._events: deque[tuple[Event, Line]] = deque()
         self._lock = threading.Lock()
         self._news, self._room = threading.Condition(self._lock), threading.Condition(self._lock)
@@ -89,6 +99,7 @@ class Switchboard:
         """Take in a new connection; an older one of the same station is put out."""
         line = Line(station, hang_up, self.most, certificate)
         with self._lock:
+            line.unread = self._unread.setdefault(station, line.unread)
             older = self._lines.pop(station, None)
             if older is not None:
                 self._tell(Left(station), older)
@@ -103,12 +114,13 @@ class Switchboard:
     def arrived(self, line: Line, body: bytes) -> bool:
         """Hand in a body of a station; waits while too much of it is unread. False where the line was closed meanwhile."""
         with self._lock:
-            while not line.closed and line.unread and (line.unread >= WAITING or line.unread_bytes + len(body) > self.most):
+            unread = line.unread
+            while not line.closed and unread.bodies and (unread.bodies >= WAITING or unread.bytes + len(body) > self.most):
                 self._room.wait()
             if line.closed:
                 return False
-            line.unread += 1
-            line.unread_bytes += len(body)
+            unread.bodies += 1
+            unread.bytes += len(body)
             self._events.append((Arrived(line.station, body), line))
             self._news.notify()
             return True
@@ -157,8 +169,8 @@ class Switchboard:
                     return None
             event, line = self._events.popleft()
             if isinstance(event, Arrived):
-                line.unread -= 1
-                line.unread_bytes -= len(event.body)
+                line.unread.bodies -= 1
+                line.unread.bytes -= len(event.body)
                 self._room.notify_all()
             return event
 
