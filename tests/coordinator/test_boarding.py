@@ -214,3 +214,15 @@ def test_what_was_agreed_outlives_a_restart(tmp_path):
     assert world.go(id).state == "finished"
     assert world.store.study(id).agreed == before
     assert unpack(before)
+
+
+def test_a_station_that_is_revoked_while_people_decide_is_not_waited_for(tmp_path):
+    world = World(tmp_path, {"least_stations": 2})
+    world.stations["gamma"].status = "waiting"
+    id = world.submit()
+    world.go(id, 3)
+    cards = world.coordinator.post.cards
+    world.coordinator.cards = world.coordinator.post.cards = lambda: {n: card for n, card in cards().items() if n != "gamma"}
+    kept = world.go(id)
+    assert kept.state == "finished"
+    assert {one.station: (one.status, one.code) for one in kept.boarded}["gamma"] == ("refused", "HR-613")

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-from clinics import HUB, NAMES, READABLE, records, station_config
+from clinic_house import HUB, NAMES, READABLE, records, station_config
 from simulation import EPOCH, World
 
 from hedgerow.coordinator.journal import refusal

@@ -1,8 +1,8 @@
 """A coordinator and stations in one thread: real stores, journals, guards and envelopes; clock, rail and faults from one seed.
 
-    clinics    who they are, what they hold, what is asked
-    perils     when processes die and disks are full
-    World      the folders of coordinator and stations, what happens to them, and what was seen on the rail
+    clinic_house  who they are, what they hold, what is asked
+    perils        when processes die and disks are full
+    World         the folders of coordinator and stations, what happens to them, and what was seen on the rail
 
 A process that dies loses its memory and its connections; its folder stays. Nothing here judges: see `invariants`.
 """
@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 from unittest import mock
 
-from clinics import HUB, LIMITS, NAMES, STUDIES, Keys, held_by, read_once, rehearsed_once, seat, station_config
+from clinic_house import HUB, LIMITS, NAMES, STUDIES, Keys, held_by, read_once, rehearsed_once, seat, station_config
 from perils import Killed, Peril, PerilousRail, PerilousStation
 from virtual import Faults, VirtualRail
 

@@ -38,6 +38,12 @@ def test_an_open_release_claims_nothing():
     assert said.sentence == "No epsilon is claimed: 1 of 1 release went out without noise."
 
 
+def test_where_nobody_knows_how_many_records_there_are_epsilon_is_at_a_small_delta():
+    said = statement(asked(), {"party": 6, "record": 0})
+    assert said.delta == 1e-6
+    assert said.epsilon > statement(asked(), UNITS).epsilon > 0
+
+
 @pytest.mark.parametrize(
     ("at", "seed", "words"),
     [

@@ -138,7 +138,9 @@ def show_rehearsal(rehearsal: Any, console: Console) -> None:
         lines.add_row("  event", str(entry.event))
         spent = [rehearsal.epsilon_after(first + 1), rehearsal.epsilon_after(last + 1)]
         words = ["not private" if value is None else f"{value:.4g}" for value in spent]
-        lines.add_row("  epsilon", words[0] if first == last else f"{words[0]} after the first, {words[1]} after the last")
+        lines.add_row(
+            "  epsilon", words[0] if words[0] == words[1] else f"{words[0]} after the first, {words[1]} after the last"
+        )
         console.print(lines, highlight=False)
     console.print()
     console.print(grid_table(rehearsal.left))

@@ -70,7 +70,8 @@ def statement(ledger: Ledger, units: Mapping[Unit, int], individuals: Individual
     n_open = sum(entry.event.kind == "nonprivate" for entry in releases)
     if n_open:
         where = " of this run and of others that share its ledger" if ledger.others else ""
-        sentence = f"No epsilon is claimed: {n_open} of {len(releases)} release{'s' * (len(releases) != 1)}{where} went out without noise."
+        plural = "s" * (len(releases) != 1)
+        sentence = f"No epsilon is claimed: {n_open} of {len(releases)} release{plural}{where} went out without noise."
         return Statement(math.inf, delta, unit, sentence)
     charges = ledger.charges(unit)
     spent = budget.spent(charges) if budget else epsilon(charges, delta=delta, adjacency="add-remove")

@@ -32,7 +32,7 @@ def rows_of(rehearsal: Rehearsal) -> list[dict[str, str]]:
             "bound": bound,
             "mechanism": f"{mechanism}, {entry.aggregation} aggregation",
             "event": str(entry.event),
-            "epsilon": said[0] if first == last else f"{said[0]} after the first, {said[1]} after the last",
+            "epsilon": said[0] if said[0] == said[1] else f"{said[0]} after the first, {said[1]} after the last",
         }
         if entry.compression != "none":
             row["compression"] = f"{entry.compression}: {entry.bytes_up:,.0f} bytes from each"

@@ -220,7 +220,7 @@ def moments_of(schema: Schema, columns: Sequence[str] | None, state: DeviationSt
 
 @local(additive=True, stackable=True)
 def scaled_deviations(frame: Array, party: Party, rng: Any, *, columns: tuple[str, ...]) -> dict[str, Array]:
-    """Add up records, and their deviations from `frame[0]` (k,) in units of `frame[1]` (k,)."""
+    """Add up records, and how far their values are from a centre, in units of a scale: `frame`, two times (k,)."""
     x = (matrix(party, columns) - frame[0]) / frame[1]
     return {"n": party.n, "sum": (party.w[..., None] * x).sum(-2)}
 

@@ -58,6 +58,7 @@ def explain(
         else f"stopped early after {taken}" + (f", best in round {top[0]}" if top else ""),
     }
     last_row = metrics_of(history[-1]) if history else {}
+    stations = getattr(federation.engine, "stations", ())
     notes = [built.table.source]
     if ended.reason:
         notes.insert(0, f"The run stopped: {ended.reason}")
@@ -76,7 +77,8 @@ def explain(
         privacy_weak=said.weak,
         facts=(
             ("parties", federation.size),
-            ("records", len(built.table) if built.simulated else "not shown"),
+            *((("stations", ", ".join(stations)),) if stations else ()),
+            ("records", len(built.table) if built.simulated else "at the stations" if stations else "not shown"),
             ("program", study.program.name),
             ("run", endings.get(ended.stopped, f"interrupted after {taken}")),
             ("questions asked", len(federation.ledger)),

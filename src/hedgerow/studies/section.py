@@ -48,7 +48,9 @@ def _sentence(kind: type[BaseModel], problem: Any, what: str, hidden: Collection
         return f"unknown key {where!r}. {suggestion(str(key), known)}"
     untold = silent or problem["type"] == "missing" or isinstance(problem["input"], dict | BaseModel)
     given = "" if untold else f" (given: {problem['input']!r})"
-    words = problem["msg"].removeprefix("Value error, ").replace("a valid tuple", "a list").replace("valid dictionary", "section")
+    words = (
+        problem["msg"].removeprefix("Value error, ").replace("a valid tuple", "a list").replace("valid dictionary", "section")
+    )
     return f"{where or what}: {words}{given}"
 
 

@@ -145,6 +145,7 @@ class GrpcRail:
             self._board.leave(line)
         threading.Thread(target=self._read, args=(requests, line), name="hedgerow-grpc-read", daemon=True).start()
         try:
+            context.send_initial_metadata(ADMITTED)
             while (body := line.take()) is not None:
                 yield from chunks(body)
                 del body
@@ -231,9 +232,9 @@ class _Stream:
         self._room = threading.Semaphore(2)
         identity = grpc.ssl_channel_credentials(tls.authority, tls.key, tls.certificate)
         self._channel = grpc.secure_channel(address, identity, options=options)
-        self._state = None
-        self._channel.subscribe(self._told)
+        self._admitted = self._over = False
         self._call = self._channel.stream_stream(f"/{SERVICE}/{METHOD}")(self._sent())
+        threading.Thread(target=self._hear, name="hedgerow-grpc-hear", daemon=True).start()
         self._bodies = bodies(self._call, most)
         if not self._call.add_callback(self._ended):
             self._ended()
@@ -252,7 +253,7 @@ class _Stream:
             raise ConnectionError(problem.details()) from None
 
     def up(self) -> bool:
-        return self._state is self._grpc.ChannelConnectivity.READY
+        return self._admitted and not self._over
 
     def send(self, body: bytes) -> None:
         self._room.acquire()  # at most two answers wait
@@ -269,10 +270,15 @@ class _Stream:
             del body
             self._room.release()
 
-    def _told(self, state: Any) -> None:
-        self._state = state
+    def _hear(self) -> None:
+        """Wait until the coordinator has let this station in, or the stream ends."""
+        try:
+            self._admitted = any(tuple(found) == ADMITTED[0] for found in self._call.initial_metadata() or ())
+        except Exception:  # gRPC says with various exceptions that a stream ended
+            log.debug("the connection ended before the coordinator answered")
 
     def _ended(self) -> None:
+        self._over = True
         self._out.put(None)
         self._room.release()
 
@@ -344,6 +350,10 @@ def _cannot_listen(address: str) -> RailUnavailable:
         f"gRPC cannot listen at {address!r}.",
         remedy="Take a free port and an address of this machine, and look whether certificate and key are PEM and fit.",
     )
+
+
+ADMITTED = (("hedgerow-admitted", "1"),)
+"""What the coordinator says first, once it has let a station in."""
 
 
 def _grpc() -> Any:

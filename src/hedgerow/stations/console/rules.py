@@ -20,7 +20,8 @@ def rules_of(guard: GuardSection) -> list[tuple[str, str]]:
     """Headings and sentences."""
     programs = "any" if guard.programs is None else ", ".join(f"{rule.name} ({rule.version})" for rule in guard.programs)
     need, limits = guard.require, guard.limits
-    wants = ["rows hidden: the coordinator sees totals alone"] * need.hidden_rows
+    lies = ", also one that lies" * (need.adversary == "active")
+    wants = [f"rows hidden: the coordinator{lies} sees totals alone"] * need.hidden_rows
     if need.noise != "none":
         wants.append(f"noise by {NOISE[need.noise]}, with a multiplier of {need.noise_multiplier:g} or more")
     each = ((limits.questions_per_minute, "a minute"), (limits.questions_per_study, "a study"))
