@@ -122,7 +122,7 @@ def sides_of(aggregation: Hidden | HiddenModel, ids: tuple[str, ...]) -> Session
         return Session(aggregation, _apart(aggregation, ids))
     settings, masks = aggregation.settings, _apart(aggregation.masks, ids)
     parties = {id: PrivFLParty(id, settings, masks.parties[id]) for id in ids}
-    return ModelSession(parties, PrivFLServer(settings, ids, masks.server(ids).held))
+    return ModelSession(aggregation, parties, PrivFLServer(settings, ids, masks.server(ids).held))
 
 
 def _apart(hidden: Hidden, ids: tuple[str, ...]) -> Enrolment:

@@ -230,11 +230,13 @@ class _Opened:
         self._listener, self._name, self._most = listener, name, most
         self._relay: socket.socket | None = None
         self._closed = False
+        self._reader: int | None = None
 
     def up(self) -> bool:
         return self._relay is not None
 
     def receive(self) -> bytes | None:
+        self._reader = threading.get_ident()
         while not self._closed:
             watched = [self._listener] + ([self._relay] if self._relay else [])
             poll = select.poll()
@@ -265,6 +267,8 @@ class _Opened:
         if relay is not None:
             with suppress(OSError):
                 relay.shutdown(socket.SHUT_RDWR)
+        if self._reader == threading.get_ident():  # another thread would take the socket from under the reader's poll
+            self._put_out()
 
     def _let_in(self) -> None:
         with suppress(OSError):
