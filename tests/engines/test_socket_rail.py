@@ -4,6 +4,8 @@ import socket
 import stat
 import tempfile
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -32,12 +34,19 @@ def named(body):
     return b"alpha:" + body
 
 
+def knock(path, name):
+    """Dial a door that is about to be opened."""
+    for _ in range(500):
+        with suppress(OSError):
+            return dial(path, name)
+        time.sleep(0.01)
+    raise AssertionError(path)
+
+
 @pytest.mark.slow
 def test_a_relay_carries_between_a_rail_and_a_door(rail, folder):
     with serving(SocketDoor(folder / "door", "alpha"), named):
-        while not (folder / "door").is_socket():
-            pass
-        with dial(folder / "rail", "alpha") as hub, dial(folder / "door", "alpha") as station:
+        with dial(folder / "rail", "alpha") as hub, knock(folder / "door", "alpha") as station:
             wait_for(rail, Joined("alpha"))
             for body in (b"", b"x", bytes(3_000_000)):
                 rail.send("alpha", body)
@@ -52,9 +61,7 @@ def test_a_relay_carries_between_a_rail_and_a_door(rail, folder):
 @pytest.mark.slow
 def test_a_newer_relay_takes_the_place_of_one_that_hangs_and_a_wrong_name_of_none(folder):
     with serving(SocketDoor(folder / "door", "alpha"), named):
-        while not (folder / "door").is_socket():
-            pass
-        with dial(folder / "door", "alpha") as older, dial(folder / "door", "beta") as wrong:
+        with knock(folder / "door", "alpha") as older, dial(folder / "door", "beta") as wrong:
             assert frames.read(wrong) is None
             frames.write(older, b"1")
             assert frames.read(older) == b"alpha:1"
