@@ -60,15 +60,18 @@ def test_a_relay_carries_between_a_rail_and_a_door(rail, folder):
 
 @pytest.mark.slow
 def test_a_newer_relay_takes_the_place_of_one_that_hangs_and_a_wrong_name_of_none(folder):
-    with serving(SocketDoor(folder / "door", "alpha"), named):
-        with knock(folder / "door", "alpha") as older, dial(folder / "door", "beta") as wrong:
-            assert frames.read(wrong) is None
-            frames.write(older, b"1")
-            assert frames.read(older) == b"alpha:1"
-            with dial(folder / "door", "alpha") as newer:
-                assert frames.read(older) is None
-                frames.write(newer, b"2")
-                assert frames.read(newer) == b"alpha:2"
+    with (
+        serving(SocketDoor(folder / "door", "alpha"), named),
+        knock(folder / "door", "alpha") as older,
+        dial(folder / "door", "beta") as wrong,
+    ):
+        assert frames.read(wrong) is None
+        frames.write(older, b"1")
+        assert frames.read(older) == b"alpha:1"
+        with dial(folder / "door", "alpha") as newer:
+            assert frames.read(older) is None
+            frames.write(newer, b"2")
+            assert frames.read(newer) == b"alpha:2"
 
 
 def test_only_its_owner_reaches_a_socket(rail, folder):
