@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -155,15 +154,8 @@ def read(train: Train) -> Reading:
 
 
 def title_of(train: Train) -> str:
-    """A study's title; of one that the guard refused unheard, what its text says."""
-    title = train.title
-    if not title:
-        try:
-            said = tomllib.loads(train.toml.decode("utf-8"))
-            title = next((said[key] for key in ("title", "name") if isinstance(said.get(key), str) and said[key]), "")
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
-            pass  # the guard refused it because it is no study
-    return clean(title, 160) or f"A study {train.id}"
+    """A study's title, or what it is called here where its text has none."""
+    return clean(train.title, 160) or f"A study {train.id}"
 
 
 def grouped(rows: Sequence[Row]) -> tuple[Group, ...]:
