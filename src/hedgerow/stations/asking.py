@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hedgerow.core.conversation import Step
+from hedgerow.engines.host import code_of
 from hedgerow.errors import ContributionInvalid, HedgerowError, PartyDeclined, RangeExceeded
 from hedgerow.wire.question import Question
 
@@ -37,12 +38,10 @@ def account_of(limit: BudgetLimit | None, held: Roll, *, own: bool = False) -> A
 def said(error: Exception) -> tuple[str, str]:
     """The code of an error, which may leave, and its sentence, which stays."""
     if not isinstance(error, HedgerowError):
-        return PartyDeclined.code, plain(f"{type(error).__name__}: {error}")
-    codes = set(getattr(error, "codes", {}).values())
-    code = codes.pop() if isinstance(error, PartyDeclined) and len(codes) == 1 else error.code
+        return code_of(error), plain(f"{type(error).__name__}: {error}")
     cause = error.__cause__
     why = f" Because: {cause}" if isinstance(error, PartyDeclined) and cause is not None else ""
-    return code, plain(f"{error.reason}{why}")
+    return code_of(error), plain(f"{error.reason}{why}")
 
 
 OUTSIDE = "a contribution was outside the range that it was asked in: more such refusals would tell of records"
