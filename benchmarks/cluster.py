@@ -30,7 +30,7 @@ import numpy as np
 
 import hedgerow as hr
 from hedgerow.core import Federation, Parties
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 from hedgerow.core.randomness import Streams
 from hedgerow.engines.processes import Processes
 from hedgerow.engines.ray import Ray

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hedgerow.core import Federation, Parties, local
-from hedgerow.core.channel import Plain
+from hedgerow.core.aggregation import Plain
 from hedgerow.core.randomness import Streams
 from hedgerow.core.view import Views
 from hedgerow.data import Column, Schema

@@ -25,7 +25,7 @@ def guard(toml):
 
 def question(**about):
     """A question as a station receives it: the sum of a column over five parties, without noise."""
-    from hedgerow.core.query import Query
+    from hedgerow.core.question import Query
     from hedgerow.wire.question import Question
 
     return Question(("alpha",), Query(**{"number": 1, "verb": "sum", "local": total_radius} | about), 5)

@@ -9,8 +9,8 @@ from scipy.stats import chi2
 
 from hedgerow import Gaussian, InProcess, Laplace, Loop, l1, l2, linf, local
 from hedgerow.compression import Quantised, RandomK, Rotated, Sketched, TopK
-from hedgerow.core.channel import Shield
-from hedgerow.core.query import Query, answer
+from hedgerow.core.release import Release
+from hedgerow.core.question import Query, answer
 from hedgerow.errors import SlotFilled, UnlawfulChannel
 from helpers import ENGINE_NAMES, ENGINES, Hiding, federation, parties, totals
 

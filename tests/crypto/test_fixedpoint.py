@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import l1, l2, linf
-from hedgerow.core.channel import Shield
+from hedgerow.core.release import Release
 from hedgerow.crypto.fixedpoint import Encoding, encoding_for, most
 from hedgerow.errors import RangeExceeded, SettingsInvalid, UnboundedSum
 from hedgerow.privacy import Gaussian, Geometric

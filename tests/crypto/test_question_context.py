@@ -8,9 +8,9 @@ import pytest
 
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import l2, linf
-from hedgerow.core.channel import Shield
+from hedgerow.core.release import Release
 from hedgerow.core.events import Sampling
-from hedgerow.core.query import Query
+from hedgerow.core.question import Query
 from hedgerow.crypto.aggregation import context_of
 from hedgerow.privacy import Gaussian
 

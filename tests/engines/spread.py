@@ -5,7 +5,7 @@ import signal
 
 import numpy as np
 
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 
 
 @local

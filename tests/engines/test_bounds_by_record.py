@@ -9,10 +9,10 @@ from numpy.testing import assert_allclose
 
 from hedgerow import Gaussian
 from hedgerow.core.bound import l2, linf
-from hedgerow.core.channel import Shield
+from hedgerow.core.release import Release
 from hedgerow.core.engine import Outbox
 from hedgerow.core.party import Parties
-from hedgerow.core.query import Query, local
+from hedgerow.core.question import Query, local
 from hedgerow.core.randomness import Streams
 from hedgerow.engines import InProcess
 from hedgerow.engines.records import held_to_bounds

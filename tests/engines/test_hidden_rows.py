@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from hedgerow.core.bound import l2, linf
-from hedgerow.core.channel import Plain
-from hedgerow.core.query import local
+from hedgerow.core.aggregation import Plain
+from hedgerow.core.question import local
 from hedgerow.crypto import AdditiveShares, PairwiseMasks, SecAgg
 from hedgerow.crypto.additive import AdditiveServer
 from hedgerow.crypto.pairwise import PairwiseServer

@@ -34,7 +34,7 @@ from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import linf
 from hedgerow.core.conversation import Step
 from hedgerow.core.engine import Inbox, Outbox
-from hedgerow.core.query import Query
+from hedgerow.core.question import Query
 from hedgerow.engines.lines import LARGE, Gone, Line, Sheet, found_on, laid_out, pair
 from hedgerow.engines.merging import merged
 from hedgerow.engines.processes import Processes

@@ -9,10 +9,10 @@ import pytest
 
 from hedgerow import Budget, Gaussian, l2
 from hedgerow.core import local
-from hedgerow.core.channel import Shield
+from hedgerow.core.release import Release
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.events import Event, Sampling
-from hedgerow.core.query import Query
+from hedgerow.core.question import Query
 from hedgerow.core.randomness import Streams
 from hedgerow.engines import InProcess
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, CheckpointMismatch, MixedUnits, PartyDeclined

@@ -7,9 +7,9 @@ import pytest
 
 from hedgerow import Budget, Gaussian, l2
 from hedgerow.core import Ledger
-from hedgerow.core.channel import Shield
+from hedgerow.core.release import Release
 from hedgerow.core.events import Event, Sampling
-from hedgerow.core.query import Query
+from hedgerow.core.question import Query
 from hedgerow.errors import BudgetInvalid
 from hedgerow.privacy import epsilon
 from hedgerow.privacy.guard import Guard

@@ -10,10 +10,11 @@ import pytest
 
 from hedgerow import Budget, Gaussian, l2
 from hedgerow.core.bound import linf
-from hedgerow.core.channel import Plain, Shield
+from hedgerow.core.aggregation import Plain
+from hedgerow.core.release import Release
 from hedgerow.core.conversation import Step
 from hedgerow.core.events import Sampling
-from hedgerow.core.query import Query
+from hedgerow.core.question import Query
 from hedgerow.core.randomness import Streams
 from hedgerow.crypto import SecAgg
 from hedgerow.data import Table

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hedgerow.core.channel import Plain
+from hedgerow.core.aggregation import Plain
 from hedgerow.core.engine import Outbox
 from hedgerow.crypto.fixedpoint import encoding_for
 

@@ -9,7 +9,7 @@ from wired import Wired, assert_same
 import hedgerow as hr
 from hedgerow.compression import Quantised, RandomK, Rotated, Sketched, TopK
 from hedgerow.core import l1, l2, linf, local
-from hedgerow.core.query import travels
+from hedgerow.core.question import travels
 from hedgerow.crypto import privfl
 from hedgerow.crypto.hidden_model import HiddenModel
 from hedgerow.data import iid, load

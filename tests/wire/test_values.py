@@ -13,7 +13,7 @@ import torch
 
 import hedgerow as hr
 from hedgerow.core.arrays import Layout
-from hedgerow.core.query import Preparation, travels
+from hedgerow.core.question import Preparation, travels
 from hedgerow.data import Column, Schema
 from hedgerow.errors import ConfigInvalid, MessageRefused, ModelInvalid, NotNamed
 from hedgerow.learn.features import freeze
@@ -177,8 +177,8 @@ def message(*tokens, body=b""):
         "hedgerow.runs.checkpoint:write_bytes",  # defined here, and not marked
         "hedgerow.stats.glm:np",
         "hedgerow.stats:score_and_information",  # imported there, defined elsewhere
-        "hedgerow.core.query:travels",
-        "hedgerow.core.query:Query",
+        "hedgerow.core.question:travels",
+        "hedgerow.core.question:Query",
         "os:system",
         "builtins:eval",
         "test_values:mine",  # marked, in a package that is not allowed

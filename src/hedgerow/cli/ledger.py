@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from hedgerow.core.events import FREE, Charge
+from hedgerow.core.events import Charge
 from hedgerow.core.ledger import Entry
 from hedgerow.errors import LedgerDamaged
 from hedgerow.privacy import Budget
@@ -160,7 +160,7 @@ def span(first: int, last: int) -> str:
 def counted(entries: tuple[Entry, ...]) -> str:
     """How many releases cost something, and of how many runs."""
     n_runs = len({entry.run for entry in entries})
-    n = sum(entry.event.kind not in FREE for entry in entries)
+    n = sum(not entry.free for entry in entries)
     return f"{n} charged releases" + (f" of {n_runs} runs" if n_runs > 1 else "")
 
 

@@ -27,6 +27,7 @@ from typing import ClassVar
 import numpy as np
 
 from hedgerow.core.arrays import Array, Layout
+from hedgerow.core.mechanism import Compression
 from hedgerow.core.randomness import Stream
 
 from .keys import SMALLEST, bits_of, by_key, check_smallest, code_of, generator, of_keys, refuse_unless, seed_of
@@ -35,7 +36,7 @@ NUMBER_BITS = 32
 
 
 @dataclass(frozen=True)
-class TopK:
+class TopK(Compression):
     """The coordinates of each large key that are largest in absolute value, by party.
 
     Parameters
@@ -86,7 +87,7 @@ class TopK:
 
 
 @dataclass(frozen=True)
-class RandomK:
+class RandomK(Compression):
     """Random coordinates of each large key, the same for all parties of a round.
 
     Parameters

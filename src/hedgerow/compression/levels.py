@@ -27,6 +27,7 @@ from typing import ClassVar
 import numpy as np
 
 from hedgerow.core.arrays import Array, Layout
+from hedgerow.core.mechanism import Compression
 from hedgerow.core.randomness import Stream
 
 from .keys import SMALLEST, bits_of, by_key, check_smallest, is_count, of_keys, refuse_unless
@@ -39,7 +40,7 @@ MOST_BITS = 16
 
 
 @dataclass(frozen=True)
-class Quantised:
+class Quantised(Compression):
     """Evenly spaced levels between minus and plus a key's largest absolute value.
 
     Parameters

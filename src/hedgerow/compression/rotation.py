@@ -21,6 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from hedgerow.core.arrays import Array, Layout
+from hedgerow.core.mechanism import Compression
 from hedgerow.core.randomness import Stream
 
 from .keys import SMALLEST, bits_of, by_key, check_smallest, code_of, generator, of_keys, seed_of
@@ -31,7 +32,7 @@ FACTOR = 64
 
 
 @dataclass(frozen=True)
-class Rotated:
+class Rotated(Compression):
     """Random rotation of each large key, then levels; the total is rotated back once.
 
     Parameters

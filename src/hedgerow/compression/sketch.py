@@ -27,6 +27,7 @@ from typing import ClassVar
 import numpy as np
 
 from hedgerow.core.arrays import Array, Layout
+from hedgerow.core.mechanism import Compression
 from hedgerow.core.randomness import Stream
 
 from .keys import SMALLEST, bits_of, by_key, check_smallest, code_of, generator, is_count, of_keys, refuse_unless, seed_of
@@ -35,7 +36,7 @@ NUMBER_BITS = 32
 
 
 @dataclass(frozen=True)
-class Sketched:
+class Sketched(Compression):
     """A count sketch of each key that has more numbers than the sketch.
 
     Parameters

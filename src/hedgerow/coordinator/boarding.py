@@ -17,9 +17,8 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any, Literal, Protocol
 
-from hedgerow.core.conversation import Sessions
 from hedgerow.core.engine import Inbox, Outbox
-from hedgerow.core.ledger import Clock
+from hedgerow.core.federation import handle, inside
 from hedgerow.crypto.cohort import LONGEST_NAME
 from hedgerow.crypto.keys import Roster, verify
 from hedgerow.data import Column, Schema
@@ -242,7 +241,8 @@ def rehearsed(study: Study, agreed: Agreed, roster: Roster | None = None) -> Non
     make = partial(build_abroad, schema=agreed.schema, engine=nobody)
     built = make(with_noise(study, make, nobody.parties))
     check(built)
-    federation = replace(built.federation, ledger=built.unspent, clock=Clock(), sessions=Sessions())
+    values = inside(built.federation)
+    federation = handle(values._replace(run=values.run.afresh(ledger=built.unspent)))
     with suppress(_Written):
         next(iter(built.listing.program(built.settings)(federation)), None)
 

@@ -4,6 +4,6 @@ from .bound import Bound, l1, l2, linf
 from .federation import Federation
 from .ledger import Ledger
 from .party import Parties, Party
-from .query import local, travels
+from .question import local, travels
 
 __all__ = ["Bound", "Federation", "Ledger", "Parties", "Party", "l1", "l2", "linf", "local", "travels"]

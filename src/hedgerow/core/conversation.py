@@ -3,7 +3,7 @@
     server         yields a `Step`, is sent the answers that came in time, and returns its result at the end
     correspondent  a party's side: one call for each step, bytes in and bytes out
 
-A missing answer is a dropout; the server does not wait for it. An engine carries steps as it carries queries
+A missing answer is a dropout; the server does not wait for it. An engine carries steps as it carries questions
 (`Engine.exchange`), and a test can drive both sides from a dict and drop whom it likes.
 """
 
@@ -29,7 +29,7 @@ class Step:
     letters : mapping from party to bytes
         What each party is sent.
     contributes : bool
-        Whether the answer carries the party's contribution to the query at hand.
+        Whether the answer carries the party's contribution to the question at hand.
     """
 
     name: str
@@ -79,8 +79,8 @@ class Correspondence(Protocol):
     def correspondents(self, ids: tuple[str, ...]) -> Mapping[str, Correspondent]:
         """Make every party's side, in one process; between organisations each makes its own."""
 
-    def contribution(self, query: Any, layout: Layout, parties: int) -> Any:
-        """Return the function that makes a row a `Contribution`; `parties` is how many are asked."""
+    def contribution(self, outbox: Any, layout: Layout) -> Any:
+        """Return the function that makes a row a `Contribution`."""
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -12,46 +12,92 @@ from hedgerow.errors import ContributionInvalid, HedgerowError, PartyDeclined
 
 from .arrays import Array, Layout
 from .conversation import Correspondence, Step
-from .query import Query
+from .question import Question
+from .randomness import Stream, Streams
+from .release import Release, public_stream
 
 
-class Outbox(Mapping[str, Query]):
-    """One query for every party of a cohort, as a mapping from party to query; or one step of a conversation about it."""
+@dataclass(frozen=True)
+class Outbox:
+    """A question on its way: to whom, under which protection, and what parties need to answer it.
 
-    def __init__(
-        self,
-        ids: Sequence[str],
-        query: Query,
-        step: Step | None = None,
-        protocol: Correspondence | None = None,
-        layout: Layout | None = None,
-        asked: int | None = None,
-    ) -> None:
-        self.ids, self.query, self.step, self.protocol = ids, query, step, protocol
-        self.layout = layout  # of the contributions, where it is known beforehand
-        self.asked = len(ids) if asked is None else asked  # parties that the whole conversation is about
+    Attributes
+    ----------
+    ids : sequence of str
+        The parties that are asked.
+    question : Question
+    release : Release
+        What contributions go through before they leave.
+    streams : Streams
+        All randomness.
+    counted : mapping from party to int
+        Number of the last question whose answer was counted, after which the party's state is committed.
+    keep_rows : bool
+        Whether the server wants every row, and not their sum alone.
+    layout : Layout, optional
+        Of the contributions, where it is known beforehand.
+    asked : int
+        Parties that the whole conversation is about; all that are asked by default.
+    step, protocol : Step, Correspondence, optional
+        One step of a conversation about the question, and the sides of parties in it.
+    """
 
-    def __getitem__(self, id: str) -> Query:
-        if id not in self.ids:
-            raise KeyError(id)
-        return self.query
+    ids: Sequence[str]
+    question: Question
+    release: Release = Release()
+    streams: Streams = field(default_factory=Streams)
+    counted: Mapping[str, int] = field(default_factory=dict)
+    keep_rows: bool = False
+    layout: Layout | None = None
+    asked: int = 0
+    step: Step | None = None
+    protocol: Correspondence | None = None
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.ids)
+    def __post_init__(self) -> None:
+        if not self.asked:
+            object.__setattr__(self, "asked", len(self.ids))
 
-    def __len__(self) -> int:
-        return len(self.ids)
+    @property
+    def keeps_state(self) -> bool:
+        """Whether a party that answers keeps something anew."""
+        question, compression = self.question, self.release.compression
+        return question.init is not None or question.verb == "each" or (compression is not None and compression.remembers)
+
+    @property
+    def stateless(self) -> bool:
+        """Whether an answer neither depends on what a party keeps nor changes it."""
+        return self.question.additive and not self.keeps_state
+
+    def stream(self, party: str, purpose: str) -> Stream:
+        """A party's, the engine's or the server's own randomness for this question."""
+        return self.streams.stream(self.question.place, party, purpose)
+
+    @property
+    def public(self) -> Stream:
+        """Randomness that all parties of this question share."""
+        return public_stream(self.release.public_seed, self.question.place)
 
 
 @dataclass
 class Inbox:
     """What came back from one exchange; a party that is missing dropped out.
 
-    `answered` are the parties whose answer came in time, in the order in which they were asked; `layout` the keys and
-    shapes of the contributions; `total`, of shape (size,), their sum; `rows`, of shape (n_answered, size), the
-    contributions themselves where the query asked to keep them, or what the server saw of them where they were `masked`.
-    Of a step of a conversation there are `letters`, the parties' answers, and `codes`, with which some refused; `sent` has
-    (party, step, letter) of all steps, where views are recorded, and `withheld` says that the broadcast was in none of them.
+    Attributes
+    ----------
+    answered : tuple of str
+        Parties whose answer came in time, in the order in which they were asked.
+    layout : Layout, optional
+        Keys and shapes of the contributions.
+    total : array of shape (size,), optional
+        Their sum.
+    rows : array of shape (n_answered, size), optional
+        The contributions themselves where the outbox keeps rows, or what the server saw of them where they were `masked`.
+    letters, codes : mappings from party
+        Of a step of a conversation: the parties' answers, and the codes with which some refused.
+    sent : sequence of (party, step, letter)
+        The letters of all steps, where views are recorded.
+    withheld : bool
+        Whether the broadcast was in none of them.
     """
 
     answered: tuple[str, ...]
@@ -76,7 +122,7 @@ class Engine(Protocol):
         """Ask every party in the outbox, and return what came back in time."""
 
 
-def collect(query: Query, answers: Iterable[tuple[Layout, Array] | None], answered: tuple[str, ...]) -> Inbox:
+def collect(outbox: Outbox, answers: Iterable[tuple[Layout, Array] | None], answered: tuple[str, ...]) -> Inbox:
     """Add up answers as they come, in the order given; all must agree on their layout."""
     layout: Layout | None = None
     total, rows = np.zeros(0), []
@@ -87,9 +133,10 @@ def collect(query: Query, answers: Iterable[tuple[Layout, Array] | None], answer
             layout, total = one[0], np.zeros(one[1].shape[-1], np.int64 if one[1].dtype.kind == "i" else np.float64)
         if one[0] != layout:
             remedy = "Declare levels and shapes in the schema, so that every party returns the same keys and shapes."
-            raise ContributionInvalid(f"{query.name}: one party contributed {layout}, another {one[0]}.", remedy=remedy)
+            name = outbox.question.name
+            raise ContributionInvalid(f"{name}: one party contributed {layout}, another {one[0]}.", remedy=remedy)
         total += one[1][0] if len(one[1]) == 1 else one[1].sum(0, dtype=total.dtype)
-        rows += [one[1]] if query.keep_rows else []
+        rows += [one[1]] if outbox.keep_rows else []
     return Inbox(answered) if layout is None else Inbox(answered, layout, total, np.concatenate(rows) if rows else None)
 
 

@@ -9,10 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 Unit = Literal["record", "party"]
-Kind = Literal["none", "gaussian", "laplace", "skellam", "pure", "exponential", "approximate", "prepaid", "nonprivate"]
-
-FREE: tuple[Kind, ...] = ("none", "prepaid")
-"""Kinds of events that cost nothing more."""
+Kind = Literal["none", "gaussian", "laplace", "skellam", "pure", "exponential", "approximate", "nonprivate"]
 
 
 @dataclass(frozen=True)
@@ -22,8 +19,7 @@ class Event:
     Parameters
     ----------
     kind : str
-        `none` releases nothing; `nonprivate` has no finite epsilon; what is `prepaid` was charged with an earlier question
-        to the same mechanism. `pure` is epsilon-private, `exponential` has an epsilon-bounded range, `approximate` is
+        `none` releases nothing; `nonprivate` has no finite epsilon; `pure` is epsilon-private, `exponential` has an epsilon-bounded range, `approximate` is
         (epsilon, delta)-private; the others are laws of noise.
     noise_multiplier : float
         Gaussian, Skellam: standard deviation over the l2 distance of neighbours. Laplace: scale over their l1 distance.

@@ -5,80 +5,202 @@
     sum(local, broadcast, bound)  only the total leaves the cohort         everything that can be a sum
     gather(local, broadcast)      every party's contribution               medians, debugging; costs "nonprivate"
 
-A program never knows how its sums are protected or where they run: `protect`, `within` and `on` are its caller's.
+A handle is closed. It has five values, which this module keeps, and no attribute by which a program could reach protection,
+ledger or records: a program can add protection and read what was charged, and nothing else. Rooms that run programs (engines,
+runs, studies) open handles by `inside`; rooms of programs may not import it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from hedgerow.errors import BudgetInvalid, ContributionInvalid, NobodyAnswered, SlotFilled, UnlawfulChannel
+from hedgerow.errors import BudgetInvalid, SlotFilled, UnlawfulChannel
 
-from .arrays import Array, Arrays, Layout
-from .bound import Bounds, describe
-from .channel import Channel, Plain, Shield
-from .conversation import Sessions
-from .engine import Engine, Inbox, Outbox
-from .events import Event, Sampling
-from .ledger import Clock, Entry, Ledger, Limit
-from .party import Local, Parties
-from .query import Preparation, Query, Verb, answer, function_of, name_of, plan_of
-from .randomness import Streams, uniforms
-from .refusals import refuse_telling_size, refuse_unknown_distance, refuse_unpaid
-from .view import Observation, Views
+from .arrays import Array, Arrays
+from .bound import Bounds
+from .channel import Channel, Protection
+from .cohort import Cohort, Part
+from .engine import Engine
+from .events import Sampling
+from .ledger import Ledger, LedgerView, Limit, Record
+from .party import Local
+from .question import ASIDE, MAIN, Preparation, Question, Verb, function_of, name_of
+from .randomness import Stream, Streams, uniforms
+from .run import Run, begun_at
+from .view import Views
 
 
-@dataclass(frozen=True, repr=False)
+class Inside(NamedTuple):
+    """The five values of a handle.
+
+    Attributes
+    ----------
+    run : Run
+        Engine, schema, randomness, ledger and counters: the one mutable thing, which all handles of a federation share.
+    cohort : Cohort
+        Who is asked.
+    channel : Channel
+        How sums travel.
+    view : tuple of Preparation
+        The columns that parties prepare.
+    branch : str
+        To which a question's number belongs.
+    """
+
+    run: Run
+    cohort: Cohort
+    channel: Channel = Channel()
+    view: tuple[Preparation, ...] = ()
+    branch: str = MAIN
+
+
+_INSIDE: WeakKeyDictionary[Federation, Inside] = WeakKeyDictionary()
+
+
+def inside(federation: Federation) -> Inside:
+    """Open a handle; for rooms that run programs, not for programs."""
+    return _INSIDE[federation]
+
+
+def handle(values: Inside) -> Federation:
+    """Close values into a handle."""
+    made = Federation.__new__(Federation)
+    _INSIDE[made] = values
+    return made
+
+
 class Federation:
     """The parties as one handle.
 
-    `engine` carries questions and answers; `schema` (`hedgerow.data.Schema`) declares every party's columns, and bounds are
-    computed from it, never from data; `streams` is all randomness; `members` are the parties asked, all or a cohort.
+    Parameters
+    ----------
+    engine : Engine
+        Carries questions and answers.
+    schema : Schema, optional
+        Declares every party's columns; bounds are computed from it, never from data.
+    streams : Streams
+        All randomness; by default of the operating system.
+    ledger : Ledger, optional
+        An empty one by default.
+    record_views : bool
+        Whether what observers see is kept.
+    asked : int
+        Questions that were asked before, of a run that is continued.
     """
 
-    engine: Engine
-    schema: Any = None
-    streams: Streams = field(default_factory=Streams)
-    channel: Channel = field(default_factory=Channel)
-    ledger: Ledger = field(default_factory=Ledger, compare=False)
-    members: Sequence[str] = ()
-    sampling: Sampling = field(default_factory=Sampling)
-    cohort: int = 0
-    first: int | None = None
-    turn: tuple[int, int] | None = None
-    apart: bool = False
-    preparations: tuple[Preparation, ...] = ()
-    clock: Clock = field(default_factory=Clock, compare=False)
-    views: Views = field(default_factory=Views, compare=False)
-    sessions: Sessions = field(default_factory=Sessions, compare=False, repr=False)
-    layouts: dict[Any, Layout | None] = field(default_factory=dict, compare=False, repr=False)
+    __slots__ = ("__weakref__",)
 
-    def __post_init__(self) -> None:
-        if not self.members and not self.cohort:
-            object.__setattr__(self, "members", self.engine.parties)
+    def __init__(
+        self,
+        engine: Engine,
+        schema: Any = None,
+        streams: Streams | None = None,
+        *,
+        ledger: Ledger | None = None,
+        record_views: bool = False,
+        asked: int = 0,
+    ) -> None:
+        run = Run(engine, schema, streams or Streams(), Ledger() if ledger is None else ledger, Views(record_views))
+        begun_at(run, asked)
+        _INSIDE[self] = Inside(run, Cohort(engine.parties))
 
     def __repr__(self) -> str:
-        noise, asked = self.channel.mechanism or "no noise", len(self.ledger)
-        return (
-            f"Federation({len(self.members)} of {self.size} parties, {type(self.engine).__name__}, {noise}, {asked} questions)"
-        )
+        run, cohort, channel, *_ = _INSIDE[self]
+        noise, engine = channel.mechanism or "no noise", type(run.engine).__name__
+        return f"Federation({len(cohort.members)} of {run.size} parties, {engine}, {noise}, {len(run.ledger)} questions)"
 
-    # ---- who --------------------------------------------------------------------------------------------------------
+    def __copy__(self) -> Federation:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Federation:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a federation does not leave its process; a study file describes it.")
+
+    # ---- what a program may know ------------------------------------------------------------------------------------
+    @property
+    def schema(self) -> Any:
+        """The declaration of every party's columns (`hedgerow.data.Schema`), prepared ones included; or None."""
+        run, *_, view, _ = _INSIDE[self]
+        schema = run.schema
+        for column in (column for preparation in view for column in preparation.declares):
+            schema = schema.replace(column)
+        return schema
+
     @property
     def size(self) -> int:
         """Parties in the whole federation, which is public."""
-        return len(self.engine.parties)
+        return _INSIDE[self].run.size
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of all parties of the federation, which are public."""
+        return _INSIDE[self].run.engine.parties
+
+    @property
+    def members(self) -> Sequence[str]:
+        """Names of the parties in this cohort; of one that was drawn by a rate, who is in it is the server's secret."""
+        return _INSIDE[self].cohort.members
+
+    @property
+    def is_cohort(self) -> bool:
+        """Whether parties, or records, were sampled or picked."""
+        return _INSIDE[self].cohort.number != 0
 
     @property
     def expected_size(self) -> float:
         """Expected number of parties in this cohort: public, unlike the number that came."""
-        return self.size * (1.0 if self.sampling.kind == "records" else self.sampling.rate)
+        run, cohort, *_ = _INSIDE[self]
+        return run.expected_size(cohort.sampling)
 
+    @property
+    def protection(self) -> Protection:
+        """How sums are protected, in words and numbers."""
+        return _INSIDE[self].channel.protection
+
+    @property
+    def ledger(self) -> LedgerView:
+        """What was asked and charged, to read."""
+        return LedgerView(_INSIDE[self].run.ledger)
+
+    @property
+    def asked(self) -> int:
+        """Number of the last question that a program asked."""
+        return _INSIDE[self].run.counts[MAIN].questions
+
+    @property
+    def missing(self) -> int:
+        """Answers that never came, of parties that dropped out."""
+        return _INSIDE[self].run.missing
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether parties may keep something from earlier questions."""
+        return bool(_INSIDE[self].run.counted)
+
+    @property
+    def prepares(self) -> bool:
+        """Whether parties prepare columns."""
+        return bool(_INSIDE[self].view)
+
+    def stream(self, number: int, purpose: str) -> Stream:
+        """Randomness of the server's own, for a program's choices, such as an order of parties.
+
+        Parameters
+        ----------
+        number : int
+            Of the round; the same number and purpose give the same stream of a seeded run.
+        purpose : str
+            In words; those by which the waist draws noise and samples are refused.
+        """
+        return _INSIDE[self].run.streams.for_program(number, purpose)
+
+    # ---- who --------------------------------------------------------------------------------------------------------
     def sample(
         self,
         *,
@@ -103,17 +225,18 @@ class Federation:
         every : int
             Parties take turns: the cohort is the next of so many groups, to which each party belongs once and for all.
         """
+        run = _INSIDE[self].run
         asked = {"rate": rate, "size": size, "records": records, "every": every}
         given = {name: value for name, value in asked.items() if value is not None}
-        n, fraction = self.size, rate or records or 0
+        n, fraction = run.size, rate or records or 0
         lawful = {"rate": 0 < fraction <= 1, "records": 0 < fraction <= 1, "every": 0 < (every or 0) <= n}
         lawful["size"] = 0 < (size or 0) <= (size or 0) + spare <= n
-        if self.cohort or len(given) != 1 or not lawful[next(iter(given))] or (spare and size is None):
+        if self.is_cohort or len(given) != 1 or not lawful[next(iter(given))] or (spare and size is None):
             words = ", ".join(
                 f"{name}={value!r}" for name, value in {**given, "spare": spare}.items() if value or name in given
             )
             raise BudgetInvalid(
-                f"sample({words}) of {'a cohort' if self.cohort else f'{n} parties'} has no known cost.",
+                f"sample({words}) of {'a cohort' if self.is_cohort else f'{n} parties'} has no known cost.",
                 remedy="Sample from the federation, by sample(rate=0.1), a rate in (0, 1], by sample(size=50) or "
                 "sample(every=5), at most all, or by sample(records=0.01).",
             )
@@ -121,93 +244,125 @@ class Federation:
             return self._cohort(Sampling("records", records))
         if every is not None:
             return self._in_turn(every)
-        draws = self.streams.uniform(n, self._next_cohort(), "server", "cohort")
+        draws = run.streams.uniform(n, self._place_of_cohort, "server", "cohort")
         if size is None:
             return self._cohort(Sampling("poisson", fraction), draws < fraction)
-        first = draws.argsort(kind="stable").argsort() < size + spare
-        return replace(self._cohort(Sampling("fixed", size / n, size), first), first=size if spare else None)
+        chosen = draws.argsort(kind="stable").argsort() < size + spare
+        return self._cohort(Sampling("fixed", size / n, size), chosen, first=size if spare else None)
 
     def pick(self, names: Collection[str]) -> Federation:
         """Return the cohort of these parties, whose choice is public and depends on nobody's data."""
-        wanted = set(names)
-        if self.cohort or not wanted or (unknown := wanted - set(self.engine.parties)):
-            found = "a cohort of a cohort" if self.cohort else f"a cohort of {sorted(unknown)[:3] if wanted else 'nobody'}"
-            raise BudgetInvalid(f"{found} cannot be picked.", remedy="Pick parties of the federation, by their names.")
-        chosen = np.array([name in wanted for name in self.engine.parties])
-        return self._cohort(Sampling("given", len(wanted) / self.size, len(wanted)), chosen)
+        run, wanted = _INSIDE[self].run, set(names)
+        if self.is_cohort or not wanted or (unknown := wanted - set(run.engine.parties)):
+            what = "a cohort of a cohort" if self.is_cohort else f"a cohort of {sorted(unknown)[:3] if wanted else 'nobody'}"
+            raise BudgetInvalid(f"{what} cannot be picked.", remedy="Pick parties of the federation, by their names.")
+        chosen = np.array([name in wanted for name in run.engine.parties])
+        return self._cohort(Sampling("given", len(wanted) / run.size, len(wanted)), chosen)
+
+    def split(self, groups: int) -> tuple[Federation, ...]:
+        """Return a partition of the parties into so many disjoint groups, as equal as can be.
+
+        Each party belongs to one group, which follows from the randomness of the server and from nobody's data. Questions to
+        different groups therefore cost a unit what the questions to its own group cost, and not their sum.
+
+        Raises
+        ------
+        BudgetInvalid (HR-214)
+            There are fewer parties than groups, or this is a cohort.
+        """
+        run = _INSIDE[self].run
+        whole = isinstance(groups, int) and not isinstance(groups, bool)
+        if self.is_cohort or not whole or not 0 < groups <= run.size:
+            what = "a cohort" if self.is_cohort else f"{run.size} parties"
+            raise BudgetInvalid(
+                f"{what} cannot be split into {groups!r} groups.",
+                remedy="Split the federation, into at least one group and at most as many as there are parties.",
+            )
+        partition = run.next_cohort(_INSIDE[self].branch)
+        place = run.streams.uniform(run.size, self._place_of_cohort, "server", "groups").argsort(kind="stable").argsort()
+        return tuple(self._group(place % groups == k, Part(partition, k, groups)) for k in range(groups))
 
     def _in_turn(self, every: int) -> Federation:
-        """The group whose turn it is: by the uses of a mechanism that spans questions, else by cohorts."""
-        now = (self._uses() if hasattr(self.channel.mechanism, "turn") else self.clock.cohorts) % every
-        order = np.argsort(uniforms(self.streams.recalled(0, "server", "turns"), self.size), kind="stable")
-        group = np.arange(self.size) % every == now
-        return replace(self.pick([self.engine.parties[i] for i in order[group]]), turn=(now, every))
+        """The group whose turn it is: by the questions that share the mechanism's noise, else by cohorts."""
+        run, _, channel, *_ = _INSIDE[self]
+        key = None if channel.mechanism is None else channel.mechanism.key
+        now = (run.counts[MAIN].cohorts if key is None else run.uses(key)) % every
+        order = np.argsort(uniforms(run.streams.recalled(0, "server", "turns"), run.size), kind="stable")
+        chosen = np.zeros(run.size, bool)
+        chosen[order[np.arange(run.size) % every == now]] = True
+        return self._group(chosen, Part(0, now, every))
 
-    def _cohort(self, sampling: Sampling, chosen: Array | None = None) -> Federation:
-        number = self._next_cohort()
-        if self.apart:
-            self.clock.aside = (len(self.ledger), self._drawn_aside + 1)
-        else:
-            self.clock.cohorts = number
-        names = self.engine.parties
-        members = names if chosen is None else tuple(name for name, taken in zip(names, chosen, strict=True) if taken)
-        return replace(self, members=members, sampling=sampling, cohort=number)
+    def _group(self, chosen: Array, part: Part) -> Federation:
+        size = int(chosen.sum())
+        return self._cohort(Sampling("given", size / len(chosen), size), chosen, part=part)
+
+    @property
+    def _place_of_cohort(self) -> int | str:
+        run, *_, branch = _INSIDE[self]
+        number = run.next_cohort(branch)
+        return number if branch == MAIN else f"{branch} {number}"
+
+    def _cohort(
+        self, sampling: Sampling, chosen: Array | None = None, first: int | None = None, part: Part | None = None
+    ) -> Federation:
+        run, *_, branch = values = _INSIDE[self]
+        number = run.counts[branch].cohorts = run.next_cohort(branch)
+        return handle(values._replace(cohort=Cohort(run.parties_named(chosen), sampling, number, first, part)))
 
     # ---- how --------------------------------------------------------------------------------------------------------
     def protect(
         self, *, clip: Bounds | None = None, compression: Any = None, mechanism: Any = None, aggregation: Any = None
     ) -> Federation:
         """Return this federation with slots of its channel filled; a slot that is filled cannot be replaced."""
+        values = _INSIDE[self]
         slots = {"clip": clip, "compression": compression, "mechanism": mechanism, "aggregation": aggregation}
-        return replace(self, channel=self.channel.fill(**slots))
+        return handle(values._replace(channel=values.channel.fill(**slots)))
 
     def within(self, budget: Limit) -> Federation:
         """Limit what is released of these parties, through this handle or any other: a question beyond it is refused."""
-        if self.clock.queries:
+        run = _INSIDE[self].run
+        if run.counts[MAIN].questions:
             raise BudgetInvalid("a budget comes too late after the first question.", remedy="Call within(budget) before it.")
-        if self.ledger.limit not in (None, budget):
-            raise SlotFilled(f"the budget is already {self.ledger.limit}; {budget} would replace it.", remedy="Set it once.")
-        self.ledger.limit = budget
+        if run.ledger.limit not in (None, budget):
+            raise SlotFilled(f"the budget is already {run.ledger.limit}; {budget} would replace it.", remedy="Set it once.")
+        run.ledger.limit = budget
         return self
 
-    def on(self, engine: Any) -> Federation:
-        """Return this federation, unasked, with its parties hosted by another in-process engine; its seed starts again."""
-        if self.ledger.limit is not None and len(self.ledger):
-            raise BudgetInvalid("questions were charged to this budget.", remedy="Choose the engine before the first one.")
-        fresh = self.engine.held.fresh()  # type: ignore[attr-defined]
-        ledger, views = Ledger(self.ledger.limit), Views(self.views.recording)
-        streams = replace(self.streams)  # without a seed, other secrets
-        begun = replace(self, engine=engine.hosting(fresh), streams=streams, clock=Clock(), sessions=Sessions())
-        return replace(begun, ledger=ledger, views=views)
+    def recorded(self, record: Record) -> Federation:
+        """Keep the ledger, still empty, in a durable record from now on; what the record holds is continued."""
+        _INSIDE[self].run.ledger.attach(record)
+        return self
 
-    def prepare(self, function: Callable[..., Mapping[str, Array]], **settings: Any) -> Federation:
-        """Return this federation with columns prepared at each party, record by record; nothing leaves."""
+    def prepare(
+        self, function: Callable[..., Mapping[str, Array]], *, declares: Sequence[Any] = (), **settings: Any
+    ) -> Federation:
+        """Return this federation with columns prepared at each party, record by record; nothing leaves.
+
+        Parameters
+        ----------
+        function : callable
+            Top-level function `(columns, **settings) -> new columns`.
+        declares : sequence of hedgerow.data.Column
+            What prepared columns are in place of the columns of the same names.
+        """
         name_of(function)
-        return replace(self, preparations=(*self.preparations, Preparation(function, tuple(sorted(settings.items())))))
+        values = _INSIDE[self]
+        made = Preparation(function, tuple(sorted(settings.items())), tuple(declares))
+        return handle(values._replace(view=(*values.view, made)))
 
     def aside(self) -> Federation:
         """Return this federation for a measurement that leaves a program as it is: same parties, channel and ledger.
 
-        A question's number names its random streams, so one asked in between would shift those of the program; numbers
-        below zero do not. Nor is it counted: what parties keep stays as the program left it.
+        A question's number names its random streams, so one asked in between would shift those of the program; questions
+        aside are a branch with numbers of its own. Nor is a measurement counted: what parties keep stays as it was.
         """
-        return replace(self, apart=True)
-
-    def watch(self) -> Federation:
-        """Return this federation with the views of all observers recorded from now on."""
-        return replace(self, views=Views(recording=True))
-
-    def view(self, observer: str) -> list[Observation]:
-        """Return what `server`, `world` or a party saw so far (needs `watch`)."""
-        return self.views.of(observer)
+        return handle(_INSIDE[self]._replace(branch=ASIDE))
 
     # ---- the three verbs --------------------------------------------------------------------------------------------
     def each(self, local: Local, broadcast: Arrays = None, *, init: Local | None = None) -> None:
         """Let each party compute and keep; nothing leaves."""
         name_of(function_of(local))
-        query = self._query("each", local, broadcast, Shield(), init)
-        self._debit(query, Event("none"), None)
-        self._exchange(query)
+        self._ask("each", local, broadcast, None, init)
 
     def sum(self, local: Local, broadcast: Arrays = None, *, bound: Bounds | None = None, init: Local | None = None) -> Any:
         """Ask for the total of the parties' contributions.
@@ -234,158 +389,21 @@ class Federation:
             Before any party is asked.
         NobodyAnswered (HR-220), PartyDeclined (HR-221), ContributionInvalid (HR-222)
         """
-        if self.first is not None and self.channel.aggregation.hides_rows:
-            raise UnlawfulChannel(
-                f"sample(size=..., spare=...) counts who answers first, but {self.channel.aggregation.name} aggregation adds "
-                "up whoever answers.",
-                remedy="Leave spare out: parties may drop out without it.",
-            )
-        shield = self._shield(local, bound)
-        query = self._query("sum", local, broadcast, shield, init)
-        announced = self._layout(query)
-        refuse_telling_size(query, self.sampling, self.size, getattr(self.channel.aggregation, "least", 0))
-        if self.members:
-            self.channel.aggregation.fit(len(self.members), query, announced)
-        self._debit(query, shield.event, bound)
-        inbox = self._exchange(query, announced)
-        shield.enough(len(inbox.answered))
-        layout = inbox.layout or announced
-        if shield.mechanism is not None and announced is not None and layout != announced:
-            raise ContributionInvalid(
-                f"{query.name} returned {layout} instead of {announced}: a shape that records decide would tell of them.",
-                remedy="Return arrays whose shapes follow from the schema and the broadcast.",
-            )
-        if layout is None:
-            raise NobodyAnswered(f"the cohort of {query.name} is empty, and without a schema its total has no known shape.")
-        total = np.zeros(shield.code(layout).size) if inbox.total is None else inbox.total
-        released = shield.at_server(total, layout, self.streams.entropy(query.number, "server", "noise"), query.public)
-        self.views.note(query, self.members, inbox, released)
-        return layout.unflatten(released)
+        return self._ask("sum", local, broadcast, bound, init)
 
     def gather(
         self, local: Local, broadcast: Arrays = None, *, bound: Bounds | None = None, init: Local | None = None
     ) -> dict[str, Any]:
         """Ask for every party's contribution; refused where rows are hidden, costs `nonprivate` unless parties add noise."""
-        mechanism = self.channel.mechanism
-        if self.channel.aggregation.hides_rows or (mechanism is not None and mechanism.at != "party"):
+        protection = self.protection
+        if protection.hides_rows or protection.noise_at not in (None, "party"):
             raise UnlawfulChannel(
                 "gather asks for every row, but this channel protects only their total.",
                 remedy="Ask for a sum, or add noise at the party.",
             )
-        shield = self._shield(local, bound)
-        query = self._query("gather", local, broadcast, shield, init)
-        self._debit(query, shield.event, bound)
-        inbox = self._exchange(query)
-        self.views.note(query, self.members, inbox, None)
-        if inbox.rows is None or inbox.layout is None:
-            return {}
-        entropy = self.streams.entropy(query.number, "server", "noise")  # unused: noise was added at the party
-        rows = [shield.at_server(row, inbox.layout, entropy, query.public) for row in inbox.rows]
-        return {name: inbox.layout.unflatten(row) for name, row in zip(inbox.answered, rows, strict=True)}
+        found: dict[str, Any] = self._ask("gather", local, broadcast, bound, init)
+        return found
 
-    # ---- inside -----------------------------------------------------------------------------------------------------
-    def _next_query(self) -> int:
-        """The next question's number; apart, one below zero that the ledger's length makes its own."""
-        return -len(self.ledger) - 2 if self.apart else max(self.clock.queries, self.ledger.numbers[0]) + 1
-
-    def _next_cohort(self) -> int:
-        """The next cohort's number; apart, one below zero that the ledger's length and the cohorts since make its own."""
-        if self.apart:
-            return -1000 * (len(self.ledger) + 2) - self._drawn_aside
-        return max(self.clock.cohorts, self.ledger.numbers[1]) + 1
-
-    @property
-    def _drawn_aside(self) -> int:
-        length, drawn = self.clock.aside
-        return drawn if length == len(self.ledger) else 0
-
-    def _shield(self, local: Local, bound: Bounds | None) -> Shield:
-        """The protection of the next question; a mechanism that spans several questions takes its turn."""
-        channel, mechanism = self.channel, self.channel.mechanism
-        if mechanism is not None and hasattr(mechanism, "turn"):
-            group = (0, 1) if self.sampling.kind == "all" else self.turn
-            channel = replace(channel, mechanism=mechanism.turn(self._uses(), self.streams, group))
-        return channel.shield(name_of(function_of(local)), bound, plan_of(local))
-
-    def _uses(self) -> int:
-        """Questions that the channel's mechanism has answered; its noise dies with the process where it has no seed."""
-        return self.ledger.uses(str(self.channel.mechanism), since_start=self.streams.seed is None)
-
-    def _moves_state(self, query: Query) -> bool:
-        """Whether an answer may depend on what a party keeps, or change it."""
-        return query.keeps_state or (bool(self.clock.counted) and not query.additive)
-
-    def _query(self, verb: Verb, local: Local, broadcast: Arrays, shield: Shield, init: Local | None) -> Query:
-        number, counted = self._next_query(), self.clock.counted
-        keep_rows = verb == "gather" or (verb == "sum" and self.views.recording)
-        public = int(self.streams.stream(number, "server", "public seed").integers(2**62)) if shield.compression else 0
-        what = (number, verb, local, broadcast, shield, self.preparations, init)
-        return Query(*what, counted, self.streams, keep_rows, public, self.first, self.sampling, self.cohort)
-
-    def _debit(self, query: Query, event: Event, bound: Bounds | None) -> None:
-        shield, channel = query.shield, self.channel
-        layout = None if query.verb == "each" else self._layout(query)
-        if layout is not None:
-            shield.fit(layout)
-        apart = shield.at_parties and self.sampling.kind != "records"  # a party's records are its own secret
-        refuse_unknown_distance(query, self.sampling, layout, moves_state=self._moves_state(query))
-        entry = Entry(
-            round=query.number,
-            cohort=0 if apart else self.cohort,
-            verb=query.verb,
-            query=query.name,
-            parties=self.expected_size,
-            numbers=0 if query.verb == "each" else (layout.size if layout else None),
-            contribution=str(layout or ""),
-            bytes_up=0.0 if query.verb == "each" else (self._bytes_up(shield, layout) if layout else None),
-            bytes_down=channel.aggregation.bytes_down(0 if query.broadcast is None else Layout.of(query.broadcast).size),
-            compression=str(shield.compression or "none"),
-            bound=describe(bound),
-            clip=describe(shield.clip),
-            mechanism=shield.noise,
-            aggregation=channel.aggregation.name,
-            unit=shield.unit,
-            event=event,
-            sampling=Sampling() if apart else self.sampling,
-            randomness=self.streams.source,
-        )
-        if event.kind == "prepaid":
-            refuse_unpaid(self.ledger, entry)
-        self.ledger.debit(entry)
-        self.clock.queries = self.clock.queries if self.apart else query.number
-
-    def _bytes_up(self, shield: Shield, layout: Layout) -> float:
-        size = shield.bytes(layout)
-        return size + self.channel.aggregation.bytes(size / 4, len(self.members))
-
-    def _exchange(self, query: Query, layout: Layout | None = None) -> Inbox:
-        if not self.members:
-            return Inbox(())
-        aggregation = self.channel.aggregation if query.verb == "sum" else Plain()
-        inbox: Inbox = aggregation.ask(self.engine, Outbox(self.members, query, layout=layout), self.sessions)
-        self.clock.missing += 0 if self.apart else min(len(self.members), self.first or self.size) - len(inbox.answered)
-        if not inbox.answered:
-            raise NobodyAnswered(f"none of {len(self.members)} parties answered {query.name}; resume when parties are back.")
-        if self._moves_state(query) and not self.apart:
-            self.clock.counted.update(dict.fromkeys(inbox.answered, query.number))
-        return inbox
-
-    def _layout(self, query: Query) -> Layout | None:
-        """Keys and shapes of an answer, before anybody is asked: that of one made-up record of weight zero.
-
-        None where it cannot be known, because there is no schema or the local function needs a party's state.
-        """
-        if self.schema is None:
-            return None
-        settings = query.local.keywords if isinstance(query.local, partial) else {}
-        decisive = {name: value for name, value in settings.items() if not isinstance(value, float)}  # sizes shape no answer
-        key = (query.name, str(decisive), Layout.of(query.broadcast), self.preparations)
-        if key not in self.layouts:
-            made_up = self.schema.synthetic(1, np.random.default_rng(0))
-            try:
-                nobody = Parties(("nobody",), made_up, [1], np.zeros(1)).prepared(self.preparations, together=False)
-                made = answer(replace(query, shield=Shield(), counted={}, sampling=Sampling()), nobody, np.array([0]))
-                self.layouts[key] = made[0] if made else None
-            except Exception:  # it will fail at the parties too, and say why
-                self.layouts[key] = None
-        return self.layouts[key]
+    def _ask(self, verb: Verb, local: Local, broadcast: Arrays, bound: Bounds | None, init: Local | None) -> Any:
+        run, cohort, channel, view, branch = _INSIDE[self]
+        return run.ask(Question(verb, local, broadcast, bound, init, view, cohort, branch, run.next_question(branch)), channel)

@@ -2,19 +2,21 @@
 
 Entries are data; accountants interpret them. A ledger with a limit is a filter: it refuses the next question while nothing
 has been asked yet. A durable record (`hedgerow.runs.LedgerFile`) has each entry before the question leaves; one that
-several runs share (`hedgerow.runs.LedgerBase`) is read and charged in one turn, so that they cannot spend a budget twice.
+several runs share (`hedgerow.runs.LedgerBase`) is read and charged in one transaction, so that they cannot spend a budget twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, CheckpointMismatch, LedgerDamaged, MixedUnits
 
-from .events import FREE, Charge, Event, Sampling, Unit
+from .cohort import Part
+from .events import Charge, Event, Sampling, Unit
+from .question import MAIN
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,14 @@ class Entry:
         What a party sends and receives, with 32 bits to a number that is not compressed.
     run : str
         Which run of a shared record asked, since numbers of questions and cohorts are a run's own; "" is this one.
+    branch : str
+        Of the question's name: "" for a program's own questions, "aside" for measurements.
+    key : str
+        Names what several questions share, such as the noise of a tree; "" where the question stands alone.
+    cites : int
+        Number of the question whose charge covers this one; 0 where this one is charged itself.
+    part : Part, optional
+        The group of a partition that was asked.
     """
 
     round: int
@@ -56,6 +66,20 @@ class Entry:
     sampling: Sampling
     randomness: str
     run: str = ""
+    branch: str = MAIN
+    key: str = ""
+    cites: int = 0
+    part: Part | None = None
+
+    @property
+    def free(self) -> bool:
+        """Whether nothing more is charged: nothing was released, or an earlier charge covers it."""
+        return self.event.kind == "none" or self.cites != 0
+
+    @property
+    def cost(self) -> str:
+        """The charge in words."""
+        return f"charged with question {self.cites}" if self.cites else str(self.event)
 
     @property
     def protection(self) -> tuple[str, str]:
@@ -63,12 +87,14 @@ class Entry:
         return (self.bound if self.clip == "none" else self.clip), self.mechanism
 
     def to_json(self) -> dict[str, Any]:
-        told = vars(self) | {"event": self.event.to_json(), "sampling": self.sampling.to_json()}
-        return {name: value for name, value in told.items() if name != "run" or value}
+        values = vars(self) | {"event": self.event.to_json(), "sampling": self.sampling.to_json()}
+        return {name: value for name, value in values.items() if value or name not in ("run", "branch", "key", "cites", "part")}
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Entry:
-        return cls(**found | {"event": Event(**found["event"]), "sampling": Sampling(**found["sampling"])})
+        part = Part(*found["part"]) if found.get("part") else None
+        read = {"event": Event(**found["event"]), "sampling": Sampling(**found["sampling"]), "part": part}
+        return cls(**found | read)
 
 
 class Limit(Protocol):
@@ -90,11 +116,11 @@ class Record(Protocol):
     def read(self) -> list[Entry]:
         """Return this run's entries so far, checked."""
 
-    def turn(self) -> AbstractContextManager[list[Entry]]:
-        """Keep other writers out meanwhile; gives what other runs wrote and no turn gave before."""
+    def transaction(self) -> AbstractContextManager[list[Entry]]:
+        """Keep other writers out meanwhile; gives what other runs wrote and no transaction gave before."""
 
     def write(self, entry: Entry) -> None:
-        """Append an entry, within a turn; return when it cannot be lost."""
+        """Append an entry, within a transaction; return when it cannot be lost."""
 
 
 class Ledger:
@@ -120,7 +146,7 @@ class Ledger:
         self.entries: list[Entry] = []
         self.others: list[Entry] = []
         self._read = 0
-        self._numbers = (0, 0, 0)
+        self._numbers: dict[str, tuple[int, int, int]] = {}
         self._expected: list[Entry] = []
         if record is not None:
             self.attach(record)
@@ -137,28 +163,30 @@ class Ledger:
     def catch_up(self) -> None:
         """Take in what other runs wrote to a shared record; `debit` does so by itself."""
         if self.record is not None:
-            with self.record.turn() as newer:
+            with self.record.transaction() as newer:
                 self.others += newer
 
     def __len__(self) -> int:
         return len(self.entries)
 
-    @property
-    def numbers(self) -> tuple[int, int]:
-        """Largest numbers of a question and of a cohort so far, zero at first."""
-        n, *largest = self._numbers if self._numbers[0] <= len(self.entries) else (0, 0, 0)
+    def numbers(self, branch: str = MAIN) -> tuple[int, int]:
+        """Largest numbers of a question and of a cohort of a branch so far, zero at first."""
+        n, *largest = self._numbers.get(branch, (0, 0, 0))
+        if n > len(self.entries):
+            n, largest = 0, [0, 0]
         for entry in self.entries[n:]:
-            largest = [max(largest[0], entry.round), max(largest[1], entry.cohort)]
-        self._numbers = (len(self.entries), largest[0], largest[1])
+            if entry.branch == branch:
+                largest = [max(largest[0], entry.round), max(largest[1], entry.cohort)]
+        self._numbers[branch] = (len(self.entries), largest[0], largest[1])
         return largest[0], largest[1]
 
-    def payment(self, mechanism: str) -> Entry | None:
-        """The question with which the one that is prepaid now was paid for."""
-        return next((e for e in reversed(self.entries) if e.mechanism == mechanism and e.event.kind not in FREE), None)
+    def payment(self, key: str) -> Entry | None:
+        """The last question with this key that was charged itself."""
+        return next((entry for entry in reversed(self.entries) if entry.key == key and not entry.free), None)
 
-    def uses(self, mechanism: str, *, since_start: bool) -> int:
-        """How many questions a mechanism has answered; in this process only, where its noise dies with it."""
-        return sum(entry.mechanism == mechanism for entry in self.entries[self._read if since_start else 0 :])
+    def uses(self, key: str, *, since_start: bool) -> int:
+        """How many questions have this key; of this process only, where the noise that they share dies with it."""
+        return sum(entry.key == key for entry in self.entries[self._read if since_start else 0 :])
 
     def debit(self, entry: Entry) -> None:
         """Write an entry, or refuse it while nothing has been asked.
@@ -173,7 +201,7 @@ class Ledger:
         if self.record is None:
             self._admit(entry)
         else:
-            with self.record.turn() as newer:  # nobody else writes between what was read and what is written
+            with self.record.transaction() as newer:  # nobody else writes between what was read and what is written
                 self.others += newer
                 self._admit(entry)
                 self.record.write(entry)
@@ -185,10 +213,10 @@ class Ledger:
 
         An event at a party is never amplified by sampling: the server sees who answered.
         """
-        cohorts: dict[tuple[str, bool, int, Sampling], list[Event]] = {}
+        cohorts: dict[tuple[str, str, bool, int, Sampling], list[Event]] = {}
         released = [*self.others, *self.entries, *self._expected]  # what a resumed run expects was released before
         for entry in [*released, *([also] if also else [])]:
-            if entry.event.kind in FREE:
+            if entry.free:
                 continue
             if entry.event.kind != "nonprivate" and entry.unit != unit:
                 raise MixedUnits(
@@ -197,7 +225,7 @@ class Ledger:
                 )
             alone = unit == "record" and entry.sampling.kind in ("fixed", "given")  # a record pushes no party out of a cohort
             sampling = Sampling() if alone else entry.sampling
-            key = (entry.run, entry.cohort != 0, entry.cohort or entry.round, sampling)
+            key = (entry.run, entry.branch, entry.cohort != 0, entry.cohort or entry.round, sampling)
             cohorts.setdefault(key, []).append(entry.event)
         return [(sampling, tuple(events)) for (*_, sampling), events in cohorts.items()]
 
@@ -227,7 +255,7 @@ class Ledger:
         self.entries.append(entry)
 
     def _admit(self, entry: Entry) -> None:
-        if self.limit is None or entry.event.kind in FREE:
+        if self.limit is None or entry.free:
             return
         if not self.limit.admits(self.charges(self.limit.unit, also=entry)):
             raise BudgetExhausted(
@@ -236,15 +264,38 @@ class Ledger:
             )
 
 
-@dataclass
-class Clock:
-    """Counts questions and cohorts, so that random streams and cohorts have numbers, and answers that never came.
+@dataclass(frozen=True)
+class LedgerView:
+    """A ledger as those see it who may not write it."""
 
-    `aside` counts the cohorts drawn aside since the ledger had so many entries.
-    """
+    _ledger: Ledger
 
-    queries: int = 0
-    cohorts: int = 0
-    missing: int = 0
-    aside: tuple[int, int] = (0, 0)
-    counted: dict[str, int] = field(default_factory=dict)
+    @property
+    def entries(self) -> list[Entry]:
+        """What was asked by this run: a copy."""
+        return list(self._ledger.entries)
+
+    @property
+    def others(self) -> list[Entry]:
+        """What other runs wrote to a shared record: a copy."""
+        return list(self._ledger.others)
+
+    @property
+    def limit(self) -> Limit | None:
+        return self._ledger.limit
+
+    @property
+    def head(self) -> str:
+        """Hash of the last entry of a durable record, by which a copy can be compared; "" without a record."""
+        return "" if self._ledger.record is None else self._ledger.record.head
+
+    def charges(self, unit: Unit) -> list[Charge]:
+        """The events of all runs by run and cohort, for an accountant."""
+        return self._ledger.charges(unit)
+
+    def uses(self, key: str) -> int:
+        """How many questions have this key."""
+        return self._ledger.uses(key, since_start=False)
+
+    def __len__(self) -> int:
+        return len(self._ledger)

@@ -20,6 +20,9 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR
 
 from hedgerow.errors import BudgetInvalid
 
+RESERVED = frozenset({"noise", "cohort", "groups", "turns", "records", "public", "public seed", "threshold"})
+"""Purposes of streams that are the waist's and the mechanisms' own."""
+
 Entropy = Callable[[int], bytes]
 """A source of uniform bytes: `entropy(n)` returns n of them."""
 
@@ -71,15 +74,18 @@ class Streams:
         """`seeded` or `system`, as stamped in the ledger."""
         return "system" if self.seed is None else "seeded"
 
-    def stream(self, round: int, party: str, purpose: str) -> Stream:
-        """Return the generator stream of one party (or `server`) in one round for one purpose."""
+    def stream(self, round: int | str, party: str, purpose: str) -> Stream:
+        """Return the generator stream of one party (or `server`) in one round for one purpose.
+
+        `round` is a question's or a cohort's number, or its name where it is of no program's main branch.
+        """
         return Stream(None if self.seed is None else f"{self.seed}/{round}/{purpose}/{party}")
 
-    def entropy(self, round: int, party: str, purpose: str) -> Entropy:
+    def entropy(self, round: int | str, party: str, purpose: str) -> Entropy:
         """Return the byte source of one party (or `server`) in one round for one purpose."""
         return self.stream(round, party, purpose).entropy
 
-    def recalled(self, round: int, party: str, purpose: str) -> Entropy:
+    def recalled(self, round: int | str, party: str, purpose: str) -> Entropy:
         """Return a byte source that begins anew each time it is asked for; without a seed, as long as this object lives."""
         if self.seed is not None:
             return self.entropy(round, party, purpose)
@@ -87,7 +93,16 @@ class Streams:
         cipher = Cipher(AES(key), CTR(bytes(16))).encryptor()
         return lambda n: cipher.update(bytes(n))
 
-    def uniform(self, size: int, round: int, party: str, purpose: str) -> np.ndarray:
+    def for_program(self, number: int, purpose: str) -> Stream:
+        """Return a stream of the server's own for a program, or refuse one from which the waist draws noise or samples."""
+        if purpose in RESERVED or purpose.startswith("noise of node "):
+            raise BudgetInvalid(
+                f"a program's own randomness for {purpose!r}, by which the waist draws noise or samples.",
+                remedy="Name the purpose otherwise: a program that knew the noise could take it off.",
+            )
+        return self.stream(number, "server", purpose)
+
+    def uniform(self, size: int, round: int | str, party: str, purpose: str) -> np.ndarray:
         """Return `size` uniform floats in [0, 1) with 53 bits each."""
         return uniforms(self.entropy(round, party, purpose), size)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from hedgerow.errors import ViewNotRecorded
 
 from .arrays import Array, Layout
-from .engine import Inbox
-from .query import Query
+from .engine import Inbox, Outbox
 
 
 @dataclass(frozen=True)
@@ -32,28 +31,30 @@ class Views:
     recording: bool = False
     seen: dict[str, list[Observation]] = field(default_factory=dict)
 
-    def note(self, query: Query, asked: Sequence[str], inbox: Inbox, released: Array | None) -> None:
+    def note(self, outbox: Outbox, inbox: Inbox, released: Array | None) -> None:
         """Record one exchange."""
         if not self.recording:
             return
+        question = outbox.question
+        seen = partial(Observation, question.number)
         for party, step, letter in inbox.sent:
-            self._add(party, Observation(query.number, "letter", "server", query.name, (step, letter)))
-        for party in asked if not inbox.withheld else ():
-            self._add(party, Observation(query.number, "broadcast", "server", query.name, query.broadcast))
+            self._add(party, seen("letter", "server", question.name, (step, letter)))
+        for party in outbox.ids if not inbox.withheld else ():
+            self._add(party, seen("broadcast", "server", question.name, question.broadcast))
         if inbox.rows is not None:
             kind = "masked row" if inbox.masked else "row"
             for party, row in zip(inbox.answered, inbox.rows, strict=True):
-                layout = None if inbox.layout is None or inbox.masked else query.shield.code(inbox.layout)
-                self._add("server", Observation(query.number, kind, party, query.name, row, layout))
+                layout = None if inbox.layout is None or inbox.masked else outbox.release.code(inbox.layout)
+                self._add("server", seen(kind, party, question.name, row, layout))
         if released is not None:
-            release = Observation(query.number, "release", "server", query.name, released, inbox.layout)
+            release = seen("release", "server", question.name, released, inbox.layout)
             self._add("server", release)
             self._add("world", release)
 
     def of(self, observer: str) -> list[Observation]:
         """What `server`, `world` or a party saw so far."""
         if not self.recording:
-            remedy = "Record it from the start: federation.watch(), or simulate(..., record_views=True)."
+            remedy = "Record it from the start: hr.engines.watch(federation), or simulate(..., record_views=True)."
             raise ViewNotRecorded(f"the view of {observer!r} is not recorded.", remedy=remedy)
         return list(self.seen.get(observer, []))
 

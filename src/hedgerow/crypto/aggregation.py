@@ -17,11 +17,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from hedgerow.core.aggregation import Aggregation
 from hedgerow.core.arrays import Array, Layout
-from hedgerow.core.channel import Shield
 from hedgerow.core.conversation import Contribution, Conversation, Correspondent, Sessions
 from hedgerow.core.engine import Engine, Inbox, Outbox
-from hedgerow.core.query import Query
+from hedgerow.core.release import Release
 from hedgerow.errors import (
     CohortTooSmall,
     MessageRefused,
@@ -43,7 +43,7 @@ Mode = Literal["real", "simulated", "rehearsed"]
 
 
 @dataclass(frozen=True)
-class Hidden:
+class Hidden(Aggregation):
     """An aggregation of which the server learns the total alone.
 
     Parameters
@@ -99,7 +99,7 @@ class Hidden:
         """The same without its protocol, for made-up records."""
         return replace(self, mode="rehearsed")
 
-    def fit(self, parties: int, query: Query, layout: Layout | None) -> None:
+    def fit(self, outbox: Outbox) -> None:
         """Refuse, before anybody is asked, so few parties that a total would show their rows, or a total that does not fit.
 
         Raises
@@ -108,22 +108,23 @@ class Hidden:
         UnlawfulChannel (HR-211)
             The shape of the total is not known beforehand.
         """
+        question, release, layout, parties = outbox.question, outbox.release, outbox.layout, len(outbox.ids)
         if parties < self.scheme.least:
             raise CohortTooSmall(
                 f"{parties} parties, and {self.name} adds up {self.scheme.least} or more.",
                 remedy="Ask more parties. Of one row a total hides nothing, of two each party could tell the other's.",
             )
-        if self.scheme.together(parties) < query.shield.least:
+        if self.scheme.together(parties) < release.least:
             raise CohortTooSmall(
                 f"the server would see a total of {self.scheme.together(parties)} through {self.name}, and the noise of "
-                f"{query.shield.mechanism} is whole only with {query.shield.least}.",
+                f"{release.mechanism} is whole only with {release.least}.",
                 remedy="Ask more parties, make larger groups, or rely on fewer: a smaller least=... adds more noise to each.",
             )
         if layout is not None:
-            self.encoding(query, query.shield.code(layout), parties)
+            self.encoding(release, release.code(layout), parties)
         elif self.mode == "real":
             raise UnlawfulChannel(
-                f"{query.name} goes through {self.name}, and the shape of its total is not known beforehand.",
+                f"{question.name} goes through {self.name}, and the shape of its total is not known beforehand.",
                 remedy="Give the federation a schema, and the local function a result of a fixed shape.",
             )
 
@@ -144,21 +145,19 @@ class Hidden:
         RoundRefused (HR-241)
             The protocol ended without a total.
         """
-        query, ids = outbox.query, tuple(outbox.ids)
+        question, release, ids = outbox.question, outbox.release, tuple(outbox.ids)
         if self.mode != "real":
             return without_rows(engine.exchange(outbox))
         assert outbox.layout is not None  # `fit` refused it
-        layout = query.shield.code(outbox.layout)
-        encoding = self.encoding(query, layout, len(ids))
+        encoding = self.encoding(release, release.code(outbox.layout), len(ids))
         if self not in sessions.open:
             sessions.open[self] = Session(self, enrolment(self.scheme, engine))
         session: Session = sessions.open[self]
-        server = session.server(ids, tuple(engine.parties) if query.sampling.kind == "all" else ids)
-        carried = carry(
-            server.question(ids, encoding, context_of(query, outbox.layout), query.shield.least), engine, outbox, session
-        )
+        server = session.server(ids, tuple(engine.parties) if question.cohort.sampling.kind == "all" else ids)
+        conversation = server.question(ids, encoding, context_of(outbox, outbox.layout), release.least)
+        carried = carry(conversation, engine, outbox, session)
         found: Total = carried.result
-        rows = np.stack([found.masked[name] for name in found.counted]) if query.keep_rows and found.masked else None
+        rows = np.stack([found.masked[name] for name in found.counted]) if outbox.keep_rows and found.masked else None
         return Inbox(
             found.counted,
             outbox.layout,
@@ -169,19 +168,19 @@ class Hidden:
             sent=carried.sent,
         )
 
-    def encoding(self, query: Query, layout: Layout, parties: int) -> Encoding:
-        """How contributions to a query become integers of the ring."""
-        return encoding_for(query.shield, layout, parties=parties, bits=self.bits, records=self.records, largest=self.largest)
+    def encoding(self, release: Release, layout: Layout, parties: int) -> Encoding:
+        """How contributions become integers of the ring."""
+        return encoding_for(release, layout, parties=parties, bits=self.bits, records=self.records, largest=self.largest)
 
     def sides(self, ids: tuple[str, ...], own: Credentials) -> Mapping[str, Correspondent]:
         """Make the sides of parties, where the server is elsewhere."""
         return self.scheme.sides(ids, own)
 
-    def contribution(self, query: Query, layout: Layout, parties: int) -> Callable[[Array], Contribution]:
+    def contribution(self, outbox: Outbox, layout: Layout) -> Callable[[Array], Contribution]:
         """Return the function by which a party hands its row to its correspondent; by what the party itself was sent."""
-        code, least = query.shield.code(layout), query.shield.least
-        encoding = self.encoding(query, code, parties)
-        return partial(Contribution, code, encoding=encoding, context=context_of(query, layout), least=least)
+        code, least = outbox.release.code(layout), outbox.release.least
+        encoding = self.encoding(outbox.release, code, outbox.asked)
+        return partial(Contribution, code, encoding=encoding, context=context_of(outbox, layout), least=least)
 
     def __str__(self) -> str:
         return self.name
@@ -206,9 +205,9 @@ class Side:
         found: Mapping[str, Correspondent] = self.aggregation.sides(ids, self.own)
         return found
 
-    def contribution(self, query: Query, layout: Layout, parties: int) -> Any:
+    def contribution(self, outbox: Outbox, layout: Layout) -> Any:
         """Return the function by which a party hands its row to its correspondent."""
-        return self.aggregation.contribution(query, layout, parties)
+        return self.aggregation.contribution(outbox, layout)
 
 
 @dataclass(eq=False)
@@ -229,9 +228,9 @@ class Session:
         """Every party's side, in one process."""
         return self.enrolment.parties
 
-    def contribution(self, query: Query, layout: Layout, parties: int) -> Callable[[Array], Contribution]:
+    def contribution(self, outbox: Outbox, layout: Layout) -> Callable[[Array], Contribution]:
         """Return the function by which a party hands its row to its correspondent."""
-        return self.aggregation.contribution(query, layout, parties)
+        return self.aggregation.contribution(outbox, layout)
 
 
 def without_rows(inbox: Inbox) -> Inbox:
@@ -249,22 +248,23 @@ class Carried:
 
 
 def carry(conversation: Conversation[Any], engine: Engine, outbox: Outbox, protocol: Any) -> Carried:
-    """Carry a conversation about a query to its end, through an engine.
+    """Carry a conversation about a question to its end, through an engine.
 
     Raises
     ------
     RoundRefused (HR-241), NobodyAnswered (HR-220)
         With the codes of the parties that refused.
     """
-    query, codes, sent = outbox.query, dict[str, str](), list[tuple[str, str, bytes]]()
-    brief = replace(query, local=query.function, broadcast=None, shield=Shield(), preparations=(), init=None, counted={})
+    codes, sent = dict[str, str](), list[tuple[str, str, bytes]]()
+    named = replace(outbox.question, local=outbox.question.function, broadcast=None, bound=None, view=(), init=None)
+    brief = replace(outbox, question=named, release=Release(), counted={}, layout=None)
     try:
         step = next(conversation)
         while True:
-            if query.keep_rows:
+            if outbox.keep_rows:
                 sent += [(party, step.name, letter) for party, letter in step.letters.items()]
-            about = query if step.contributes else brief  # the other steps need no broadcast
-            inbox = engine.exchange(Outbox(tuple(step.letters), about, step, protocol, asked=outbox.asked))
+            about = outbox if step.contributes else brief  # the other steps need no broadcast
+            inbox = engine.exchange(replace(about, ids=tuple(step.letters), layout=None, step=step, protocol=protocol))
             codes |= inbox.codes
             step = conversation.send(inbox.letters)
     except StopIteration as end:
@@ -293,14 +293,15 @@ def _times(codes: Mapping[str, str]) -> dict[str, int]:
     return found
 
 
-def context_of(query: Query, layout: Layout | None = None) -> bytes:
+def context_of(outbox: Outbox, layout: Layout | None = None) -> bytes:
     """Digest of a question as a party received it, 32 bytes: its number, function, settings, broadcast, and protection.
 
     With the layout of the contributions, also of their keys and shapes: what is added up has the same meaning everywhere.
     """
-    settings = query.local.keywords if isinstance(query.local, partial) else {}
-    about = (query.number, query.name, settings, query.preparations, query.init, query.sampling, query.cohort)
-    return digest("question", told(about), told((query.public_seed, query.shield, layout)), told(query.broadcast))
+    question, cohort = outbox.question, outbox.question.cohort
+    place = (question.branch, question.number, cohort.sampling, cohort.number)
+    about = (*place, question.name, question.settings, question.view, question.init)
+    return digest("question", told(about), told((outbox.release, layout)), told(question.broadcast))
 
 
 def told(value: Any) -> bytes:

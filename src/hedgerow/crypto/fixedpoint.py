@@ -19,7 +19,8 @@ import numpy as np
 
 from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.bound import Bounds, blocks
-from hedgerow.core.channel import Shield
+from hedgerow.core.mechanism import Mechanism
+from hedgerow.core.release import Release
 from hedgerow.errors import RangeExceeded, SettingsInvalid, UnboundedSum
 
 Bits = Literal[16, 32, 64]
@@ -129,7 +130,7 @@ def most(bits: int, parties: int) -> int:
 
 
 def encoding_for(
-    shield: Shield,
+    release: Release,
     layout: Layout,
     *,
     parties: int,
@@ -141,7 +142,7 @@ def encoding_for(
 
     Parameters
     ----------
-    shield : Shield
+    release : Release
         Whose bounds set the steps.
     layout : Layout
         Keys and shapes of what leaves a party.
@@ -159,9 +160,9 @@ def encoding_for(
     RangeExceeded (HR-243)
         The range does not fit so many bits.
     """
-    bounds: Bounds | None = shield.clip if shield.clip is not None else shield.bounds
-    if shield.mechanism is not None:
-        _room_for_steps(shield.mechanism, bounds, layout, parties, bits, records)
+    bounds: Bounds | None = release.clip if release.clip is not None else release.bounds
+    if release.mechanism is not None:
+        _room_for_steps(release.mechanism, bounds, layout, parties, bits, records)
         return Encoding(bits, parties, ((layout.size, 1.0),), whole=True)
     if bounds is None and largest is None:
         raise UnboundedSum(
@@ -186,9 +187,9 @@ def encoding_for(
     return Encoding(bits, parties, tuple(runs))
 
 
-def _room_for_steps(mechanism: Any, bounds: Any, layout: Layout, parties: int, bits: int, records: float) -> None:
+def _room_for_steps(mechanism: Mechanism, bounds: Any, layout: Layout, parties: int, bits: int, records: float) -> None:
     """Refuse a ring in which the steps of a mechanism's grid, noise included, could overflow."""
-    reach = mechanism.reach(bounds, layout, records) if hasattr(mechanism, "reach") else 2.0**40
+    reach = mechanism.reach(bounds, layout, records)
     if reach > most(bits, parties):
         raise RangeExceeded(
             f"a contribution through {mechanism} reaches {reach:.3g} steps of its grid, and {parties} parties have room for "

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.core.aggregation import Aggregation
 from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.conversation import Contribution, Conversation, Correspondent, Sessions
 from hedgerow.core.engine import Engine, Inbox, Outbox
-from hedgerow.core.query import Query
 from hedgerow.errors import SettingsInvalid, UnboundedSum, UnlawfulChannel
 
 from . import privfl
@@ -27,7 +27,7 @@ from .schemes import Credentials
 
 
 @dataclass(frozen=True)
-class HiddenModel:
+class HiddenModel(Aggregation):
     """An aggregation that hides rows from the server and the broadcast from parties.
 
     Parameters
@@ -79,24 +79,25 @@ class HiddenModel:
         """The same without its protocol, for made-up records."""
         return replace(self, masks=self.masks.rehearsed())
 
-    def fit(self, parties: int, query: Query, layout: Layout | None) -> None:
+    def fit(self, outbox: Outbox) -> None:
         """Refuse, before anybody is asked, what would show rows, has no fixed point, or is not protected by totals alone."""
-        if query.shield.clip is not None or query.shield.mechanism is not None or query.shield.compression is not None:
+        question, settings = outbox.question, outbox.question.settings
+        if not outbox.release.bare:
             raise UnlawfulChannel(
                 f"{self.name} hides the terms of a gradient, which a clip, a compression or noise would have to see.",
                 remedy="Protect the released model instead, or take SecAgg, with which all of them go.",
             )
-        if query.broadcast is not None and "grid" not in _settings(query):
+        if question.broadcast is not None and "grid" not in settings:
             raise UnlawfulChannel(
-                f"{query.name} goes through {self.name}, and its broadcast would be shown to parties.",
+                f"{question.name} goes through {self.name}, and its broadcast would be shown to parties.",
                 remedy="Ask what may be shown through another handle: standardise(federation.protect(aggregation=SecAgg())).",
             )
-        if "grid" in _settings(query) and _settings(query)["grid"] is None:
+        if "grid" in settings and settings["grid"] is None:
             raise UnboundedSum(
-                f"{query.name} makes whole numbers of its terms, and a column declares no range.",
+                f"{question.name} makes whole numbers of its terms, and a column declares no range.",
                 remedy="Declare it: [data] ranges = { age = [18, 90] }.",
             )
-        self.masks.fit(parties, query, layout)
+        self.masks.fit(outbox)
 
     def bytes(self, numbers: float, parties: int) -> float:
         """What each party sends for one gradient beside four bytes to a number: ciphertexts, and limbs of their masks."""
@@ -116,18 +117,18 @@ class HiddenModel:
         RoundRefused (HR-241)
             The protocol ended without a total.
         """
-        query, ids = outbox.query, tuple(outbox.ids)
-        grid = _settings(query).get("grid")
+        question, ids = outbox.question, tuple(outbox.ids)
+        grid = question.settings.get("grid")
         if grid is None or self.masks.mode != "real":
             return self.masks.ask(engine, outbox, sessions)
         if self not in sessions.open:
             sessions.open[self] = ModelSession.of(self, engine)
         session: ModelSession = sessions.open[self]
-        told = withheld(query)
-        conversation = session.question(ids, np.asarray(query.broadcast, dtype=np.float64), grid, context_of(told))
-        carried = carry(conversation, engine, Outbox(ids, told), session)
+        sent = withheld(outbox)
+        conversation = session.question(ids, np.asarray(question.broadcast, dtype=np.float64), grid, context_of(sent))
+        carried = carry(conversation, engine, sent, session)
         found: Total = carried.result
-        rows = np.stack([found.masked[name] for name in found.counted]) if query.keep_rows else None
+        rows = np.stack([found.masked[name] for name in found.counted]) if outbox.keep_rows else None
         return Inbox(
             found.counted,
             outbox.layout or Layout((("", (grid.size,)),)),
@@ -144,11 +145,11 @@ class HiddenModel:
         inner = self.masks.sides(ids, own)
         return {id: privfl.PrivFLParty(id, self.settings, inner[id], journal=own.journal_of(f"{id}/model")) for id in ids}
 
-    def contribution(self, query: Query, layout: Layout, parties: int) -> Callable[[Array], Contribution]:
+    def contribution(self, outbox: Outbox, layout: Layout) -> Callable[[Array], Contribution]:
         """Return the function by which a party hands its terms to its correspondent; a plain row where no model is hidden."""
-        if "grid" not in _settings(query):
-            return self.masks.contribution(query, layout, parties)
-        return partial(Contribution, layout, encoding=_settings(query)["grid"], context=context_of(query))
+        if "grid" not in outbox.question.settings:
+            return self.masks.contribution(outbox, layout)
+        return partial(Contribution, layout, encoding=outbox.question.settings["grid"], context=context_of(outbox))
 
     def __str__(self) -> str:
         return self.name
@@ -181,18 +182,15 @@ class ModelSession:
         """Every party's side, in one process."""
         return self.parties
 
-    def contribution(self, query: Query, layout: Layout, parties: int) -> Callable[[Array], Contribution]:
+    def contribution(self, outbox: Outbox, layout: Layout) -> Callable[[Array], Contribution]:
         """Return the function by which a party hands its terms to its correspondent."""
-        return self.aggregation.contribution(query, layout, parties)
+        return self.aggregation.contribution(outbox, layout)
 
 
-def withheld(query: Query) -> Query:
+def withheld(outbox: Outbox) -> Outbox:
     """A question as parties get it: without its broadcast, and without a bound that may have been made from it."""
-    return replace(query, broadcast=None, shield=replace(query.shield, bounds=None))
-
-
-def _settings(query: Query) -> dict[str, Any]:
-    return query.local.keywords if isinstance(query.local, partial) else {}
+    question = replace(outbox.question, broadcast=None, bound=None)
+    return replace(outbox, question=question, release=replace(outbox.release, bounds=None))
 
 
 def PrivFL(

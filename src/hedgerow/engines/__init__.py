@@ -7,5 +7,20 @@ from .post import Post
 from .processes import Processes
 from .ray import Ray
 from .simulate import simulate
+from .simulation import on, records, view, watch
+from .standardised import hidden_standardise
 
-__all__ = ["InProcess", "Loop", "Network", "Post", "Processes", "Ray", "simulate"]
+__all__ = [
+    "InProcess",
+    "Loop",
+    "Network",
+    "Post",
+    "Processes",
+    "Ray",
+    "hidden_standardise",
+    "on",
+    "records",
+    "simulate",
+    "view",
+    "watch",
+]

@@ -12,23 +12,23 @@ import numpy as np
 
 from hedgerow.core.engine import Outbox
 from hedgerow.core.party import Parties
-from hedgerow.core.query import Query
 from hedgerow.errors import BudgetInvalid
 
 from .correspondence import Leaving
 
 
-def latency(query: Query, n: int, median: float = 1.0, spread: float = 0.5) -> np.ndarray:
+def latency(outbox: Outbox, n: int, median: float = 1.0, spread: float = 0.5) -> np.ndarray:
     """Simulated seconds until each of n parties answers: lognormal with this median and log-standard-deviation."""
-    normal = query.streams.stream(query.number, "engine", "latency").standard_normal(n)
+    normal = outbox.stream("engine", "latency").standard_normal(n)
     return np.asarray(median * np.exp(spread * normal))
 
 
-def counted(query: Query, ids: Sequence[str], keep: np.ndarray) -> Sequence[str]:
-    """The parties whose answers count: of those that answer, the first to come where the query wants only so many."""
-    if query.first is not None:
-        seconds = np.where(keep, latency(query, len(ids)), np.inf)
-        keep = keep & (seconds.argsort(kind="stable").argsort() < query.first)
+def counted(outbox: Outbox, ids: Sequence[str], keep: np.ndarray) -> Sequence[str]:
+    """The parties whose answers count: of those that answer, the first to come where the question wants only so many."""
+    first = outbox.question.cohort.first
+    if first is not None:
+        seconds = np.where(keep, latency(outbox, len(ids)), np.inf)
+        keep = keep & (seconds.argsort(kind="stable").argsort() < first)
     return ids if keep.all() else tuple(name for name, kept in zip(ids, keep, strict=True) if kept)
 
 
@@ -55,18 +55,18 @@ class Arrivals:
         ids = self.leaving.present(outbox, held)
         if self.deadline is None or outbox.step is None or not outbox.step.contributes:
             return ids
-        in_time = latency(outbox.query, len(held), *self.latency) <= self.deadline
+        in_time = latency(outbox, len(held), *self.latency) <= self.deadline
         return [name for name in ids if in_time[held.position[name]]]
 
-    def of_question(self, query: Query, ids: Sequence[str], held: Parties) -> Sequence[str]:
+    def of_question(self, outbox: Outbox, ids: Sequence[str], held: Parties) -> Sequence[str]:
         """The parties whose answer arrives, drawn from the round's stream so that every run repeats."""
         keep = np.ones(len(ids), bool)
         if self.dropped:
             keep &= np.array([name not in self.dropped for name in ids])
         if self.dropout_rate and not self.returns:
-            keep &= self.leaving.stays(query, ids, held)
+            keep &= self.leaving.stays(outbox, ids, held)
         elif self.dropout_rate:
-            keep &= query.streams.uniform(len(ids), query.number, "engine", "dropout") >= self.dropout_rate
+            keep &= outbox.streams.uniform(len(ids), outbox.question.place, "engine", "dropout") >= self.dropout_rate
         if self.deadline is not None:
-            keep &= latency(query, len(ids), *self.latency) <= self.deadline
-        return counted(query, ids, keep)
+            keep &= latency(outbox, len(ids), *self.latency) <= self.deadline
+        return counted(outbox, ids, keep)

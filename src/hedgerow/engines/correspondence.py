@@ -10,7 +10,6 @@ import numpy as np
 
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.party import Parties
-from hedgerow.core.query import Query
 from hedgerow.errors import HedgerowError
 
 log = logging.getLogger("hedgerow")
@@ -28,33 +27,32 @@ class Leaving:
     rate: float
     returns: bool = True
     away: set[str] = field(default_factory=set)
-    _first: int | None = None
-    _contributed: int | None = None
+    _first: int | str | None = None
+    _contributed: int | str | None = None
 
     def present(self, outbox: Outbox, held: Parties) -> Sequence[str]:
         """The parties that answer this step; the same for every engine and run of a seed."""
-        query, step = outbox.query, outbox.step
+        step, place = outbox.step, outbox.question.place
         assert step is not None
-        number = query.number
-        after = self._contributed == number  # the contributions of this question are in
-        self._contributed = number if step.contributes else self._contributed
+        after = self._contributed == place  # the contributions of this question are in
+        self._contributed = place if step.contributes else self._contributed
         ids: Sequence[str] = [name for name in outbox.ids if name not in self.away] if self.away else outbox.ids
         if not self.rate:
             return ids
-        self._first = number if self._first is None else self._first
-        stream = number if self.returns else 0
-        leaves = query.streams.uniform(len(held), stream, "engine", "dropout") < self.rate
-        moment = np.floor(query.streams.uniform(len(held), stream, "engine", "moment") * 3)
-        now = 2 if after or (not self.returns and number != self._first) else 1 if step.contributes else 0
+        self._first = place if self._first is None else self._first
+        stream = place if self.returns else 0
+        leaves = outbox.streams.uniform(len(held), stream, "engine", "dropout") < self.rate
+        moment = np.floor(outbox.streams.uniform(len(held), stream, "engine", "moment") * 3)
+        now = 2 if after or (not self.returns and place != self._first) else 1 if step.contributes else 0
         gone = leaves & (moment <= now)
         return [name for name in ids if not gone[held.position[name]]]
 
-    def stays(self, query: Query, ids: Sequence[str], held: Parties) -> np.ndarray:
+    def stays(self, outbox: Outbox, ids: Sequence[str], held: Parties) -> np.ndarray:
         """Which of these parties are there for a question that is no conversation, where who leaves does not come back."""
-        self._first = query.number if self._first is None else self._first
-        leaves = query.streams.uniform(len(held), 0, "engine", "dropout") < self.rate
-        moment = np.floor(query.streams.uniform(len(held), 0, "engine", "moment") * 3)
-        gone = leaves & ((moment <= 1) | (query.number != self._first))
+        self._first = outbox.question.place if self._first is None else self._first
+        leaves = outbox.streams.uniform(len(held), 0, "engine", "dropout") < self.rate
+        moment = np.floor(outbox.streams.uniform(len(held), 0, "engine", "moment") * 3)
+        gone = leaves & ((moment <= 1) | (outbox.question.place != self._first))
         return np.array([not gone[held.position[name]] for name in ids])
 
 
@@ -66,7 +64,7 @@ def converse(outbox: Outbox, held: Parties, ids: Sequence[str], ask: Callable[[O
     ask : callable
         Asks parties for their contributions, row by row; those that decline are missing from its inbox.
     """
-    step, protocol, query = outbox.step, outbox.protocol, outbox.query
+    step, protocol = outbox.step, outbox.protocol
     assert step is not None
     assert protocol is not None
     if protocol not in held.correspondents:
@@ -74,14 +72,14 @@ def converse(outbox: Outbox, held: Parties, ids: Sequence[str], ask: Callable[[O
     sides, letters, codes = held.correspondents[protocol], {}, {}
     found = Inbox(())
     if step.contributes:
-        found = ask(Outbox(ids, replace(query, keep_rows=True)))
+        found = ask(replace(outbox, ids=ids, keep_rows=True, step=None, protocol=None))
         ids = found.answered
-    made = protocol.contribution(query, found.layout, outbox.asked) if step.contributes and found.layout is not None else None
+    made = protocol.contribution(outbox, found.layout) if step.contributes and found.layout is not None else None
     for k, name in enumerate(ids):
         contribution = None if made is None or found.rows is None else made(found.rows[k])
         try:
             letters[name] = sides[name].answer(step.name, step.letters[name], contribution)
         except HedgerowError as refusal:
-            log.info("%s refused %s of %s: %s", name, step.name, query.name, refusal)
+            log.info("%s refused %s of %s: %s", name, step.name, outbox.question.name, refusal)
             codes[name] = refusal.code
     return Inbox(tuple(letters), found.layout, letters=letters, codes=codes)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hedgerow.core.engine import Inbox, Outbox
+from hedgerow.core.engine import Inbox
 from hedgerow.core.randomness import Streams
 from hedgerow.crypto.aggregation import Side
 from hedgerow.crypto.schemes import Credentials
 from hedgerow.errors import HedgerowError, MessageRefused, PartyDeclined
-from hedgerow.wire.question import Question, answer, question
+from hedgerow.wire.question import Received, answer, question
 from hedgerow.wire.values import HEDGEROW, Names
 
 from .inprocess import InProcess
@@ -51,7 +51,7 @@ class Host:
             self._streams = {seed: Streams(seed)}
         return self._streams[seed]
 
-    def question(self, common: bytes, own: bytes) -> Question:
+    def question(self, common: bytes, own: bytes) -> Received:
         """Read a question.
 
         Raises
@@ -65,13 +65,12 @@ class Host:
             raise MessageRefused(f"a question to {unknown[0]!r}, who is not here.", remedy="Parties are those of the hello.")
         return asked
 
-    def exchange(self, asked: Question) -> Inbox:
+    def exchange(self, asked: Received) -> Inbox:
         """Put a question to the parties here."""
-        query, step = asked.query, asked.step
-        if step is None:
-            return self.engine.exchange(Outbox(asked.ids, query, layout=asked.layout, asked=asked.asked))
-        side = Side(asked.aggregation, self.own)
-        return self.engine.exchange(Outbox(asked.ids, query, step, side, asked.layout, asked.asked))
+        outbox = asked.outbox
+        if outbox.step is not None:
+            outbox = replace(outbox, protocol=Side(asked.aggregation, self.own))
+        return self.engine.exchange(outbox)
 
     def answer(self, common: bytes, own: bytes) -> bytes:
         """Answer a question: bytes in, bytes out."""

@@ -1,6 +1,6 @@
 """`InProcess`: many parties in one process, fast, with simulated dropouts and stragglers.
 
-A planner picks one of four paths for each query; all give the numbers of `Loop`, and parity tests say so:
+A planner picks one of four paths for each question; all give the numbers of `Loop`, and parity tests say so:
 
     collapse    the local function is additive and nothing is done party by party: one call on the pooled records
     stack       the local function accepts a leading axis: one call for each chunk of parties that fits the cache
@@ -20,16 +20,16 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hedgerow.core.answer import answer
 from hedgerow.core.arrays import Array
 from hedgerow.core.engine import Inbox, Outbox, collect, declined
 from hedgerow.core.party import Parties
-from hedgerow.core.query import Query, answer
 from hedgerow.errors import CannotWrite, CheckpointMismatch
 from hedgerow.privacy.guard import Guard, willing
 
@@ -106,45 +106,45 @@ class InProcess:
         self._arrivals.dropped = self.dropped  # parties may come back between questions
         if outbox.step is not None:
             return converse(outbox, self.held, self._arrivals.of_step(outbox, self.held), self._rows)
-        willing_ids, _ = willing(self.guards, outbox.ids, outbox.query)
-        return self._answers(outbox.query, self._arrivals.of_question(outbox.query, willing_ids, self.held))
+        willing_ids, _ = willing(self.guards, outbox.ids, outbox)
+        return self._answers(outbox, self._arrivals.of_question(outbox, willing_ids, self.held))
 
     def _rows(self, outbox: Outbox) -> Inbox:
         """The contributions of those that are willing, for their correspondents."""
-        return self._answers(outbox.query, willing(self.guards, outbox.ids, outbox.query)[0])
+        return self._answers(outbox, willing(self.guards, outbox.ids, outbox)[0])
 
-    def _answers(self, query: Query, ids: Sequence[str]) -> Inbox:
+    def _answers(self, outbox: Outbox, ids: Sequence[str]) -> Inbox:
         if not ids:
             return Inbox(())
-        query = held_to_bounds(query) if self.bounded else query
-        parties = self.held.prepared(query.preparations, together=True)
+        outbox = held_to_bounds(outbox) if self.bounded else outbox
+        parties = self.held.prepared(outbox.question.view, together=True)
         which = np.arange(len(parties)) if ids is parties.ids else np.array([parties.position[name] for name in ids])
-        if self.collapse and collapses(query):
+        if self.collapse and collapses(outbox):
             with threads_for_each(1):
-                return self._collapsed(query, parties, which, ids)
-        jobs = self._stacks(query, parties, which) if stacks(query) else [np.array([i]) for i in which]
-        wide = len(jobs) < 2 * self.threads and setting(query, "wide", False)
+                return self._collapsed(outbox, parties, which, ids)
+        jobs = self._stacks(outbox, parties, which) if stacks(outbox) else [np.array([i]) for i in which]
+        wide = len(jobs) < 2 * self.threads and setting(outbox, "wide", False)
         with threads_for_each(self.threads if wide else 1):
             blocks = (
                 [jobs[i : i + BLOCK] for i in range(0, len(jobs), BLOCK)]
                 if len(jobs[0]) == 1 and not wide
                 else [[j] for j in jobs]
             )
-            return collect(query, self._map(lambda block: _block(query, parties, block), blocks, in_turn=wide), tuple(ids))
+            return collect(outbox, self._map(lambda block: _block(outbox, parties, block), blocks, in_turn=wide), tuple(ids))
 
-    def _collapsed(self, query: Query, parties: Parties, which: Array, ids: Sequence[str]) -> Inbox:
+    def _collapsed(self, outbox: Outbox, parties: Parties, which: Array, ids: Sequence[str]) -> Inbox:
         pooled = parties.pool(which)
         together = Parties(("pooled parties",), pooled.columns, [len(pooled.w)], pooled.w)
-        return collect(query, [_guarded(query, together, np.array([0]))], tuple(ids))
+        return collect(outbox, [_guarded(outbox, together, np.array([0]))], tuple(ids))
 
-    def _stacks(self, query: Query, parties: Parties, which: Array) -> list[Array]:
+    def _stacks(self, outbox: Outbox, parties: Parties, which: Array) -> list[Array]:
         """Split parties into chunks that fit the cache: one if all do, else at least one for each thread."""
         sizes = parties.sizes[which]
         padded = len(which) * int(sizes.max())
         made = {name: column for name, column in parties.columns.items() if name not in self.held.columns}
         record = sum(column.nbytes / len(column) for column in (made or parties.columns).values())
-        chunk = int(1.5 * l2_bytes() / (_nbytes(query.broadcast) + record * int(sizes.max())))
-        if chunk < setting(query, "least_stack", 2) or padded > PADDING_LIMIT * int(sizes.sum()):
+        chunk = int(1.5 * l2_bytes() / (_nbytes(outbox.question.broadcast) + record * int(sizes.max())))
+        if chunk < setting(outbox, "least_stack", 2) or padded > PADDING_LIMIT * int(sizes.sum()):
             return [np.array([i]) for i in which]
         if chunk < len(which):
             chunk = min(chunk, -(-len(which) // self.threads))
@@ -175,35 +175,36 @@ def pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="hedgerow", initializer=one_thread_here)
 
 
-def collapses(query: Query) -> bool:
+def collapses(outbox: Outbox) -> bool:
     """Whether pooled records give the same total: an additive sum through an open channel, with no row kept."""
-    return query.verb == "sum" and query.poolable and query.shield.open and not query.keep_rows and query.init is None
+    question = outbox.question
+    summed = question.verb == "sum" and question.poolable and question.init is None
+    return summed and outbox.release.bare and not outbox.keep_rows
 
 
-def stacks(query: Query) -> bool:
+def stacks(outbox: Outbox) -> bool:
     """Whether several parties may be answered for in one call."""
-    return query.stackable and query.verb != "each"
+    return outbox.question.stackable and outbox.question.verb != "each"
 
 
-def setting(query: Query, name: str, default: Any) -> Any:
+def setting(outbox: Outbox, name: str, default: Any) -> Any:
     """What the query's settings, such as a model, say of how they are best computed."""
-    settings = query.local.keywords.values() if isinstance(query.local, partial) else ()
-    return max((getattr(value, name, default) for value in settings), default=default)
+    return max((getattr(value, name, default) for value in outbox.question.settings.values()), default=default)
 
 
-def _block(query: Query, parties: Parties, block: Sequence[Array]) -> Any:
+def _block(outbox: Outbox, parties: Parties, block: Sequence[Array]) -> Any:
     """Answer for a few chunks of parties, and add them up; rows that are to be kept stay apart."""
     if len(block) == 1:
-        return _guarded(query, parties, block[0])
-    part = collect(query, (_guarded(query, parties, which) for which in block), ())
+        return _guarded(outbox, parties, block[0])
+    part = collect(outbox, (_guarded(outbox, parties, which) for which in block), ())
     if part.layout is None or part.total is None:
         return None
     return part.layout, (part.total[None] if part.rows is None else part.rows)
 
 
-def _guarded(query: Query, parties: Parties, which: Array) -> Any:
+def _guarded(outbox: Outbox, parties: Parties, which: Array) -> Any:
     try:
-        return answer(query, parties, which)
+        return answer(outbox, parties, which)
     except (CannotWrite, CheckpointMismatch):  # the simulation's disk, not the party's
         raise
     except Exception as error:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from hedgerow.core.answer import answer
 from hedgerow.core.engine import Inbox, Outbox, collect, declined
 from hedgerow.core.party import Parties
-from hedgerow.core.query import answer
 from hedgerow.privacy.guard import Guard, willing
 
 from .arrivals import counted
@@ -47,14 +47,14 @@ class Loop:
         return self._rows(outbox)
 
     def _rows(self, outbox: Outbox) -> Inbox:
-        query, answers = outbox.query, []
-        parties = self.held.prepared(query.preparations, together=False)
-        asked, _ = willing(self.guards, outbox.ids, query)
-        ids = counted(query, asked, np.ones(len(asked), bool))
+        answers = []
+        parties = self.held.prepared(outbox.question.view, together=False)
+        asked, _ = willing(self.guards, outbox.ids, outbox)
+        ids = counted(outbox, asked, np.ones(len(asked), bool))
         with threads_for_each(1):
             for name in ids:
                 try:
-                    answers.append(answer(query, parties, np.array([parties.position[name]])))
+                    answers.append(answer(outbox, parties, np.array([parties.position[name]])))
                 except Exception as error:
                     raise declined(name, error) from error
-        return collect(query, answers, tuple(ids))
+        return collect(outbox, answers, tuple(ids))

@@ -18,7 +18,6 @@ import numpy as np
 
 from hedgerow.core.arrays import Layout
 from hedgerow.core.engine import Inbox, Outbox
-from hedgerow.core.query import Query
 from hedgerow.crypto.keys import Roster
 from hedgerow.errors import ContributionInvalid, HedgerowError, MessageRefused, NobodyAnswered, UnlawfulChannel
 from hedgerow.privacy.guard import nobody
@@ -96,9 +95,9 @@ class Network:
         PartyDeclined (HR-221), BudgetExhausted (HR-213)
             All that were asked declined.
         """
-        query = outbox.query
+        question = outbox.question
         by_station = grouped(outbox.ids, self._home)
-        if query.first is not None and any(len(ids) > 1 for ids in by_station.values()):
+        if question.cohort.first is not None and any(len(ids) > 1 for ids in by_station.values()):
             raise UnlawfulChannel(
                 "sample(size=..., spare=...) counts who answers first, and a station answers for several parties at once.",
                 remedy="Leave spare out: parties may drop out without it.",
@@ -106,17 +105,17 @@ class Network:
         self._gather(by_station)
         same = common(outbox)
         letters = self._ask({station: [same, own(outbox, ids)] for station, ids in by_station.items()})
-        read = {station: self._read(query, letter, by_station[station]) for station, letter in letters.items()}
-        read = alike(query.name, read, outbox.layout)
+        read = {station: self._read(outbox, letter, by_station[station]) for station, letter in letters.items()}
+        read = alike(question.name, read, outbox.layout)
         if self.weigh is not None:
             self.weigh(read)
-        first = [station for station, inbox in read.items() if inbox.answered][: query.first]
+        first = [station for station, inbox in read.items() if inbox.answered][: question.cohort.first]
         found = [read[name] for name in by_station if name in read and (name in first or not read[name].answered)]
-        together = merged(query.name, outbox.ids, found)
+        together = merged(question.name, outbox.ids, found)
         if together.codes and self.told is not None:
             self.told(together.codes)
         if together.codes and not together.answered and outbox.step is None:
-            raise nobody(query, together.codes)
+            raise nobody(outbox, together.codes)
         return together
 
     def _ask(self, parts: Mapping[str, Sequence[bytes]]) -> dict[str, Letter]:
@@ -139,22 +138,22 @@ class Network:
                 remedy="Nobody was asked. The study goes on when they are back.",
             )
 
-    def _read(self, query: Query, letter: Letter, ids: tuple[str, ...]) -> Inbox:
+    def _read(self, outbox: Outbox, letter: Letter, ids: tuple[str, ...]) -> Inbox:
         """A station's answer; one that cannot be read is a refusal."""
         try:
             if letter.kind == "refused":
                 return Inbox((), codes=dict.fromkeys(ids, code_in(letter)))
             if letter.kind == "answer" and len(letter.parts) == 1:
-                found = inbox(letter.parts[0], ids, query)
+                found = inbox(letter.parts[0], ids, outbox)
                 if all(numbers is None or np.isfinite(numbers).all() for numbers in (found.total, found.rows)):
                     return found
-                raise ContributionInvalid(f"{letter.sender} answered {query.name} with what is no number.")
+                raise ContributionInvalid(f"{letter.sender} answered {outbox.question.name} with what is no number.")
             raise MessageRefused(f"an answer of kind {letter.kind!r}.", remedy="Both sides run the same version.")
         except HedgerowError as error:
             return Inbox((), codes=dict.fromkeys(ids, error.code))
 
 
-def alike(query: str, read: Mapping[str, Inbox], announced: Layout | None) -> dict[str, Inbox]:
+def alike(question: str, read: Mapping[str, Inbox], announced: Layout | None) -> dict[str, Inbox]:
     """What stations answered, where those with other keys and shapes than the others count as refusals.
 
     Right is what was announced, if anybody answered that, or else what most stations answered.
@@ -172,7 +171,7 @@ def alike(query: str, read: Mapping[str, Inbox], announced: Layout | None) -> di
         right = announced
     elif most == others:
         remedy = "Declare levels and shapes in the schema, so that every party returns the same keys and shapes."
-        raise ContributionInvalid(f"{query}: one station contributed {right}, another {other}.", remedy=remedy)
+        raise ContributionInvalid(f"{question}: one station contributed {right}, another {other}.", remedy=remedy)
     wrong = {name: inbox for name, inbox in read.items() if inbox.layout not in (None, right)}
     refused = {name: Inbox((), codes=dict.fromkeys(inbox.answered, ContributionInvalid.code)) for name, inbox in wrong.items()}
     return {**read, **refused}

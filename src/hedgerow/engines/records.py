@@ -21,34 +21,36 @@ import numpy as np
 
 from hedgerow.core.arrays import Array, Layout, flatten
 from hedgerow.core.bound import Bounds, blocks, unit_of
+from hedgerow.core.engine import Outbox
 from hedgerow.core.party import Local, Party
-from hedgerow.core.query import Query
 
 NUMBERS = 1 << 20
 """So many numbers of single records are held at once."""
 
 
-def held_to_bounds(query: Query) -> Query:
-    """Return a query of which no record adds more than its bound; as it is, where that does not follow from records alone.
+def held_to_bounds(outbox: Outbox) -> Outbox:
+    """Return an outbox of which no record adds more than its bound; as it is, where that does not follow from records alone.
 
     That is possible for sums over records whose function takes parties on a leading axis, of which each is then one record.
     """
-    if not (scaled_by_records(query) and comes_apart(query)):
-        return query
-    return replace(query, local=partial(record_by_record, ask=query.local, bounds=query.shield.bounds))
+    if not (scaled_by_records(outbox) and comes_apart(outbox)):
+        return outbox
+    held = partial(record_by_record, ask=outbox.question.local, bounds=outbox.release.bounds)
+    return replace(outbox, question=replace(outbox.question, local=held))
 
 
-def scaled_by_records(query: Query) -> bool:
+def scaled_by_records(outbox: Outbox) -> bool:
     """Whether noise is scaled by a bound per record, which nobody enforces but the local function."""
-    shield = query.shield
-    return shield.mechanism is not None and shield.bounds is not None and unit_of(shield.bounds) == "record"
+    release = outbox.release
+    return release.mechanism is not None and release.bounds is not None and unit_of(release.bounds) == "record"
 
 
-def comes_apart(query: Query) -> bool:
+def comes_apart(outbox: Outbox) -> bool:
     """Whether a local function can be asked about single records, many at once."""
-    settings = query.local.keywords.values() if isinstance(query.local, partial) else ()
-    stacks = getattr(query.function, "stackable", False) and all(getattr(value, "stackable", True) for value in settings)
-    return bool(stacks) and query.additive and query.verb != "each"
+    question = outbox.question
+    willing = all(getattr(value, "stackable", True) for value in question.settings.values())
+    stacks = bool(getattr(question.function, "stackable", False)) and willing
+    return stacks and question.additive and question.verb != "each"
 
 
 def record_by_record(broadcast: Any, party: Party, rng: Any, *, ask: Local, bounds: Bounds) -> Any:

@@ -29,7 +29,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.party import Parties
-from hedgerow.core.query import name_of
+from hedgerow.core.question import name_of
 from hedgerow.core.state import State
 from hedgerow.crypto.keys import Identity, Roster
 from hedgerow.errors import (
@@ -203,7 +203,7 @@ class ShardStates:
         return dict(self._fetched(list(self.hosted.shards_of([id])), counted).get(id, {}))
 
     def propose(self, id: str, state: State, asked_in: int) -> None:
-        """Keep a new state until the next question says whether this query was counted."""
+        """Keep a new state until the next question says whether this one was counted."""
         (k,) = self.hosted.shards_of([id])
         self.hosted.told("propose", [], {k: pack((id, dict(state), asked_in))}, needs=True)
 
@@ -302,27 +302,27 @@ class Sharded:
 
     def exchange(self, outbox: Outbox) -> Inbox:
         """Ask every party in the outbox; those that decline, drop out, come too late or whose process ends are missing."""
-        query, step = outbox.query, outbox.step
+        question, step = outbox.question, outbox.step
         if step is None:
-            ids = self._arrivals.of_question(query, willing(self.guards, outbox.ids, query)[0], self.held)
+            ids = self._arrivals.of_question(outbox, willing(self.guards, outbox.ids, outbox)[0], self.held)
         else:
             ids = self._arrivals.of_step(outbox, self.held)
-            ids = willing(self.guards, ids, query)[0] if step.contributes else ids
+            ids = willing(self.guards, ids, outbox)[0] if step.contributes else ids
         if not ids:
             return Inbox(())
-        _refuse_script(query.function)
+        _refuse_script(question.function)
         if step is not None and getattr(outbox.protocol, "aggregation", None) is None:
             raise UnlawfulChannel(
                 f"the step {step.name!r} belongs to a protocol whose sides are made in one process only.",
                 remedy="Run these parties by InProcess().",
             )
-        asked = Outbox(ids, replace(query, first=None), step, outbox.protocol, outbox.layout, outbox.asked)
+        asked = replace(outbox, ids=ids, question=replace(question, cohort=replace(question.cohort, first=None)))
         shards = self.hosted.shards_of(ids)
         bodies = {k: own(asked, some) for k, some in shards.items()}
         if step is not None:
             self.hosted.introduce(shards)
-        replies = self.hosted.told("question", [common(asked)], bodies, needs=query.keeps_state or not query.additive)
-        return merged(query.name, ids, [inbox(cast(bytes, body), shards[k], asked.query) for k, body in replies.items()])
+        replies = self.hosted.told("question", [common(asked)], bodies, needs=not outbox.stateless)
+        return merged(question.name, ids, [inbox(cast(bytes, body), shards[k], asked) for k, body in replies.items()])
 
     def close(self) -> None:
         """End the processes of all simulations on this crew."""

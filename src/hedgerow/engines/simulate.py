@@ -11,7 +11,6 @@ import pandas as pd
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Parties
 from hedgerow.core.randomness import Streams
-from hedgerow.core.view import Views
 from hedgerow.data import Partition, Table, join
 from hedgerow.errors import PartitionInvalid
 
@@ -59,12 +58,7 @@ def simulate(
     streams = Streams(None if seed == "system" else seed)
     split = partition if isinstance(partition, Partition) else partition(table, streams.seed or 0)
     held = parties_of(table, split)
-    return Federation(
-        (engine or InProcess()).hosting(held),
-        schema=table.schema,
-        streams=streams,
-        views=Views(record_views),
-    )
+    return Federation((engine or InProcess()).hosting(held), table.schema, streams, record_views=record_views)
 
 
 def parties_of(table: Table, split: Partition) -> Parties:

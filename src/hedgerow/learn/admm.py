@@ -34,7 +34,7 @@ from torch import nn
 
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local, travels
+from hedgerow.core.question import local, travels
 
 from .descent import Correction, Solver, descend
 from .models import Model, Weights
@@ -133,8 +133,7 @@ def admm(
     """
     above(0.0, rho=rho)
     at_least(0.0, l1=l1, l2=l2)
-    channel = federation.channel
-    bounded = channel.clip is not None or channel.mechanism is not None
+    bounded = not federation.protection.exact
     training = Training.of(
         federation, module, rounds, settings, lawful=("expected",) if bounded else ("records", "uniform", "expected")
     )

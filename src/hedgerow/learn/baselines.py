@@ -81,13 +81,12 @@ def centralised(
         Shared, as `hedgerow.learn.fedavg`, without participation.
     """
     equal_parties(settings, "rate", "size", "spare", "every")
-    alone = gathered(table, engine, seed=seed)
-    alone.clock.queries = start.round if start else 0  # a round's shuffles follow its number
+    alone = gathered(table, engine, seed=seed, asked=start.round if start else 0)  # a round's shuffles follow its number
     yield from fedavg(alone, module, rounds=rounds, start=start, **settings)
 
 
-def gathered(table: Table, engine: Any, *, seed: int | None = 0) -> Federation:
+def gathered(table: Table, engine: Any, *, seed: int | None = 0, asked: int = 0) -> Federation:
     """A federation of the single party `everybody`, which holds the whole table: any program trains on it as on one machine."""
     w = None if table.schema.weight is None else table[table.schema.weight]
     held = Parties(("everybody",), table.columns, [len(table)], w)
-    return Federation(engine.hosting(held), schema=table.schema, streams=Streams(seed))
+    return Federation(engine.hosting(held), table.schema, Streams(seed), asked=asked)

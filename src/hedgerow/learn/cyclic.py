@@ -124,9 +124,9 @@ def incremental(
 
 def in_turn(federation: Federation, module: nn.Module, rounds: int, order: Order, settings: Mapping[str, Any]) -> Training:
     """Check what sequential transfer needs, before any party is asked."""
-    if federation.channel.aggregation.hides_rows:
+    if federation.protection.hides_rows:
         raise UnlawfulChannel(
-            f"{federation.channel.aggregation.name} hides rows inside a total, and a model handed on is the row of one party.",
+            f"{federation.protection.aggregation} hides rows inside a total, and a model handed on is the row of one party.",
             remedy="Clip and add noise instead, or ask for sums: fedavg(federation, module, ...).",
         )
     if order not in get_args(Order):
@@ -138,12 +138,12 @@ def in_turn(federation: Federation, module: nn.Module, rounds: int, order: Order
 def hand_on(training: Training, order: Order, start: TransferState | None) -> Iterator[TransferState]:
     """Let each party in turn train the model; a pass draws its order once and keeps it in the state."""
     federation, model, w = training.federation, training.model, training.begin(start)
-    names = federation.engine.parties
+    names = federation.names
     places = np.arange(len(names)) if start is None else start.order
     for t in training.left(start):
         k = t % len(names)
         if k == 0 and order == "shuffled":
-            places = federation.streams.stream(t + 1, "server", "order").permutation(len(names))
+            places = federation.stream(t + 1, "order").permutation(len(names))
         name = names[int(places[k])]
         one = federation.pick([name])
         try:

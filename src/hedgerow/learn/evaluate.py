@@ -44,7 +44,7 @@ def evaluate(
         further sum costs; the others are noised per record and charged.
     """
     model, ready = judged(federation, module, features, held_out)
-    noisy, weight = federation.channel.mechanism is not None, federation.schema.heaviest
+    noisy, weight = federation.protection.noisy, federation.schema.heaviest
     bounded = noisy and weight is not None and model.kind != "number"
     bound = {"hits": linf(weight, "record"), "n": linf(weight, "record")} if bounded else None
     ask = partial(score, model=model, with_loss=not noisy)

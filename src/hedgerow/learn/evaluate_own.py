@@ -19,7 +19,7 @@ from torch import nn
 from hedgerow.core.bound import linf
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import travels
+from hedgerow.core.question import travels
 
 from .evaluate import judged, metrics
 from .local import score
@@ -66,8 +66,7 @@ def evaluate_personal(
     UnboundedSum (HR-210)
         The channel adds noise without a clip, and the target is a number: squared errors have no bound.
     """
-    (model, ready), channel = judged(federation, module, features, held_out), federation.channel
-    bounded = channel.mechanism is not None or channel.clip is not None
+    (model, ready), bounded = judged(federation, module, features, held_out), not federation.protection.exact
     bound = {"value": linf(1.0), "square": linf(1.0)} if bounded and model.kind != "number" else None
     sums = ready.sum(partial(score_own, model=model, bounded=bounded), model.flat(weights), bound=bound)
     parties = federation.expected_size if bounded else max(float(sums["parties"]), 1e-12)

@@ -127,7 +127,7 @@ def fedsgd(
     an engine may take in one pass over all records; through any other, FedAvg with one epoch and one batch, which is the same.
     """
     own: Settings = {"rate": rate, "size": size, "learning_rate": learning_rate, "features": features}
-    if not federation.channel.open:
+    if not federation.protection.open:
         yield from fedavg(federation, module, rounds=rounds, start=start, epochs=1, batch_size=None, **own)
         return
     training = Training.of(federation, module, rounds, own)

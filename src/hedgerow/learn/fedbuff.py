@@ -36,7 +36,7 @@ from torch import nn
 
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local, travels
+from hedgerow.core.question import local, travels
 from hedgerow.errors import NobodyAnswered, SettingsInvalid
 
 from .descent import Solver, descend
@@ -186,9 +186,9 @@ def fedbuff(
     training = Training.of(
         federation, module, rounds, settings, lawful=equal_parties(settings, "rate", "size", "spare", "every")
     )
-    model, x, names = training.model, training.begin(start), federation.engine.parties
+    model, x, names = training.model, training.begin(start), federation.names
     if start is None:
-        rng = federation.streams.stream(0, "server", "pace")
+        rng = federation.stream(0, "pace")
         pace = np.exp(unequal * rng.standard_normal(n_parties))
         places = Places(np.full(m, FREE), np.zeros(m, int), np.full(m, np.inf), pace, 0.0, spread)
         places.fill(0, [], rng)
@@ -200,7 +200,7 @@ def fedbuff(
         return training.federation.pick([names[i] for i in who])
 
     for t in training.left(start):
-        rng = federation.streams.stream(t + 1, "server", "pace")
+        rng = federation.stream(t + 1, "pace")
         answered, began, sent = places.until(k, t, rng)
         if sent:
             with suppress(NobodyAnswered):  # then they have no work to hand in

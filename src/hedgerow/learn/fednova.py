@@ -23,7 +23,7 @@ from torch import nn
 
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 from hedgerow.errors import SettingsInvalid
 
 from .descent import Correction, Solver, descend

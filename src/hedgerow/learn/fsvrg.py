@@ -32,7 +32,7 @@ from torch import nn
 
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 
 from .descent import Correction, Solver, descend
 from .fedavg import ModelState

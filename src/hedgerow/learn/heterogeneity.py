@@ -35,7 +35,7 @@ from torch import nn
 from hedgerow.core.bound import Bound, Bounds, l1, l2, linf
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.level import noise_level
 from hedgerow.report import Curve, Series
@@ -228,17 +228,17 @@ def _checked(
         raise SettingsInvalid(f"measures are {list(measures)}.", remedy=f"Choose from {', '.join(MEASURES)}.")
     if rounds is None and settings.get("schedule") == "cosine":
         raise SettingsInvalid("the schedule is cosine and rounds is None.", remedy="Give the rounds of the whole training.")
-    if federation.channel.compression is not None:
+    if federation.protection.compressed:
         raise SettingsInvalid(
-            f"{federation.channel.compression} changes the length of a sum, from which spread is measured.",
+            f"{federation.protection.compression} changes the length of a sum, from which spread is measured.",
             remedy="Measure through a channel without compression.",
         )
     training = Training.of(federation, module, max(getattr(weights, "round", 0), 1) if rounds is None else rounds, settings)
-    if federation.clock.counted:  # parties keep states, which may differ in kind and cannot be stacked
+    if federation.keeps_state:  # parties keep states, which may differ in kind and cannot be stacked
         training = replace(training, model=replace(training.model, stackable=False))
-    if isinstance(federation.channel.clip, Bound) and len(keys := _keys(training, chosen)) > 1:
+    if isinstance(federation.protection.clip, Bound) and len(keys := _keys(training, chosen)) > 1:
         raise SettingsInvalid(
-            f"one clip of {federation.channel.clip} cannot fit {', '.join(keys)}.",
+            f"one clip of {federation.protection.clip} cannot fit {', '.join(keys)}.",
             remedy="Clip each key: protect(clip=spread_clip(update=1.0, gradient=5.0)).",
         )
     return training, chosen

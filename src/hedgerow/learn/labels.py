@@ -24,7 +24,7 @@ from hedgerow.core.bound import l1, linf
 from hedgerow.core.events import Unit
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local, travels
+from hedgerow.core.question import local, travels
 from hedgerow.errors import SchemaInvalid
 
 
@@ -93,7 +93,7 @@ def label_spread(federation: Federation, *, unit: Unit = "record") -> LabelSprea
             remedy="Declare a category or a binary column as the target.",
         )
     levels = tuple(target.levels) if target.kind == "category" else ("0", "1")
-    heaviest, counted = schema.heaviest, federation.channel.clip is None and federation.channel.mechanism is None
+    heaviest, counted = schema.heaviest, federation.protection.exact
     bounds = {key: linf(1.0, unit) for key in (("distance", "parties") if counted else ("distance",))}
     ask, bound = label_shares, l1(1.0)
     if unit == "record":

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.func import grad, vmap
 
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 
 from .descent import Correction, Solver, descend
 from .descent.work import tensors

@@ -17,7 +17,7 @@ from typing import Any, ParamSpec
 import torch
 from torch import nn
 
-from hedgerow.core.query import may_travel, travels
+from hedgerow.core.question import may_travel, travels
 from hedgerow.errors import ModelInvalid, NotNamed
 
 NOTE = "_hedgerow_made"
@@ -37,7 +37,7 @@ class Made:
     Attributes
     ----------
     factory : callable
-        Marked (`hedgerow.core.query.travels`), at the top of a module.
+        Marked (`hedgerow.core.question.travels`), at the top of a module.
     arguments, settings : tuple
         What it was called with; in the place of a module its own note.
     structure : bytes
@@ -58,7 +58,7 @@ class Made:
             The factory makes no module, a larger one than may be, or one of another structure.
         """
         if not may_travel(self.factory) or hasattr(self.factory, "additive"):  # a local function makes no modules
-            raise ModelInvalid(f"{self.factory!r} is not marked as a factory.", remedy="Write @hedgerow.core.query.travels.")
+            raise ModelInvalid(f"{self.factory!r} is not marked as a factory.", remedy="Write @hedgerow.core.question.travels.")
         with torch.device("meta"):  # sizes without memory
             self._checked(self._call())
         module = self._call()
@@ -140,7 +140,7 @@ def made_by(factory: str, *arguments: Any, **settings: Any) -> nn.Module:
     Parameters
     ----------
     factory : str
-        `package.module:factory`, a function or class marked with `hedgerow.core.query.travels` in a package that stations
+        `package.module:factory`, a function or class marked with `hedgerow.core.question.travels` in a package that stations
         allow.
     *arguments, **settings
         Numbers, texts, and tuples of them.

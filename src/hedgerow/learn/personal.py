@@ -28,7 +28,7 @@ from torch import nn
 
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local, travels
+from hedgerow.core.question import local, travels
 
 from .descent import NOTHING, Correction, Solver, descend
 from .fedavg import ModelState, average

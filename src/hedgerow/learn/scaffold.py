@@ -30,7 +30,7 @@ from torch import nn
 
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local, travels
+from hedgerow.core.question import local, travels
 
 from .descent import Correction, Solver, descend
 from .local import gradient

@@ -37,7 +37,7 @@ from torch import nn
 
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local, travels
+from hedgerow.core.question import local, travels
 from hedgerow.errors import SettingsInvalid
 
 from .descent import NOTHING, Correction, Solver, descend
@@ -151,7 +151,7 @@ def subfedavg(
         raise SettingsInvalid("; ".join(wrong) + ".", remedy="They are shares; what is left is never nothing.")
     x, d = training.begin(start), len(model.initial)
     sent = float(d) if start is None else start.sent
-    floor = 1e-12 if federation.channel.mechanism is None else 1.0
+    floor = 1e-12 if not federation.protection.noisy else 1.0
     for t in training.left(start):
         cohort = training.cohort()
         total = cohort.sum(training.ask(pruning_sgd, t, pruning=pruning), x, init=everything)

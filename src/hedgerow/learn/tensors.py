@@ -8,7 +8,7 @@ import numpy as np
 
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import WEIGHTS
-from hedgerow.core.query import travels
+from hedgerow.core.question import travels
 from hedgerow.data import Schema
 from hedgerow.errors import MissingColumn, SchemaInvalid, suggestion
 

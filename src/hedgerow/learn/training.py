@@ -118,7 +118,7 @@ def solver_of(given: Mapping[str, Any], federation: Federation) -> Solver:
     """The local solver that settings describe."""
     epochs = given["epochs"]
     if not isinstance(epochs, int):
-        names = federation.engine.parties
+        names = federation.names
         if len(epochs) != len(names):
             raise SettingsInvalid(
                 f"epochs has {len(epochs)} numbers for {len(names)} parties.", remedy="Give one for each party, in their order."
@@ -131,8 +131,7 @@ def solver_of(given: Mapping[str, Any], federation: Federation) -> Solver:
 
 def weighting_of(wanted: Weighting | None, federation: Federation, lawful: Sequence[Weighting]) -> Weighting:
     """How parties count: as asked, else as the algorithm prefers and the channel allows."""
-    clip = federation.channel.clip
-    bare = clip is None and federation.channel.mechanism is None
+    clip, bare = federation.protection.clip, federation.protection.exact
     weighed = bare or (isinstance(clip, Mapping) and "n" in clip)
     weighting = wanted or (lawful[0] if weighed or "expected" not in lawful else "expected")
     if weighting not in lawful:

@@ -26,15 +26,16 @@ import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 from hedgerow.core.bound import describe
-from hedgerow.core.channel import Position, Shield
-from hedgerow.core.events import FREE, Event, Sampling
+from hedgerow.core.engine import Outbox
+from hedgerow.core.events import Event, Sampling
 from hedgerow.core.ledger import Entry, Ledger, Record
-from hedgerow.core.query import Query
+from hedgerow.core.mechanism import Position
+from hedgerow.core.question import MAIN
 from hedgerow.core.randomness import Streams
+from hedgerow.core.release import Release
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, CheckpointMismatch, HedgerowError, PartyDeclined
 
 from .budget import Budget
@@ -61,25 +62,15 @@ class Asked:
         As their ledgers would have it.
     life : str
         Names the secrets of the federation that asks, with which noise that spans several questions dies.
-    whole : Event or None
-        Of a prepaid question: the cost of everything that its payment covers; None where the mechanism does not say.
     """
 
     entry: Entry
     life: str
-    whole: Event | None = None
 
     @classmethod
-    def by(cls, query: Query, trust: Trust = "nobody") -> Asked:
-        """Return what a guard has to decide about a query."""
-        entry, shield = entry_of(query, trust), query.shield
-        whole = None
-        if entry.event.kind == "prepaid":
-            if shield.plan is not None and hasattr(shield.plan, "whole"):
-                whole = shield.plan.whole()
-            elif shield.mechanism is not None and hasattr(shield.mechanism, "whole"):
-                whole = shield.mechanism.whole(shield.bounds)
-        return cls(entry, _digest(query.streams.secret), whole)
+    def by(cls, outbox: Outbox, trust: Trust = "nobody") -> Asked:
+        """Return what a guard has to decide about a question."""
+        return cls(entry_of(outbox, trust), _digest(outbox.streams.secret))
 
 
 class Guard:
@@ -112,7 +103,7 @@ class Guard:
         """The epsilon of everything that the party has answered."""
         return self.budget.spent(self.ledger.charges(self.budget.unit))
 
-    def debit(self, query: Query) -> None:
+    def debit(self, outbox: Outbox) -> None:
         """Write a question to the party's ledger, or decline it while nothing has left.
 
         Raises
@@ -125,20 +116,18 @@ class Guard:
             The answer would leave without noise that counts; or it is said to be paid for, this party has not paid, and
             the mechanism does not say what the whole costs.
         """
-        self.take(Asked.by(query, self.trust))
+        self.take(Asked.by(outbox, self.trust))
 
     def take(self, asked: Asked) -> None:
         """Debit a question, as `debit` does."""
         entry = asked.entry
         if entry.event.kind == "nonprivate" and math.isfinite(self.budget.epsilon):
             raise PartyDeclined(f"{entry.query} would leave without noise that counts for a party that trusts {self.trust}.")
-        if entry.event.kind == "prepaid" and not self._covers(asked):
-            if asked.whole is None:
-                raise PartyDeclined(f"{entry.query} is said to be paid for, but this party never paid for {entry.mechanism}.")
-            entry = replace(entry, event=asked.whole)
+        if entry.cites and not self._covers(asked):
+            entry = replace(entry, cites=0)
         if not self._repeats(entry):
             self.ledger.debit(entry)
-        if entry.event.kind not in FREE:
+        if entry.key and not entry.free:
             self._paid.add(payment(asked.life, entry))
 
     def rewind(self, queries: int, *, replay: bool) -> None:
@@ -162,24 +151,24 @@ class Guard:
             ahead = _ahead(entries, queries) if entries[-1].randomness == "seeded" else []
             self._expected[run] = ahead
             known = entries[: len(entries) - len(ahead)]
-            self._paid |= {payment(run, entry) for entry in known if entry.event.kind not in FREE}
+            self._paid |= {payment(run, entry) for entry in known if entry.key and not entry.free}
 
     def _covers(self, asked: Asked) -> bool:
-        """Whether this party has paid for the span that a prepaid question is part of."""
+        """Whether this party has paid for the span that a question is part of."""
         return any(payment(life, asked.entry) in self._paid for life in (asked.life, asked.entry.run))
 
     def _repeats(self, entry: Entry) -> bool:
         """Whether an entry was charged before its run was resumed; refuse what was declined then, or is not the same.
 
-        Questions that were asked aside, whose numbers are negative, may stay away.
+        Questions that were asked aside may stay away.
         """
         expected = self._expected.get(entry.run, [])
-        if entry.round < 0:
+        if entry.branch != MAIN:
             if entry in expected:
                 expected.remove(entry)
                 return True
             return False
-        place = next((i for i, other in enumerate(expected) if other.round > 0), None)
+        place = next((i for i, other in enumerate(expected) if other.branch == MAIN), None)
         if place is None:
             return False
         upcoming = expected[place]
@@ -196,40 +185,43 @@ class Guard:
         )
 
 
-def entry_of(query: Query, trust: Trust = "nobody") -> Entry:
+def entry_of(outbox: Outbox, trust: Trust = "nobody") -> Entry:
     """Return a question as a party's ledger has it.
 
     Its `run` names the federation, so that cohorts of two federations are not taken for one: by their secrets, or where
     these come from a seed, by the seed, since two federations with one seed draw the same samples.
     """
-    shield, streams = query.shield, query.streams
-    private = _counts(shield, trust)
-    event = Event("none") if query.verb == "each" else shield.event if private else Event("nonprivate")
-    sampling = _sampling(query)
+    question, release, streams = outbox.question, outbox.release, outbox.streams
+    private = _counts(release, trust)
+    event = Event("none") if question.verb == "each" else release.event if private else Event("nonprivate")
+    sampling = _sampling(outbox)
     return Entry(
-        round=query.number,
-        cohort=query.cohort if sampling.kind == "records" else 0,
-        verb=query.verb,
-        query=query.name,
+        round=question.number,
+        cohort=question.cohort.number if sampling.kind == "records" else 0,
+        verb=question.verb,
+        query=question.name,
         parties=1.0,
-        numbers=0 if query.verb == "each" else None,
+        numbers=0 if question.verb == "each" else None,
         contribution="",
         bytes_up=None,
         bytes_down=0.0,
-        bound=describe(shield.bounds),
-        clip=describe(shield.clip),
-        compression=str(shield.compression or "none"),
-        mechanism=_noise(query) if private else "none",
+        bound=describe(release.bounds),
+        clip=describe(release.clip),
+        compression=str(release.compression or "none"),
+        mechanism=release.noise if private else "none",
         aggregation="",
-        unit=shield.unit,
+        unit=release.unit,
         event=event,
         sampling=sampling,
         randomness=streams.source,
         run=_run(streams),
+        branch=question.branch,
+        key=_shared(outbox) if private else "",
+        cites=max(release.cites, 1) if private and release.covered else 0,
     )
 
 
-def willing(guards: Mapping[str, Guard], ids: Sequence[str], query: Query) -> tuple[Sequence[str], dict[str, str]]:
+def willing(guards: Mapping[str, Guard], ids: Sequence[str], outbox: Outbox) -> tuple[Sequence[str], dict[str, str]]:
     """Let the guards of the parties that were asked debit a question; call it before any of them computes.
 
     Parameters
@@ -258,34 +250,35 @@ def willing(guards: Mapping[str, Guard], ids: Sequence[str], query: Query) -> tu
         if guard is None:
             continue
         if guard.trust not in asked:
-            asked[guard.trust] = Asked.by(query, guard.trust)
+            asked[guard.trust] = Asked.by(outbox, guard.trust)
         try:
             guard.take(asked[guard.trust])
         except CheckpointMismatch:  # the simulation was resumed with something else
             raise
         except HedgerowError as error:  # the sentence stays here, the code travels
-            log.info("%s: its guard declined %s: %s", name, query.name, error)
+            log.info("%s: its guard declined %s: %s", name, outbox.question.name, error)
             codes[name] = error.code
     if not codes:
         return ids, codes
     left = tuple(name for name in ids if name not in codes)
     if not left:
-        raise nobody(query, codes)
+        raise nobody(outbox, codes)
     return left, codes
 
 
-def nobody(query: Query, codes: Mapping[str, str]) -> HedgerowError:
+def nobody(outbox: Outbox, codes: Mapping[str, str]) -> HedgerowError:
     """What to raise where every party that was asked declined."""
+    name = outbox.question.name
     if set(codes.values()) == {BudgetExhausted.code}:
         return BudgetExhausted(
-            f"all {len(codes)} parties that were asked for {query.name} declined: their own budgets are spent.",
+            f"all {len(codes)} parties that were asked for {name} declined: their own budgets are spent.",
             remedy="What was released stands. Only the parties can allow more.",
             asked=True,
         )
     said = ", ".join(sorted(set(codes.values())))
     remedy = "The reasons are in the parties' logs: what they ask for is noise that they can count, and their own unit."
     return PartyDeclined(
-        f"all {len(codes)} parties that were asked for {query.name} declined: {said}.", codes=dict(codes), remedy=remedy
+        f"all {len(codes)} parties that were asked for {name} declined: {said}.", codes=dict(codes), remedy=remedy
     )
 
 
@@ -295,29 +288,31 @@ def rewind_all(guards: Iterable[Guard], queries: int, *, replay: bool) -> None:
         guard.rewind(queries, replay=replay)
 
 
-def _counts(shield: Shield, trust: Trust) -> bool:
-    """Whether the party counts the noise of a shield."""
-    if shield.plan is not None:
+def _counts(release: Release, trust: Trust) -> bool:
+    """Whether the party counts the noise of a release."""
+    if release.plan is not None:
         return True
-    return shield.mechanism is not None and shield.mechanism.at in COUNTS[trust]
+    return release.mechanism is not None and release.mechanism.at in COUNTS[trust]
 
 
-def _noise(query: Query) -> str:
-    """The noise in words; where one payment covers several questions, with what tells this span from others."""
-    shield = query.shield
-    span = getattr(shield.mechanism if shield.plan is None else shield.plan, "span", None)
-    if span is None:
-        return shield.noise
-    settings = query.local.keywords if shield.plan is not None and isinstance(query.local, partial) else {}
-    of_plan = getattr(query.function, "private", None)
-    told = [span, *(f"{name}={value!r}" for name, value in sorted(settings.items()) if name != of_plan)]
-    return ": ".join(filter(None, (", ".join(filter(None, told)), shield.noise)))
+def _shared(outbox: Outbox) -> str:
+    """Names the questions that one charge covers; "" where a question stands alone.
+
+    It is made of what the party was sent, not of the number that the server says is cited.
+    """
+    release, question = outbox.release, outbox.question
+    if release.source is None or release.key is None:
+        return ""
+    private = getattr(question.function, "private", None)
+    settings = sorted(question.settings.items()) if release.plan is not None else []
+    named = [f"{name}={value!r}" for name, value in settings if name != private]
+    return ", ".join(filter(None, (release.key, release.source.span, *named)))
 
 
 def payment(life: str, entry: Entry) -> tuple[Any, ...]:
     """What a payment holds for: the same in all questions that it covers."""
     drawn = (entry.sampling, entry.cohort) if entry.sampling.kind == "records" else entry.sampling.kind
-    return life, entry.mechanism, entry.unit, entry.bound, entry.clip, drawn
+    return life, entry.key, entry.unit, entry.bound, entry.clip, drawn
 
 
 def _ahead(entries: Sequence[Entry], queries: int) -> list[Entry]:
@@ -325,7 +320,7 @@ def _ahead(entries: Sequence[Entry], queries: int) -> list[Entry]:
     ahead: list[Entry] = []
     number = math.inf
     for entry in reversed(entries):
-        if entry.round > 0:
+        if entry.branch == MAIN:
             if not queries < entry.round < number:
                 break
             number = entry.round
@@ -342,11 +337,11 @@ def _digest(secret: bytes) -> str:
     return hashlib.blake2b(secret, digest_size=8, person=b"hedgerow guard").hexdigest()
 
 
-def _sampling(query: Query) -> Sampling:
+def _sampling(outbox: Outbox) -> Sampling:
     """The sampling that this party may count on, or has to pay for."""
-    sampling = query.sampling
+    sampling = outbox.question.cohort.sampling
     if sampling.kind == "records":
         return sampling
-    if query.shield.unit == "party" and not query.shield.at_parties and sampling.kind != "poisson":
+    if outbox.release.unit == "party" and not outbox.release.at_parties and sampling.kind != "poisson":
         return sampling  # the party's presence may push another out: twice the distance
     return Sampling()

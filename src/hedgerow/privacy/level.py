@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import Bound, Bounds
-from hedgerow.core.federation import Federation
+from hedgerow.core.federation import Federation, inside
 from hedgerow.errors import BudgetInvalid
-
-from .mechanisms import Noise, SimulatedGaussian
 
 
 def noise_level(federation: Federation, bounds: Bounds | None, key: str, size: int, others: int = 0) -> float:
-    """Standard deviation of the noise in each number of one key of a release; 0 without a mechanism.
+    """Standard deviation of the noise in each number of one key of the next release; 0 without a mechanism.
 
     Parameters
     ----------
@@ -29,14 +27,17 @@ def noise_level(federation: Federation, bounds: Bounds | None, key: str, size: i
     BudgetInvalid (HR-214)
         The mechanism adds no noise to numbers, such as one that chooses.
     """
-    shield = federation.channel.shield(key, bounds)
-    if shield.mechanism is None or shield.bounds is None:
+    run, _, channel, *_ = inside(federation)
+    release = channel.release(key, bounds)
+    if release.mechanism is None or release.bounds is None:
         return 0.0
-    if not isinstance(shield.mechanism, Noise | SimulatedGaussian):
-        raise BudgetInvalid(f"{shield.mechanism} adds no noise of a known size.", remedy="Ask through one that does.")
-    if isinstance(shield.bounds, Bound):
+    if isinstance(release.bounds, Bound):
         rest = ((f"not {key}", (others,)),) if others else ()
         layout = Layout(((key, (size,)), *rest))
     else:
-        layout = Layout(tuple((name, (size if name == key else 1,)) for name in shield.bounds))
-    return shield.mechanism.deviation(shield.bounds, layout, federation.expected_size)[key]
+        layout = Layout(tuple((name, (size if name == key else 1,)) for name in release.bounds))
+    use = run.uses(release.mechanism.key)
+    found = release.mechanism.noise_deviation(release.bounds, layout, federation.expected_size, use)
+    if found is None:
+        raise BudgetInvalid(f"{release.mechanism} adds no noise of a known size.", remedy="Ask through one that does.")
+    return found[key]

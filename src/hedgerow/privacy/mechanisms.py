@@ -41,8 +41,9 @@ import numpy as np
 
 from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.bound import Bound, Bounds, unit_of
-from hedgerow.core.channel import Position
+from hedgerow.core.cohort import Cohort
 from hedgerow.core.events import Event
+from hedgerow.core.mechanism import Mechanism, Position
 from hedgerow.core.randomness import Entropy, Streams
 from hedgerow.errors import BudgetInvalid, suggestion
 
@@ -71,7 +72,7 @@ Gaussian."""
 
 
 @dataclass(frozen=True)
-class Noise:
+class Noise(Mechanism):
     """What all laws share: rounding at the party, noise where `at` says, one event.
 
     Parameters
@@ -170,7 +171,7 @@ class Noise:
                 asked=True,
             )
 
-    def deviation(self, bounds: Bounds, layout: Layout, parties: float) -> dict[str, float]:
+    def noise_deviation(self, bounds: Bounds, layout: Layout, parties: float, use: int = 0) -> dict[str, float]:
         """Return the standard deviation of the noise in each number of each key, summed over the expected parties."""
         found: dict[str, float] = {}
         times = {"server": 1.0, "shares": parties / max(self.least, 1), "party": parties}[self.at]
@@ -246,7 +247,7 @@ class Noise:
 
 
 @dataclass(frozen=True)
-class SimulatedGaussian:
+class SimulatedGaussian(Mechanism):
     """Gaussian noise of floating-point numbers, for simulation only: quick, and its low bits give away what it was added to.
 
     The server adds numbers that are on no grid; a party adds them rounded to the grid. It is refused unless randomness
@@ -272,17 +273,14 @@ class SimulatedGaussian:
     def _exact(self) -> Noise:
         return Noise("gaussian", self.noise_multiplier, self.at)
 
-    def turn(self, use: int, streams: Streams, group: tuple[int, int] | None = None) -> SimulatedGaussian:
-        """Return this mechanism for its next question; refuse, before anybody is asked, randomness without a seed."""
+    def taken(self, use: int, streams: Streams, cohort: Cohort) -> SimulatedGaussian:
+        """Return this mechanism for a question; refuse, before anybody is asked, randomness without a seed."""
         if streams.seed is None:
-            self._refuse()
+            raise BudgetInvalid(
+                f"{self} was asked for noise of the operating system's entropy, as a deployment draws it.",
+                remedy="Use Gaussian: its noise is on a grid, and gives nothing away.",
+            )
         return self
-
-    def _refuse(self) -> None:
-        raise BudgetInvalid(
-            f"{self} was asked for noise of the operating system's entropy, as a deployment draws it.",
-            remedy="Use Gaussian: its noise is on a grid, and gives nothing away.",
-        )
 
     def event(self, bounds: Bounds) -> Event:
         """Return the cost that the noise would have if its numbers were real."""
@@ -292,9 +290,9 @@ class SimulatedGaussian:
         """Refuse noise that the mechanism on the grid refuses."""
         self._exact.fit(bounds, layout)
 
-    def deviation(self, bounds: Bounds, layout: Layout, parties: float) -> dict[str, float]:
+    def noise_deviation(self, bounds: Bounds, layout: Layout, parties: float, use: int = 0) -> dict[str, float]:
         """Return the standard deviation of the noise in each number of each key."""
-        return self._exact.deviation(bounds, layout, parties)
+        return self._exact.noise_deviation(bounds, layout, parties)
 
     def at_party(self, rows: Array, bounds: Bounds, layout: Layout, entropies: Callable[[int], Entropy]) -> Array:
         """Round rows to the grid; add each party's noise, rounded, where `at` is "party"."""

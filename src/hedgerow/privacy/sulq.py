@@ -29,7 +29,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.bound import l2
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local, name_of, travels
+from hedgerow.core.question import local, name_of, travels
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, ContributionInvalid
 
 from .accounting.gaussian import gaussian_noise
@@ -85,14 +85,14 @@ class Sulq:
             raise BudgetInvalid(f"SuLQ with {self.queries!r} queries.", remedy="Give a whole number of at least 1.")
         if self.mechanism is not None:
             object.__setattr__(self, "federation", self.federation.protect(mechanism=self.mechanism))
-        if self.federation.channel.mechanism is None:
+        if not self.federation.protection.noisy:
             raise BudgetInvalid(
                 "SuLQ answers with noise, and this federation's channel adds none.",
                 remedy="Sulq(federation, 20, Gaussian(5.0)), or Sulq.within(federation, epsilon=1.0, delta=1e-6, queries=20).",
             )
-        if self.federation.channel.clip is not None:
+        if self.federation.protection.clip is not None:
             raise BudgetInvalid(
-                f"SuLQ protects records, and this channel clips parties ({self.federation.channel.clip}).",
+                f"SuLQ protects records, and this channel clips parties ({self.federation.protection.clip}).",
                 remedy="Leave the clip out: what is said about a record is cut to [0, 1] anyway.",
             )
 

@@ -13,7 +13,7 @@ Everything is a whole number of grid steps: what is released follows from the no
     distance      of neighbours: the l2 length of (questions of one party under each node), over all nodes
 
 A party may take part in every question, or in each `every`-th, when parties take turns (`Federation.sample(every=...)`). No
-amplification by sampling is needed, nor claimed. The first question is charged with all of them, as one Gaussian release
+amplification by sampling is needed, nor claimed. The first question is charged for all of them, as one Gaussian release
 whose noise is `noise_multiplier` times the distance.
 
 Source: Dwork et al., STOC 2010; Chan, Shi & Song 2011; Kairouz et al., ICML 2021 (DP-FTRL), without the weighted sums of
@@ -32,8 +32,9 @@ import numpy as np
 
 from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.bound import Bounds, unit_of
-from hedgerow.core.channel import Position
+from hedgerow.core.cohort import Cohort
 from hedgerow.core.events import Event
+from hedgerow.core.mechanism import Mechanism, Position
 from hedgerow.core.randomness import Entropy, Streams
 from hedgerow.errors import BudgetInvalid, UnlawfulChannel
 
@@ -44,7 +45,7 @@ Node = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Tree:
+class Tree(Mechanism):
     """Gaussian noise at the server, shared among the running totals of `rounds` questions.
 
     Parameters
@@ -71,9 +72,23 @@ class Tree:
             )
         Gaussian(self.noise_multiplier)
 
-    def turn(self, use: int, streams: Streams, group: tuple[int, int] | None) -> Tree:
+    @property
+    def key(self) -> str:
+        return f"Tree({self.noise_multiplier!r}, {self.rounds}, {self.every})"
+
+    @property
+    def covered(self) -> bool:
+        """Whether this is not the first question of its tree."""
+        return self.use % self.rounds != 0
+
+    @property
+    def span(self) -> str:
+        """Tells the tree of this question from the others of this mechanism."""
+        return f"tree {self.use // self.rounds + 1}"
+
+    def taken(self, use: int, streams: Streams, cohort: Cohort) -> Tree:
         """The mechanism of question number `use`; refuse a cohort whose turn it is not."""
-        if group != (use % self.every, self.every):
+        if cohort.turn != (use % self.every, self.every):
             raise UnlawfulChannel(
                 f"{self} counts on groups that take turns, and question {use + 1} went to another cohort.",
                 remedy=f"Ask each cohort once: federation.sample(every={self.every}).sum(...)."
@@ -85,21 +100,12 @@ class Tree:
         return taken
 
     def event(self, bounds: Bounds) -> Event:
-        """The cost of the whole tree with its first question, nothing more with the others."""
+        """The cost of the whole tree."""
         if unit_of(bounds) != "party" and self.every > 1:
             raise UnlawfulChannel(
                 f"{self} lets parties take turns, but the bound is per record.", remedy="Bound the sum per party."
             )
-        return Event("prepaid") if self.use % self.rounds else Event("gaussian", self.noise_multiplier)
-
-    def whole(self, bounds: Bounds) -> Event:
-        """The cost of the tree that this question is part of: what a party pays whose first question it is."""
-        return replace(self, use=0).event(bounds)
-
-    @property
-    def span(self) -> str:
-        """Tells the tree of this question from the others of this mechanism."""
-        return f"tree {self.use // self.rounds + 1}"
+        return Event("gaussian", self.noise_multiplier)
 
     def fit(self, bounds: Bounds, layout: Layout) -> None:
         """Refuse noise of so many coordinates that it cannot be drawn."""

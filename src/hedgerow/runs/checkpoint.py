@@ -19,8 +19,10 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from hedgerow.core.federation import Federation
+from hedgerow.core.federation import Federation, inside
 from hedgerow.core.party import Parties
+from hedgerow.core.question import ASIDE, MAIN
+from hedgerow.core.run import Counts, Run
 from hedgerow.core.state import State, StateStore
 from hedgerow.errors import CannotWrite, CheckpointMismatch
 
@@ -33,11 +35,17 @@ class Mark:
     cohorts: int
     entries: int
     missing: int = 0
+    aside: tuple[int, int] = (0, 0)
 
     @classmethod
-    def of(cls, federation: Federation) -> Mark:
-        clock = federation.clock
-        return cls(clock.queries, clock.cohorts, len(federation.ledger), clock.missing)
+    def of(cls, run: Run) -> Mark:
+        main, aside = run.counts[MAIN], run.counts[ASIDE]
+        return cls(main.questions, main.cohorts, len(run.ledger), run.missing, (aside.questions, aside.cohorts))
+
+    def restore(self, run: Run) -> None:
+        """Set the counters of a run back."""
+        run.counts[MAIN], run.counts[ASIDE] = Counts(self.queries, self.cohorts), Counts(*self.aside)
+        run.missing = self.missing
 
 
 @dataclass(frozen=True)
@@ -76,16 +84,16 @@ class Checkpoint:
     elsewhere: Packed | None = None
 
     def restore(self, federation: Federation) -> None:
-        """Set clock, ledger and party states to this checkpoint."""
-        clock = federation.clock
-        clock.queries, clock.cohorts, clock.missing = self.mark.queries, self.mark.cohorts, self.mark.missing
-        clock.counted.clear()
-        clock.counted.update(self.counted)
-        replay = federation.streams.seed is not None
-        federation.ledger.rewind(self.mark.entries, replay=replay)
-        for guard in getattr(federation.engine, "guards", {}).values():
+        """Set counters, ledger and party states to this checkpoint."""
+        run = inside(federation).run
+        self.mark.restore(run)
+        run.counted.clear()
+        run.counted.update(self.counted)
+        replay = run.streams.seed is not None
+        run.ledger.rewind(self.mark.entries, replay=replay)
+        for guard in getattr(run.engine, "guards", {}).values():
             guard.rewind(self.mark.queries, replay=replay)
-        states = states_of(federation)
+        states = states_of(run)
         if states is None:
             return
         if self.elsewhere is None:
@@ -99,16 +107,17 @@ class Checkpoint:
             )
 
 
-def states_of(federation: Federation) -> StateStore | None:
+def states_of(run: Run) -> StateStore | None:
     """Where a simulation keeps its parties' states; None where parties keep their own."""
-    held = getattr(federation.engine, "held", None)
+    held = getattr(run.engine, "held", None)
     return held.states if isinstance(held, Parties) else None
 
 
 def save_checkpoint(path: Path, state: Any, federation: Federation, study: str) -> None:
     """Write a checkpoint in one step; `study` identifies what may resume from it."""
     arrays, plain = split(state)
-    states, counted = states_of(federation), federation.clock.counted
+    run = inside(federation).run
+    states, counted = states_of(run), run.counted
     about = {"study": study, "state": type(state).__name__, "plain": plain, "counted": counted}
     if isinstance(states, Referable):
         packed = states.pack(counted)
@@ -118,7 +127,7 @@ def save_checkpoint(path: Path, state: Any, federation: Federation, study: str) 
     elif states is not None:
         for party, kept in states.committed(counted).items():
             arrays |= {f"party/{party}/{key}": np.asarray(value) for key, value in kept.items()}
-    write_arrays(path, arrays, about | {"mark": vars(Mark.of(federation))})
+    write_arrays(path, arrays, about | {"mark": vars(Mark.of(run))})
     if isinstance(states, Referable):
         states.durable()
 

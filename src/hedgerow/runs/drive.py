@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from hedgerow.core.federation import Federation
+from hedgerow.core.federation import Federation, inside
 from hedgerow.errors import BudgetExhausted
 
 from .checkpoint import Checkpoint, save_checkpoint
@@ -83,7 +83,7 @@ def drive(
     """
     if start is not None:
         start.restore(federation)
-    dear = federation.streams.seed is None  # what is lost would be asked, and charged, again
+    dear = inside(federation).run.streams.seed is None  # what is lost would be asked, and charged, again
     state, saved_at = (start.state if start else None), time.monotonic()
     if start is not None and (reason := enough()):
         return Run(state, "patience", reason)

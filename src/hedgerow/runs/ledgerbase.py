@@ -105,7 +105,7 @@ class LedgerBase:
         return [row.own() for row in rows[1:] if row.run == self.run]
 
     @contextmanager
-    def turn(self) -> Iterator[list[Entry]]:
+    def transaction(self) -> Iterator[list[Entry]]:
         """Keep other writers out meanwhile; gives what other runs wrote and no turn gave before.
 
         Raises
@@ -139,7 +139,7 @@ class LedgerBase:
             The file is as it was before.
         """
         if self._connection is None or not self._connection.in_transaction:
-            remedy = "with record.turn(): record.write(entry)"
+            remedy = "with record.transaction(): record.write(entry)"
             raise CannotWrite(f"{self.path}: an entry was to be written out of turn.", remedy=remedy, asked=False)
         row = _next_row(Row(self._seen, "", "", self.head), self.run, entry)
         with _translated(self.path):
@@ -196,8 +196,8 @@ class LedgerPair:
         return own
 
     @contextmanager
-    def turn(self) -> Iterator[list[Entry]]:
-        with self.base.turn() as newer:
+    def transaction(self) -> Iterator[list[Entry]]:
+        with self.base.transaction() as newer:
             yield newer
 
     def write(self, entry: Entry) -> None:

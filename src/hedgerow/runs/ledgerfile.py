@@ -59,7 +59,7 @@ class LedgerFile:
         return [entry for entry, _ in chain]
 
     @contextmanager
-    def turn(self) -> Iterator[list[Entry]]:
+    def transaction(self) -> Iterator[list[Entry]]:
         """No other run writes here, so there is nothing to wait for; `write` refuses if one did."""
         yield []
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.engine import Inbox, Outbox
-from hedgerow.core.query import Query
+from hedgerow.core.federation import inside
 from hedgerow.data import Column, Schema
 from hedgerow.engines import InProcess
 from hedgerow.engines.host import Host
@@ -179,15 +179,16 @@ def _rehearsed(
         warnings.simplefilter("ignore", HedgerowWarning)
         built = make(with_noise(study, make, train.digest, most=guard.limits.rehearsed_rounds))
         found, heard = rehearsed(built, guard.limits.rehearsed_rounds)
-    aggregation = built.federation.channel.aggregation
+    aggregation = inside(built.federation).channel.aggregation
     kinds = announced(found.entries, heard, aggregation)
-    by_number = {entry.round: entry.aggregation for entry in found.entries}
+    by_name = {(entry.branch, entry.round): entry.aggregation for entry in found.entries}
     asked = [
-        (query, "" if query.verb != "sum" else by_number.get(query.number, "").replace("plain", ""), len(whom))
-        for query, whom in heard
+        (outbox, by_name.get((asked.branch, asked.number), "").replace("plain", "") * (asked.verb == "sum"), len(whom))
+        for outbox, whom in heard
+        for asked in [outbox.question]
     ]
     admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), withstood=withstands(aggregation))
-    _fits([query for query, whom in heard if held.ids[0] in whom], accounts)
+    _fits([outbox for outbox, whom in heard if held.ids[0] in whom], accounts)
     rows = tuple({name: plain(value) for name, value in row.items()} for row in rows_of(found))
     return replace(
         train,
@@ -201,7 +202,7 @@ def _rehearsed(
     )
 
 
-def _fits(queries: Sequence[Query], accounts: Sequence[Account]) -> None:
+def _fits(queries: Sequence[Outbox], accounts: Sequence[Account]) -> None:
     """Refuse a study for which no party here has room: what it would be refused for in the middle, it is refused now.
 
     Raises
@@ -211,8 +212,8 @@ def _fits(queries: Sequence[Query], accounts: Sequence[Account]) -> None:
     for account in accounts:
         ahead = account.copy_of_richest()
         one = np.array([0])
-        for query in queries:
-            decision = ahead.decide(one, Asked.by(query, ahead.trust))
+        for outbox in queries:
+            decision = ahead.decide(one, Asked.by(outbox, ahead.trust))
             if decision.codes:
                 raise decision.codes[0]
             for entry, payment, which in decision.entries:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.core.events import FREE, Charge
+from hedgerow.core.events import Charge
 from hedgerow.core.ledger import Entry, Ledger
 from hedgerow.errors import BudgetExhausted, HedgerowError, MixedUnits, ProtectionRequired
 from hedgerow.privacy import Budget
@@ -102,7 +102,7 @@ class Account:
 
     def add(self, which: Array, entry: Entry, payment: Any) -> None:
         """Charge an entry to the parties at positions `which`."""
-        if entry.event.kind in FREE:
+        if entry.free:
             return
         for at in np.unique(self._at[which]):
             node = self._nodes[at]
@@ -158,14 +158,10 @@ class Account:
                 f"{entry.query} would leave without noise that counts for a party that trusts {self.trust}, under a budget.",
                 remedy="Add noise that the guard counts, or set guard.budget.trust.",
             )
-        if entry.event.kind == "prepaid" and not self._covers(node, asked):
-            if asked.whole is None:
-                raise ProtectionRequired(
-                    f"{entry.query} is said to be paid for, and this party never paid for {entry.mechanism}."
-                )
-            entry = replace(entry, event=asked.whole)
-        paid_for = None if entry.event.kind in FREE else payment(asked.life, entry)
-        if budget is not None and entry.event.kind not in FREE and not self._room(node, policy, budget, entry):
+        if entry.cites and not self._covers(node, asked):
+            entry = replace(entry, cites=0)
+        paid_for = None if entry.free else payment(asked.life, entry)
+        if budget is not None and not entry.free and not self._room(node, policy, budget, entry):
             raise BudgetExhausted(
                 f"{entry.query} ({entry.event}) would exceed the budget of {budget}.",
                 remedy="What was released stands. Only the owner of the data can allow more.",

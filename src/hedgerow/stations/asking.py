@@ -11,7 +11,7 @@ import numpy as np
 from hedgerow.core.conversation import Step
 from hedgerow.engines.host import code_of
 from hedgerow.errors import ContributionInvalid, HedgerowError, PartyDeclined, RangeExceeded
-from hedgerow.wire.question import Question
+from hedgerow.wire.question import Received
 
 from .accounts import Account
 from .config import BudgetLimit
@@ -48,24 +48,24 @@ OUTSIDE = "a contribution was outside the range that it was asked in: more such 
 """Why a study is taken back that may find out by refusals what hidden rows or noise would not tell."""
 
 
-def tells(question: Question, codes: Iterable[str]) -> bool:
+def tells(question: Received, codes: Iterable[str]) -> bool:
     """Whether refusals of single parties depend on their records, and tell what hidden rows or noise would not.
 
     A server that chooses ranges can ask whether a row lies in them, and find the row by halving.
     """
     hidden = question.step is not None and question.step.contributes
-    protected = hidden or question.query.shield.at_parties
+    protected = hidden or question.outbox.release.at_parties
     return protected and not {RangeExceeded.code, ContributionInvalid.code, PartyDeclined.code}.isdisjoint(codes)
 
 
-def bears(question: Question) -> bool:
+def bears(question: Received) -> bool:
     """Whether an answer is made from records; the other steps of a conversation carry keys and shares."""
     return question.step is None or question.step.contributes
 
 
-def only(question: Question, ids: tuple[str, ...]) -> Question:
+def only(question: Received, ids: tuple[str, ...]) -> Received:
     """A question to some of its parties."""
     step = question.step
     if step is not None:
         step = Step(step.name, {id: step.letters[id] for id in ids}, step.contributes)
-    return replace(question, ids=ids, step=step)
+    return replace(question, outbox=replace(question.outbox, ids=ids, step=step))

@@ -20,15 +20,16 @@ import numpy as np
 
 from hedgerow.core.bound import Bound, Bounds
 from hedgerow.core.engine import Inbox, Outbox
+from hedgerow.core.federation import Federation, inside
 from hedgerow.core.ledger import Entry
-from hedgerow.core.query import Query, name_of, plan_of
+from hedgerow.core.question import name_of, plan_of
 from hedgerow.crypto.aggregation import told
 from hedgerow.crypto.messages import digest
 from hedgerow.engines.records import comes_apart, scaled_by_records
 from hedgerow.errors import QuestionUnannounced
 from hedgerow.studies import Rehearsal, rehearse_built
 from hedgerow.studies.build import Built
-from hedgerow.wire.question import Question
+from hedgerow.wire.question import Received
 
 NORMS = {1: "l1", 2: "l2", math.inf: "linf"}
 TOLERANCE = 1 - 1e-9
@@ -71,7 +72,7 @@ class Announced:
         kinds = {Kind(**{k: v for k, v in one.items() if k not in ("radii", "numbers")}): one for one in found}
         return cls({k: one["radii"] for k, one in kinds.items()}, {k: one["numbers"] for k, one in kinds.items()})
 
-    def refuse_other(self, question: Question, n_parties: int | None = None) -> None:
+    def refuse_other(self, question: Received, n_parties: int | None = None) -> None:
         """Refuse a question that is of no announced kind.
 
         Parameters
@@ -83,29 +84,31 @@ class Announced:
         ------
         QuestionUnannounced (HR-609)
         """
-        query, step = question.query, question.step
+        outbox, asked, step = question.outbox, question.question, question.step
         aggregation = "" if step is None else settled(question.aggregation)
         if step is not None and not step.contributes:  # carries nothing of records, and is sent without settings
-            if any((kind.function, kind.aggregation) == (query.name, aggregation) for kind in self.kinds):
+            if any((kind.function, kind.aggregation) == (asked.name, aggregation) for kind in self.kinds):
                 return
-            raise _unannounced(f"{step.name} of {query.name} through {aggregation!r}", [])
-        if query.number == 0:  # by their numbers questions are counted
-            raise _unannounced(f"{query.name} without a number", [])
-        if query.shield.plan != plan_of(query.local):
-            raise _unannounced(f"{query.name} charged for another plan than the one it runs by", ["plan"])
-        kind = kind_of(query, aggregation, rows=step is None)
+            raise _unannounced(f"{step.name} of {asked.name} through {aggregation!r}", [])
+        if asked.number < 1:  # by their numbers questions are counted
+            raise _unannounced(f"{asked.name} without a number", [])
+        if outbox.release.plan != plan_of(asked.local):
+            raise _unannounced(f"{asked.name} charged for another plan than the one it runs by", ["plan"])
+        kind = kind_of(outbox, aggregation, rows=step is None)
         if kind not in self.kinds:
             nearest = min((kind.differs(other) for other in self.kinds), key=len, default=[])
-            raise _unannounced(f"{query.verb} of {query.name}", nearest)
-        if n_parties is not None and step is None and query.sampling.kind == "all" and len(question.ids) < n_parties:
-            raise _unannounced(f"{query.name} to {len(question.ids)} of {n_parties} parties here", ["sampling"])
-        for key, radius in radii_of(query).items():
+            raise _unannounced(f"{asked.verb} of {asked.name}", nearest)
+        everybody = n_parties is not None and step is None and asked.cohort.sampling.kind == "all"
+        if everybody and len(question.ids) < (n_parties or 0):
+            raise _unannounced(f"{asked.name} to {len(question.ids)} of {n_parties} parties here", ["sampling"])
+        for key, radius in radii_of(outbox).items():
             least = self.kinds[kind].get(key)
             if least is None or radius < least * TOLERANCE:
-                raise _unannounced(f"{query.name} with a bound of {radius:g} on {key or 'its value'}, below {least}", ["bound"])
+                said = f"{asked.name} with a bound of {radius:g} on {key or 'its value'}, below {least}"
+                raise _unannounced(said, ["bound"])
         size = self.sizes.get(kind, -1)
-        if question.layout is not None and size >= 0 and question.layout.size != size:
-            raise _unannounced(f"{query.name} of {question.layout.size} numbers, not {size}", ["numbers"])
+        if outbox.layout is not None and size >= 0 and outbox.layout.size != size:
+            raise _unannounced(f"{asked.name} of {outbox.layout.size} numbers, not {size}", ["numbers"])
 
 
 def _unannounced(what: str, differs: list[str]) -> QuestionUnannounced:
@@ -121,24 +124,24 @@ def settled(aggregation: Any) -> str:
     return "" if aggregation is None else f"{aggregation.name} {told(aggregation).hex()[:16]}"
 
 
-def kind_of(query: Query, aggregation: str, *, rows: bool) -> Kind:
-    """The kind of a question; `rows` says that single rows would be sent where the query keeps them."""
-    shield, sampling = query.shield, query.sampling
-    settings = query.local.keywords if isinstance(query.local, partial) else {}
-    arguments = query.local.args if isinstance(query.local, partial) else ()
-    noisy = shield.mechanism is not None
-    exact = shield.plan is not None or (scaled_by_records(query) and not comes_apart(query))
-    about = (_outline(part, exact) for part in (settings, query.preparations, query.init))
+def kind_of(outbox: Outbox, aggregation: str, *, rows: bool) -> Kind:
+    """The kind of a question; `rows` says that single rows would be sent where the server keeps them."""
+    question, release = outbox.question, outbox.release
+    sampling = question.cohort.sampling
+    arguments = question.local.args if isinstance(question.local, partial) else ()
+    noisy = release.mechanism is not None
+    exact = release.plan is not None or (scaled_by_records(outbox) and not comes_apart(outbox))
+    about = (_outline(part, exact) for part in (question.settings, question.view, question.init))
     return Kind(
-        query.verb,
-        query.name,
+        question.verb,
+        question.name,
         aggregation,
-        str(shield.mechanism or "none") if shield.plan is None else "at the party",
-        str(shield.compression or "none"),
-        str(shield.unit or "") if noisy or shield.plan is not None else "",
+        str(release.mechanism or "none") if release.plan is None else "at the party",
+        str(release.compression or "none"),
+        str(release.unit or "") if noisy or release.plan is not None else "",
         f"{sampling.kind} {sampling.rate:g} {sampling.size}",
-        norms_of(shield.bounds if noisy else shield.clip),
-        rows and query.keep_rows,
+        norms_of(release.bounds if noisy else release.clip),
+        rows and outbox.keep_rows,
         digest("outline", repr((arguments, *about)).encode()).hex()[:32],
     )
 
@@ -151,10 +154,10 @@ def norms_of(bounds: Bounds | None) -> str:
     return ", ".join(f"{key} {NORMS[bound.norm]} {bound.unit}".strip() for key, bound in sorted(named.items()))
 
 
-def radii_of(query: Query) -> dict[str, float]:
+def radii_of(outbox: Outbox) -> dict[str, float]:
     """Radii of bounds per record that noise is scaled by."""
-    bounds = query.shield.bounds
-    if bounds is None or query.shield.mechanism is None:
+    bounds = outbox.release.bounds
+    if bounds is None or outbox.release.mechanism is None:
         return {}
     named = {"": bounds} if isinstance(bounds, Bound) else bounds
     return {key: bound.radius for key, bound in named.items() if bound.unit == "record"}
@@ -192,7 +195,7 @@ def _outline(value: Any, exact: bool = False) -> Any:
 class _Ear:
     """An engine that remembers what was asked."""
 
-    def __init__(self, engine: Any, heard: list[tuple[Query, frozenset[str]]]) -> None:
+    def __init__(self, engine: Any, heard: list[tuple[Outbox, frozenset[str]]]) -> None:
         self._engine, self._heard = engine, heard
 
     def __getattr__(self, name: str) -> Any:
@@ -204,7 +207,7 @@ class _Ear:
         return names
 
     def exchange(self, outbox: Outbox) -> Inbox:
-        self._heard.append((outbox.query, frozenset(outbox.ids)))
+        self._heard.append((outbox, frozenset(outbox.ids)))
         found: Inbox = self._engine.exchange(outbox)
         return found
 
@@ -212,7 +215,7 @@ class _Ear:
 class _Heard:
     """A listing whose questions are remembered."""
 
-    def __init__(self, listing: Any, heard: list[tuple[Query, frozenset[str]]]) -> None:
+    def __init__(self, listing: Any, heard: list[tuple[Outbox, frozenset[str]]]) -> None:
         self._listing, self._heard = listing, heard
 
     def __getattr__(self, name: str) -> Any:
@@ -221,8 +224,8 @@ class _Heard:
     def program(self, settings: Mapping[str, Any]) -> Callable[..., Any]:
         run = self._listing.program(settings)
 
-        def listening(federation: Any, *, start: Any = None) -> Any:
-            return run(replace(federation, engine=_Ear(federation.engine, self._heard)), start=start)
+        def listening(federation: Federation, *, start: Any = None) -> Any:
+            return run(_overheard(federation, self._heard), start=start)
 
         return listening
 
@@ -231,30 +234,38 @@ class _Heard:
         ask = self._listing.ask
         if ask is None:
             return None
-        return lambda federation, *rest: ask(replace(federation, engine=_Ear(federation.engine, self._heard)), *rest)
+        return lambda federation, *rest: ask(_overheard(federation, self._heard), *rest)
 
 
-def rehearsed(built: Built, rounds: int | None = None) -> tuple[Rehearsal, list[tuple[Query, frozenset[str]]]]:
+def _overheard(federation: Federation, heard: list[tuple[Outbox, frozenset[str]]]) -> Federation:
+    """The same run, with an engine that remembers what was asked."""
+    values = inside(federation)
+    if not isinstance(values.run.engine, _Ear):
+        values.run.engine = _Ear(values.run.engine, heard)
+    return federation
+
+
+def rehearsed(built: Built, rounds: int | None = None) -> tuple[Rehearsal, list[tuple[Outbox, frozenset[str]]]]:
     """Rehearse a study, and return besides every question with whom it asked."""
-    heard: list[tuple[Query, frozenset[str]]] = []
+    heard: list[tuple[Outbox, frozenset[str]]] = []
     found = rehearse_built(replace(built, listing=_Heard(built.listing, heard)), rounds=rounds)  # type: ignore[arg-type]
     return found, heard
 
 
-def announced(entries: Iterable[Entry], heard: Iterable[tuple[Query, frozenset[str]]], hidden: Any = None) -> Announced:
+def announced(entries: Iterable[Entry], heard: Iterable[tuple[Outbox, frozenset[str]]], hidden: Any = None) -> Announced:
     """The kinds of a rehearsal's questions; `hidden` is the study's aggregation."""
-    by_number = {entry.round: entry for entry in entries}
+    by_name = {(entry.branch, entry.round): entry for entry in entries}
     kinds: dict[Kind, dict[str, float]] = {}
     sizes: dict[Kind, int] = {}
-    for query, _ in heard:
-        entry = by_number.get(query.number)
-        plain = entry is None or query.verb != "sum" or entry.aggregation == "plain"
-        settings = query.local.keywords if isinstance(query.local, partial) else {}
+    for outbox, _ in heard:
+        question = outbox.question
+        entry = by_name.get((question.branch, question.number))
+        plain = entry is None or question.verb != "sum" or entry.aggregation == "plain"
         masks = getattr(hidden, "masks", hidden)  # by which a sum goes that needs no hidden model
-        aggregation = "" if plain else settled(masks if settings.get("grid") is None else hidden)
-        kind = kind_of(query, aggregation, rows=not aggregation)
+        aggregation = "" if plain else settled(masks if question.settings.get("grid") is None else hidden)
+        kind = kind_of(outbox, aggregation, rows=not aggregation)
         radii = kinds.setdefault(kind, {})
-        for key, radius in radii_of(query).items():
+        for key, radius in radii_of(outbox).items():
             radii[key] = min(radius, radii.get(key, math.inf))
         known = -1 if entry is None or entry.numbers is None else entry.numbers
         sizes[kind] = known if sizes.get(kind, known) == known else -1  # it follows from earlier answers

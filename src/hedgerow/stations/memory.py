@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hedgerow.core.query import Query
+from hedgerow.core.answer import NEVER
+from hedgerow.core.engine import Outbox
 from hedgerow.errors import StateLost
 
 
@@ -19,29 +20,29 @@ class Memory:
     settled: dict[str, int] = field(default_factory=dict)
     waiting: dict[str, int] = field(default_factory=dict)
 
-    def refuse_lost(self, query: Query, ids: tuple[str, ...]) -> None:
+    def refuse_lost(self, outbox: Outbox, ids: tuple[str, ...]) -> None:
         """Refuse a question that reads what a party does not keep.
 
         Raises
         ------
         StateLost (HR-615)
         """
-        if query.additive and not query.keeps_state:
+        if outbox.stateless:
             return
         for id in ids:
-            counted = query.counted.get(id)
+            counted = outbox.counted.get(id)
             if counted != self.settled.get(id) and (counted is None or counted != self.waiting.get(id)):
                 raise StateLost(
-                    f"{query.name} is to go on from what {id} kept in question {counted}, and it keeps that of "
+                    f"{outbox.question.name} is to go on from what {id} kept in question {counted}, and it keeps that of "
                     f"{self.settled.get(id)}.",
                     remedy="The station, or the study, began anew in between: submit the study anew.",
                 )
 
-    def take(self, query: Query, ids: tuple[str, ...]) -> None:
+    def take(self, outbox: Outbox, ids: tuple[str, ...]) -> None:
         """Learn that a question was answered."""
-        if query.additive and not query.keeps_state:
+        if outbox.stateless:
             return
         for id in ids:
-            if id in query.counted:
-                self.settled[id] = query.counted[id]
-            self.waiting[id] = query.number
+            if id in outbox.counted:
+                self.settled[id] = outbox.counted[id]
+            self.waiting[id] = outbox.question.number if outbox.question.counts else NEVER

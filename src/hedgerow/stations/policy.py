@@ -23,9 +23,9 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from hedgerow.core.channel import Shield
+from hedgerow.core.engine import Outbox
 from hedgerow.core.events import Event
-from hedgerow.core.query import Query
+from hedgerow.core.release import Release
 from hedgerow.data import Column, Schema
 from hedgerow.errors import (
     CohortForbidden,
@@ -41,7 +41,7 @@ from hedgerow.errors import (
 )
 from hedgerow.studies.study import Study
 from hedgerow.wire.names import Names
-from hedgerow.wire.question import Question
+from hedgerow.wire.question import Received
 
 from .config import GuardSection, RequireSection
 from .hours import Hours
@@ -154,13 +154,13 @@ def as_forbidden(error: Exception, forbidden: Collection[str]) -> Exception:
 
 
 def admit_rehearsed(
-    guard: GuardSection, asked: Sequence[tuple[Query, str, int]], least: int, *, withstood: bool = False
+    guard: GuardSection, asked: Sequence[tuple[Outbox, str, int]], least: int, *, withstood: bool = False
 ) -> None:
     """Refuse a study of which a rehearsed question would be refused later.
 
     Parameters
     ----------
-    asked : sequence of (Query, aggregation, parties)
+    asked : sequence of (Outbox, aggregation, parties)
         Every question with the name of its aggregation, "" for none, and how many are asked.
     least : int
         The smallest total of that aggregation.
@@ -171,13 +171,13 @@ def admit_rehearsed(
     ------
     ProtectionRequired (HR-606), CohortForbidden (HR-605)
     """
-    for query, aggregation, parties in asked:
-        admit_protection(guard.require, query, hidden=bool(aggregation), withstood=withstood)
-        admit_cohort(guard, query, parties, least if aggregation else None)
+    for outbox, aggregation, parties in asked:
+        admit_protection(guard.require, outbox, hidden=bool(aggregation), withstood=withstood)
+        admit_cohort(guard, outbox, parties, least if aggregation else None)
 
 
 # ---- each question --------------------------------------------------------------------------------------------------
-def admit_question(guard: GuardSection, question: Question, sizes: np.ndarray, at: datetime) -> None:
+def admit_question(guard: GuardSection, question: Received, sizes: np.ndarray, at: datetime) -> None:
     """Refuse what the guard does not allow, whatever was announced.
 
     Parameters
@@ -194,14 +194,14 @@ def admit_question(guard: GuardSection, question: Question, sizes: np.ndarray, a
     admit_hours(guard, at)
     aggregation, step = question.aggregation, question.step
     hidden = aggregation is not None and step is not None and bool(aggregation.hides_rows)
-    query = question.query
-    apart = step is None and (query.verb == "gather" or query.keep_rows)  # each row by itself is an answer
-    share = query.sampling.rate if query.sampling.kind == "records" else 1.0
+    outbox, sampling = question.outbox, question.question.cohort.sampling
+    apart = step is None and (question.question.verb == "gather" or outbox.keep_rows)  # each row by itself is an answer
+    share = sampling.rate if sampling.kind == "records" else 1.0
     admit_records(guard, math.ceil(share * (sizes.min() if apart else sizes.sum())))
     if step is not None and not step.contributes:
         return  # nothing of records is in it, and it is sent without settings
-    admit_protection(guard.require, query, hidden=hidden, withstood=withstands(aggregation))
-    admit_cohort(guard, query, question.asked, smallest_total(aggregation, question.asked) if hidden else None)
+    admit_protection(guard.require, outbox, hidden=hidden, withstood=withstands(aggregation))
+    admit_cohort(guard, outbox, outbox.asked, smallest_total(aggregation, outbox.asked) if hidden else None)
 
 
 def admit_hours(guard: GuardSection, at: datetime) -> None:
@@ -223,46 +223,47 @@ def admit_records(guard: GuardSection, n_records: int) -> None:
         )
 
 
-def admit_protection(require: RequireSection, query: Query, *, hidden: bool, withstood: bool = False) -> None:
+def admit_protection(require: RequireSection, outbox: Outbox, *, hidden: bool, withstood: bool = False) -> None:
     """Refuse an answer that lacks what the guard requires (HR-606); where nothing leaves, nothing is required."""
-    shield = query.shield
-    if query.verb == "each":
+    question, release = outbox.question, outbox.release
+    if question.verb == "each":
         return
-    if require.hidden_rows and (not hidden or query.verb != "sum"):
+    if require.hidden_rows and (not hidden or question.verb != "sum"):
         raise ProtectionRequired(
-            f"{query.verb} of {query.name} would show this station's row, and guard.require.hidden_rows is set.",
+            f"{question.verb} of {question.name} would show this station's row, and guard.require.hidden_rows is set.",
             remedy="Ask through a secure aggregation: [protection] aggregation = 'secagg'.",
         )
     if require.hidden_rows and require.adversary == "active" and not withstood:
         raise ProtectionRequired(
-            f"{query.name} hides this station's row from a coordinator that keeps to the protocol. The guard wants it hidden "
+            f"{question.name} hides this station's row from a coordinator that keeps to the protocol. The guard wants it hidden "
             "from one that lies, and could play the other parties.",
             remedy="[protection.aggregation] adversary = 'active'.",
         )
-    at = noise_at(shield)
+    at = noise_at(release)
     if STRENGTH[at] < STRENGTH[require.noise]:
         raise ProtectionRequired(
-            f"{query.name} has noise at {at!r}, and guard.require.noise is {require.noise!r}.",
+            f"{question.name} has noise at {at!r}, and guard.require.noise is {require.noise!r}.",
             remedy=f"[protection.mechanism] at = {require.noise!r}.",
         )
-    if require.noise_multiplier and (found := noise_multiplier(shield)) < require.noise_multiplier:
+    if require.noise_multiplier and (found := noise_multiplier(release)) < require.noise_multiplier:
         raise ProtectionRequired(
-            f"{query.name} has a noise multiplier of {found:g}, and the guard wants {require.noise_multiplier:g}.",
+            f"{question.name} has a noise multiplier of {found:g}, and the guard wants {require.noise_multiplier:g}.",
             remedy="Raise protection.mechanism.noise_multiplier.",
         )
 
 
-def admit_cohort(guard: GuardSection, query: Query, asked: int, smallest: int | None) -> None:
+def admit_cohort(guard: GuardSection, outbox: Outbox, asked: int, smallest: int | None) -> None:
     """Refuse a total of too few parties (HR-605); `smallest` is of how many a hidden total may be, None without one."""
-    if query.verb == "each":
+    question = outbox.question
+    if question.verb == "each":
         return
     if asked < guard.least_cohort:
         raise CohortForbidden(
-            f"{query.name} asks {asked} parties, and guard.least_cohort is {guard.least_cohort}.", remedy="Ask more parties."
+            f"{question.name} asks {asked} parties, and guard.least_cohort is {guard.least_cohort}.", remedy="Ask more parties."
         )
     if smallest is not None and smallest < guard.least_cohort:
         raise CohortForbidden(
-            f"{query.name} may end in a total of {smallest} parties, and guard.least_cohort is {guard.least_cohort}.",
+            f"{question.name} may end in a total of {smallest} parties, and guard.least_cohort is {guard.least_cohort}.",
             remedy=f"[protection.aggregation] least = {guard.least_cohort}",
         )
 
@@ -287,22 +288,16 @@ def withstands(aggregation: Any) -> bool:
     return bool(getattr(getattr(getattr(masks, "scheme", None), "settings", None), "active", False))
 
 
-def noise_at(shield: Shield) -> str:
+def noise_at(release: Release) -> str:
     """Who adds noise to an answer."""
-    if shield.plan is not None:
+    if release.plan is not None:
         return "party"
-    return "none" if shield.mechanism is None else str(shield.mechanism.at)
+    return "none" if release.mechanism is None else str(release.mechanism.at)
 
 
-def noise_multiplier(shield: Shield) -> float:
-    """Noise relative to the bound; of a question that was paid for before, that of its mechanism."""
-    event: Event = shield.event
-    if event.kind == "prepaid":
-        source: Any = shield.plan if shield.plan is not None else shield.mechanism
-        if hasattr(source, "noise_multiplier"):
-            return float(source.noise_multiplier)
-        whole = source.whole() if shield.plan is not None else source.whole(shield.bounds)
-        event = whole
+def noise_multiplier(release: Release) -> float:
+    """Noise relative to the bound."""
+    event: Event = release.event
     if event.kind == "pure":
         return 1.0 / event.epsilon if event.epsilon else 0.0
     return float(event.noise_multiplier)

@@ -40,7 +40,7 @@ from hedgerow.errors import (
 from hedgerow.privacy.guard import Asked
 from hedgerow.wire.boarding import train_digest
 from hedgerow.wire.envelope import Card, Letter, Seat, disclose, enclose
-from hedgerow.wire.question import Question, answer
+from hedgerow.wire.question import Received, answer
 from hedgerow.wire.values import pack
 
 from .aboard import Aboard, boarding, title_of, welcome
@@ -269,8 +269,8 @@ class Station:
         which = np.array([self._position[id] for id in question.ids])
         self._admit(aboard, question, which)
         left, codes, charges, debits = self._debited(aboard, question, which)
-        asked = f"{question.query.verb} of {question.query.name}" + (f", {question.step.name}" if question.step else "")
-        number = question.query.number if bears(question) else 0
+        asked = f"{question.question.verb} of {question.question.name}" + (f", {question.step.name}" if question.step else "")
+        number = question.question.number if bears(question) else 0
         about: dict[str, Any] = {"function": asked, "question": number, "n_parties": len(left.ids), "bytes_in": size}
         self._note(letter, study, "asked", charges=charges, **about)
         for account, whom, entry, payment in debits:  # they are on the disk now
@@ -282,7 +282,7 @@ class Station:
         spent = self.account.worst(which) if charges else None
         self._note(letter, study, "answered", bytes_out=len(body), epsilon=spent, **about)
         if bears(question):
-            aboard.memory.take(question.query, left.ids)
+            aboard.memory.take(question.outbox, left.ids)
         log.info("answered %s for %d parties: %d bytes", asked, len(inbox.answered), len(body))
         return Reply("answer", [body])
 
@@ -319,13 +319,13 @@ class Station:
             raise
         return self._aboard[study]
 
-    def _admit(self, aboard: Aboard, question: Question, which: np.ndarray) -> None:
+    def _admit(self, aboard: Aboard, question: Received, which: np.ndarray) -> None:
         """Everything that the guard checks before budgets."""
         guard, now = self.config.guard, self.now()
         admit_question(guard, question, self.held.sizes[which], now)
         aboard.train.announced.refuse_other(question, len(self.held))
         if bears(question):
-            aboard.memory.refuse_lost(question.query, question.ids)
+            aboard.memory.refuse_lost(question.outbox, question.ids)
         limits = guard.limits
         if limits.questions_per_study is not None and aboard.n_questions >= limits.questions_per_study:
             raise LimitExceeded(f"the study has asked {aboard.n_questions} questions, which is the guard's limit.")
@@ -338,8 +338,8 @@ class Station:
             aboard.n_questions += 1
 
     def _debited(
-        self, aboard: Aboard, question: Question, which: np.ndarray
-    ) -> tuple[Question, dict[str, str], Charges, Debits]:
+        self, aboard: Aboard, question: Received, which: np.ndarray
+    ) -> tuple[Received, dict[str, str], Charges, Debits]:
         """Decide who can pay: the question to those, the codes of the others, and what is charged, for journal and accounts.
 
         Raises
@@ -350,7 +350,7 @@ class Station:
         if not bears(question):
             return question, {}, (), []
         accounts = {"all": self.account, "study": aboard.account}
-        decided = {name: account.decide(which, Asked.by(question.query, account.trust)) for name, account in accounts.items()}
+        decided = {name: account.decide(which, Asked.by(question.outbox, account.trust)) for name, account in accounts.items()}
         admitted = decided["all"].admitted & decided["study"].admitted
         errors = decided["all"].codes | decided["study"].codes
         if not admitted.any():
@@ -366,11 +366,11 @@ class Station:
                     charges.append(Charge(name, entry.to_json(), pack_parties(whom, self.held.ids)))
         codes = {question.ids[k]: error.code for k, error in errors.items()}
         for k, error in errors.items():
-            log.info("%s: its guard declined %s: %s", question.ids[k], question.query.name, error.reason)
+            log.info("%s: its guard declined %s: %s", question.ids[k], question.question.name, error.reason)
         left = question if not codes else only(question, tuple(id for id in question.ids if id not in codes))
         return left, codes, tuple(charges), debits
 
-    def _computed(self, aboard: Aboard, question: Question) -> Inbox:
+    def _computed(self, aboard: Aboard, question: Received) -> Inbox:
         try:
             inbox = aboard.host.exchange(question)
         except Exception as error:
@@ -380,7 +380,7 @@ class Station:
         self._take_back(aboard.train, question, inbox.codes.values())
         return inbox
 
-    def _take_back(self, train: Train, question: Question, codes: Iterable[str]) -> None:
+    def _take_back(self, train: Train, question: Received, codes: Iterable[str]) -> None:
         """Answer nothing more of a study whose refusals tell of records; what it asked last it may know."""
         if tells(question, codes):
             how = {"because": OUTSIDE, "code": RangeExceeded.code}

@@ -23,7 +23,6 @@ from .fitted import Fitted
 from .frequencies import FrequencyState, frequencies, oracle_of
 from .glm import newton, score_and_information
 from .hidden.descent import HiddenState, hidden_gradient_descent
-from .hidden.scaling import hidden_standardise
 from .hidden.sso import secure_scaling
 from .losses.descent import DescentState, Sweep, gradient_descent, mean_loss, sweep
 from .losses.quantreg import quantile_lines, quantile_regression
@@ -129,7 +128,6 @@ __all__ = [
     "gamma_regression",
     "gradient_descent",
     "hidden_gradient_descent",
-    "hidden_standardise",
     "histogram",
     "histogram_of",
     "huber_lines",

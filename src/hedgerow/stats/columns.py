@@ -97,4 +97,4 @@ def matrix(party: Party, names: Sequence[str]) -> Array:
 
 def is_exact(federation: Federation) -> bool:
     """Whether totals arrive as they are, neither clipped nor with noise."""
-    return federation.channel.clip is None and federation.channel.mechanism is None
+    return federation.protection.exact

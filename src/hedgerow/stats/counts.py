@@ -18,7 +18,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, l1
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 from hedgerow.data import Schema
 from hedgerow.errors import SettingsInvalid
 

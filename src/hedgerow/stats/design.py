@@ -19,7 +19,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.party import WEIGHTS
-from hedgerow.core.query import travels
+from hedgerow.core.question import travels
 
 from .columns import heaviest
 from .expressions import evaluate

@@ -129,7 +129,7 @@ def frequencies(
         if few < 1 or (few > n and n > 1):  # one made-up party stands for all when a study is checked
             raise SettingsInvalid(f"{few} parties are to be asked, of {n}.", remedy=f"Give numbers from 1 to {n}.")
     for spent, few in asked[state.round :]:
-        some = federation.pick(set(federation.engine.parties[:few])) if few < n else federation
+        some = federation.pick(set(federation.names[:few])) if few < n else federation
         mechanism = oracle_of(oracle, spent, hashes=hashes, width=width, bits=bits, cohorts=cohorts)
         ask = partial(level_counts, sizes=((column, levels),))
         found = some.protect(clip=l1(1.0), mechanism=mechanism).sum(ask)[column]

@@ -85,13 +85,13 @@ def ask_for(federation: Federation, spec: Design, prepare: Any = design) -> Aske
     UnboundedSum (HR-210)
         Rows are hidden, a range is not declared, and the aggregation has none of its own.
     """
-    aggregation = federation.channel.aggregation
-    if not aggregation.hides_rows:
+    protection = federation.protection
+    if not protection.hides_rows:
         return Asked(federation.prepare(prepare, spec=spec), spec)
     unit = spec.to_unit()
     bounded = unit.limits is not None and unit.weight_limit is not None and response_range(unit) is not None
     bounded = bounded and _offset_range(unit) is not None
-    if not bounded and getattr(aggregation, "largest", None) is None:
+    if not bounded and protection.largest is None:
         raise undeclared(spec, "an aggregation that hides rows makes whole numbers of sums, which need a range")
     factors = np.array(unit.scales or np.ones(spec.size)) / np.array(spec.scales or np.ones(spec.size))
     return Asked(federation.prepare(prepare, spec=unit), unit, factors, hidden=True, bounded=bounded)

@@ -22,7 +22,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, l2, linf
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 
 from .columns import NUMERIC, chosen, heaviest, is_exact, matrix, names_of, range_of, schema_of
 
@@ -132,7 +132,7 @@ def centred_sums(
         centre = np.array([sum(range_of(c) or (0.0, 0.0)) / 2 for c in read]) if state is None else state.mean
         weight = heaviest(schema)
         bounds = deviation_bounds(centre, read, weight, cross=cross)
-        if federation.channel.aggregation.hides_rows and is_exact(federation) and bounds is not None and weight is not None:
+        if federation.protection.hides_rows and is_exact(federation) and bounds is not None and weight is not None:
             totals = _hidden_sums(federation, ask, centre, read, weight)
         else:
             totals = federation.sum(ask, centre, bound=bounds)

@@ -28,7 +28,7 @@ from scipy.special import logsumexp
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local, travels
+from hedgerow.core.question import local, travels
 from hedgerow.errors import NotConverged, Separated, SettingsInvalid
 
 from .columns import is_exact

@@ -206,7 +206,7 @@ def multinomial_fit(federation: Federation, spec: Design, state: MultinomialStat
         deviance=state.deviance,
         rounds=state.round,
         n_parties=len(federation.members),
-        n_missing=federation.clock.missing,
+        n_missing=federation.missing,
         left=left_of(federation, asked_before),
         protection=protection_of(federation),
     )

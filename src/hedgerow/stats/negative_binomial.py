@@ -30,7 +30,7 @@ from scipy.special import digamma, gammaln, polygamma
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 from hedgerow.errors import NotConverged, NotIdentified, SettingsInvalid
 
 from .columns import is_exact, schema_of
@@ -370,7 +370,7 @@ def negative_binomial_fit(federation: Federation, spec: Design, state: NegativeB
         n_records=state.n,
         rounds=state.round,
         n_parties=len(federation.members),
-        n_missing=federation.clock.missing,
+        n_missing=federation.missing,
         left=left_of(federation, asked_before),
         protection=protection_of(federation),
         deviance=2 * loss,

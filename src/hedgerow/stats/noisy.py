@@ -97,10 +97,10 @@ def refuse_unbounded(family: str) -> None:
 
 def _say_what_is_lost(federation: Federation, spec: Design, bounds: Bounds | None) -> None:
     """Refuse noise without bounds, naming the columns; warn of a clip, which shortens parties and not errors."""
-    channel = federation.channel
-    if channel.clip is not None:
+    clip = federation.protection.clip
+    if clip is not None:
         warnings.warn(
-            f"a clip of {describe(channel.clip)} shortens the sums of parties with many records or large values: the "
+            f"a clip of {describe(clip)} shortens the sums of parties with many records or large values: the "
             "estimates, and n, are those of the shortened parties.",
             HedgerowWarning,
             stacklevel=3,

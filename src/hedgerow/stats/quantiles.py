@@ -23,7 +23,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, linf
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 from hedgerow.errors import SchemaInvalid, SettingsInvalid
 
 from .columns import NUMERIC, chosen, heaviest, range_of, schema_of

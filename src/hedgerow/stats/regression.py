@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.core.bound import describe
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema
 from hedgerow.errors import FormulaInvalid, NotBinary
@@ -230,7 +231,7 @@ def fit_of(
         n_records=state.n,
         rounds=state.round,
         n_parties=len(federation.members),
-        n_missing=federation.clock.missing,
+        n_missing=federation.missing,
         left=left_of(federation, asked_before),
         protection=protection_of(federation),
         deviance=state.deviance if exact else None,
@@ -260,14 +261,13 @@ def left_of(federation: Federation, asked_before: int) -> str:
 
 
 def protection_of(federation: Federation) -> str:
-    found = federation.channel.describe()
-    clip = "" if found["clip"] == "none" else f"clip {found['clip']}; "
-    if federation.channel.mechanism is None:
+    found = federation.protection
+    clip = "" if found.clip is None else f"clip {describe(found.clip)}; "
+    if not federation.protection.noisy:
         return (
-            f"{clip}{found['aggregation']} aggregation, no mechanism: {found['meaning']}; "
-            "this release is not differentially private"
+            f"{clip}{found.aggregation} aggregation, no mechanism: {found.meaning}; this release is not differentially private"
         )
     return (
-        f"{clip}{found['mechanism']}, {found['aggregation']} aggregation: {found['meaning']}; "
+        f"{clip}{found.mechanism}, {found.aggregation} aggregation: {found.meaning}; "
         "no standard errors, since noise in the information would pass for certainty"
     )

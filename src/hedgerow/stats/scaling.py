@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
-from hedgerow.core.query import travels
+from hedgerow.core.question import travels
 from hedgerow.errors import SchemaInvalid
 
 from .columns import chosen, names_of, schema_of

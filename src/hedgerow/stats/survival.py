@@ -29,7 +29,7 @@ from scipy.special import ndtri
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 from hedgerow.errors import SettingsInvalid
 
 from .columns import COUNTED, NUMERIC, chosen, heaviest, levels_of, schema_of, upper_end
@@ -135,7 +135,7 @@ def survival_counts(
     >>> survival_counts(federation, "months", "died", times=range(6, 61, 6), group="arm")
     """
     *_, state = survival_totals(federation, time, event, times, group)
-    noisy = federation.channel.mechanism is not None
+    noisy = federation.protection.noisy
     return survival_of(schema_of(federation), group, state, interval=interval, level=level, noisy=noisy)
 
 

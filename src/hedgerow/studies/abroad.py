@@ -86,7 +86,7 @@ def build_abroad(study: Study, schema: Schema, engine: Any) -> Built:
     nobody = {column.name: column.synthetic(0, np.random.default_rng(0)) for column in schema}
     table = Table(nobody, schema, name=data_name(study), source=f"Records stay at {len(names)} parties.")
     nowhere = Partition((np.zeros(0, np.int64),) * len(names), names, Heat(names, (), np.zeros((len(names), 0))), "at stations")
-    federation = Federation(engine, schema=schema, streams=Streams(None)).protect(**study.protection.slots())
+    federation = Federation(engine, schema, Streams(None)).protect(**study.protection.slots())
     if study.budget is not None:
         federation = federation.within(study.budget.budget())
     abroad = study.model_copy(update={"seed": "system", "baselines": False})

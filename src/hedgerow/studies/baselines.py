@@ -95,9 +95,7 @@ def where(built: Built) -> tuple[Table, str]:
 
 def _fit(built: Built, settings: Settings, parties: Parties) -> object | None:
     """Run the study's program on one party that holds these records, without protection; None where it cannot be fitted."""
-    federation = Federation(
-        InProcess().hosting(parties), schema=built.schema, streams=Streams(built.study.simulation_seed or 0)
-    )
+    federation = Federation(InProcess().hosting(parties), built.schema, Streams(built.study.simulation_seed or 0))
     try:
         return last(built.listing.program(settings)(federation))
     except (HedgerowError, np.linalg.LinAlgError):

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.core.federation import Federation
+from hedgerow.core.federation import Federation, inside
 from hedgerow.core.ledger import Ledger
+from hedgerow.core.run import Run
 from hedgerow.data import Partition, Schema, Table, load, partitioner, read
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.engines.shared import warn_of_copies
@@ -52,6 +53,11 @@ class Built:
         return self.table.schema
 
     @property
+    def run(self) -> Run:
+        """The run behind the federation, with engine and ledger."""
+        return inside(self.federation).run
+
+    @property
     def held_out(self) -> Table | None:
         """The records that the parties keep for validation, which only a simulation can put in one place."""
         if not self.study.evaluation.validation:
@@ -71,7 +77,7 @@ class Built:
     @property
     def unspent(self) -> Ledger:
         """A ledger under the study's budget that holds what other runs spent, and nothing of this one."""
-        limit, budget = self.federation.ledger.limit, self.study.budget
+        limit, budget = self.run.ledger.limit, self.study.budget
         shared = budget.shared if budget else None
         return Ledger(limit) if shared is None or not shared.exists() else read_chain(shared).ledger(limit)
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hedgerow.core.conversation import Sessions
 from hedgerow.core.engine import Inbox, Outbox
-from hedgerow.core.ledger import Clock, Ledger
+from hedgerow.core.federation import handle, inside
+from hedgerow.core.ledger import Ledger
 from hedgerow.core.party import Parties
 from hedgerow.engines import InProcess
 from hedgerow.errors import HedgerowError, StudyInvalid
@@ -44,9 +44,9 @@ def check(built: Built) -> None:
         A formula, a model, a setting or a channel that does not fit; a budget that does not allow one question; patience or a
         target where nothing is measured.
     """
-    federation = replace(
-        built.federation, engine=_Nobody(built.federation.members), ledger=built.unspent, clock=Clock(), sessions=Sessions()
-    )
+    values = inside(built.federation)
+    run = values.run.afresh(_Nobody(built.federation.names), ledger=built.unspent)
+    federation = handle(values._replace(run=run))
     with suppress(_Asked):
         next(iter(built.listing.program(built.settings)(federation)), None)
     evaluation = built.study.evaluation
@@ -71,14 +71,9 @@ def measures(built: Built, *, ended: bool = True) -> list[str] | None:
     columns = built.schema.synthetic(RECORDS, np.random.default_rng(0))
     weight = built.schema.weight
     party = Parties(("made up",), columns, [RECORDS], columns[weight] if weight else None)
-    federation = replace(
-        built.federation,
-        engine=InProcess(threads=1).hosting(party),
-        members=party.ids,
-        ledger=Ledger(),
-        clock=Clock(),
-        layouts={},
-    )
+    values = inside(built.federation)
+    run = values.run.afresh(InProcess(threads=1).hosting(party), ledger=Ledger())
+    federation = handle(values._replace(run=run, cohort=replace(values.cohort, members=party.ids)))
     settings = dict(built.listing.alone(built.settings, 1))
     if settings.get("steps"):
         settings["steps"] = 1

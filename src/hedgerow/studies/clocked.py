@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.core.aggregation import Aggregation, Plain
 from hedgerow.core.arrays import Layout
-from hedgerow.core.channel import Plain
 from hedgerow.core.conversation import Contribution, Correspondent, Sessions
 from hedgerow.core.engine import Engine, Inbox, Outbox
 from hedgerow.crypto import Hidden, HiddenModel, secagg
@@ -62,7 +62,7 @@ class Seconds:
 
 
 @dataclass(eq=False)
-class Clocked:
+class Clocked(Aggregation):
     """An aggregation whose questions are timed.
 
     Parameters
@@ -80,25 +80,44 @@ class Clocked:
     few: Sequence[str] = ()
     questions: list[Seconds] = field(default_factory=list)
     _timed: dict[Any, _Timed] = field(default_factory=dict, init=False)
+    name: str = field(default="", init=False)
+    shows: str = field(default="", init=False)
+    hides_rows: bool = field(default=False, init=False)
+    hides_model: bool = field(default=False, init=False)
+    least: int = field(default=0, init=False)
+    largest: float | None = field(default=None, init=False)
+    records: float | None = field(default=None, init=False)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.held, name)  # all that the waist asks of an aggregation but `ask`
+    def __post_init__(self) -> None:
+        self._sessions = Sessions()
+        self.name, self.shows = self.held.name, self.held.shows
+        self.hides_rows, self.hides_model = self.held.hides_rows, self.held.hides_model
+        self.least, self.largest, self.records = self.held.least, self.held.largest, self.held.records
+
+    def fit(self, outbox: Outbox) -> None:
+        self.held.fit(outbox)
+
+    def bytes(self, numbers: float, parties: int) -> float:
+        return self.held.bytes(numbers, parties)
+
+    def bytes_down(self, numbers: float) -> float:
+        return self.held.bytes_down(numbers)
 
     def ask(self, engine: Engine, outbox: Outbox, sessions: Sessions) -> Inbox:
-        """Put a sum to parties, by the clock. Both sides are made before it starts.
+        """Put a sum to parties, by the clock. Both sides are made before it starts, and kept here.
 
         Raises
         ------
         RoundRefused (HR-241)
             As the aggregation; certainly where only a few contribute.
         """
-        if not isinstance(self.held, Plain) and self.held not in sessions.open:
-            sessions.open[self.held] = sides_of(self.held, tuple(outbox.ids))
+        if not isinstance(self.held, Plain) and self.held not in self._sessions.open:
+            self._sessions.open[self.held] = sides_of(self.held, tuple(outbox.ids))
         lost = frozenset(self.lost(len(self.questions), tuple(outbox.ids)))
         self.questions.append(Seconds())
         watched = _Watched(engine, self, lost)
         try:
-            inbox: Inbox = self.held.ask(watched, outbox, sessions)
+            inbox: Inbox = self.held.ask(watched, outbox, self._sessions)
         finally:
             watched.stop()
         self.questions[-1].counted = inbox.answered
@@ -145,8 +164,8 @@ class _Timed:
         self.made |= {id: _Party(self.clocked, id, one) for id, one in self.protocol.correspondents(ids).items()}
         return self.made
 
-    def contribution(self, query: Any, layout: Layout, parties: int) -> Any:
-        return self.protocol.contribution(query, layout, parties)
+    def contribution(self, outbox: Outbox, layout: Layout) -> Any:
+        return self.protocol.contribution(outbox, layout)
 
 
 @dataclass
@@ -202,7 +221,7 @@ class _Watched:
         asked = [id for id in outbox.ids if not (self._gone and id in self.lost)]
         making = list(few) if few and step.contributes else asked
         timed = self.clocked.timed(outbox.protocol)
-        found = self.engine.exchange(Outbox(making, outbox.query, step, timed, asked=outbox.asked))
+        found = self.engine.exchange(replace(outbox, ids=making, protocol=timed))
         made = list(found.letters.values())
         if making is asked or not made:
             return found
@@ -214,7 +233,7 @@ class _Watched:
         for id in outbox.ids:
             if id not in self.lost:
                 began = now()
-                found.append(self.engine.exchange(Outbox((id,), outbox.query, layout=outbox.layout)))
+                found.append(self.engine.exchange(replace(outbox, ids=(id,))))
                 times[id] += now() - began
         return found
 

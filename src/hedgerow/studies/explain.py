@@ -42,8 +42,8 @@ def explain(
     command: str,
 ) -> Report:
     """Put a run into words, tables and figures."""
-    study, federation = built.study, built.federation
-    said = statement_of(built, federation.ledger)
+    study, federation, run = built.study, built.federation, built.run
+    said = statement_of(built, run.ledger)
     exact = (
         " Outside this epsilon the page shows exact values that only a simulation has: partition, baselines, per-party metrics."
     )
@@ -58,12 +58,12 @@ def explain(
         else f"stopped early after {taken}" + (f", best in round {top[0]}" if top else ""),
     }
     last_row = metrics_of(history[-1]) if history else {}
-    stations = getattr(federation.engine, "stations", ())
+    stations = getattr(run.engine, "stations", ())
     notes = [built.table.source]
     if ended.reason:
         notes.insert(0, f"The run stopped: {ended.reason}")
-    if federation.clock.missing:
-        notes.insert(0, f"{federation.clock.missing} answers never came: the parties that dropped out are not in those sums.")
+    if federation.missing:
+        notes.insert(0, f"{federation.missing} answers never came: the parties that dropped out are not in those sums.")
     if compared.federated is not None:
         notes.append(
             "Baselines and per-party metrics are computed by the simulator, which holds all records; a deployment has none."
@@ -81,10 +81,10 @@ def explain(
             ("records", len(built.table) if built.simulated else "at the stations" if stations else "not shown"),
             ("program", study.program.name),
             ("run", endings.get(ended.stopped, f"interrupted after {taken}")),
-            ("questions asked", len(federation.ledger)),
-            *((("head of the ledger", federation.ledger.record.head),) if federation.ledger.record else ()),
-            *traffic(federation.ledger.entries),
-            ("engine", f"{type(federation.engine).__name__}"),
+            ("questions asked", len(run.ledger)),
+            *((("head of the ledger", run.ledger.record.head),) if run.ledger.record else ()),
+            *traffic(run.ledger.entries),
+            ("engine", f"{type(run.engine).__name__}"),
             ("seconds", round(seconds, 2)),
             *target_facts(history, study.evaluation.target),
         ),
@@ -93,7 +93,7 @@ def explain(
         heat=heat_of(built.partition.heat, built.partition.sentence) if built.simulated else None,
         comparison=comparison_of(built, compared),
         parties=party_grid(built, compared),
-        left=what_left(federation.ledger.entries, federation.channel.aggregation.shows),
+        left=what_left(run.ledger.entries, federation.protection.shows),
         tables=tuple(grid_of(title, frame) for title, frame in outcome.tables.items()),
         text=tuple(outcome.text.items()),
         notes=tuple(note for note in notes if note),
@@ -138,7 +138,7 @@ def metric_curves(history: Sequence[Row], compared: Baselines, target: float | N
 
 def epsilon_curve(built: Built) -> tuple[Curve, ...]:
     """Epsilon spent after each question, where all releases are private."""
-    ledger, budget = built.federation.ledger, built.federation.ledger.limit
+    ledger, budget = built.run.ledger, built.run.ledger.limit
     charges = ledger.charges(budget.unit) if isinstance(budget, Budget) else []
     if not isinstance(budget, Budget) or len(charges) < 2 or not math.isfinite(budget.spent(charges)):
         return ()

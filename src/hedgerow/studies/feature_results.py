@@ -53,7 +53,7 @@ def over_parties(federation: Federation, settings: Mapping[str, Any], state: Fea
     module = module_for(federation.schema, settings)
     ready = Features.of(state, **{name: settings[name] for name in FIXED}).at_parties(federation)
     found = evaluate(ready, module, state.weights)
-    return named(found, "noisy " * (federation.channel.mechanism is not None))
+    return named(found, "noisy " * (federation.protection.noisy))
 
 
 _made: list[tuple[Table, object, Table]] = []

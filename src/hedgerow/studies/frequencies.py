@@ -11,6 +11,8 @@ import pandas as pd
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
+from hedgerow.engines.simulation import known
+from hedgerow.engines.simulation import records as simulated
 from hedgerow.privacy.local import Reports
 from hedgerow.report import Curve, Series
 from hedgerow.stats import FrequencyState, oracle_of
@@ -34,9 +36,8 @@ NAMES = {
 def outcome(federation: Federation, settings: Mapping[str, Any], state: FrequencyState) -> Outcome:
     """Compare every question's estimates with what only a simulation knows: the parties' own counts."""
     levels = np.array(levels_of(federation.schema[settings["column"]]))
-    known = federation.streams.seed is not None and hasattr(federation.engine, "held")
     n = state.parties.astype(int)
-    true = [exact(federation, settings["column"], len(levels), few) for few in n] if known else None
+    true = [exact(federation, settings["column"], len(levels), few) for few in n] if known(federation) else None
     basis = true if true is not None else [np.maximum(row, 0) for row in state.counts]
     deviations = [oracle(settings, e).deviation(row) for e, row in zip(state.epsilons, basis, strict=True)]
     theory = [root_mean_square(d) / int(few) for d, few in zip(deviations, n, strict=True)]
@@ -55,7 +56,7 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: Frequenc
 
 def exact(federation: Federation, column: str, levels: int, parties: int) -> Array:
     """How many of the first parties hold each level; one that holds several records counts as shares of one."""
-    held = federation.engine.held  # type: ignore[attr-defined]
+    held = simulated(federation)
     sizes = held.sizes[:parties]
     owner = np.repeat(np.arange(parties), sizes)
     w = held.w[: len(owner)]

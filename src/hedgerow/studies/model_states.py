@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -72,10 +72,7 @@ def scaling_for(
     """Ask for what standardises the columns of a design, where that is wanted; a run that is continued knows it."""
     if start is not None or not wanted:
         return start.scaling if start else None
-    channel = federation.channel
-    if getattr(channel.aggregation, "hides_model", False):  # parties are told means and deviations, though not the model
-        channel = replace(channel, aggregation=channel.aggregation.masks)
-    return scaling_of(replace(federation, channel=channel), spec, target=target)
+    return scaling_of(federation, spec, target=target)  # parties are told means and deviations, though not a hidden model
 
 
 @dataclass(frozen=True)

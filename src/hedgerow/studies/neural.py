@@ -85,8 +85,8 @@ def over_parties(federation: Federation, settings: Mapping[str, Any], state: Mod
     scored with that, see `own_models`.
     """
     held_out, module = settings.get("held_out"), module_for(federation.schema, settings)
-    noisy = federation.channel.mechanism is not None
-    judge = evaluate_personal if federation.channel.open else evaluate
+    noisy = federation.protection.noisy
+    judge = evaluate_personal if federation.protection.open else evaluate
     found = judge(federation, module, state.weights, held_out=held_out)
     return _named(found, "noisy " * noisy + "validation " * bool(held_out))
 
@@ -95,7 +95,7 @@ def own_models(federation: Federation, settings: Mapping[str, Any], state: Model
     """Metrics of the models that parties keep for themselves, and, asked apart, of the global one."""
     held_out, module = settings.get("held_out"), module_for(federation.schema, settings)
     own = over_parties(federation, settings, state)
-    prefix = "global " + "noisy " * (federation.channel.mechanism is not None) + "validation " * bool(held_out)
+    prefix = "global " + "noisy " * (federation.protection.noisy) + "validation " * bool(held_out)
     return own | _named(evaluate(federation, module, state.weights, held_out=held_out), prefix)
 
 

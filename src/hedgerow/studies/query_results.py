@@ -11,6 +11,7 @@ import pandas as pd
 
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, Table
+from hedgerow.engines.simulation import records as simulated
 from hedgerow.learn.queries import (
     Answers,
     Inputs,
@@ -129,7 +130,8 @@ def trials(federation: Federation, settings: Settings, state: TrialState) -> Out
     loss, spec, box = loss_for(federation.schema, settings), spec_for(federation.schema, settings), settings["box"]
     found = trials_of(settings["noises"], settings["epsilons"], settings["shares"], settings["horizons"])
     steps = Steps(settings["rule"], settings["step"], box, settings["convexity"])
-    records = {share: pooled(federation, spec, share) for share in settings["shares"]}
+    held = simulated(federation)
+    records = {share: pooled(held, spec, share) for share in settings["shares"]}
     best = {share: optimum(loss, *rows, box) for share, rows in records.items()}
     least = {share: float(loss.cost(best[share], *rows)) for share, rows in records.items()}
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.core.federation import handle, inside
 from hedgerow.core.ledger import Entry, Ledger
 from hedgerow.core.party import Parties
 from hedgerow.engines import InProcess
@@ -94,14 +95,14 @@ def rehearse(study: Study, *, data_dir: Path | None = None, rounds: int | None =
 
 def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
     """Say what a study that is made ready would ask, wherever its records are."""
-    federation = replace(built.federation, ledger=built.unspent)
-    each = max(2, RECORDS // federation.size)
-    columns = built.schema.synthetic(each * federation.size, np.random.default_rng(0))
-    made_up = Parties(federation.engine.parties, columns, [each] * federation.size)
-    federation = replace(federation, engine=InProcess(threads=1).hosting(made_up))
-    aggregation = federation.channel.aggregation
-    if hasattr(aggregation, "rehearsed"):
-        federation = replace(federation, channel=replace(federation.channel, aggregation=aggregation.rehearsed()))
+    values = inside(built.federation)
+    each = max(2, RECORDS // values.run.size)
+    columns = built.schema.synthetic(each * values.run.size, np.random.default_rng(0))
+    made_up = Parties(built.federation.names, columns, [each] * values.run.size)
+    run = values.run.afresh(InProcess(threads=1).hosting(made_up), ledger=built.unspent)
+    aggregation = values.channel.aggregation
+    channel = replace(values.channel, aggregation=aggregation.rehearsed())
+    federation = handle(values._replace(run=run, channel=channel))
     made_ready = replace(built, federation=federation, test=None)
     try:
         seen: list[int] = []
@@ -121,7 +122,7 @@ def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
             words = f"is rehearsed for {taken} only"
     except (NotIdentified, Separated, RangeExceeded) as error:
         words = f"on made-up records the fit stops early ({type(error).__name__}); real records decide how many rounds it takes"
-    ledger = federation.ledger
+    ledger = run.ledger
     left = what_left(ledger.entries, aggregation.shows)
     return Rehearsal(built.study, federation.size, ledger, statement_of(built, ledger), left, words)
 

@@ -115,7 +115,7 @@ class Rounds:
                 file.write(json.dumps(row) + "\n")
         except OSError as error:
             raise CannotWrite(f"{self.path}: {error.strerror}.", remedy="Make room, then add --resume.") from error
-        limit = self.built.federation.ledger.limit
+        limit = self.built.run.ledger.limit
         self.on_progress(
             Progress(state.round, self.built.settings.get("rounds"), metrics, self._spent(), limit and limit.epsilon)
         )
@@ -138,10 +138,10 @@ class Rounds:
 
     def _traffic(self) -> Mapping[str, float | None]:
         """Bytes so far, by party on average; None where the size of a contribution is not known."""
-        federation = self.built.federation
-        entries = federation.ledger.entries
+        run = self.built.run
+        entries = run.ledger.entries
         for entry in entries[self._counted :]:
-            share = entry.parties / federation.size
+            share = entry.parties / run.size
             for key in self._bytes:
                 self._bytes[key] += math.nan if getattr(entry, key) is None else getattr(entry, key) * share
         self._counted = len(entries)
@@ -149,7 +149,7 @@ class Rounds:
 
     def _spent(self) -> float | None:
         """Epsilon so far, computed again only when a second has passed: the tightest accountant takes a moment."""
-        ledger = self.built.federation.ledger
+        ledger = self.built.run.ledger
         if isinstance(ledger.limit, Budget) and time.monotonic() - self._spent_at > 1.0:
             self._epsilon = ledger.limit.spent(ledger.charges(ledger.limit.unit))
             self._spent_at = time.monotonic()

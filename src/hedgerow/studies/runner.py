@@ -85,12 +85,12 @@ def run(
         _open_folder(folder, built, resume)
         checkpoint = folder / "checkpoint.safetensors"
         start = load_checkpoint(checkpoint, built.listing.state, built.digest) if resume and checkpoint.exists() else None
-        built.federation.ledger.attach(record_of(folder, study.budget.shared if study.budget else None))
+        built.run.ledger.attach(record_of(folder, study.budget.shared if study.budget else None))
         if start is None:
-            built.federation.ledger.rewind(0, replay=built.federation.streams.seed is not None)
+            built.run.ledger.rewind(0, replay=built.run.streams.seed is not None)
         rounds = Rounds(built, folder / "rounds.jsonl", start.state.round if start else 0, on_progress)
         program = built.listing.program(built.settings)
-        with over(built.federation.engine):
+        with over(built.run.engine):
             ended = drive(
                 program,
                 built.federation,

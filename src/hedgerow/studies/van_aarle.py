@@ -20,7 +20,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
-from hedgerow.core.query import travels
+from hedgerow.core.question import travels
 from hedgerow.data import Column, Schema
 from hedgerow.errors import Separated, SettingsInvalid
 from hedgerow.stats import Scaling, design_of, linear_regression, logistic_regression, moments
@@ -170,7 +170,7 @@ def as_numbers(federation: Federation, names: tuple[str, ...]) -> Federation:
         high = len(old.levels) - 1 if old.kind == "category" else old.high if old.kind != "binary" else 1
         low = 0 if old.kind in ("category", "binary") else old.low
         schema = schema.replace(Column(name, "number", role=old.role, low=low, high=high))
-    return replace(federation.prepare(codes, names=names), schema=schema)
+    return federation.prepare(codes, declares=tuple(schema[name] for name in names), names=names)
 
 
 def parts(federation: Federation, fitted: int | None) -> tuple[Federation, Federation | None]:

@@ -16,15 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
+from hedgerow.core.aggregation import Plain
 from hedgerow.core.arrays import Array
-from hedgerow.core.channel import Plain
-from hedgerow.core.conversation import Sessions
 from hedgerow.core.federation import Federation
 from hedgerow.crypto import AdditiveShares, Hidden, HiddenModel, PairwiseMasks, PrivFL, SecAgg
 from hedgerow.errors import RoundRefused, SettingsInvalid
@@ -201,7 +200,7 @@ class Gradient:
 
     def measured(self, way: str, n: int, aggregation: Plain | Hidden | HiddenModel, lost: float, sample: int) -> list[float]:
         """Ask twice among n stores, by the clock: a row of `COLUMNS`."""
-        asked = replace(self.federation.pick(self.federation.engine.parties[:n]), sessions=Sessions())
+        asked = self.federation.pick(self.federation.names[:n])
         ids = tuple(asked.members)
         leaving = round(n * lost)
 

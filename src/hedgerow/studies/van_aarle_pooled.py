@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
+from hedgerow.engines.simulation import known, records
 from hedgerow.errors import MissingExtra
 from hedgerow.stats import design_of
 
@@ -43,9 +44,9 @@ def pooled_fits(federation: Federation, settings: Mapping[str, Any]) -> Pooled |
     MissingExtra (HR-105)
         statsmodels or scikit-learn is not installed.
     """
-    if federation.streams.seed is None or not hasattr(federation.engine, "held"):
+    if not known(federation):
         return None
-    held, names = federation.engine.held, tuple(settings["numbers"] or ())
+    held, names = records(federation), tuple(settings["numbers"] or ())
     columns = {**held.columns, **codes(held.columns, names=names)}
     spec = design_of(as_numbers(federation, names).schema, settings["formula"], settings["family"])
     n = len(held.w)

@@ -19,7 +19,7 @@ from typing import Any, cast
 import numpy as np
 
 from hedgerow.core.bound import Bound, l2
-from hedgerow.core.query import travels
+from hedgerow.core.question import travels
 from hedgerow.data import Column, Schema
 from hedgerow.errors import SchemaInvalid, SettingsInvalid
 

@@ -1,7 +1,7 @@
 """Names on the wire: which functions and classes a message may name.
 
 To name a function is to run it at a party, so a name is taken only if it is `module:name` of an allowed package, defined in
-that very module at its top, and marked there (`hedgerow.local`, `hedgerow.core.query.travels`). Everything else that a
+that very module at its top, and marked there (`hedgerow.local`, `hedgerow.core.question.travels`). Everything else that a
 package defines or imports cannot be named.
 """
 
@@ -15,7 +15,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any, NoReturn
 
-from hedgerow.core.query import may_travel
+from hedgerow.core.question import may_travel
 from hedgerow.errors import ConfigInvalid, MessageRefused
 
 from .travellers import TRAVELLERS

@@ -15,17 +15,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import FunctionType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from hedgerow.core.arrays import Array, Layout
-from hedgerow.core.channel import Shield
+from hedgerow.core.cohort import Cohort
 from hedgerow.core.conversation import Step
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.events import Sampling
-from hedgerow.core.query import Preparation, Query, Verb
-from hedgerow.core.randomness import Entropy, Streams
+from hedgerow.core.question import Preparation, Question, Verb
+from hedgerow.core.randomness import Streams
+from hedgerow.core.release import Release, no_entropy
 from hedgerow.errors import MessageRefused
 
 from .names import HEDGEROW, Names, refused
@@ -38,41 +39,41 @@ CODE = re.compile(r"HR-\d{3}")
 WIDEST = 1 << 63
 """Numbers of questions and cohorts lie below this."""
 
-ASKED = ("number", "verb", "local", "broadcast", "shield", "preparations", "init", "keep_rows", "public_seed", "first",
-         "sampling", "cohort")  # fmt: skip
-"""Fields of a query that are the same for every party."""
+ASKED = ("branch", "number", "verb", "local", "broadcast", "view", "init")
+"""Fields of a question that are the same for every party. Its cohort is told without its members, its bound in the release."""
 
-COMMON = (*ASKED, "seed", "step", "aggregation", "asked", "layout")
+COMMON = (*ASKED, "sampling", "cohort", "first", "release", "keep_rows", "seed", "step", "aggregation", "asked", "layout")
 OWN = ("ids", "letters", "counted")
 ANSWER = ("answered", "layout", "total", "rows", "masked", "letters", "codes")
 
 
 @dataclass(frozen=True)
-class Question:
+class Received:
     """A question as a host receives it.
 
     Attributes
     ----------
-    ids : tuple of str
-        The parties that are asked, in order.
-    query : Query
-        With the counted rounds of these parties alone.
-    asked : int
-        Parties that the whole conversation is about, here and elsewhere.
-    step : Step, optional
-        Of a conversation, with the letters of these parties.
+    outbox : Outbox
+        To the parties here, in order, with the counted rounds and letters of these parties alone.
     aggregation : optional
-        Of the conversation, from which a host makes its parties' sides.
-    layout : Layout, optional
-        Of the contributions, where the server knows it.
+        Of the conversation that a step belongs to, from which a host makes its parties' sides.
     """
 
-    ids: tuple[str, ...]
-    query: Query
-    asked: int
-    step: Step | None = None
+    outbox: Outbox
     aggregation: Any = None
-    layout: Layout | None = None
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The parties that are asked, in order."""
+        return tuple(self.outbox.ids)
+
+    @property
+    def question(self) -> Question:
+        return self.outbox.question
+
+    @property
+    def step(self) -> Step | None:
+        return self.outbox.step
 
 
 def common(outbox: Outbox) -> bytes:
@@ -81,20 +82,21 @@ def common(outbox: Outbox) -> bytes:
     Raises
     ------
     NotNamed (HR-224)
-        The query holds what has no form on the wire; nobody was asked.
+        The question holds what has no form on the wire; nobody was asked.
     """
-    query, step = outbox.query, outbox.step
-    told = {name: getattr(query, name) for name in ASKED}
-    told["seed"] = query.streams.seed
-    told["step"] = None if step is None else (step.name, step.contributes)
-    told["aggregation"] = None if step is None else getattr(outbox.protocol, "aggregation", None)
-    told["asked"], told["layout"] = int(outbox.asked), outbox.layout
-    return pack(told)
+    question, cohort, step = outbox.question, outbox.question.cohort, outbox.step
+    fields: dict[str, Any] = {name: getattr(question, name) for name in ASKED}
+    fields |= {"sampling": cohort.sampling, "cohort": cohort.number, "first": cohort.first}
+    fields |= {"release": outbox.release, "keep_rows": outbox.keep_rows, "seed": outbox.streams.seed}
+    fields["step"] = None if step is None else (step.name, step.contributes)
+    fields["aggregation"] = None if step is None else getattr(outbox.protocol, "aggregation", None)
+    fields["asked"], fields["layout"] = int(outbox.asked), outbox.layout
+    return pack(fields)
 
 
 def own(outbox: Outbox, ids: Sequence[str]) -> bytes:
     """Write what belongs to these parties."""
-    letters, counted = None if outbox.step is None else outbox.step.letters, outbox.query.counted
+    letters, counted = None if outbox.step is None else outbox.step.letters, outbox.counted
     return pack(
         {
             "ids": tuple(map(str, ids)),  # names may be numpy's
@@ -106,7 +108,7 @@ def own(outbox: Outbox, ids: Sequence[str]) -> bytes:
 
 def question(
     common: bytes, own: bytes, *, streams: Callable[[int | None], Streams] = Streams, names: Names = HEDGEROW
-) -> Question:
+) -> Received:
     """Read a question.
 
     Parameters
@@ -139,8 +141,11 @@ def question(
         if not fits(step, tuple[str, bool]) or not fits(letters, tuple[bytes, ...]) or len(letters) != len(ids):
             refused("has a step without a letter for each party")
         step = Step(step[0], dict(zip(ids, letters, strict=True)), step[1])
-    query = Query(**{name: told[name] for name in ASKED}, counted=counted, streams=streams(told["seed"]))
-    return Question(ids, query, asked, step, told["aggregation"], told["layout"])
+    cohort = Cohort((), told["sampling"], told["cohort"], told["first"])
+    asking = Question(**{name: told[name] for name in ASKED}, cohort=cohort)
+    known = {name: told[name] for name in ("release", "keep_rows", "layout", "asked")}
+    outbox = Outbox(ids, asking, **known, streams=streams(told["seed"]), counted=counted, step=step)
+    return Received(outbox, told["aggregation"])
 
 
 def _fields(value: Any, names: tuple[str, ...], what: str) -> dict[str, Any]:
@@ -151,12 +156,12 @@ def _fields(value: Any, names: tuple[str, ...], what: str) -> dict[str, Any]:
 
 
 _TYPES: Mapping[str, Any] = {
+    "branch": Literal["", "aside"],
     "number": int,
     "verb": Verb,
-    "shield": Shield,
-    "preparations": tuple[Preparation, ...],
+    "release": Release,
+    "view": tuple[Preparation, ...],
     "keep_rows": bool,
-    "public_seed": int,
     "first": int | None,
     "sampling": Sampling,
     "cohort": int,
@@ -166,13 +171,15 @@ _TYPES: Mapping[str, Any] = {
 
 
 def _check_query(told: Mapping[str, Any]) -> None:
-    """Refuse what is no query."""
+    """Refuse what is no question."""
     for name, kind in _TYPES.items():
         if not fits(told[name], kind):
             refused(f"has a wrong {name}")
     if any(told[name] is not None and abs(told[name]) >= WIDEST for name in ("number", "cohort", "first")):
         refused("has a number that is too large")
-    if told["public_seed"] < 0 or (told["seed"] or 0) < 0:
+    if not 0 <= told["release"].cites < WIDEST:
+        refused("cites a number that is too large")
+    if told["release"].public_seed < 0 or (told["seed"] or 0) < 0:
         refused("has a seed below zero")
     for name in ("local", "init"):
         value = told[name]
@@ -203,13 +210,13 @@ def answer(inbox: Inbox, ids: Sequence[str]) -> bytes:
     return pack(dict(zip(ANSWER, told, strict=True)))
 
 
-def inbox(raw: bytes, ids: Sequence[str], query: Query | None = None) -> Inbox:
+def inbox(raw: bytes, ids: Sequence[str], outbox: Outbox | None = None) -> Inbox:
     """Read what a host answered for these parties.
 
     Parameters
     ----------
-    query : Query, optional
-        With it sizes are compared with what its shield lets out; otherwise only with each other, and a code of a compression
+    outbox : Outbox, optional
+        With it sizes are compared with what its release lets out; otherwise only with each other, and a code of a compression
         may have any size.
 
     Raises
@@ -230,7 +237,7 @@ def inbox(raw: bytes, ids: Sequence[str], query: Query | None = None) -> Inbox:
         0 <= k < len(ids) and not answered[k] and CODE.fullmatch(code) for k, code in codes.items()
     ):
         refused("refuses with what is no code")
-    total, rows = _numbers(told, layout, len(came), query)
+    total, rows = _numbers(told, layout, len(came), outbox)
     found = Inbox(came, layout, total, rows, masked)
     return replace(
         found,
@@ -243,7 +250,9 @@ _NOBODY = Names(())
 """An answer names no function; the classes in it are of this package."""
 
 
-def _numbers(told: Mapping[str, Any], layout: Layout | None, n: int, query: Query | None) -> tuple[Array | None, Array | None]:
+def _numbers(
+    told: Mapping[str, Any], layout: Layout | None, n: int, outbox: Outbox | None
+) -> tuple[Array | None, Array | None]:
     """The total and the rows of an answer, whose sizes are those of the layout."""
     total, rows = told["total"], told["rows"]
     if layout is None or (total is None and rows is None):
@@ -251,7 +260,7 @@ def _numbers(told: Mapping[str, Any], layout: Layout | None, n: int, query: Quer
             refused("has numbers without a layout")
         return None, None
     sizes = {array.shape[-1] for array in (total, rows) if isinstance(array, np.ndarray) and array.ndim}
-    size = next(iter(sizes), -1) if query is None else _size(query.shield, layout)
+    size = next(iter(sizes), -1) if outbox is None else _size(outbox.release, layout)
     if total is not None and not _is_array(total, NUMBERS, (size,)):
         refused("has a total of another size")
     if rows is not None and not _is_array(rows, NUMBERS, (n, size)):
@@ -259,19 +268,15 @@ def _numbers(told: Mapping[str, Any], layout: Layout | None, n: int, query: Quer
     return total, rows
 
 
-def _size(shield: Shield, layout: Layout) -> int:
+def _size(release: Release, layout: Layout) -> int:
     """Numbers that leave a party whose contribution has this layout."""
     try:
-        size = shield.code(layout).size
-        if shield.mechanism is None or shield.mechanism.at != "party":
+        size = release.code(layout).size
+        if release.mechanism is None or release.mechanism.at != "party":
             return size
-        return int(shield.at_party(np.zeros((0, size)), layout, _nothing).shape[-1])  # reports have a size of their own
+        return int(release.noised(np.zeros((0, size)), layout, no_entropy).shape[-1])  # reports have a size of their own
     except Exception:  # whatever a compression makes of a hostile layout
         refused("has a layout that cannot be")
-
-
-def _nothing(which: int) -> Entropy:
-    return bytes
 
 
 TRUTHS = ("|b1",)

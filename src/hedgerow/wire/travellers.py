@@ -21,7 +21,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from hedgerow.core.query import may_travel
+from hedgerow.core.question import may_travel
 from hedgerow.data import Schema
 from hedgerow.errors import MessageRefused
 
@@ -30,9 +30,10 @@ TRAVELLERS = frozenset(
     for module, names in {
         "core.arrays": "Layout",
         "core.bound": "Bound",
-        "core.channel": "Plain Shield",
+        "core.aggregation": "Plain",
         "core.events": "Event Sampling",
-        "core.query": "Preparation",
+        "core.question": "Preparation",
+        "core.release": "Release",
         "data.column": "Column",
         "data.schema": "Schema",
         "compression.coordinates": "TopK RandomK",
@@ -82,7 +83,7 @@ TRAVELLERS = frozenset(
 )
 """Classes whose objects travel, by import path."""
 
-KEPT = frozenset({"hedgerow.core.query:Preparation", "hedgerow.learn.models:Model"})
+KEPT = frozenset({"hedgerow.core.question:Preparation", "hedgerow.learn.models:Model"})
 """Of these the same bytes are the same object: a model keeps compiled programs, and parties keep prepared columns."""
 
 DEEPEST = 32

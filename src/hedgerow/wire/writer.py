@@ -11,7 +11,7 @@ import msgpack  # type: ignore[import-untyped]
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.query import may_travel, name_of
+from hedgerow.core.question import may_travel, name_of
 from hedgerow.errors import NotNamed
 
 from .grammar import DEPTH, DTYPES, EDGE, LARGE, LONGEST, MAGIC
@@ -172,7 +172,7 @@ def _unknown(value: object) -> NoReturn:
     raise NotNamed(
         f"a value of type {kind.__module__}:{kind.__qualname__} has no form on the wire.",
         remedy="Numbers, texts, arrays, lists, dicts, and functools.partial of marked functions travel, and dataclasses that "
-        "are marked with @hedgerow.core.query.travels.",
+        "are marked with @hedgerow.core.question.travels.",
     )
 
 

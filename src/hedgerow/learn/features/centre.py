@@ -23,7 +23,7 @@ import numpy as np
 
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local, travels
+from hedgerow.core.question import local, travels
 from hedgerow.data import Column, Schema
 from hedgerow.errors import SettingsInvalid
 

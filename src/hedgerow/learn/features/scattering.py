@@ -29,7 +29,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hedgerow.core.query import travels
+from hedgerow.core.question import travels
 from hedgerow.data import Column, Schema
 from hedgerow.errors import SettingsInvalid
 

@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hedgerow.core.query import travels
+from hedgerow.core.question import travels
 from hedgerow.data import Column, Schema
 
 from ..tensors import scaling

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,15 +29,13 @@ import numpy as np
 from hedgerow.core.bound import l2
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
-from hedgerow.errors import SettingsInvalid
-from hedgerow.privacy import Noise, SimulatedGaussian
+from hedgerow.core.question import local
+from hedgerow.errors import BudgetInvalid, SettingsInvalid
 from hedgerow.privacy.level import noise_level
 
 from ..descent import Solver, descend
 from ..models import Model
 from ..settings import Weighting
-from .schedules import ScheduledGaussian
 
 UNIT = l2(1.0)
 """The bound of a contribution in units of the clip."""
@@ -164,12 +162,7 @@ def noise_now(federation: Federation, size: int) -> float:
 
     0 without a mechanism; nan for one whose noise differs from question to question in a way of its own, such as a tree.
     """
-    mechanism = federation.channel.mechanism
-    if mechanism is None:
-        return 0.0
-    if isinstance(mechanism, ScheduledGaussian):
-        use = federation.ledger.uses(str(mechanism), since_start=federation.streams.seed is None)
-        mechanism = mechanism.turn(use, federation.streams).now
-    if not isinstance(mechanism, Noise | SimulatedGaussian):
+    try:
+        return noise_level(federation, UNIT, "update", size)
+    except BudgetInvalid:
         return math.nan
-    return noise_level(replace(federation, channel=replace(federation.channel, mechanism=mechanism)), UNIT, "update", size)

@@ -201,10 +201,10 @@ def delta_threshold(epsilon: float, threshold: float) -> Budget:
 def _check(
     federation: Federation, quantile: float | None, server_momentum: float, spread_every: int, delta_at: float | None
 ) -> None:
-    channel = federation.channel
-    if channel.clip is not None or channel.compression is not None:
+    protection = federation.protection
+    if protection.clip is not None or protection.compressed:
         raise SettingsInvalid(
-            f"the channel has clip {channel.clip} and compression {channel.compression}.",
+            f"the channel has clip {protection.clip} and compression {protection.compression}.",
             remedy="dp_fedavg clips by itself: give it `clip`, and protect(mechanism=...) alone. For a fixed clip of the "
             "channel's own take fedavg.",
         )
@@ -214,7 +214,7 @@ def _check(
         raise SettingsInvalid(
             f"server_momentum is {server_momentum}, delta_at is {delta_at}.", remedy="Below one, and above zero."
         )
-    if spread_every and channel.mechanism is not None:
+    if spread_every and protection.noisy:
         raise SettingsInvalid(
             f"spread_every is {spread_every}, and the channel adds noise.",
             remedy="Measure spread through an open channel, or by hedgerow.learn.spread with a clip for each key.",

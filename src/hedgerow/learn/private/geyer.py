@@ -140,7 +140,7 @@ def _printed(
     start: PrivateState | None,
     settings: Settings,
 ) -> Iterator[PrivateState]:
-    if not federation.channel.open:
+    if not federation.protection.open:
         raise SettingsInvalid(
             "as printed, the server looks at every update, and this channel hides them.",
             remedy="Ask through an unprotected federation, or leave printed out.",
@@ -158,7 +158,7 @@ def _printed(
         cohort = training.federation.sample(size=m)
         rows = np.stack([sent["update"] for sent in cohort.gather(training.ask(local_sgd, t), w).values()])
         S = at_median(rows)
-        bound, source = l2(S), federation.streams.entropy(cohort.clock.queries, "server", "noise on the clipped sum")
+        bound, source = l2(S), federation.stream(federation.asked, "noise on the clipped sum").entropy
         steps = noise.at_party(rows.astype(np.float32), bound, layout, partial(_same, source=source))
         mean = noise.at_server(steps.sum(0, dtype=np.int64), bound, layout, source) / m
         w = (w + mean).astype(np.float32)

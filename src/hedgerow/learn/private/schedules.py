@@ -18,8 +18,9 @@ from typing import Any, Literal, get_args
 
 from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.bound import Bounds
-from hedgerow.core.channel import Position
+from hedgerow.core.cohort import Cohort
 from hedgerow.core.events import Charge, Event, Sampling
+from hedgerow.core.mechanism import Mechanism, Position
 from hedgerow.core.randomness import Entropy, Streams
 from hedgerow.errors import BudgetInvalid, SettingsInvalid
 from hedgerow.privacy import Gaussian, Noise
@@ -164,7 +165,7 @@ def _charges(rates: Sequence[float], multipliers: Sequence[float]) -> Counter[Ch
 
 
 @dataclass(frozen=True)
-class ScheduledGaussian:
+class ScheduledGaussian(Mechanism):
     """Gaussian noise whose multiplier is given for each question: the first one asks with the first, and so on.
 
     Parameters
@@ -184,7 +185,11 @@ class ScheduledGaussian:
         if not self.noise_multipliers:
             raise BudgetInvalid("a schedule of noise without a round.", remedy="Give one multiplier for each question.")
 
-    def turn(self, use: int, streams: Streams, group: tuple[int, int] | None = None) -> ScheduledGaussian:
+    @property
+    def key(self) -> str:
+        return f"ScheduledGaussian({self.noise_multipliers!r}, {self.at})"
+
+    def taken(self, use: int, streams: Streams, cohort: Cohort) -> ScheduledGaussian:
         """The mechanism of question number `use`, counted from zero; each is charged with its own noise."""
         if use >= len(self.noise_multipliers):
             raise BudgetInvalid(
@@ -209,6 +214,9 @@ class ScheduledGaussian:
 
     def at_server(self, total: Array, bounds: Bounds, layout: Layout, entropy: Entropy) -> Array:
         return self.now.at_server(total, bounds, layout, entropy)
+
+    def noise_deviation(self, bounds: Bounds, layout: Layout, parties: float, use: int = 0) -> dict[str, float] | None:
+        return replace(self, use=use).now.noise_deviation(bounds, layout, parties)
 
     def __str__(self) -> str:
         z = self.noise_multipliers

@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hedgerow.core.query import travels
+from hedgerow.core.question import travels
 from hedgerow.data import Column, Schema
 from hedgerow.errors import SettingsInvalid
 

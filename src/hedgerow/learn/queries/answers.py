@@ -14,6 +14,7 @@ Source: Wu 2019, Theorem 1. Differs: sums in place of means; noise on an integer
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ import numpy as np
 from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.bound import Bound, l1, l2
 from hedgerow.core.events import Event, Unit
+from hedgerow.core.mechanism import Plan
 from hedgerow.core.randomness import Entropy
 from hedgerow.errors import BudgetInvalid, suggestion
 from hedgerow.privacy.accounting import gaussian_noise
@@ -97,7 +99,7 @@ def _finer_step(scale: float, finer: int) -> float:
 
 
 @dataclass(frozen=True)
-class Answers:
+class Answers(Plan):
     """The plan of a private answer: how much noise each owner adds; made by `Answers.of`.
 
     Parameters
@@ -122,6 +124,12 @@ class Answers:
     neighbours: Neighbours
     delta: float = 0.0
     repeats: int = 1
+
+    @property
+    def key(self) -> str:
+        """Counts the questions that were answered by these owners' plan."""
+        about = (self.law, self.horizon, self.epsilons, self.multipliers, self.neighbours, self.delta, self.repeats, self.bound)
+        return f"Answers {hashlib.blake2b(repr(about).encode(), digest_size=8).hexdigest()}"
 
     @classmethod
     def of(

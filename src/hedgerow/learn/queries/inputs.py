@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.query import travels
+from hedgerow.core.question import travels
 from hedgerow.errors import SettingsInvalid
 
 if TYPE_CHECKING:

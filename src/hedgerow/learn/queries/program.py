@@ -27,7 +27,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, l1, l2
 from hedgerow.core.federation import Federation
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 from hedgerow.errors import BudgetExhausted, SettingsInvalid, UnboundedSum
 
 from .answers import Answers, Neighbours, NoiseLaw
@@ -97,7 +97,7 @@ def bound_of(federation: Federation, loss: Loss, spec: Inputs, box: float, times
     times : int
         So many gradients are asked at once.
     """
-    norm = 1 if getattr(federation.channel.mechanism, "law", "gaussian") in ("laplace", "geometric") else 2
+    norm = 1 if federation.protection.law in ("laplace", "geometric") else 2
     longest = longest_of(federation.schema, loss, spec, box, norm)
     if longest is None:
         return None
@@ -230,7 +230,7 @@ def _check_answers(answers: Answers, rounds: int, longest: float | None) -> None
 
 def _refuse_beyond(federation: Federation, answers: Answers) -> None:
     """Refuse a question beyond the agreed horizon, whichever program asked the earlier ones."""
-    asked = federation.ledger.uses(f"{answers} at the party", since_start=False)
+    asked = federation.ledger.uses(answers.key)
     if asked >= answers.horizon:
         raise BudgetExhausted(
             f"{asked} questions were answered of the {answers.horizon} on which the owners agreed.",

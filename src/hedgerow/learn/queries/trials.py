@@ -33,7 +33,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
-from hedgerow.core.query import local, travels
+from hedgerow.core.question import local, travels
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel, suggestion
 from hedgerow.privacy import Gaussian
 
@@ -172,9 +172,9 @@ def query_trials(
     SettingsInvalid (HR-511), BudgetInvalid (HR-214)
         A setting, an epsilon or a delta is out of its range.
     """
-    if federation.channel.mechanism is not None:
+    if federation.protection.noisy:
         raise UnlawfulChannel(
-            f"trials bring noise of their own, and the channel would add {federation.channel.mechanism}.",
+            f"trials bring noise of their own, and the channel would add {federation.protection.mechanism}.",
             remedy="Leave [protection] mechanism out.",
         )
     if repeats < 1 or n_records < 1 or min(horizons, default=0) < 1:
@@ -213,7 +213,7 @@ def _question(
         asked = federation.protect(mechanism=Gaussian(z / math.sqrt(repeats)))
         question = partial(partial_gradient, loss=loss, box=box, share=trial.share)
         return partial(asked.sum, question, bound=bound_of(asked, loss, spec, box, repeats))
-    each = dict.fromkeys(federation.engine.parties, trial.epsilon)
+    each = dict.fromkeys(federation.names, trial.epsilon)
     plan = answers_for(
         federation.schema,
         each,

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 
 from ..descent.work import tensors
 from ..models import Model

@@ -198,7 +198,7 @@ def dpsgd(
 
 def unclipped(federation: Federation) -> None:
     """Refuse a channel that clips: it would clip a party's sum, after the records' gradients were added up."""
-    if federation.channel.clip is not None or federation.channel.compression is not None:
+    if federation.protection.clip is not None or federation.protection.compressed:
         raise UnlawfulChannel(
             "training record by record clips each record's gradient itself; the channel would clip or compress their sum.",
             remedy="Leave clip and compression out: federation.protect(mechanism=Gaussian(1.1)), and give clip to the program.",

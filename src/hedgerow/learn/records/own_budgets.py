@@ -34,7 +34,7 @@ from hedgerow.core.events import Event
 from hedgerow.core.federation import Federation
 from hedgerow.core.ledger import Ledger
 from hedgerow.core.party import Party
-from hedgerow.core.query import local, name_of, travels
+from hedgerow.core.question import local, name_of, travels
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy import Budget
 from hedgerow.privacy.accounting import Accountant
@@ -169,7 +169,7 @@ def local_dpsgd(
     step = Step.of(rounds, settings)
     at_least(1, rounds=rounds)
     unclipped(federation)
-    names = federation.engine.parties
+    names = federation.names
     batch_sizes = _for_each("batch_size", batch_size, names)
     above(0.0, **{f"batch_size of {name}": value for name, value in batch_sizes.items()})
     limits = {} if stop_at is None else _for_each("stop_at", stop_at, names)

@@ -11,6 +11,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Layout
 from hedgerow.core.events import Charge, Event, Sampling, Unit
+from hedgerow.core.mechanism import Plan
 from hedgerow.core.randomness import Entropy
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy import Budget, Gaussian
@@ -19,7 +20,7 @@ from .clipping import Clipping
 
 
 @dataclass(frozen=True)
-class RecordPlan:
+class RecordPlan(Plan):
     """Steps of DP-SGD on a party's own records.
 
     Parameters

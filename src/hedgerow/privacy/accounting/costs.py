@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, get_args
 
-from hedgerow.core.events import FREE, Charge, Event, Kind, Sampling
+from hedgerow.core.events import Charge, Event, Kind, Sampling
 from hedgerow.errors import BudgetInvalid, suggestion
 
 Adjacency = Literal["add-remove", "replace-one"]
@@ -159,7 +159,7 @@ def _use(event: Event) -> Use | None:
     known = get_args(Kind)
     if event.kind not in known:
         raise BudgetInvalid(f"no event is called {event.kind!r}", remedy=suggestion(event.kind, known))
-    if event.kind in FREE:
+    if event.kind == "none":
         return None
     if event.kind == "nonprivate":
         return Use("gaussian", 0.0)

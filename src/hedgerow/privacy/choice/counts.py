@@ -15,6 +15,7 @@ import numpy as np
 from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.bound import Bounds
 from hedgerow.core.events import Event
+from hedgerow.core.mechanism import Mechanism
 from hedgerow.core.randomness import Entropy
 from hedgerow.errors import BudgetInvalid
 
@@ -22,7 +23,7 @@ from ..mechanisms import Noise
 
 
 @dataclass(frozen=True)
-class TruncatedGeometric:
+class TruncatedGeometric(Mechanism):
     """Whole-number noise on counts that are known to lie in [low, high].
 
     Parameters

@@ -33,6 +33,7 @@ from hedgerow.core.arrays import Array, Arrays, Layout
 from hedgerow.core.bound import Bounds
 from hedgerow.core.events import Event
 from hedgerow.core.federation import Federation
+from hedgerow.core.mechanism import Mechanism
 from hedgerow.core.party import Local
 from hedgerow.core.randomness import Entropy
 from hedgerow.errors import BudgetInvalid, suggestion
@@ -46,7 +47,7 @@ DRAW = {"exponential": by_weight, "noisy max": by_noise, "permute and flip": by_
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Mechanism):
     """The mechanism: contributions are scores, the release is one at the chosen candidate and zero elsewhere.
 
     Parameters

@@ -29,8 +29,10 @@ import numpy as np
 
 from hedgerow.core.arrays import Array, Arrays, Layout
 from hedgerow.core.bound import Bounds, describe
+from hedgerow.core.cohort import Cohort
 from hedgerow.core.events import Event
 from hedgerow.core.federation import Federation
+from hedgerow.core.mechanism import Mechanism
 from hedgerow.core.party import Local
 from hedgerow.core.randomness import Entropy, Streams
 from hedgerow.errors import BudgetExhausted, BudgetInvalid
@@ -81,7 +83,7 @@ def above_threshold(
     threshold : float
         Of questions without their own; public.
     epsilon : float
-        Charged with the first question; the others are prepaid.
+        Charged with the first question; the others cite it.
     bound : Bound
         How far one unit moves the total of any question.
     most : int
@@ -142,7 +144,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class SparseVector:
+class SparseVector(Mechanism):
     """The mechanism of one conversation: its questions share the noise of the threshold and the count of answers above.
 
     Parameters
@@ -175,7 +177,16 @@ class SparseVector:
         return self.memory.above >= self.most
 
     # ---- its turns --------------------------------------------------------------------------------------------------
-    def turn(self, use: int, streams: Streams, group: tuple[int, int] | None = None) -> SparseVector:
+    @property
+    def key(self) -> str:
+        return f"SparseVector({self.epsilon!r}, {self.most}, {self.monotonic}), begun at {self.begun}"
+
+    @property
+    def covered(self) -> bool:
+        """Whether this is not the first question of its conversation."""
+        return self.use > 0
+
+    def taken(self, use: int, streams: Streams, cohort: Cohort) -> SparseVector:
         """Return the mechanism of question number `use`.
 
         Raises
@@ -196,7 +207,7 @@ class SparseVector:
         return replace(self, use=use)
 
     def event(self, bounds: Bounds) -> Event:
-        """Return the cost: everything with the first question."""
+        """Return the cost of the whole conversation."""
         said = describe(bounds)
         if self.memory.bound not in ("", said):
             raise BudgetInvalid(
@@ -204,16 +215,7 @@ class SparseVector:
                 remedy="Declare one bound that holds for all questions of a conversation.",
             )
         self.memory.bound = said
-        return Event("prepaid") if self.use else self.whole(bounds)
-
-    def whole(self, bounds: Bounds) -> Event:
-        """Return the cost of the conversation: what a party pays with the first question that it answers itself."""
         return Event("pure", epsilon=self.epsilon)
-
-    @property
-    def span(self) -> str:
-        """Nothing tells conversations apart but their names."""
-        return ""
 
     # ---- what it does -----------------------------------------------------------------------------------------------
     def fit(self, bounds: Bounds, layout: Layout) -> None:

@@ -27,8 +27,8 @@ import numpy as np
 
 from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.bound import Bound, Bounds, describe
-from hedgerow.core.channel import Position
 from hedgerow.core.events import Event
+from hedgerow.core.mechanism import Mechanism, Position
 from hedgerow.core.randomness import Entropy
 from hedgerow.errors import BudgetInvalid
 from hedgerow.privacy.grid import finite
@@ -40,7 +40,7 @@ MOST = 2**20
 
 
 @dataclass(frozen=True)
-class Signs:
+class Signs(Mechanism):
     """Numbers in a ball of the largest absolute value, said as signs.
 
     Parameters

@@ -8,9 +8,9 @@ However often a party reports, its reports tell no more than the permanent answe
     epsilon(forever) = 2 h ln((1 - f/2) / (f/2))         one report: epsilon(once) = h ln(q* (1 - p*) / (p* (1 - q*)))
 
 private, with h hash functions, q* = f (p + q) / 2 + (1 - f) q and p* = f (p + q) / 2 + (1 - f) p. Charged is
-epsilon(forever), with the first question; the others are prepaid.
+epsilon(forever), with the first question; the others cite it.
 What makes that right is kept by the party: it remembers the value that it had at first, and counts its reports; who has
-nothing to remember, or has made all its reports, answers prepaid questions by noise alone.
+nothing to remember, or has made all its reports, answers later questions by noise alone.
 
 Releases : for each cohort of hash functions, reports and how often each bit was set; once for each question.
 State    : the permanent answer, its cohort, and the number of reports made.
@@ -34,8 +34,9 @@ from scipy.special import ndtr
 from hedgerow.core.arrays import Array
 from hedgerow.core.events import Event, Unit
 from hedgerow.core.federation import Federation
+from hedgerow.core.mechanism import Plan
 from hedgerow.core.party import Party
-from hedgerow.core.query import local, travels
+from hedgerow.core.question import local, travels
 from hedgerow.errors import BudgetInvalid
 
 from .bloom import Bloom, BloomScheme
@@ -44,7 +45,7 @@ from .scheme import Floats
 
 
 @dataclass(frozen=True)
-class Permanent:
+class Permanent(Plan):
     """RAPPOR with memory, as a plan of what parties say and what it costs.
 
     Parameters
@@ -110,22 +111,22 @@ class Permanent:
         set_, unset = (min(int(Fraction(chance) * WORD), WORD - 1) for chance in (self.q, self.p))
         return flip, set_, unset
 
-    def event(self) -> Event:
-        """The cost of this question: everything with the first one."""
-        return Event("prepaid") if self.use else self.whole()
+    @property
+    def key(self) -> str:
+        return f"RAPPOR({self.bloom!r}, {self.f!r}, {self.p!r}, {self.q!r}, {self.reports})"
 
-    def whole(self) -> Event:
+    @property
+    def covered(self) -> bool:
+        """Whether an earlier question was charged for all reports."""
+        return self.use > 0
+
+    def event(self) -> Event:
         """The cost of all reports: what a party pays that has not paid for the column that is asked.
 
         It is that of reports without end, even where fewer were agreed, since a party may forget that it made one: a question
         asked aside, an answer that came too late, a run that was resumed.
         """
         return Event("pure", epsilon=math.nextafter(self.forever, math.inf))
-
-    @property
-    def span(self) -> str:
-        """A plan has one span for each column, which the question names."""
-        return ""
 
     def scheme(self, levels: int) -> BloomScheme:
         """The reports of one question, as far as their totals are concerned."""

@@ -24,8 +24,8 @@ import numpy as np
 
 from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.bound import Bound, Bounds, blocks, describe, unit_of
-from hedgerow.core.channel import Position
 from hedgerow.core.events import Event
+from hedgerow.core.mechanism import Mechanism, Position
 from hedgerow.core.randomness import Entropy
 from hedgerow.errors import BudgetInvalid
 from hedgerow.privacy.grid import finite
@@ -75,7 +75,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Reports:
+class Reports(Mechanism):
     """Reports of one value with noise at the party.
 
     Parameters

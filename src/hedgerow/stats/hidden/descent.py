@@ -130,9 +130,9 @@ def hidden_gradient_descent(
     spec = design_of(schema_of(federation), formula, family)
     if degree == 3 and spec.offset:
         raise FormulaInvalid(f"a cubic with offset {spec.offset!r}.", remedy="Leave the offset out, or take degree=1.")
-    aggregation = federation.channel.aggregation
-    most = float(records or getattr(aggregation, "records", 1000.0))
-    hides = bool(getattr(aggregation, "hides_model", False))
+    protection = federation.protection
+    most = float(records or protection.records or 1000.0)
+    hides = protection.hides_model
     grid = grid_of(spec, family, degree, parties=federation.size, records=most, largest=largest) if hides else None
     asked, ask = federation.prepare(design, spec=spec), terms_of(family, degree)
     ask = partial(ask, grid=grid) if hides else ask

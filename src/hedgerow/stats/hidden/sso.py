@@ -30,7 +30,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 from hedgerow.errors import HedgerowWarning, SettingsInvalid
 
 from ..columns import chosen, heaviest, names_of, schema_of

@@ -16,7 +16,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, l2
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 from hedgerow.crypto.privfl.grid import CUBIC, Cubic, Grid, Linear
 
 from ..design import Design

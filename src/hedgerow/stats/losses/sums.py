@@ -27,7 +27,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, l2, linf
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 from hedgerow.errors import ContributionInvalid, NotFinite, PartyDeclined, UnboundedSum
 
 from ..design import Design, design
@@ -262,9 +262,9 @@ def refuse_unbounded(federation: Federation, spec: Design, bounds: Mapping[str, 
     UnboundedSum (HR-210)
         The channel adds noise, or hides rows by fixed point, which needs a range.
     """
-    aggregation, mechanism = federation.channel.aggregation, federation.channel.mechanism
-    ranged = not aggregation.hides_rows or getattr(aggregation, "largest", None) is not None
-    if bounds is not None or federation.channel.clip is not None or (mechanism is None and ranged):
+    protection = federation.protection
+    ranged = not protection.hides_rows or protection.largest is not None
+    if bounds is not None or protection.clip is not None or (not protection.noisy and ranged):
         return
     names = dict.fromkeys((*spec.reads, *spec.response.reads(spec.schema), *((spec.weights,) if spec.weights else ())))
     open_ended = [name for name in names if spec.schema[name].kind != "category" and spec.schema.absolute(name) is None]
@@ -302,8 +302,8 @@ class Asking:
     @classmethod
     def of(cls, federation: Federation, spec: Design, loss: LossName, share: float = HALF) -> Asking:
         """Prepare the rows of `spec` at the parties."""
-        channel = federation.channel
-        unit = spec.to_unit() if channel.aggregation.hides_rows or channel.mechanism is not None else spec
+        protection = federation.protection
+        unit = spec.to_unit() if protection.hides_rows or protection.noisy else spec
         factors = np.array(unit.scales) if unit.scales else None
         return cls(federation.prepare(design, spec=unit), unit, LOSSES[loss], share, factors)
 
@@ -321,13 +321,15 @@ class Asking:
         """
         factors, d = 1.0 if self.factors is None else self.factors, self.spec.size
         broadcast = {"beta": beta * factors} | ({"width": np.array(width)} if width else {})
-        noisy = self.federation.channel.mechanism is not None
+        noisy = self.federation.protection.noisy
         bounds, nearest = (
             sum_bounds(self.loss, Reach.of(self.spec, point), keys, width, noisy=noisy)
             for point in (np.abs(np.atleast_2d(broadcast["beta"])).max(0), np.zeros(d))
         )
         refuse_unbounded(self.federation, self.spec, nearest)
-        if bounds is None and nearest is not None and not self.federation.channel.open:  # so far astray that nothing holds it
+        if (
+            bounds is None and nearest is not None and not self.federation.protection.open
+        ):  # so far astray that nothing holds it
             return None
         asked = self.federation if batch is None else self.federation.sample(size=batch)
         ask = partial(loss_sums if beta.ndim == 1 else sums_at_points, loss=self.loss.name, keys=keys, share=self.share)

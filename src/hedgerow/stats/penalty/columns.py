@@ -8,7 +8,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 
 from ..design import Design
 from ..factors import INTERCEPT

@@ -169,7 +169,7 @@ def path_of(federation: Federation, spec: Design, state: PathState, asked_before
         n_records=state.n,
         rounds=state.round,
         n_parties=len(federation.members),
-        n_missing=federation.clock.missing,
+        n_missing=federation.missing,
         left=left_of(federation, asked_before),
         protection=protection_of(federation),
         **settings,

@@ -13,7 +13,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 
 from ..families import FamilyName, law_of
 from ..limits import triangle

@@ -367,7 +367,7 @@ def penalised_fit(
         deviance=state.newton.deviance,
         rounds=state.round,
         n_parties=len(federation.members),
-        n_missing=federation.clock.missing,
+        n_missing=federation.missing,
         left=left_of(federation, asked_before),
         protection=protection_of(federation),
         **settings,

@@ -22,7 +22,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, l1, linf
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 from hedgerow.errors import SettingsInvalid
 
 from ..columns import is_exact

@@ -20,7 +20,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, linf
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 
 from ..columns import schema_of, upper_end
 from ..design import Design, design
@@ -147,7 +147,7 @@ def _tables(federation: Federation, spec: Design, level: float) -> Array:
             cells = np.stack([events, rest - rest_events, n - events, rest_events])
             log_ratio = np.log(cells[:2]).sum(0) - np.log(cells[2:]).sum(0)
             reach = ndtri(end) * np.sqrt((1 / cells).sum(0))
-        exact = federation.channel.mechanism is None and federation.channel.clip is None
+        exact = federation.protection.exact
         reach = np.where(np.isfinite(log_ratio) & exact, reach, np.nan)
         found.append(np.column_stack([log_ratio, log_ratio - reach, log_ratio + reach]))
     return np.concatenate(found)

@@ -26,7 +26,7 @@ from scipy.special import expit, logit, ndtri
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.query import local
+from hedgerow.core.question import local
 from hedgerow.errors import SettingsInvalid
 
 from ..columns import is_exact, upper_end

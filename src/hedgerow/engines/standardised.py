@@ -8,7 +8,8 @@
 Declared ranges become the same public range for every column: one computed from mean and scale would tell both. Each store
 is a party with one record; of two records it could solve for mean and scale (`hedgerow.crypto.privfl.scaling`).
 
-For engines of one process, which hold every store's side: keys, and the standardised values afterwards.
+For engines of one process, which hold every store's side: keys, and the standardised values afterwards. It is no program:
+whoever runs the simulation calls it, and what it asks goes through the federation's own channel and ledger.
 
 Releases : n, sums (k,) and sums of squares (k,), once; then the number of stores that were answered.
 Unit     : record.
@@ -24,21 +25,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hedgerow.core.aggregation import Aggregation
 from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.channel import Channel
 from hedgerow.core.conversation import Contribution, Correspondent, Sessions
 from hedgerow.core.engine import Engine, Inbox, Outbox
-from hedgerow.core.federation import Federation
+from hedgerow.core.federation import Federation, handle, inside
 from hedgerow.core.party import Parties, Party
-from hedgerow.core.query import Query, local
+from hedgerow.core.question import local
 from hedgerow.crypto.aggregation import carry
 from hedgerow.crypto.paillier import PaillierKey
 from hedgerow.crypto.privfl import ScalingGrid, ScalingParty, ScalingServer
 from hedgerow.errors import SchemaInvalid, SettingsInvalid, UnboundedSum, UnlawfulChannel
+from hedgerow.stats.columns import chosen, schema_of
+from hedgerow.stats.hidden.sso import secure_scaling
+from hedgerow.stats.moments import matrix
 
-from ..columns import chosen, schema_of
-from ..moments import matrix
-from .sso import secure_scaling
+from .simulation import records
 
 if TYPE_CHECKING:
     from hedgerow.data import Column
@@ -85,7 +88,7 @@ def hidden_standardise(
     --------
     >>> hidden = hidden_standardise(stores.protect(aggregation=SecAgg()), ["age", "bmi"])
     """
-    held: Parties = federation.engine.held  # type: ignore[attr-defined]
+    held, values = records(federation), inside(federation)
     _refuse_unfit(federation, held, reach)
     schema = schema_of(federation)
     if columns is None:
@@ -96,12 +99,12 @@ def hidden_standardise(
     grid = ScalingGrid(tuple(low for low, _ in ends), tuple(high for _, high in ends), reach)
     means, scales = np.array(found.means), np.array(found.scales)
     requests = Requests(ScalingServer(grid, means, scales, bits=key_bits, insecure=insecure), key_bits, insecure)
-    asking = replace(federation, channel=Channel(aggregation=requests), sessions=Sessions())
-    asking.sum(partial(record, columns=found.names))
+    handle(values._replace(channel=Channel(aggregation=requests))).sum(partial(record, columns=found.names))
     for column in read:
         schema = schema.replace(replace(column, kind="number", unit="sd", low=-reach, high=reach))
-    engine: Any = replace(federation.engine, held=_scaled(held, requests, found.names))  # type: ignore[type-var]
-    return replace(federation, engine=engine, schema=schema, members=engine.parties, sessions=Sessions(), layouts={})
+    engine: Any = replace(values.run.engine, held=_scaled(held, requests, found.names))  # type: ignore[type-var]
+    run = replace(values.run, engine=engine, schema=schema, sessions=Sessions(), layouts={})
+    return handle(values._replace(run=run, cohort=replace(values.cohort, members=engine.parties)))
 
 
 @local
@@ -111,7 +114,7 @@ def record(broadcast: None, party: Party, rng: Any, *, columns: tuple[str, ...])
 
 
 @dataclass(frozen=True, eq=False)
-class Requests:
+class Requests(Aggregation):
     """Encrypted data requests as an engine and a channel see them; what is released is how many stores were answered."""
 
     server: ScalingServer
@@ -122,7 +125,7 @@ class Requests:
     largest: float = 1.0
     shows: str = "the server sees ciphertexts under stores' own keys, and how many stores it answered"
 
-    def fit(self, parties: int, query: Query, layout: Layout | None) -> None:
+    def fit(self, outbox: Outbox) -> None:
         """A request shows nothing, however few send one."""
 
     def bytes(self, numbers: float, parties: int) -> float:
@@ -143,7 +146,7 @@ class Requests:
         """Every store's side, with a key of its own."""
         return {id: ScalingParty(id, PaillierKey.fresh(self.key_bits, insecure=self.insecure)) for id in ids}
 
-    def contribution(self, query: Query, layout: Layout, parties: int) -> Callable[[Array], Contribution]:
+    def contribution(self, outbox: Outbox, layout: Layout) -> Callable[[Array], Contribution]:
         """Return the function by which a store hands its record to its side."""
         return partial(Contribution, layout, encoding=self.server.grid)
 
@@ -173,12 +176,12 @@ def _scaled(held: Parties, requests: Requests, names: tuple[str, ...]) -> Partie
 
 def _refuse_unfit(federation: Federation, held: Parties, reach: float) -> None:
     """Refuse, before anybody is asked, what cannot be standardised in this way."""
-    if federation.cohort or federation.preparations or type(held) is not Parties or (held.sizes != 1).any():
+    if federation.is_cohort or federation.prepares or type(held) is not Parties or (held.sizes != 1).any():
         raise SettingsInvalid(
             "hidden standardisation of a cohort, of prepared columns, or of parties with more than one record.",
             remedy="Begin with the whole federation, one party for each record; otherwise take `standardise`.",
         )
-    if not federation.channel.aggregation.hides_rows:
+    if not federation.protection.hides_rows:
         raise UnlawfulChannel(
             "hidden standardisation asks for sums of x and its square, and with plain aggregation the server would see every "
             "store's own.",

@@ -1,0 +1,163 @@
+"""What the slots of a channel hold: interfaces of mechanisms, plans and compressions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from .arrays import Array, Layout
+from .bound import Bounds
+from .cohort import Cohort
+from .events import Event, Unit
+from .randomness import Entropy, Stream, Streams
+
+Position = Literal["server", "shares", "party"]
+"""Who adds noise: the server, all parties together, or each party by itself."""
+
+
+class Mechanism(ABC):
+    """A randomised release of bounded sums, by the server or by each party; see `hedgerow.privacy.mechanisms`.
+
+    Attributes
+    ----------
+    at : {"server", "shares", "party"}
+    least : int
+        Of noise in shares: how many shares make the whole noise; 0 elsewhere.
+    key : str or None
+        Names what several questions share, such as the noise of a tree; None where every question stands alone. The ledger
+        counts the questions of a key.
+    covered : bool
+        Whether the charge of an earlier question with this key covers this one as well, which then cites it.
+    span : str
+        Tells the questions that one charge covers from the others with this key.
+    """
+
+    @property
+    @abstractmethod
+    def at(self) -> Position: ...
+
+    @property
+    def least(self) -> int:
+        return 0
+
+    @property
+    def key(self) -> str | None:
+        return None
+
+    @property
+    def span(self) -> str:
+        return ""
+
+    @property
+    def covered(self) -> bool:
+        return False
+
+    def taken(self, use: int, streams: Streams, cohort: Cohort) -> Mechanism:
+        """Return the mechanism of question number `use` of its key, counted from zero, or refuse the cohort that is asked."""
+        return self
+
+    @abstractmethod
+    def event(self, bounds: Bounds) -> Event:
+        """The cost of one release of a sum with these bounds; of questions that share a charge, the cost of all of them."""
+
+    @abstractmethod
+    def fit(self, bounds: Bounds, layout: Layout) -> None:
+        """Refuse a contribution whose noise cannot be drawn."""
+
+    @abstractmethod
+    def at_party(self, rows: Array, bounds: Bounds, layout: Layout, entropies: Callable[[int], Entropy]) -> Array:
+        """Turn rows of shape (parties, size) into what may leave: integers on the mechanism's grid, within the bounds.
+
+        A row that is not finite leaves as zeros: a refusal would reveal it.
+        """
+
+    @abstractmethod
+    def at_server(self, total: Array, bounds: Bounds, layout: Layout, entropy: Entropy) -> Array:
+        """Turn the integer total of shape (size,) into the release, in the units of the contribution."""
+
+    def enough(self, answered: int) -> None:
+        """Refuse to release a total of too few parties for the noise that they add together."""
+        return
+
+    def bytes(self, bounds: Bounds, layout: Layout) -> float:
+        """Size of what leaves a party, with 32 bits to a number."""
+        return 4.0 * layout.size
+
+    def noise_deviation(self, bounds: Bounds, layout: Layout, parties: float, use: int = 0) -> dict[str, float] | None:
+        """Standard deviation of the noise in each number of each key, in question number `use` of the mechanism's key.
+
+        It is summed over the expected parties where they add the noise; None where no noise of a known size is added.
+        """
+        return None
+
+    def reach(self, bounds: Bounds, layout: Layout, records: float = 1.0) -> float:
+        """How many grid steps a party's contribution may reach, noise included but for a negligible chance."""
+        return 2.0**40
+
+
+class Plan(ABC):
+    """A private mechanism inside a local function, such as the noisy steps of a party that trains.
+
+    Attributes
+    ----------
+    unit : {"record", "party"}
+    key, span, covered
+        As of a `Mechanism`.
+    """
+
+    @property
+    @abstractmethod
+    def unit(self) -> Unit: ...
+
+    @property
+    def key(self) -> str | None:
+        return None
+
+    @property
+    def span(self) -> str:
+        return ""
+
+    @property
+    def covered(self) -> bool:
+        return False
+
+    @abstractmethod
+    def event(self) -> Event:
+        """The cost of one call; of calls that share a charge, the cost of all of them."""
+
+
+class Compression(ABC):
+    """A shorter code for large contributions, made before masks and noise; see `hedgerow.compression`.
+
+    Attributes
+    ----------
+    linear : bool
+        Whether codes are plain shorter vectors that add up, and so may be masked, or noised at the party.
+    remembers : bool
+        Whether a party keeps what was lost in one round, and adds it in the next.
+    """
+
+    @property
+    @abstractmethod
+    def linear(self) -> bool: ...
+
+    @property
+    @abstractmethod
+    def remembers(self) -> bool: ...
+
+    @abstractmethod
+    def code(self, layout: Layout) -> Layout:
+        """Keys and shapes of the code of a contribution."""
+
+    @abstractmethod
+    def wire_bits(self, layout: Layout) -> float:
+        """Size of one contribution's code on a wire."""
+
+    @abstractmethod
+    def encode(self, rows: Array, layout: Layout, public: Stream, own: Sequence[Stream]) -> Array:
+        """Turn rows of shape (parties, size) into codes; `public` randomness is shared by all parties of a round."""
+
+    @abstractmethod
+    def decode(self, total: Array, layout: Layout, public: Stream) -> Array:
+        """Turn a total of codes into a total of contributions, of shape (size,); leading axes are kept."""

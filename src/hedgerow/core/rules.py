@@ -1,0 +1,165 @@
+"""Rules: refusals of a question while nobody has been asked, one function each.
+
+A rule looks at one question with its release, and raises or does nothing. The budget is not among them: the ledger, which is
+last, admits the question and writes it in one transaction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hedgerow.errors import CohortTooSmall, UnlawfulChannel
+
+from .channel import Channel
+from .engine import Outbox
+from .events import Sampling
+from .ledger import Entry, Ledger
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question before it is put.
+
+    Attributes
+    ----------
+    outbox : Outbox
+        The question, its release, and the layout of the answer where it is known.
+    channel : Channel
+    parties : int
+        In the federation, which is public.
+    moves_state : bool
+        Whether the answer may depend on what parties keep, or change it.
+    entry : Entry
+        As it would be debited.
+    ledger : Ledger
+    """
+
+    outbox: Outbox
+    channel: Channel
+    parties: int
+    moves_state: bool
+    entry: Entry
+    ledger: Ledger
+
+
+Rule = Callable[[Asked], None]
+
+MOVED = {
+    "fixed": "one party more would push another out, whose later answers differ as well",
+    "records": "what parties keep may tell of records that are not in the sample",
+}
+"""Why a cohort of this kind and what parties keep do not go together."""
+
+RARE = 2.0**-40
+"""Chance of a cohort too small to hide its rows that is accepted of a rate."""
+
+
+def spare_answers(asked: Asked) -> None:
+    """Refuse a race for the first answers where an aggregation adds up whoever answers (HR-211)."""
+    question, aggregation = asked.outbox.question, asked.channel.aggregation
+    if question.verb == "sum" and question.cohort.first is not None and aggregation.hides_rows:
+        raise UnlawfulChannel(
+            f"sample(size=..., spare=...) counts who answers first, but {aggregation.name} aggregation adds up whoever answers.",
+            remedy="Leave spare out: parties may drop out without it.",
+        )
+
+
+def telling_size(asked: Asked) -> None:
+    """Refuse a rate of which cohorts may be too small to hide their rows: that one was would tell who is in it, unpaid.
+
+    Raises
+    ------
+    CohortTooSmall (HR-240)
+        Only an empty cohort is answered, by noise; another one below `least` would be refused.
+    """
+    question, release = asked.outbox.question, asked.outbox.release
+    sampling, least = question.cohort.sampling, asked.channel.aggregation.least
+    if question.verb != "sum" or sampling.kind != "poisson" or release.mechanism is None or release.at_parties:
+        return
+    others, rate = asked.parties - 1, sampling.rate
+    few = sum(_binomial(others, k, rate) for k in range(min(least, others + 1))) if rate < 1 else 0.0
+    if few > RARE:
+        raise CohortTooSmall(
+            f"a cohort of {question.name}, drawn from {asked.parties} parties at a rate of {rate:g}, has fewer than {least} "
+            f"with a chance of {few:.2g}, and that it was refused would tell of who is in it.",
+            remedy="Take a higher rate, or a cohort of a fixed size: sample(size=...).",
+        )
+
+
+def fitting_total(asked: Asked) -> None:
+    """Refuse what the aggregation cannot hide or hold (HR-211, HR-240, HR-243)."""
+    if asked.outbox.question.verb == "sum" and asked.outbox.ids:
+        asked.channel.aggregation.fit(asked.outbox)
+
+
+def fitting_release(asked: Asked) -> None:
+    """Refuse a contribution that clip, bounds or noise do not fit (HR-214, HR-222)."""
+    if asked.outbox.layout is not None and asked.outbox.question.verb != "each":
+        asked.outbox.release.fit(asked.outbox.layout)
+
+
+def known_distance(asked: Asked) -> None:
+    """Refuse a cohort whose sampling does not cover everything that the answer depends on (HR-211).
+
+    No distance between neighbours is known for it.
+    """
+    question, release, layout = asked.outbox.question, asked.outbox.release, asked.outbox.layout
+    sampling: Sampling = question.cohort.sampling
+    kind = sampling.kind
+    if kind == "records" and release.unit == "party":
+        raise UnlawfulChannel(
+            f"{question.name} is bounded per party, but its cohort is a sample of records.",
+            remedy="Bound it per record, or sample parties: sample(rate=...).",
+        )
+    if release.mechanism is None or (release.at_parties and kind != "records"):
+        return
+    if asked.moves_state and kind in MOVED:
+        raise UnlawfulChannel(
+            f"{question.name} reads what parties keep, or leaves something there, and its cohort is {sampling}: {MOVED[kind]}.",
+            remedy="Sample by a rate, sample(rate=...), or ask everybody.",
+        )
+    if layout is None and kind == "poisson" and question.verb != "each":
+        raise UnlawfulChannel(
+            f"the cohort of {question.name} may be empty, and without a known shape of its total that would show.",
+            remedy="Give the federation a schema, and the local function a result of a fixed shape.",
+        )
+
+
+def covered_by_a_charge(asked: Asked) -> None:
+    """Refuse a question that cites a charge for another unit, bound or cohort (HR-211)."""
+    entry = asked.entry
+    if not entry.cites:
+        return
+    payment = asked.ledger.payment(entry.key)
+    if payment is None or payment.round != entry.cites or _terms(payment) != _terms(entry):
+        paid = "nothing" if payment is None else f"bound {payment.bound}, clip {payment.clip}, {payment.sampling}"
+        raise UnlawfulChannel(
+            f"{entry.query}, bound {entry.bound}, clip {entry.clip}, {entry.sampling}, would be covered by "
+            f"{entry.mechanism}, and what was paid for is {paid}.",
+            remedy="Keep bound, clip and cohort the same in all questions of one mechanism.",
+        )
+
+
+RULES: tuple[Rule, ...] = (
+    spare_answers,
+    telling_size,
+    fitting_total,
+    fitting_release,
+    known_distance,
+    covered_by_a_charge,
+)
+"""In the order in which they are looked at; the ledger's budget comes after them."""
+
+
+def _terms(entry: Entry) -> tuple[Any, ...]:
+    drawn = entry.sampling.kind in ("poisson", "records", "fixed")
+    return entry.unit, entry.bound, entry.clip, entry.sampling.kind, (entry.sampling, entry.cohort) if drawn else ()
+
+
+def _binomial(n: int, k: int, rate: float) -> float:
+    """Chance of k among n."""
+    ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    return math.exp(ways + k * math.log(rate) + (n - k) * math.log1p(-rate))

@@ -1,0 +1,273 @@
+"""The run: the one mutable thing behind all handles of a federation. A question flows through `ask`, from top to bottom.
+
+Question --channel--> Release --rules--> ledger --> engine.exchange --> release.open --> value
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hedgerow.errors import ContributionInvalid, NobodyAnswered
+
+from .aggregation import Plain
+from .answer import answer
+from .arrays import Array, Layout
+from .bound import describe
+from .channel import Channel
+from .conversation import Sessions
+from .engine import Engine, Inbox, Outbox
+from .events import Event, Sampling
+from .ledger import Entry, Ledger
+from .party import Parties
+from .question import MAIN, Question, plan_of
+from .randomness import Streams
+from .release import Release
+from .rules import RULES, Asked, Rule
+from .view import Views
+
+UNPAID = -1
+"""Cited where no question was charged; refused."""
+
+
+@dataclass
+class Counts:
+    """Questions and cohorts of one branch so far, which give the next ones their numbers."""
+
+    questions: int = 0
+    cohorts: int = 0
+
+
+@dataclass(eq=False)
+class Run:
+    """Everything that changes while programs ask.
+
+    Attributes
+    ----------
+    engine : Engine
+        Carries questions and answers.
+    schema : Schema, optional
+        Declares every party's columns; bounds are computed from it, never from data.
+    streams : Streams
+        All randomness.
+    ledger : Ledger
+    views : Views
+        What observers saw, where that is recorded.
+    rules : tuple of Rule
+        Refusals, in order.
+    counts : dict from branch to Counts
+    counted : dict from party to int
+        Number of the last question whose answer was counted, of parties that may keep something.
+    missing : int
+        Answers that never came.
+    sessions : Sessions
+        The server's side of conversations.
+    """
+
+    engine: Engine
+    schema: Any = None
+    streams: Streams = field(default_factory=Streams)
+    ledger: Ledger = field(default_factory=Ledger)
+    views: Views = field(default_factory=Views)
+    rules: tuple[Rule, ...] = RULES
+    counts: dict[str, Counts] = field(default_factory=lambda: defaultdict(Counts))
+    counted: dict[str, int] = field(default_factory=dict)
+    missing: int = 0
+    sessions: Sessions = field(default_factory=Sessions, repr=False)
+    layouts: dict[Any, Layout | None] = field(default_factory=dict, repr=False)
+
+    def afresh(self, engine: Engine | None = None, **changed: Any) -> Run:
+        """The same parties before they were asked anything, by default under an empty ledger with the same budget."""
+        begun = {"engine": engine or self.engine, "schema": self.schema, "streams": replace(self.streams)}
+        begun |= {"ledger": Ledger(self.ledger.limit), "views": Views(self.views.recording)}
+        return Run(**{**begun, **changed})
+
+    @cached_property
+    def size(self) -> int:
+        """Parties in the whole federation, which is public."""
+        return len(self.engine.parties)
+
+    # ---- numbers ----------------------------------------------------------------------------------------------------
+    def next_question(self, branch: str) -> int:
+        """The number of the branch's next question."""
+        return max(self.counts[branch].questions, self.ledger.numbers(branch)[0]) + 1
+
+    def next_cohort(self, branch: str) -> int:
+        """The number of the branch's next cohort."""
+        return max(self.counts[branch].cohorts, self.ledger.numbers(branch)[1]) + 1
+
+    def uses(self, key: str | None) -> int:
+        """Questions with a key so far; their common noise dies with the process where it has no seed."""
+        return 0 if key is None else self.ledger.uses(key, since_start=self.streams.seed is None)
+
+    # ---- one question -----------------------------------------------------------------------------------------------
+    def ask(self, question: Question, channel: Channel) -> Any:
+        """Put a question through a channel, and return what is released; every refusal comes before any party is asked.
+
+        Returns
+        -------
+        None of `each`; the total of `sum`; a dict from party to contribution of `gather`.
+
+        Raises
+        ------
+        UnboundedSum (HR-210), UnlawfulChannel (HR-211), BudgetExhausted (HR-213), BudgetInvalid (HR-214), CohortTooSmall (HR-240)
+            Before any party is asked.
+        NobodyAnswered (HR-220), PartyDeclined (HR-221), ContributionInvalid (HR-222)
+        """
+        release = self.release(question, channel)
+        outbox = self._outbox(question, release)
+        entry = self._entry(outbox, channel)
+        asked = Asked(outbox, channel, self.size, self._moves_state(outbox), entry, self.ledger)
+        for rule in self.rules:
+            rule(asked)
+        self.ledger.debit(entry)
+        self.counts[question.branch].questions = question.number
+        inbox = self._exchange(outbox, channel)
+        if question.verb == "each":
+            return None
+        return self._total(outbox, inbox) if question.verb == "sum" else self._rows(outbox, inbox)
+
+    def release(self, question: Question, channel: Channel) -> Release:
+        """The protection of a question; a mechanism that several questions share is taken for this one."""
+        if question.verb == "each":
+            return Release()
+        if channel.mechanism is not None:
+            use = self.uses(channel.mechanism.key)
+            channel = replace(channel, mechanism=channel.mechanism.taken(use, self.streams, question.cohort))
+        release = channel.release(question.name, question.bound, plan_of(question.local))
+        if release.compression is None:
+            return release
+        seed = self.streams.stream(question.place, "server", "public seed").integers(2**62)
+        return replace(release, public_seed=int(seed))
+
+    def _outbox(self, question: Question, release: Release) -> Outbox:
+        keep_rows = question.verb == "gather" or (question.verb == "sum" and self.views.recording)
+        layout = None if question.verb == "each" else self.layout_of(question)
+        outbox = Outbox(question.cohort.members, question, release, self.streams, self.counted, keep_rows, layout)
+        if not release.covered:
+            return outbox
+        payment = self.ledger.payment(release.key or "")
+        return replace(outbox, release=replace(release, cites=UNPAID if payment is None else payment.round))
+
+    def _moves_state(self, outbox: Outbox) -> bool:
+        """Whether an answer may depend on what a party keeps, or change it."""
+        return outbox.keeps_state or (bool(self.counted) and not outbox.question.additive)
+
+    def _entry(self, outbox: Outbox, channel: Channel) -> Entry:
+        """The question as the ledger has it."""
+        question, release, layout = outbox.question, outbox.release, outbox.layout
+        cohort, aggregation = question.cohort, channel.aggregation
+        each = question.verb == "each"
+        own = release.at_parties and cohort.sampling.kind != "records"  # who answers is seen; a party's records are its secret
+        up = None if layout is None else release.bytes(layout)
+        return Entry(
+            round=question.number,
+            cohort=0 if own else cohort.number,
+            verb=question.verb,
+            query=question.name,
+            parties=self.expected_size(cohort.sampling),
+            numbers=0 if each else (layout.size if layout else None),
+            contribution=str(layout or ""),
+            bytes_up=0.0 if each else (None if up is None else up + aggregation.bytes(up / 4, len(outbox.ids))),
+            bytes_down=aggregation.bytes_down(0 if question.broadcast is None else Layout.of(question.broadcast).size),
+            compression=str(release.compression or "none"),
+            bound=describe(question.bound),
+            clip=describe(release.clip),
+            mechanism=release.noise,
+            aggregation=aggregation.name,
+            unit=release.unit,
+            event=Event("none") if each else release.event,
+            sampling=Sampling() if own else cohort.sampling,
+            randomness=self.streams.source,
+            branch=question.branch,
+            key=release.key or "",
+            cites=release.cites,
+            part=None if release.key else cohort.part,  # what several questions share may be charged with another part
+        )
+
+    def expected_size(self, sampling: Sampling) -> float:
+        """Expected number of parties in a cohort: public, unlike the number that came."""
+        return self.size * (1.0 if sampling.kind == "records" else sampling.rate)
+
+    def _exchange(self, outbox: Outbox, channel: Channel) -> Inbox:
+        question, ids = outbox.question, outbox.ids
+        if not ids:
+            return Inbox(())
+        aggregation = channel.aggregation if question.verb == "sum" else Plain()
+        inbox: Inbox = aggregation.ask(self.engine, outbox, self.sessions)
+        if question.counts:
+            self.missing += min(len(ids), question.cohort.first or self.size) - len(inbox.answered)
+        if not inbox.answered:
+            raise NobodyAnswered(f"none of {len(ids)} parties answered {question.name}; resume when parties are back.")
+        if question.counts and self._moves_state(outbox):
+            self.counted.update(dict.fromkeys(inbox.answered, question.number))
+        return inbox
+
+    def _total(self, outbox: Outbox, inbox: Inbox) -> Any:
+        """What is released of a sum."""
+        release, announced = outbox.release, outbox.layout
+        release.enough(len(inbox.answered))
+        layout = inbox.layout or announced
+        if release.mechanism is not None and announced is not None and layout != announced:
+            raise ContributionInvalid(
+                f"{outbox.question.name} returned {layout} instead of {announced}: a shape that records decide would tell of "
+                "them.",
+                remedy="Return arrays whose shapes follow from the schema and the broadcast.",
+            )
+        if layout is None:
+            raise NobodyAnswered(
+                f"the cohort of {outbox.question.name} is empty, and without a schema its total has no known shape."
+            )
+        total = np.zeros(release.code(layout).size) if inbox.total is None else inbox.total
+        released = self._opened(outbox, total, layout)
+        self.views.note(outbox, inbox, released)
+        return layout.unflatten(released)
+
+    def _rows(self, outbox: Outbox, inbox: Inbox) -> dict[str, Any]:
+        """What is released of a gathering: every party's contribution, with the noise that it added."""
+        self.views.note(outbox, inbox, None)
+        layout = inbox.layout
+        if inbox.rows is None or layout is None:
+            return {}
+        rows = [self._opened(outbox, row, layout) for row in inbox.rows]
+        return {name: layout.unflatten(row) for name, row in zip(inbox.answered, rows, strict=True)}
+
+    def _opened(self, outbox: Outbox, total: Array, layout: Layout) -> Array:
+        return outbox.release.open(total, layout, outbox.stream("server", "noise").entropy, outbox.public)
+
+    # ---- shapes -----------------------------------------------------------------------------------------------------
+    def layout_of(self, question: Question) -> Layout | None:
+        """Keys and shapes of an answer, before anybody is asked: that of one made-up record of weight zero.
+
+        None where it cannot be known, because there is no schema or the local function needs a party's state.
+        """
+        if self.schema is None:
+            return None
+        # floating-point settings shape no answer
+        decisive = {name: value for name, value in question.settings.items() if not isinstance(value, float)}
+        key = (question.name, str(decisive), Layout.of(question.broadcast), question.view)
+        if key not in self.layouts:
+            made_up = self.schema.synthetic(1, np.random.default_rng(0))
+            try:
+                nobody = Parties(("nobody",), made_up, [1], np.zeros(1)).prepared(question.view, together=False)
+                asking = Outbox(nobody.ids, replace(question, cohort=replace(question.cohort, sampling=Sampling())))
+                made = answer(replace(asking, streams=self.streams), nobody, np.array([0]))
+                self.layouts[key] = made[0] if made else None
+            except Exception:  # it will fail at the parties too, and say why
+                self.layouts[key] = None
+        return self.layouts[key]
+
+    def parties_named(self, chosen: Array | None = None) -> Sequence[str]:
+        """Names of the parties, or of those chosen."""
+        names = self.engine.parties
+        return names if chosen is None else tuple(name for name, taken in zip(names, chosen, strict=True) if taken)
+
+
+def begun_at(run: Run, number: int) -> None:
+    """Let the questions of the main branch be numbered from the next one on."""
+    run.counts[MAIN] = Counts(number, 0)
