@@ -3,7 +3,7 @@ from hedgerow.cli.main import app
 from hedgerow.runs import LedgerFile
 
 hospitals = hr.simulate(hr.data.load("breast_cancer"), partition=hr.data.iid(parties=5), seed=0)
-hospitals.ledger.attach(LedgerFile("ledger.jsonl"))
+hospitals.recorded(LedgerFile("ledger.jsonl"))
 protected = hospitals.protect(mechanism=hr.Gaussian(6.0))
 for _ in range(3):
     hr.stats.counts(protected, ["malignant"])

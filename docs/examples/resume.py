@@ -10,7 +10,7 @@ train = partial(hr.learn.fedavg, module=hr.learn.linear(64, 10), rate=0.5)
 
 def parties(ledger: str) -> hr.Federation:
     federation = hr.simulate(hr.data.load("digits"), partition=hr.data.shards(parties=20), seed=0)
-    federation.ledger.attach(LedgerFile(Path(ledger)))
+    federation.recorded(LedgerFile(Path(ledger)))
     return federation
 
 

@@ -2,10 +2,10 @@ import hedgerow as hr
 
 table = hr.data.load("breast_cancer")
 stores = hr.simulate(table, partition=hr.data.stores(), seed=0, engine=hr.InProcess(dropout_rate=0.1, returns=False))
-hidden = stores.protect(aggregation=hr.SecAgg(records=1, dropouts=0.2)).watch()
+hidden = hr.engines.watch(stores.protect(aggregation=hr.SecAgg(records=1, dropouts=0.2)))
 
 fit = hr.stats.logistic_regression(hidden, "malignant ~ mean_radius + mean_texture")
 print(fit.odds_ratios().map(lambda value: f"{value:.3g}"))
 
-row = next(seen for seen in hidden.view("server") if seen.kind == "masked row")
+row = next(seen for seen in hr.engines.view(hidden, "server") if seen.kind == "masked row")
 print("the server saw of one store:", row.values.dtype, f"{len(row.values)} numbers modulo 2^64")

@@ -321,7 +321,7 @@ class Federation:
     def within(self, budget: Limit) -> Federation:
         """Limit what is released of these parties, through this handle or any other: a question beyond it is refused."""
         run = _INSIDE[self].run
-        if run.counts[MAIN].questions:
+        if any(branch.questions for branch in run.counts.values()):
             raise BudgetInvalid("a budget comes too late after the first question.", remedy="Call within(budget) before it.")
         if run.ledger.limit not in (None, budget):
             raise SlotFilled(f"the budget is already {run.ledger.limit}; {budget} would replace it.", remedy="Set it once.")

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, CheckpointMismatch, LedgerDamaged, MixedUnits
 
@@ -264,38 +265,44 @@ class Ledger:
             )
 
 
-@dataclass(frozen=True)
 class LedgerView:
-    """A ledger as those see it who may not write it."""
+    """A ledger as those see it who may not write it; it has no attribute by which the ledger could be reached."""
 
-    _ledger: Ledger
+    __slots__ = ("__weakref__",)
+
+    def __init__(self, ledger: Ledger) -> None:
+        _VIEWED[self] = ledger
 
     @property
     def entries(self) -> list[Entry]:
         """What was asked by this run: a copy."""
-        return list(self._ledger.entries)
+        return list(_VIEWED[self].entries)
 
     @property
     def others(self) -> list[Entry]:
         """What other runs wrote to a shared record: a copy."""
-        return list(self._ledger.others)
+        return list(_VIEWED[self].others)
 
     @property
     def limit(self) -> Limit | None:
-        return self._ledger.limit
+        return _VIEWED[self].limit
 
     @property
     def head(self) -> str:
         """Hash of the last entry of a durable record, by which a copy can be compared; "" without a record."""
-        return "" if self._ledger.record is None else self._ledger.record.head
+        record = _VIEWED[self].record
+        return "" if record is None else record.head
 
     def charges(self, unit: Unit) -> list[Charge]:
         """The events of all runs by run and cohort, for an accountant."""
-        return self._ledger.charges(unit)
+        return _VIEWED[self].charges(unit)
 
     def uses(self, key: str) -> int:
         """How many questions have this key."""
-        return self._ledger.uses(key, since_start=False)
+        return _VIEWED[self].uses(key, since_start=False)
 
     def __len__(self) -> int:
-        return len(self._ledger)
+        return len(_VIEWED[self])
+
+
+_VIEWED: WeakKeyDictionary[LedgerView, Ledger] = WeakKeyDictionary()
