@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, CheckpointMismatch, LedgerDamaged, MixedUnits
 
-from .events import FREE, Charge, Event, Sampling, Unit
+from .events import FREE, Charge, Debit, Event, Sampling, Unit, charges_of
+from .tally import Priced, Tally
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,27 @@ class Entry:
         """The bound that held, and the noise."""
         return (self.bound if self.clip == "none" else self.clip), self.mechanism
 
+    def debit(self, unit: Unit) -> Debit | None:
+        """Return what an accountant has to know of it; None where it costs nothing.
+
+        An event at a party is never amplified by sampling: the server sees who answered.
+
+        Raises
+        ------
+        MixedUnits (HR-215)
+            It is bounded for another unit.
+        """
+        if self.event.kind in FREE:
+            return None
+        if self.event.kind != "nonprivate" and self.unit != unit:
+            raise MixedUnits(
+                f"round {self.round} ({self.query}) is bounded per {self.unit}; the guarantee was asked per {unit}.",
+                remedy="Ask for the unit that the queries are bounded by, and keep to one unit in one ledger.",
+            )
+        alone = unit == "record" and self.sampling.kind in ("fixed", "given")  # a record pushes no party out of a cohort
+        sampling = Sampling() if alone else self.sampling
+        return Debit((self.run, self.cohort != 0, self.cohort or self.round, sampling), sampling, self.event)
+
     def to_json(self) -> dict[str, Any]:
         told = vars(self) | {"event": self.event.to_json(), "sampling": self.sampling.to_json()}
         return {name: value for name, value in told.items() if name != "run" or value}
@@ -78,6 +100,17 @@ class Limit(Protocol):
     def unit(self) -> Unit: ...
 
     def admits(self, charges: Iterable[Charge]) -> bool: ...
+
+    def running(self) -> RunningCost: ...
+
+
+class RunningCost(Protocol):
+    """What was charged so far under a limit, kept up to date debit by debit."""
+
+    def would(self, debit: Debit) -> bool:
+        """Whether one more debit stays within the limit: the same answer as `Limit.admits` gives for all charges."""
+
+    def add(self, debit: Debit) -> None: ...
 
 
 class Record(Protocol):
@@ -120,8 +153,9 @@ class Ledger:
         self.entries: list[Entry] = []
         self.others: list[Entry] = []
         self._read = 0
-        self._numbers = (0, 0, 0)
         self._expected: list[Entry] = []
+        self._counted: Tally | None = None
+        self._priced: Priced | None = None
         if record is not None:
             self.attach(record)
 
@@ -146,19 +180,16 @@ class Ledger:
     @property
     def numbers(self) -> tuple[int, int]:
         """Largest numbers of a question and of a cohort so far, zero at first."""
-        n, *largest = self._numbers if self._numbers[0] <= len(self.entries) else (0, 0, 0)
-        for entry in self.entries[n:]:
-            largest = [max(largest[0], entry.round), max(largest[1], entry.cohort)]
-        self._numbers = (len(self.entries), largest[0], largest[1])
-        return largest[0], largest[1]
+        return self._tally().numbers
 
     def payment(self, mechanism: str) -> Entry | None:
         """The question with which the one that is prepaid now was paid for."""
-        return next((e for e in reversed(self.entries) if e.mechanism == mechanism and e.event.kind not in FREE), None)
+        return self._tally().payments.get(mechanism)
 
     def uses(self, mechanism: str, *, since_start: bool) -> int:
         """How many questions a mechanism has answered; in this process only, where its noise dies with it."""
-        return sum(entry.mechanism == mechanism for entry in self.entries[self._read if since_start else 0 :])
+        tally = self._tally()
+        return (tally.recent if since_start else tally.uses)[mechanism]
 
     def debit(self, entry: Entry) -> None:
         """Write an entry, or refuse it while nothing has been asked.
@@ -181,25 +212,10 @@ class Ledger:
         return None
 
     def charges(self, unit: Unit, also: Entry | None = None) -> list[Charge]:
-        """Group the events of all runs by run and cohort, for an accountant; refuse to mix units.
-
-        An event at a party is never amplified by sampling: the server sees who answered.
-        """
-        cohorts: dict[tuple[str, bool, int, Sampling], list[Event]] = {}
+        """Group the events of all runs by run and cohort, for an accountant; refuse to mix units (`Entry.debit`)."""
         released = [*self.others, *self.entries, *self._expected]  # what a resumed run expects was released before
-        for entry in [*released, *([also] if also else [])]:
-            if entry.event.kind in FREE:
-                continue
-            if entry.event.kind != "nonprivate" and entry.unit != unit:
-                raise MixedUnits(
-                    f"round {entry.round} ({entry.query}) is bounded per {entry.unit}; the guarantee was asked per {unit}.",
-                    remedy="Ask for the unit that the queries are bounded by, and keep to one unit in one ledger.",
-                )
-            alone = unit == "record" and entry.sampling.kind in ("fixed", "given")  # a record pushes no party out of a cohort
-            sampling = Sampling() if alone else entry.sampling
-            key = (entry.run, entry.cohort != 0, entry.cohort or entry.round, sampling)
-            cohorts.setdefault(key, []).append(entry.event)
-        return [(sampling, tuple(events)) for (*_, sampling), events in cohorts.items()]
+        debits = (entry.debit(unit) for entry in [*released, *([also] if also else [])])
+        return charges_of(debit for debit in debits if debit is not None)
 
     def rewind(self, length: int, *, replay: bool) -> None:
         """Return to an earlier length, for a resumed run.
@@ -227,13 +243,25 @@ class Ledger:
         self.entries.append(entry)
 
     def _admit(self, entry: Entry) -> None:
-        if self.limit is None or entry.event.kind in FREE:
+        limit = self.limit
+        if limit is None or entry.event.kind in FREE:
             return
-        if not self.limit.admits(self.charges(self.limit.unit, also=entry)):
+        so_far, debit = self._running(limit), entry.debit(limit.unit)
+        if debit is not None and not so_far.would(debit):
             raise BudgetExhausted(
-                f"round {entry.round} ({entry.query}, {entry.event}) would exceed the budget of {self.limit}.",
+                f"round {entry.round} ({entry.query}, {entry.event}) would exceed the budget of {limit}.",
                 remedy="What was released stands. For more, raise the noise or the budget, or lower the sampling rate.",
             )
+
+    def _tally(self) -> Tally:
+        if self._counted is None or not self._counted.fits(self.entries, self._read):
+            self._counted = Tally(self.entries, self._read)
+        return self._counted.caught_up()
+
+    def _running(self, limit: Limit) -> RunningCost:
+        if self._priced is None or not self._priced.fits(limit, self.others, self.entries):
+            self._priced = Priced(limit, self.others, self.entries)
+        return self._priced.caught_up()
 
 
 @dataclass
