@@ -5,8 +5,9 @@ An event never changes its meaning, and an accountant refuses an event that it d
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Unit = Literal["record", "party"]
 Kind = Literal["none", "gaussian", "laplace", "skellam", "pure", "exponential", "approximate", "nonprivate"]
@@ -86,3 +87,19 @@ class Sampling:
 
 Charge = tuple[Sampling, tuple[Event, ...]]
 """One cohort and everything that was released from it: composes inside one sampling event."""
+
+
+class Debit(NamedTuple):
+    """One event of a ledger and the cohort that it was released from. Debits of a cohort compose inside one sampling event."""
+
+    cohort: Hashable
+    sampling: Sampling
+    event: Event
+
+
+def charges_of(debits: Iterable[Debit]) -> list[Charge]:
+    """Group debits by cohort, each in the order in which they came."""
+    cohorts: dict[Hashable, tuple[Sampling, list[Event]]] = {}
+    for debit in debits:
+        cohorts.setdefault(debit.cohort, (debit.sampling, []))[1].append(debit.event)
+    return [(sampling, tuple(events)) for sampling, events in cohorts.values()]

@@ -16,8 +16,9 @@ from weakref import WeakKeyDictionary
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, CheckpointMismatch, LedgerDamaged, MixedUnits
 
 from .cohort import Part
-from .events import Charge, Event, Sampling, Unit
+from .events import Charge, Debit, Event, Sampling, Unit, charges_of
 from .question import MAIN
+from .tally import Priced, Tally
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,28 @@ class Entry:
         """The bound that held, and the noise."""
         return (self.bound if self.clip == "none" else self.clip), self.mechanism
 
+    def debit(self, unit: Unit) -> Debit | None:
+        """Return what an accountant has to know of it; None where it costs nothing.
+
+        An event at a party is never amplified by sampling: the server sees who answered.
+
+        Raises
+        ------
+        MixedUnits (HR-215)
+            It is bounded for another unit.
+        """
+        if self.free:
+            return None
+        if self.event.kind != "nonprivate" and self.unit != unit:
+            raise MixedUnits(
+                f"round {self.round} ({self.query}) is bounded per {self.unit}; the guarantee was asked per {unit}.",
+                remedy="Ask for the unit that the queries are bounded by, and keep to one unit in one ledger.",
+            )
+        alone = unit == "record" and self.sampling.kind in ("fixed", "given")  # a record pushes no party out of a cohort
+        sampling = Sampling() if alone else self.sampling
+        cohort = (self.run, self.branch, self.cohort != 0, self.cohort or self.round, sampling)
+        return Debit(cohort, sampling, self.event)
+
     def to_json(self) -> dict[str, Any]:
         values = vars(self) | {"event": self.event.to_json(), "sampling": self.sampling.to_json()}
         return {name: value for name, value in values.items() if value or name not in ("run", "branch", "key", "cites", "part")}
@@ -105,6 +128,17 @@ class Limit(Protocol):
     def unit(self) -> Unit: ...
 
     def admits(self, charges: Iterable[Charge]) -> bool: ...
+
+    def running(self) -> RunningCost: ...
+
+
+class RunningCost(Protocol):
+    """What was charged so far under a limit, kept up to date debit by debit."""
+
+    def would(self, debit: Debit) -> bool:
+        """Whether one more debit stays within the limit: the same answer as `Limit.admits` gives for all charges."""
+
+    def add(self, debit: Debit) -> None: ...
 
 
 class Record(Protocol):
@@ -147,8 +181,9 @@ class Ledger:
         self.entries: list[Entry] = []
         self.others: list[Entry] = []
         self._read = 0
-        self._numbers: dict[str, tuple[int, int, int]] = {}
         self._expected: list[Entry] = []
+        self._counted: Tally | None = None
+        self._priced: Priced | None = None
         if record is not None:
             self.attach(record)
 
@@ -172,22 +207,16 @@ class Ledger:
 
     def numbers(self, branch: str = MAIN) -> tuple[int, int]:
         """Largest numbers of a question and of a cohort of a branch so far, zero at first."""
-        n, *largest = self._numbers.get(branch, (0, 0, 0))
-        if n > len(self.entries):
-            n, largest = 0, [0, 0]
-        for entry in self.entries[n:]:
-            if entry.branch == branch:
-                largest = [max(largest[0], entry.round), max(largest[1], entry.cohort)]
-        self._numbers[branch] = (len(self.entries), largest[0], largest[1])
-        return largest[0], largest[1]
+        return self._tally().numbers.get(branch, (0, 0))
 
     def payment(self, key: str) -> Entry | None:
         """The last question with this key that was charged itself."""
-        return next((entry for entry in reversed(self.entries) if entry.key == key and not entry.free), None)
+        return self._tally().payments.get(key)
 
     def uses(self, key: str, *, since_start: bool) -> int:
         """How many questions have this key; of this process only, where the noise that they share dies with it."""
-        return sum(entry.key == key for entry in self.entries[self._read if since_start else 0 :])
+        tally = self._tally()
+        return (tally.recent if since_start else tally.uses)[key]
 
     def debit(self, entry: Entry) -> None:
         """Write an entry, or refuse it while nothing has been asked.
@@ -210,25 +239,10 @@ class Ledger:
         return None
 
     def charges(self, unit: Unit, also: Entry | None = None) -> list[Charge]:
-        """Group the events of all runs by run and cohort, for an accountant; refuse to mix units.
-
-        An event at a party is never amplified by sampling: the server sees who answered.
-        """
-        cohorts: dict[tuple[str, str, bool, int, Sampling], list[Event]] = {}
+        """Group the events of all runs by run and cohort, for an accountant; refuse to mix units (`Entry.debit`)."""
         released = [*self.others, *self.entries, *self._expected]  # what a resumed run expects was released before
-        for entry in [*released, *([also] if also else [])]:
-            if entry.free:
-                continue
-            if entry.event.kind != "nonprivate" and entry.unit != unit:
-                raise MixedUnits(
-                    f"round {entry.round} ({entry.query}) is bounded per {entry.unit}; the guarantee was asked per {unit}.",
-                    remedy="Ask for the unit that the queries are bounded by, and keep to one unit in one ledger.",
-                )
-            alone = unit == "record" and entry.sampling.kind in ("fixed", "given")  # a record pushes no party out of a cohort
-            sampling = Sampling() if alone else entry.sampling
-            key = (entry.run, entry.branch, entry.cohort != 0, entry.cohort or entry.round, sampling)
-            cohorts.setdefault(key, []).append(entry.event)
-        return [(sampling, tuple(events)) for (*_, sampling), events in cohorts.items()]
+        debits = (entry.debit(unit) for entry in [*released, *([also] if also else [])])
+        return charges_of(debit for debit in debits if debit is not None)
 
     def rewind(self, length: int, *, replay: bool) -> None:
         """Return to an earlier length, for a resumed run.
@@ -256,13 +270,25 @@ class Ledger:
         self.entries.append(entry)
 
     def _admit(self, entry: Entry) -> None:
-        if self.limit is None or entry.free:
+        limit = self.limit
+        if limit is None or entry.free:
             return
-        if not self.limit.admits(self.charges(self.limit.unit, also=entry)):
+        so_far, debit = self._running(limit), entry.debit(limit.unit)
+        if debit is not None and not so_far.would(debit):
             raise BudgetExhausted(
-                f"round {entry.round} ({entry.query}, {entry.event}) would exceed the budget of {self.limit}.",
+                f"round {entry.round} ({entry.query}, {entry.event}) would exceed the budget of {limit}.",
                 remedy="What was released stands. For more, raise the noise or the budget, or lower the sampling rate.",
             )
+
+    def _tally(self) -> Tally:
+        if self._counted is None or not self._counted.fits(self.entries, self._read):
+            self._counted = Tally(self.entries, self._read)
+        return self._counted.caught_up()
+
+    def _running(self, limit: Limit) -> RunningCost:
+        if self._priced is None or not self._priced.fits(limit, self.others, self.entries):
+            self._priced = Priced(limit, self.others, self.entries)
+        return self._priced.caught_up()
 
 
 class LedgerView:

@@ -7,10 +7,10 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hedgerow.core.events import Charge, Unit
+from hedgerow.core.events import Charge, Debit, Unit
 from hedgerow.errors import BudgetInvalid, HedgerowWarning
 from hedgerow.privacy import accounting
-from hedgerow.privacy.accounting import Accountant, Adjacency
+from hedgerow.privacy.accounting import Accountant, Adjacency, Running
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,39 @@ class Budget:
         """Return the epsilon of `charges` at this budget's delta."""
         return self._price(charges, self.accountant)
 
+    def running(self) -> RunningCost:
+        """Return the cost of nothing, which grows debit by debit."""
+        return RunningCost(self)
+
+    def allows(self, so_far: Running, debit: Debit) -> bool:
+        """Tell whether everything so far with one more debit stays within the budget: what `admits` says of all of it."""
+        return so_far.would(debit, self.epsilon, self.delta, self.accountant)
+
     def _price(self, charges: Iterable[Charge], accountant: Accountant) -> float:
         return accounting.epsilon(charges, delta=self.delta, adjacency=self.adjacency, accountant=accountant)
 
     def __str__(self) -> str:
         return f"epsilon {self.epsilon:g}, delta {self.delta:g} per {self.unit}, {self.adjacency}"
+
+
+class RunningCost:
+    """What was charged so far under a budget; its decisions are those of `Budget.admits`, at a constant cost for each."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget, self._so_far = budget, Running(budget.adjacency)
+
+    def would(self, debit: Debit) -> bool:
+        """Tell whether one more debit stays within the budget."""
+        return self._budget.allows(self._so_far, debit)
+
+    def add(self, debit: Debit) -> None:
+        """Charge a debit."""
+        self._so_far.add(debit)
+
+    @property
+    def spent(self) -> float:
+        """The epsilon of everything at the budget's delta."""
+        return self._so_far.epsilon(self._budget.delta, self._budget.accountant)
 
 
 def warn_if_large(delta: float, n: int) -> None:

@@ -5,6 +5,7 @@ from .calibration import calibrate, charge_of, largest_rate, least_noise, most_r
 from .costs import Adjacency
 from .definitions import CDP, GDP, RDP, ZCDP, ApproximateDP, PureDP, group
 from .gaussian import gaussian_delta, gaussian_epsilon, gaussian_noise
+from .running import Running
 from .selection import selection
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Adjacency",
     "ApproximateDP",
     "PureDP",
+    "Running",
     "calibrate",
     "charge_of",
     "delta",

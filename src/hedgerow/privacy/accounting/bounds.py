@@ -105,7 +105,7 @@ def _check(adjacency: str, accountant: str) -> None:
         raise BudgetInvalid(f"no accountant is called {accountant!r}", remedy=suggestion(accountant, get_args(Accountant)))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _epsilon(costs: Costs, delta: float, accountant: Accountant, grid: float = losses.GRID) -> float:
     if not costs:
         return 0.0
@@ -119,7 +119,7 @@ def _epsilon(costs: Costs, delta: float, accountant: Accountant, grid: float = l
     return _QUICK.get(accountant, _moments)(costs, delta - composition.leak(costs))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _delta(costs: Costs, epsilon: float, accountant: Accountant) -> float:
     if not costs:
         return 0.0

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from copy import copy
 from typing import Literal, NamedTuple, get_args
 
 from hedgerow.core.events import Charge, Event, Kind, Sampling
@@ -120,27 +121,61 @@ def costs(charges: Iterable[Charge], adjacency: Adjacency = "add-remove") -> Cos
     """
     counts: Counter[Cost] = Counter()
     for (sampling, events), times in Counter(charges).items():
-        for cost, count in _of_cohort(sampling, events, adjacency):
+        for cost, count in Cohort(sampling, adjacency, events).costs().items():
             counts[cost] += times * count
+    return in_order(counts)
+
+
+def in_order(counts: Mapping[Cost, int]) -> Costs:
+    """Return counted mechanisms in the one order in which they are priced, so that sums are rounded alike."""
     return tuple(sorted(counts.items(), key=repr))
 
 
-def _of_cohort(sampling: Sampling, events: tuple[Event, ...], adjacency: Adjacency) -> list[tuple[Cost, int]]:
-    rate, doubled = _drawn(sampling, adjacency)
-    uses: Counter[Use] = Counter()
-    for event in events:
-        use = _use(event)
-        if use is not None:
-            uses[_doubled(use) if doubled else use] += event.count
-    if rate == 1:
-        return list(uses.items())
-    uses = Counter(dict(as_one_gaussian(uses.items())))
-    if len(uses) == 1 and uses.total() == 1:
-        (use,) = uses
-        return [(use._replace(rate=rate * use.rate, exchanged=doubled), 1)]
-    if doubled:  # composed uses of a sample of fixed size are not amplified
-        return list(uses.items())
-    return [(Batch(rate, tuple(sorted(uses.items()))), 1)] if uses else []
+class Cohort:
+    """What was released from one cohort; it never changes, so that many can share one.
+
+    Attributes
+    ----------
+    additive : bool
+        Whether each of its events costs what it would cost alone.
+    """
+
+    __slots__ = ("_doubled", "_rate", "_uses")
+
+    def __init__(self, sampling: Sampling, adjacency: Adjacency, events: Iterable[Event] = ()) -> None:
+        self._rate, self._doubled = _drawn(sampling, adjacency)
+        self._uses: Counter[Use] = Counter()
+        self._add(events)
+
+    @property
+    def additive(self) -> bool:
+        return self._rate == 1
+
+    def plus(self, event: Event) -> Cohort:
+        """Return the cohort with one more event."""
+        cohort = copy(self)
+        cohort._uses = Counter(self._uses)
+        cohort._add((event,))
+        return cohort
+
+    def costs(self) -> Counter[Cost]:
+        """Return its mechanisms with the number of their uses, as its sampling amplifies them."""
+        rate, doubled = self._rate, self._doubled
+        if rate == 1:
+            return Counter[Cost](self._uses)
+        uses = Counter(dict(as_one_gaussian(self._uses.items())))
+        if len(uses) == 1 and uses.total() == 1:
+            (use,) = uses
+            return Counter[Cost]({use._replace(rate=rate * use.rate, exchanged=doubled): 1})
+        if doubled:  # composed uses of a sample of fixed size are not amplified
+            return Counter[Cost](uses)
+        return Counter[Cost]({Batch(rate, tuple(sorted(uses.items()))): 1} if uses else {})
+
+    def _add(self, events: Iterable[Event]) -> None:
+        for event in events:
+            use = _use(event)
+            if use is not None:
+                self._uses[_doubled(use) if self._doubled else use] += event.count
 
 
 def _drawn(sampling: Sampling, adjacency: Adjacency) -> tuple[float, bool]:

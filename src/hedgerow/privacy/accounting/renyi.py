@@ -64,7 +64,7 @@ def classic_epsilon(divergences: Curve, delta: float, orders: Orders) -> float:
     return float(np.min(divergences - math.log(delta) / (np.array(orders) - 1)))
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=8192)
 def curve(cost: Cost, orders: Orders = ORDERS) -> Curve:
     """Return the divergence of one use at each order; infinity at orders where it cannot be computed."""
     if isinstance(cost, Batch):

@@ -1,0 +1,90 @@
+"""What a ledger counts of its entries, entry by entry, so that a question costs the same after ten thousand others.
+
+The lists of entries stay the truth. A `Follower` notices when a list was replaced or cut, and its ledger then counts anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .ledger import Entry, Limit, RunningCost
+
+
+class Follower:
+    """How far a growing list was read."""
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self.entries, self.n = entries, 0
+        self._last: Entry | None = None
+
+    def fits(self, entries: list[Entry]) -> bool:
+        """Whether this is the list that was read, and what was read is still in it."""
+        if entries is not self.entries or len(entries) < self.n:
+            return False
+        return self.n == 0 or entries[self.n - 1] is self._last
+
+    def unread(self) -> Iterator[Entry]:
+        """Give what was not read; an entry counts as read when the next one is asked for, so not one that raised an error."""
+        while self.n < len(self.entries):
+            entry = self.entries[self.n]
+            yield entry
+            self.n, self._last = self.n + 1, entry
+
+
+class Tally:
+    """Counts of a run's own entries.
+
+    Attributes
+    ----------
+    numbers : dict from branch to (int, int)
+        Largest numbers of a question and of a cohort.
+    uses, recent : Counter of str
+        Questions by key: all, and those from entry `start` on.
+    payments : dict from key to Entry
+        The last question of each key that was charged itself.
+    """
+
+    def __init__(self, entries: list[Entry], start: int) -> None:
+        self._followed, self._start = Follower(entries), start
+        self.numbers: dict[str, tuple[int, int]] = {}
+        self.uses, self.recent = Counter[str](), Counter[str]()
+        self.payments: dict[str, Entry] = {}
+
+    def fits(self, entries: list[Entry], start: int) -> bool:
+        return start == self._start and self._followed.fits(entries)
+
+    def caught_up(self) -> Tally:
+        """This tally, with all entries counted."""
+        for entry in self._followed.unread():
+            question, cohort = self.numbers.get(entry.branch, (0, 0))
+            self.numbers[entry.branch] = max(question, entry.round), max(cohort, entry.cohort)
+            if not entry.key:
+                continue
+            self.uses[entry.key] += 1
+            if self._followed.n >= self._start:
+                self.recent[entry.key] += 1
+            if not entry.free:
+                self.payments[entry.key] = entry
+        return self
+
+
+class Priced:
+    """What the entries of all runs cost under a limit."""
+
+    def __init__(self, limit: Limit, *lists: list[Entry]) -> None:
+        self._limit, self._cost = limit, limit.running()
+        self._followed = [Follower(entries) for entries in lists]
+
+    def fits(self, limit: Limit, *lists: list[Entry]) -> bool:
+        return limit is self._limit and all(map(Follower.fits, self._followed, lists))
+
+    def caught_up(self) -> RunningCost:
+        """The cost, with all entries charged."""
+        for followed in self._followed:
+            for entry in followed.unread():
+                if (debit := entry.debit(self._limit.unit)) is not None:
+                    self._cost.add(debit)
+        return self._cost
