@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hedgerow.core import Federation, Parties, local
+from hedgerow.core import Federation, Parties, Party, local
 from hedgerow.core.aggregation import Plain
+from hedgerow.core.federation import handle, inside
 from hedgerow.core.randomness import Streams
-from hedgerow.core.view import Views
+from hedgerow.core.run import Run
+from hedgerow.core.state import State
 from hedgerow.data import Column, Schema
-from hedgerow.engines import InProcess, Loop
+from hedgerow.engines import InProcess, Loop, records
 
 ENGINES = [Loop(), InProcess(threads=1), InProcess(threads=2), InProcess(threads=2, collapse=False)]
 ENGINE_NAMES = ["loop", "one-thread", "two-threads", "no-collapse"]
@@ -34,11 +36,33 @@ def parties(n_parties: int = 6, seed: int = 0) -> Parties:
     return Parties([f"party {i + 1}" for i in range(n_parties)], {"x": x, "y": y}, sizes)
 
 
+def run_of(federation: Federation) -> Run:
+    """What a program may not reach: engine, randomness, ledger and counters of a federation."""
+    return inside(federation).run
+
+
+def altered(federation: Federation, **changed: object) -> Federation:
+    """The same handle on a run with another engine, schema, randomness or ledger; counters are shared."""
+    values = inside(federation)
+    return handle(values._replace(run=replace(values.run, **changed)))  # type: ignore[arg-type]
+
+
+def kept_by(federation: Federation) -> dict[str, State]:
+    """What parties of a simulation keep after the questions that were counted."""
+    return records(federation).states.committed(run_of(federation).counted)
+
+
+def party_of(federation: Federation, name: str) -> Party:
+    """One party of a simulation, with its records."""
+    held = records(federation)
+    return held[held.position[name]]
+
+
 def federation(engine: object = None, seed: int | None = 0, recording: bool = False, **kwargs: int) -> Federation:
     """A federation of `parties` on an engine."""
     hosted = (engine or InProcess(threads=1)).hosting(parties(**kwargs))  # type: ignore[attr-defined]
     schema = Schema((Column("x", "number", shape=(3,)), Column("y", "binary", role="target")))
-    return Federation(hosted, schema, streams=Streams(seed), views=Views(recording))
+    return Federation(hosted, schema, Streams(seed), record_views=recording)
 
 
 @local(additive=True, stackable=True)

@@ -9,6 +9,7 @@ import pytest
 from hedgerow import Budget, Gaussian, l2, linf
 from hedgerow.core import local
 from hedgerow.core.events import Event
+from hedgerow.core.mechanism import Plan
 from hedgerow.engines import Loop
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, UnboundedSum, UnlawfulChannel
 from helpers import ENGINE_NAMES, ENGINES, federation, parties, totals
@@ -84,7 +85,7 @@ def test_only_parties_of_the_federation_can_be_picked(names):
 
 
 @dataclass(frozen=True)
-class Steps:
+class Steps(Plan):
     """A plan of a few noisy steps."""
 
     z: float

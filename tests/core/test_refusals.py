@@ -1,6 +1,5 @@
 """Questions of which no distance between neighbours is known are refused before anybody is asked."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,7 +10,7 @@ from hedgerow.errors import BudgetInvalid, ContributionInvalid, UnlawfulChannel
 from hedgerow.privacy import DiscreteGaussian, Tree
 from hedgerow.privacy.choice.sparse import SparseVector
 from hedgerow.runs import LedgerFile
-from helpers import federation, norm_of_x, zeros
+from helpers import altered, federation, norm_of_x, zeros
 
 
 def keep_n(broadcast, party, rng):
@@ -62,13 +61,13 @@ def test_everybody_is_not_covered_by_what_a_sample_paid():
 
 
 def test_noise_too_small_for_whole_numbers_is_refused_where_the_shape_was_not_known():
-    fed = replace(federation(), schema=None).protect(mechanism=DiscreteGaussian(0.1))
+    fed = altered(federation(), schema=None).protect(mechanism=DiscreteGaussian(0.1))
     with pytest.raises(BudgetInvalid):
         fed.sum(count, bound=l2(3.0, unit="record"))
 
 
 def test_an_empty_cohort_is_not_told_by_an_error():
-    fed = replace(federation(n_parties=1), schema=None).protect(clip=l2(1.0), mechanism=Gaussian(100.0))
+    fed = altered(federation(n_parties=1), schema=None).protect(clip=l2(1.0), mechanism=Gaussian(100.0))
     for _ in range(8):
         with pytest.raises(UnlawfulChannel, match="may be empty"):
             fed.sample(rate=0.5).sum(norm_of_x)
@@ -86,7 +85,7 @@ def test_a_ledger_that_is_continued_numbers_new_cohorts_and_questions(tmp_path):
     charges = []
     for _ in range(2):
         fed = federation().protect(clip=l2(1.0), mechanism=Gaussian(1.0))
-        fed.ledger.attach(LedgerFile(tmp_path / "ledger.jsonl"))
+        fed.recorded(LedgerFile(tmp_path / "ledger.jsonl"))
         fed.sample(rate=0.5).sum(norm_of_x)
         charges.append(fed.ledger.charges("party"))
         rounds = [entry.round for entry in fed.ledger.entries]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from hedgerow.errors import SlotFilled, UnboundedSum, UnlawfulChannel
@@ -114,7 +115,7 @@ class Channel:
             )
         return Release(self.clip, bounds, self.mechanism, self.compression, plan)
 
-    @property
+    @cached_property
     def protection(self) -> Protection:
         """What the slots mean together."""
         mechanism, hidden = self.mechanism, self.aggregation
