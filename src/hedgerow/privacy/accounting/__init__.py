@@ -1,11 +1,18 @@
 """Accounting: what everything that was released costs together, and how much noise a budget needs."""
 
-from .bounds import Accountant, delta, epsilon
-from .calibration import calibrate, charge_of, largest_rate, least_noise, most_rounds, rounds_left
-from .costs import Adjacency
-from .definitions import CDP, GDP, RDP, ZCDP, ApproximateDP, PureDP, group
-from .gaussian import gaussian_delta, gaussian_epsilon, gaussian_noise
-from .selection import selection
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.lazy import lazily
+
+if TYPE_CHECKING:
+    from .bounds import Accountant, delta, epsilon
+    from .calibration import calibrate, charge_of, largest_rate, least_noise, most_rounds, rounds_left
+    from .costs import Adjacency
+    from .definitions import CDP, GDP, RDP, ZCDP, ApproximateDP, PureDP, group
+    from .gaussian import gaussian_delta, gaussian_epsilon, gaussian_noise
+    from .selection import selection
 
 __all__ = [
     "CDP",
@@ -30,3 +37,5 @@ __all__ = [
     "rounds_left",
     "selection",
 ]
+
+lazily(__name__)
