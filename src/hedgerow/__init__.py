@@ -10,15 +10,17 @@ A server asks parties for bounded sums; what leaves a party is clipped, noised, 
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from typing import TYPE_CHECKING
 
-from hedgerow import compression, crypto, data, engines, errors, privacy, stats, trees
-from hedgerow.core import Federation, Party, l1, l2, linf, local, travels
-from hedgerow.crypto import AdditiveShares, PairwiseMasks, PrivFL, SecAgg
-from hedgerow.engines import InProcess, Loop, Processes, simulate
-from hedgerow.privacy import Budget, Gaussian, Laplace
-from hedgerow.runs import drive, last
+from hedgerow.lazy import lazily
+
+if TYPE_CHECKING:
+    from hedgerow import compression, crypto, data, engines, errors, learn, privacy, stats, trees
+    from hedgerow.core import Federation, Party, l1, l2, linf, local, travels
+    from hedgerow.crypto import AdditiveShares, PairwiseMasks, PrivFL, SecAgg
+    from hedgerow.engines import InProcess, Loop, Processes, simulate
+    from hedgerow.privacy import Budget, Gaussian, Laplace
+    from hedgerow.runs import drive, last
 
 __version__ = "0.1.0"
 
@@ -54,8 +56,4 @@ __all__ = [
     "trees",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name == "learn":  # needs PyTorch, which is an extra
-        return importlib.import_module("hedgerow.learn")
-    raise AttributeError(f"module 'hedgerow' has no attribute {name!r}")
+lazily(__name__)

@@ -17,9 +17,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from hedgerow.data import Column, Schema, Table, iid, load
+from hedgerow import data
 from hedgerow.errors import CannotWrite, SettingsInvalid
-from hedgerow.studies.changes import to_toml
 
 console = Console()
 
@@ -87,8 +86,8 @@ def lay_out(
     if approval not in ("automatic", "ask") or rail not in ("grpc", "socket", "nvflare"):
         remedy = "approval: automatic or ask; rail: grpc, socket or nvflare."
         raise SettingsInvalid(f"approval={approval!r}, rail={rail!r}.", remedy=remedy)
-    table = load("breast_cancer").select(list(COLUMNS))
-    parts = iid(parties=len(names))(table, 0).tables(table)
+    table = data.load("breast_cancer").select(list(COLUMNS))
+    parts = data.iid(parties=len(names))(table, 0).tables(table)
     _enrol(folder, names)
     own, theirs = _rails(folder.absolute(), names, rail, port)
     _write(folder / HUB / "coordinator.toml", {"name": HUB, "rail": own, "limits": dict(limits or {})})
@@ -124,7 +123,7 @@ def _rails(folder: Path, names: Sequence[str], rail: str, port: int) -> tuple[di
     return own, {name: {"rail": rail, "path": str(doors[name])} for name in names}
 
 
-def _study(table: Table, program: Mapping[str, Any], parties: int) -> dict[str, Any]:
+def _study(table: data.Table, program: Mapping[str, Any], parties: int) -> dict[str, Any]:
     ranges = {column.name: [column.low, column.high] for column in table.schema if column.low is not None}
     return {
         "title": "Malignant or benign, between organisations",
@@ -150,11 +149,11 @@ def _enrol(folder: Path, names: Sequence[str]) -> None:
         enrolment.accept(station, Welcome.from_bytes(enrolment.welcome(hub, station.name)))
 
 
-def _declared(schema: Schema) -> dict[str, Any]:
+def _declared(schema: data.Schema) -> dict[str, Any]:
     return {column.name: _column(column) for column in schema}
 
 
-def _column(column: Column) -> dict[str, Any]:
+def _column(column: data.Column) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": column.kind, "role": column.role, "unit": column.unit or None}
     if column.kind == "binary":
         return found
@@ -162,6 +161,8 @@ def _column(column: Column) -> dict[str, Any]:
 
 
 def _write(path: Path, values: Mapping[str, Any]) -> None:
+    from hedgerow.studies.changes import to_toml
+
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(to_toml(values).lstrip() + "\n", encoding="utf-8")
 

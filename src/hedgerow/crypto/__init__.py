@@ -6,7 +6,16 @@ privfl                                          gradients of a model that partie
 aggregation                                     how these go into a channel
 """
 
-from .aggregation import AdditiveShares, Hidden, PairwiseMasks, SecAgg
-from .hidden_model import HiddenModel, PrivFL
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.lazy import lazily
+
+if TYPE_CHECKING:
+    from .aggregation import AdditiveShares, Hidden, PairwiseMasks, SecAgg
+    from .hidden_model import HiddenModel, PrivFL
 
 __all__ = ["AdditiveShares", "Hidden", "HiddenModel", "PairwiseMasks", "PrivFL", "SecAgg"]
+
+lazily(__name__)

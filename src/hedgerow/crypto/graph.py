@@ -16,8 +16,8 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from hedgerow.errors import SettingsInvalid
 
@@ -182,7 +182,8 @@ def _upper_tails(population: int, marked: int, draws: int) -> NDArray[np.float64
 
 def _choose(n: int, k: Indices) -> NDArray[np.float64]:
     """Logarithm of the binomial coefficient."""
-    found: NDArray[np.float64] = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    lgamma = scipy.special.gammaln
+    found: NDArray[np.float64] = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
     return found
 
 

@@ -1,16 +1,23 @@
 """Tables, schemas, the catalogue of public data sets, and partitions into parties."""
 
-from .catalogue import load, names
-from .column import Column
-from .join import join
-from .loaders import read, read_idx
-from .partition import Heat, Partition, Partitioner
-from .partitioners import PARTITIONERS, partitioner
-from .schema import Schema, infer
-from .shift import concept_drift, concept_shift, covariate_shift, feature_noise
-from .skew import dirichlet_labels, dirichlet_quantity, labels_per_party, shards
-from .splits import by_column, iid, stores
-from .table import Table
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.lazy import lazily
+
+if TYPE_CHECKING:
+    from .catalogue import load, names
+    from .column import Column
+    from .join import join
+    from .loaders import read, read_idx
+    from .partition import Heat, Partition, Partitioner
+    from .partitioners import PARTITIONERS, partitioner
+    from .schema import Schema, infer
+    from .shift import concept_drift, concept_shift, covariate_shift, feature_noise
+    from .skew import dirichlet_labels, dirichlet_quantity, labels_per_party, shards
+    from .splits import by_column, iid, stores
+    from .table import Table
 
 __all__ = [
     "PARTITIONERS",
@@ -39,3 +46,5 @@ __all__ = [
     "shards",
     "stores",
 ]
+
+lazily(__name__)

@@ -12,7 +12,6 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
-import pandas as pd
 
 from hedgerow.errors import DataError, NotFinite, OutOfRange, SchemaInvalid, suggestion
 
@@ -211,17 +210,17 @@ class Column:
         return codes
 
     def _match(self, array: np.ndarray) -> np.ndarray:
-        positions, words = pd.factorize(array.ravel())
-        self._refuse_where(positions < 0, NotFinite, "missing")
-        code_of = {level: code for code, level in enumerate(self.levels)}
-        code_of_word = np.array([code_of.get(_word(word), -1) for word in words], np.int16)
-        strange = [repr(_word(word)) for word, code in zip(words, code_of_word, strict=True) if code < 0]
+        values, known = list(array.ravel()), {level: code for code, level in enumerate(self.levels)}
+        code_of = {value: -2 if _is_missing(value) else known.get(_word(value), -1) for value in dict.fromkeys(values)}
+        codes = np.fromiter(map(code_of.__getitem__, values), np.int16, len(values)).reshape(array.shape)
+        self._refuse_where(codes == -2, NotFinite, "missing")
+        strange = [repr(_word(value)) for value, code in code_of.items() if code == -1]
         if strange:
             raise OutOfRange(
                 f"column {self.name!r} holds {', '.join(strange[:3])}, not among its {len(self.levels)} levels.",
                 remedy="Add the level to the schema, or recode the value. " + suggestion(strange[0][1:-1], self.levels),
             )
-        return code_of_word[positions].reshape(array.shape)
+        return codes
 
     def _within_range(self, numbers: np.ndarray) -> np.ndarray:
         low = -math.inf if self.low is None else self.low
@@ -265,6 +264,25 @@ _REMEDIES: dict[type[DataError], str] = {
     NotFinite: 'Drop those records (read(..., missing="drop")), or fill the values before loading.',
     OutOfRange: "Widen the declaration, clip the column (clip=True), or correct those records.",
 }
+
+
+def lacking(values: np.ndarray) -> np.ndarray:
+    """Return which values are missing, not a number or infinite: an array of booleans of the same shape."""
+    if values.dtype.kind == "f":
+        return ~np.isfinite(values)
+    if values.dtype.kind in "biu":
+        return np.zeros(values.shape, bool)
+    return np.fromiter(map(_is_missing, values.flat), bool, values.size).reshape(values.shape)
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value is None, not a number, or of a library's own kind for what is missing."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA has no truth
+        return True
+    except ValueError:  # an array is a value
+        return False
 
 
 def _word(value: Any) -> str:

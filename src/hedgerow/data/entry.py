@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, Literal
 
 from .column import Column
 from .download import Published
 from .loaders import Columns, read_csv
 from .schema import Schema
 from .table import series_values
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Parts = tuple[Columns, Columns | None]
 """Raw columns of the training part and, where one is published, of the test part."""

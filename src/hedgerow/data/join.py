@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas
 
 from hedgerow.errors import ColumnsDiffer, EmptyParty
 
 from .partition import Draw, Partitioner
 from .table import Table
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,9 @@ def join(parties: Mapping[str, Table | pandas.DataFrame]) -> tuple[Table, given]
         columns = {key: np.concatenate([table.columns[key] for table in parties.values()]) for key in model.columns}
         joined = Table(columns, model.schema, name=model.name, source=model.source)
     else:
-        joined = Table.from_pandas(pandas.concat(list(parties.values()), ignore_index=True))
+        from pandas import concat
+
+        joined = Table.from_pandas(concat(list(parties.values()), ignore_index=True))
     return joined, given(tuple(parties), tuple(len(table) for table in parties.values()))
 
 

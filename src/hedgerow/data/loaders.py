@@ -9,17 +9,19 @@ import gzip
 import zlib
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
-import pandas as pd
 
 from hedgerow.errors import MissingData, MissingExtra, SchemaInvalid, suggestion
 
-from .column import Column
+from .column import Column, lacking
 from .schema import Schema, infer
 from .table import Table, series_values
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 T = TypeVar("T")
 
@@ -80,6 +82,8 @@ def admit(columns: Columns, schema: Schema, *, name: str, source: str, missing: 
 
 def read_csv(path: Path, **options: Any) -> pd.DataFrame:
     """Return the data frame in a csv file; `options` go to `pandas.read_csv`."""
+    import pandas as pd
+
     return _refuse_unreadable(path, lambda: pd.read_csv(path, low_memory=False, **options))
 
 
@@ -130,6 +134,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         import pyarrow  # noqa: F401
     except ImportError:
         raise MissingExtra(f"{path.name} needs pyarrow.", remedy="pip install 'hedgerow[data]'") from None
+    import pandas as pd
+
     return _refuse_unreadable(path, lambda: pd.read_parquet(path, engine="pyarrow"))
 
 
@@ -146,6 +152,8 @@ def _parse_idx(path: Path) -> np.ndarray:
 
 
 def _infer_columns(columns: Columns, target: str | None) -> Schema:
+    import pandas as pd
+
     scalars = {name: values for name, values in columns.items() if np.ndim(values) == 1}
     inferred = infer(pd.DataFrame(scalars))
     shaped = {
@@ -160,16 +168,8 @@ def _infer_columns(columns: Columns, target: str | None) -> Schema:
 def _drop_missing(columns: Columns) -> tuple[Columns, int]:
     if len({len(values) for values in columns.values()}) != 1:
         return columns, 0  # `Schema.admit` refuses them with a better message
-    dropped = np.logical_or.reduce([_lacks_value(values) for values in columns.values()])
+    dropped = np.logical_or.reduce([lacking(values).reshape(len(values), -1).any(axis=1) for values in columns.values()])
     return {name: values[~dropped] for name, values in columns.items()}, int(dropped.sum())
-
-
-def _lacks_value(values: np.ndarray) -> np.ndarray:
-    """Return which records have a missing or infinite value, shape (n,)."""
-    if values.dtype.kind in "biu":
-        return np.zeros(len(values), bool)
-    lacking = ~np.isfinite(values) if values.dtype.kind == "f" else pd.isna(values)
-    return lacking.reshape(len(values), -1).any(axis=1)
 
 
 def _existing(path: Path) -> Path:

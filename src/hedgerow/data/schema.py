@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import pandas as pd
 
 from hedgerow.errors import DataError, MissingColumn, SchemaInvalid, suggestion
 
 from .column import Column, Kind, Role
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_PROBLEMS = 5
 """How many wrong columns one error names."""
@@ -217,6 +219,8 @@ def infer(
 
 
 def _infer_column(name: str, series: pd.Series) -> Column:
+    import pandas as pd
+
     known = series.dropna()
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from .entry import Entry, binary, category, csv, declare, integer, number
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _DRUGS = (
     "metformin repaglinide nateglinide chlorpropamide glimepiride acetohexamide glipizide glyburide tolbutamide "

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from . import icd9
 from .download import Published
 from .entry import Entry, Parts, binary, category, csv, declare, integer, number, renamed
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 
@@ -65,6 +67,8 @@ def _cardio(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _diagnoses(frame: pd.DataFrame) -> pd.DataFrame:
+    import pandas as pd
+
     first = frame.drop_duplicates("patient_nbr")
     code = icd9.three_digits(first["diag_1"])
     groups = {one: icd9.group_of(one) for one in code.unique()}

@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import ndimage
+import scipy
 
 from hedgerow.errors import PartitionInvalid
 
@@ -239,7 +239,7 @@ def _turn(images: np.ndarray, degrees: float) -> np.ndarray:
     if degrees % 90 == 0:
         return np.rot90(images, int(degrees // 90) % 4, axes=(-2, -1))
     plain = images.astype(np.float32)
-    return np.asarray(ndimage.rotate(plain, degrees, axes=(-2, -1), reshape=False, order=1))
+    return np.asarray(scipy.ndimage.rotate(plain, degrees, axes=(-2, -1), reshape=False, order=1))
 
 
 def _derangement(n: int, rng: np.random.Generator) -> np.ndarray:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from hedgerow.core.randomness import Streams
 from hedgerow.errors import PartitionInvalid, SchemaInvalid
 
 from .schema import Schema, infer
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,6 +114,8 @@ class Table:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a data frame; categories come back as `pandas.Categorical`, array-shaped columns are left out."""
+        import pandas as pd
+
         scalars = [column for column in self.schema if not column.shape]
         return pd.DataFrame(
             {
@@ -155,6 +159,8 @@ class Table:
 
 def series_values(series: pd.Series) -> np.ndarray:
     """Return a series as a numpy array, a missing value of a nullable dtype as NaN."""
-    if pd.api.types.is_numeric_dtype(series.dtype):
+    from pandas.api.types import is_numeric_dtype
+
+    if is_numeric_dtype(series.dtype):
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     return series.to_numpy(dtype=object)

@@ -1,14 +1,21 @@
 """Engines: where parties run. All give the same numbers as `Loop`."""
 
-from .inprocess import InProcess
-from .loop import Loop
-from .network import Network
-from .post import Post
-from .processes import Processes
-from .ray import Ray
-from .simulate import simulate
-from .simulation import on, records, view, watch
-from .standardised import hidden_standardise
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.lazy import lazily
+
+if TYPE_CHECKING:
+    from .inprocess import InProcess
+    from .loop import Loop
+    from .network import Network
+    from .post import Post
+    from .processes import Processes
+    from .ray import Ray
+    from .simulate import simulate
+    from .simulation import on, records, view, watch
+    from .standardised import hidden_standardise
 
 __all__ = [
     "InProcess",
@@ -24,3 +31,5 @@ __all__ = [
     "view",
     "watch",
 ]
+
+lazily(__name__)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Parties
@@ -16,6 +15,9 @@ from hedgerow.errors import PartitionInvalid
 
 from .inprocess import InProcess
 from .shared import SharedParties
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def simulate(

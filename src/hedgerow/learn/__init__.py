@@ -1,39 +1,44 @@
 """Federated optimisation of torch models: one file for each published algorithm."""
 
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING
+
 from hedgerow.errors import MissingExtra
+from hedgerow.lazy import lazily
 
-try:
-    import torch as torch
-except ImportError as error:
-    raise MissingExtra("training models needs PyTorch.", remedy="pip install 'hedgerow[neural]'") from error
+if importlib.util.find_spec("torch") is None:
+    raise MissingExtra("training models needs PyTorch.", remedy="pip install 'hedgerow[neural]'")
 
-from . import queries as queries
-from .admm import AdmmState, admm
-from .baselines import centralised, gathered, local_only
-from .cyclic import TransferState, cyclic_transfer, incremental
-from .descent import Solver
-from .evaluate import evaluate, evaluate_on
-from .evaluate_own import evaluate_personal
-from .fedavg import ModelState, fedavg, fedsgd
-from .fedbuff import BufferState, fedbuff
-from .feddyn import DynState, feddyn
-from .fednag import NagState, fednag
-from .fednova import fednova
-from .fedopt import ServerState, fedopt
-from .fedprox import fedprox
-from .fsvrg import fsvrg
-from .heterogeneity import LayerSpread, Spread, curves, spread, spread_clip, watch_spread
-from .labels import LabelSpread, label_spread
-from .made import made_by
-from .models import linear, mlp
-from .personal import ditto, fine_tune
-from .private import PrivateState, dp_fedavg, geyer
-from .records import OwnBudgetsState, RecordState, dpsgd, local_dpsgd, without_batch_norm
-from .scaffold import ScaffoldState, scaffold
-from .settings import Settings, StepSettings
-from .subfedavg import SubState, evaluate_subnetworks, subfedavg
-from .training import with_weights
-from .zoo import ZOO, geyer_net, lenet, logistic, lstm, mcmahan_cnn, resnet18, two_nn
+if TYPE_CHECKING:
+    from . import queries as queries
+    from .admm import AdmmState, admm
+    from .baselines import centralised, gathered, local_only
+    from .cyclic import TransferState, cyclic_transfer, incremental
+    from .descent import Solver
+    from .evaluate import evaluate, evaluate_on
+    from .evaluate_own import evaluate_personal
+    from .fedavg import ModelState, fedavg, fedsgd
+    from .fedbuff import BufferState, fedbuff
+    from .feddyn import DynState, feddyn
+    from .fednag import NagState, fednag
+    from .fednova import fednova
+    from .fedopt import ServerState, fedopt
+    from .fedprox import fedprox
+    from .fsvrg import fsvrg
+    from .heterogeneity import LayerSpread, Spread, curves, spread, spread_clip, watch_spread
+    from .labels import LabelSpread, label_spread
+    from .made import made_by
+    from .models import linear, mlp
+    from .personal import ditto, fine_tune
+    from .private import PrivateState, dp_fedavg, geyer
+    from .records import OwnBudgetsState, RecordState, dpsgd, local_dpsgd, without_batch_norm
+    from .scaffold import ScaffoldState, scaffold
+    from .settings import Settings, StepSettings
+    from .subfedavg import SubState, evaluate_subnetworks, subfedavg
+    from .training import with_weights
+    from .zoo import ZOO, geyer_net, lenet, logistic, lstm, mcmahan_cnn, resnet18, two_nn
 
 __all__ = [
     "ZOO",
@@ -100,3 +105,5 @@ __all__ = [
     "with_weights",
     "without_batch_norm",
 ]
+
+lazily(__name__)

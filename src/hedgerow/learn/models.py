@@ -17,11 +17,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.utils.flop_counter import FlopCounterMode
 
 from hedgerow.data import Schema
 from hedgerow.errors import ModelInvalid, SettingsInvalid
 
+from .descent.stack import Stack, stack_of
 from .made import Made, leaves_note, made_of
 
 Weights = Mapping[str, np.ndarray]
@@ -120,6 +120,11 @@ class Model:
         return {}
 
     @cached_property
+    def stack(self) -> Stack | None:
+        """The module as a chain of linear layers, where it is one."""
+        return stack_of(self.module, self.kind)
+
+    @cached_property
     def _copies(self) -> threading.local:
         return threading.local()
 
@@ -190,7 +195,7 @@ def model_for(module: nn.Module, schema: Schema, x: np.ndarray, low: float = 0.0
     model, n_levels = Model(module, kind, low=low, scale=scale), len(declared.levels) if declared is not None else 0
     name, weights = type(module).__name__, torch.from_numpy(model.initial)
     try:
-        with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        with torch.no_grad():
             output = model.outputs(weights, torch.from_numpy(x))
     except (RuntimeError, ValueError, IndexError) as error:
         raise ModelInvalid(
@@ -203,7 +208,21 @@ def model_for(module: nn.Module, schema: Schema, x: np.ndarray, low: float = 0.0
             f"{name} turns {len(x)} records into outputs of shape {tuple(output.shape)}; a {kind} target needs {wanted}.",
             remedy="Give the last layer one output for each level of a category, and a single one otherwise.",
         )
-    return replace(model, flops=counter.get_total_flops() / len(x))
+    return replace(model, flops=_flops(model, weights, x))
+
+
+def _flops(model: Model, weights: Tensor, x: np.ndarray) -> float:
+    """Floating-point operations of one record's forward pass.
+
+    Torch's counter imports its compiler, which takes seconds and is not needed to count those of linear layers.
+    """
+    if model.stack is not None:
+        return model.stack.flops
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model.outputs(weights, torch.from_numpy(x))
+    return counter.get_total_flops() / len(x)
 
 
 _generator = threading.Lock()

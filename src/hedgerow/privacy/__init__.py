@@ -1,11 +1,18 @@
 """Privacy: mechanisms on an integer grid, accountants of the ledger, budgets that refuse."""
 
-from .accounting import epsilon
-from .budget import Budget
-from .choice import Exponential, NoisyMax, PermuteAndFlip, TruncatedGeometric, above_threshold, choose
-from .guard import Guard
-from .mechanisms import DiscreteGaussian, Gaussian, Geometric, Laplace, Noise, SimulatedGaussian, Skellam
-from .tree import Tree
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.lazy import lazily
+
+if TYPE_CHECKING:
+    from .accounting import epsilon
+    from .budget import Budget
+    from .choice import Exponential, NoisyMax, PermuteAndFlip, TruncatedGeometric, above_threshold, choose
+    from .guard import Guard
+    from .mechanisms import DiscreteGaussian, Gaussian, Geometric, Laplace, Noise, SimulatedGaussian, Skellam
+    from .tree import Tree
 
 __all__ = [
     "Budget",
@@ -26,3 +33,5 @@ __all__ = [
     "choose",
     "epsilon",
 ]
+
+lazily(__name__)

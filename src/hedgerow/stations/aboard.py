@@ -1,4 +1,7 @@
-"""A study that asks to board: read, judged by the guard, rehearsed, and made ready to answer for."""
+"""A study that asks to board: read, judged by the guard, rehearsed, and made ready to answer for.
+
+What reads and rehearses studies is imported when one comes: a station that waits holds no programs.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +21,6 @@ from hedgerow.engines import InProcess
 from hedgerow.engines.host import Host
 from hedgerow.errors import HedgerowError, HedgerowWarning, LimitExceeded, MessageRefused, NobodyAnswered, StudyInvalid
 from hedgerow.privacy.guard import Asked
-from hedgerow.studies import Study, build_abroad, parse
-from hedgerow.studies.abroad import data_name, schema_for
-from hedgerow.studies.planned import with_noise
 from hedgerow.wire.names import Names
 from hedgerow.wire.values import unpack
 
@@ -44,6 +44,9 @@ from .policy import (
 )
 from .trains import Train
 from .words import plain, rows_of, summary_of
+
+if TYPE_CHECKING:
+    from hedgerow.studies import Study
 
 MOST_STUDY = 1 << 24
 """Bytes of a study with what is told beside it, all of which is kept."""
@@ -94,6 +97,8 @@ def read_study(toml: bytes) -> Study:
     ------
     StudyInvalid (HR-101)
     """
+    from hedgerow.studies import parse
+
     try:
         study = parse(tomllib.loads(toml.decode("utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -130,6 +135,8 @@ def boarding(config: StationConfig, held: Holdings, mine: str, train: Train, acc
     HedgerowError
         The guard's reason, of which the code may leave.
     """
+    from hedgerow.studies.abroad import data_name
+
     admit_size("a study", len(train.toml) + len(train.told), MOST_STUDY)
     told, study = read_told(train.told), read_study(train.toml)
     if (n := sum(told.stations.values())) > MOST_PARTIES:
@@ -173,6 +180,9 @@ def _rehearsed(
     schema: Schema,
     accounts: Sequence[Account],
 ) -> Train:
+    from hedgerow.studies import build_abroad
+    from hedgerow.studies.planned import with_noise
+
     ids = [id for name, n in told.stations.items() for id in (held.ids if name == mine else _ids(name, n))]
     make = partial(build_abroad, schema=schema, engine=_Names(tuple(ids)))
     with warnings.catch_warnings():
@@ -243,6 +253,8 @@ def welcome(
 
     The guard may have changed since the study was approved, and so may the code that is installed: both are asked again.
     """
+    from hedgerow.studies.abroad import schema_for
+
     told, study = read_told(train.told), read_study(train.toml)
     schema = admitted(config, held, told, study)
     engine = InProcess(bounded=True).hosting(held.parties(schema.names, schema_for(study, schema).weight))

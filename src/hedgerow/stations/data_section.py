@@ -26,11 +26,10 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import numpy as np
-import pandas as pd
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from hedgerow.data import Column, Schema, Table
-from hedgerow.data.column import Kind, Role
+from hedgerow.data.column import Kind, Role, lacking
 from hedgerow.errors import ConfigInvalid, DataError, SchemaInvalid
 from hedgerow.studies.section import Section, problems
 
@@ -242,18 +241,11 @@ def _without_missing(section: DataSection, found: Found) -> tuple[dict[str, np.n
     """Leave out the records that miss a value of a column with `missing = "drop"`."""
     lengths = {len(values) for values in found.columns.values()}
     dropping = [name for name, column in section.columns.items() if (column.missing or section.missing) == "drop"]
-    absent = [lacks(found.columns[name]) for name in dropping if name in found.columns]
+    absent = [lacking(found.columns[name]) for name in dropping if name in found.columns]
     if not absent or len(lengths) != 1:
         return dict(found.columns), 0
     dropped = np.logical_or.reduce(absent)
     return {name: values[~dropped] for name, values in found.columns.items()}, int(dropped.sum())
-
-
-def lacks(values: np.ndarray) -> np.ndarray:
-    """Return which values are missing, not a number or infinite, shape (n,)."""
-    if values.dtype.kind in "biu":
-        return np.zeros(len(values), bool)
-    return ~np.isfinite(values) if values.dtype.kind == "f" else np.asarray(pd.isna(values))
 
 
 def _kind(name: str, column: ColumnSection, source: str) -> Kind:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,9 +27,11 @@ from hedgerow.crypto.aggregation import told
 from hedgerow.crypto.messages import digest
 from hedgerow.engines.records import comes_apart, scaled_by_records
 from hedgerow.errors import QuestionUnannounced
-from hedgerow.studies import Rehearsal, rehearse_built
-from hedgerow.studies.build import Built
 from hedgerow.wire.question import Received
+
+if TYPE_CHECKING:
+    from hedgerow.studies import Rehearsal
+    from hedgerow.studies.build import Built
 
 NORMS = {1: "l1", 2: "l2", math.inf: "linf"}
 TOLERANCE = 1 - 1e-9
@@ -247,6 +249,8 @@ def _overheard(federation: Federation, heard: list[tuple[Outbox, frozenset[str]]
 
 def rehearsed(built: Built, rounds: int | None = None) -> tuple[Rehearsal, list[tuple[Outbox, frozenset[str]]]]:
     """Rehearse a study, and return besides every question with whom it asked."""
+    from hedgerow.studies import rehearse_built
+
     heard: list[tuple[Outbox, frozenset[str]]] = []
     found = rehearse_built(replace(built, listing=_Heard(built.listing, heard)), rounds=rounds)  # type: ignore[arg-type]
     return found, heard

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -39,12 +39,14 @@ from hedgerow.errors import (
     SchemaInvalid,
     TooFewRecords,
 )
-from hedgerow.studies.study import Study
 from hedgerow.wire.names import Names
 from hedgerow.wire.question import Received
 
 from .config import GuardSection, RequireSection
 from .hours import Hours
+
+if TYPE_CHECKING:
+    from hedgerow.studies.study import Study
 
 STRENGTH = {"none": 0, "server": 1, "shares": 2, "party": 3}
 """Whose noise is worth how much: that of the server needs trust in it, that of all parties in others, one's own in nobody."""

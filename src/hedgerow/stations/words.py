@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from hedgerow.studies import Rehearsal
+if TYPE_CHECKING:
+    from hedgerow.studies import Rehearsal
+
 
 Row = Mapping[str, str]
 

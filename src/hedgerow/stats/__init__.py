@@ -1,75 +1,82 @@
 """Statistics as sums: moments, counts, quantiles, and generalised linear models with inference."""
 
-from .counts import (
-    CountState,
-    CrossState,
-    HistogramState,
-    Independence,
-    bin_totals,
-    contingency,
-    counts,
-    counts_of,
-    cross_of,
-    cross_totals,
-    histogram,
-    histogram_of,
-    independence,
-    level_totals,
-)
-from .design import Design, design
-from .firth import FirthState, firth
-from .fit import Fit
-from .fitted import Fitted
-from .frequencies import FrequencyState, frequencies, oracle_of
-from .glm import newton, score_and_information
-from .hidden.descent import HiddenState, hidden_gradient_descent
-from .hidden.sso import secure_scaling
-from .losses.descent import DescentState, Sweep, gradient_descent, mean_loss, sweep
-from .losses.quantreg import quantile_lines, quantile_regression
-from .losses.robust import HuberState, RobustFit, huber_lines, huber_regression
-from .losses.smooth import SmoothState
-from .losses.svm import Margin, margin_of, margins, svm
-from .moments import (
-    DeviationState,
-    MeanState,
-    Moments,
-    centred_sums,
-    correlation,
-    correlation_of,
-    mean_totals,
-    means,
-    means_of,
-    moments,
-    moments_of,
-)
-from .multinomial import MultinomialState, softmax_newton
-from .multinomial_fit import MultinomialFit, classes_of, multinomial_fit, multinomial_regression
-from .negative_binomial import (
-    NegativeBinomialState,
-    joint_newton,
-    negative_binomial_fit,
-    negative_binomial_regression,
-)
-from .penalty.cross_validation import Path, cross_validated, path_of
-from .penalty.path import PathState, penalty_path
-from .penalty.penalised import PenalisedFit, PenalisedState, penalised, penalised_fit, penalised_regression
-from .quality.metrics import BinaryMetrics, Calibration, LinearMetrics, binary_metrics, calibration, linear_metrics
-from .quality.odds import odds_ratio_table
-from .quality.roc import Roc, roc
-from .quantiles import QuantileState, bisection, quantiles, quantiles_of
-from .regression import (
-    design_of,
-    fit_of,
-    gamma_regression,
-    linear_regression,
-    logistic_regression,
-    poisson_regression,
-    regression,
-)
-from .scaling import Scaling, rescale, scaling, standardise
-from .standard import raw_coefficients
-from .state import NewtonState
-from .survival import SurvivalState, survival_counts, survival_of, survival_totals
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.lazy import lazily
+
+if TYPE_CHECKING:
+    from .counts import (
+        CountState,
+        CrossState,
+        HistogramState,
+        Independence,
+        bin_totals,
+        contingency,
+        counts,
+        counts_of,
+        cross_of,
+        cross_totals,
+        histogram,
+        histogram_of,
+        independence,
+        level_totals,
+    )
+    from .design import Design, design
+    from .firth import FirthState, firth
+    from .fit import Fit
+    from .fitted import Fitted
+    from .frequencies import FrequencyState, frequencies, oracle_of
+    from .glm import newton, score_and_information
+    from .hidden.descent import HiddenState, hidden_gradient_descent
+    from .hidden.sso import secure_scaling
+    from .losses.descent import DescentState, Sweep, gradient_descent, mean_loss, sweep
+    from .losses.quantreg import quantile_lines, quantile_regression
+    from .losses.robust import HuberState, RobustFit, huber_lines, huber_regression
+    from .losses.smooth import SmoothState
+    from .losses.svm import Margin, margin_of, margins, svm
+    from .moments import (
+        DeviationState,
+        MeanState,
+        Moments,
+        centred_sums,
+        correlation,
+        correlation_of,
+        mean_totals,
+        means,
+        means_of,
+        moments,
+        moments_of,
+    )
+    from .multinomial import MultinomialState, softmax_newton
+    from .multinomial_fit import MultinomialFit, classes_of, multinomial_fit, multinomial_regression
+    from .negative_binomial import (
+        NegativeBinomialState,
+        joint_newton,
+        negative_binomial_fit,
+        negative_binomial_regression,
+    )
+    from .penalty.cross_validation import Path, cross_validated, path_of
+    from .penalty.path import PathState, penalty_path
+    from .penalty.penalised import PenalisedFit, PenalisedState, penalised, penalised_fit, penalised_regression
+    from .quality.metrics import BinaryMetrics, Calibration, LinearMetrics, binary_metrics, calibration, linear_metrics
+    from .quality.odds import odds_ratio_table
+    from .quality.roc import Roc, roc
+    from .quantiles import QuantileState, bisection, quantiles, quantiles_of
+    from .regression import (
+        design_of,
+        fit_of,
+        gamma_regression,
+        linear_regression,
+        logistic_regression,
+        poisson_regression,
+        regression,
+    )
+    from .scaling import Scaling, rescale, scaling, standardise
+    from .standard import raw_coefficients
+    from .state import NewtonState
+    from .survival import SurvivalState, survival_counts, survival_of, survival_totals
 
 __all__ = [
     "BinaryMetrics",
@@ -178,3 +185,5 @@ __all__ = [
     "svm",
     "sweep",
 ]
+
+lazily(__name__)

@@ -1,15 +1,22 @@
 """Studies: whole experiments in one TOML file, the programs they can run, and the runner."""
 
-from .abroad import build_abroad
-from .catalogue import PROGRAMS
-from .cells import Cell, cells, sweep
-from .changes import change as parse_change
-from .compare import Compared, compare
-from .listing import Listing, Outcome
-from .rehearse import Rehearsal, rehearse, rehearse_built, rehearse_cells
-from .runner import Result, read_report
-from .runner import run as run_study
-from .study import Study, bundled, load, parse
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.lazy import lazily
+
+if TYPE_CHECKING:
+    from .abroad import build_abroad
+    from .catalogue import PROGRAMS
+    from .cells import Cell, cells, sweep
+    from .changes import change as parse_change
+    from .compare import Compared, compare
+    from .listing import Listing, Outcome
+    from .rehearse import Rehearsal, rehearse, rehearse_built, rehearse_cells
+    from .runner import Result, read_report
+    from .runner import run as run_study
+    from .study import Study, bundled, load, parse
 
 __all__ = [
     "PROGRAMS",
@@ -34,3 +41,5 @@ __all__ = [
     "run_study",
     "sweep",
 ]
+
+lazily(__name__)

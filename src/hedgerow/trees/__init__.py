@@ -1,7 +1,16 @@
 """Decision trees by histograms: a program without gradients over the same waist."""
 
-from .bins import Bins, binned
-from .cart import decision_tree, grow, histogram
-from .tree import Tree, TreeState
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.lazy import lazily
+
+if TYPE_CHECKING:
+    from .bins import Bins, binned
+    from .cart import decision_tree, grow, histogram
+    from .tree import Tree, TreeState
 
 __all__ = ["Bins", "Tree", "TreeState", "binned", "decision_tree", "grow", "histogram"]
+
+lazily(__name__)

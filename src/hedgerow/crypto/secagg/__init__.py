@@ -24,9 +24,18 @@ Source    : Bonawitz et al. 2017, Bell et al. 2020. Differs: epochs of several r
             cohort.
 """
 
-from .epoch import Gateway
-from .party import Party
-from .server import Server
-from .settings import SecAgg
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.lazy import lazily
+
+if TYPE_CHECKING:
+    from .epoch import Gateway
+    from .party import Party
+    from .server import Server
+    from .settings import SecAgg
 
 __all__ = ["Gateway", "Party", "SecAgg", "Server"]
+
+lazily(__name__)

@@ -28,6 +28,11 @@ class Stack:
     activation: str = "relu"
 
     @property
+    def flops(self) -> float:
+        """Floating-point operations of one record's forward pass: those of its products."""
+        return float(sum(2 * inputs * outputs for inputs, outputs in pairwise(self.widths)))
+
+    @property
     def size(self) -> int:
         """Number of parameters; their order is torch's: weight (outputs, inputs), then bias, layer by layer."""
         return sum((inputs + 1) * outputs for inputs, outputs in pairwise(self.widths))

@@ -1,12 +1,19 @@
 """Features for private learning: fixed ones that cost nothing, private centres and components, frozen layers."""
 
-from .centre import centre, centring
-from .frozen import freeze, trained
-from .principal import Basis, principal, projection
-from .scattering import scatter, scattering
-from .steps import Step
-from .straight import straighten, straightening
-from .training import Features, FeatureState, dpsgd_on_features
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.lazy import lazily
+
+if TYPE_CHECKING:
+    from .centre import centre, centring
+    from .frozen import freeze, trained
+    from .principal import Basis, principal, projection
+    from .scattering import scatter, scattering
+    from .steps import Step
+    from .straight import straighten, straightening
+    from .training import Features, FeatureState, dpsgd_on_features
 
 __all__ = [
     "Basis",
@@ -25,3 +32,5 @@ __all__ = [
     "straightening",
     "trained",
 ]
+
+lazily(__name__)

@@ -1,10 +1,17 @@
 """Learning that hides whether a party took part: private clips, growing cohorts, budgets by plan."""
 
-from .clipping import Split, followed, in_units_of_the_clip
-from .dp_fedavg import PrivateState, delta_threshold, dp_fedavg
-from .geyer import claimed_delta, geyer
-from .schedules import Plan, ScheduledGaussian, grown, plan
-from .views import slopes, step_of
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.lazy import lazily
+
+if TYPE_CHECKING:
+    from .clipping import Split, followed, in_units_of_the_clip
+    from .dp_fedavg import PrivateState, delta_threshold, dp_fedavg
+    from .geyer import claimed_delta, geyer
+    from .schedules import Plan, ScheduledGaussian, grown, plan
+    from .views import slopes, step_of
 
 __all__ = [
     "Plan",
@@ -22,3 +29,5 @@ __all__ = [
     "slopes",
     "step_of",
 ]
+
+lazily(__name__)

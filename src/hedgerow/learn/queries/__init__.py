@@ -1,12 +1,19 @@
 """Gradient queries: linear models of owners that answer with noisy gradients, each under an epsilon of its own."""
 
-from .answers import Answers, multiplier
-from .fitness import noiseless, optimum, pooled, relative_fitness
-from .inputs import Inputs, inputs
-from .losses import Loss, loss_of
-from .program import QueryState, answers_for, bound_of, gradient, gradient_queries, length_of, longest_of, private_gradient
-from .steps import Steps
-from .trials import Trial, TrialState, looks_of, partial_gradient, private_gradients, query_trials, trials_of
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.lazy import lazily
+
+if TYPE_CHECKING:
+    from .answers import Answers, multiplier
+    from .fitness import noiseless, optimum, pooled, relative_fitness
+    from .inputs import Inputs, inputs
+    from .losses import Loss, loss_of
+    from .program import QueryState, answers_for, bound_of, gradient, gradient_queries, length_of, longest_of, private_gradient
+    from .steps import Steps
+    from .trials import Trial, TrialState, looks_of, partial_gradient, private_gradients, query_trials, trials_of
 
 __all__ = [
     "Answers",
@@ -36,3 +43,5 @@ __all__ = [
     "relative_fitness",
     "trials_of",
 ]
+
+lazily(__name__)

@@ -1,12 +1,19 @@
 """Accounting: what everything that was released costs together, and how much noise a budget needs."""
 
-from .bounds import Accountant, delta, epsilon
-from .calibration import calibrate, charge_of, largest_rate, least_noise, most_rounds, rounds_left
-from .costs import Adjacency
-from .definitions import CDP, GDP, RDP, ZCDP, ApproximateDP, PureDP, group
-from .gaussian import gaussian_delta, gaussian_epsilon, gaussian_noise
-from .running import Running
-from .selection import selection
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.lazy import lazily
+
+if TYPE_CHECKING:
+    from .bounds import Accountant, delta, epsilon
+    from .calibration import calibrate, charge_of, largest_rate, least_noise, most_rounds, rounds_left
+    from .costs import Adjacency
+    from .definitions import CDP, GDP, RDP, ZCDP, ApproximateDP, PureDP, group
+    from .gaussian import gaussian_delta, gaussian_epsilon, gaussian_noise
+    from .running import Running
+    from .selection import selection
 
 __all__ = [
     "CDP",
@@ -32,3 +39,5 @@ __all__ = [
     "rounds_left",
     "selection",
 ]
+
+lazily(__name__)

@@ -29,7 +29,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.events import Event, Unit
@@ -280,7 +280,7 @@ def decode(plan: Permanent, state: Collected, levels: int) -> Decoded:
     inverse = np.linalg.pinv(design[:, chosen].T @ design[:, chosen])
     counts = inverse @ design[:, chosen].T @ (y / noise)
     errors = np.sqrt(np.diag(inverse))
-    sure = levels * (1 - ndtr(counts / np.maximum(errors, 1e-300))) < 0.05
+    sure = levels * (1 - scipy.special.ndtr(counts / np.maximum(errors, 1e-300))) < 0.05
     return Decoded(chosen, counts, errors, sure)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import bz2
+import csv
+import gzip
+import lzma
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from hedgerow.data import Column, Schema
 from hedgerow.errors import MissingExtra, SourceUnreadable, suggestion
@@ -27,25 +31,55 @@ TRUTH = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FAL
 def read_csv(section: DataSection, schema: Schema, folder: Path) -> Found:
     """Read a CSV file. Numbers are the nearest to what is written; values of categories stay text.
 
-    The header is read as a line like others: then pandas refuses lines that are longer than it, instead of shifting columns.
+    A line that is shorter than the header misses its last values; one that is longer is refused. Empty lines are left out.
     """
     path = existing(folder, section.paths[0])
     wanted = origins(section)
-
-    def read(**how: Any) -> pd.DataFrame:
-        found: pd.DataFrame = pd.read_csv(
-            path, sep=section.separator, header=None, dtype=str, keep_default_na=False, encoding="utf-8-sig", **how
-        )
-        return found
-
-    head = [str(name) for name in _attempt(path, lambda: read(nrows=1)).iloc[0]]
+    head, lines = _attempt(path, lambda: _lines(path, section.separator))
     check_origins(section, head)
     if twice := sorted(name for name in set(wanted.values()) if head.count(name) > 1):
         raise SourceUnreadable(f"{path.name} has the columns {twice} twice.", remedy="Give each column its own name.")
-    blank = {head.index(wanted[column.name]): [word for word in BLANKS if word not in column.levels] for column in schema}
-    whole = _attempt(path, lambda: read(na_values=blank)).iloc[1:].set_axis(head, axis=1)
-    found = pick(whole[list(dict.fromkeys(wanted.values()))], section)
+    places = [head.index(wanted[column.name]) for column in schema]
+    words = _attempt(path, lambda: _words(lines, len(head), places))
+    found = {column.name: _known(words[place], column) for column, place in zip(schema, places, strict=True)}
     return Found({column.name: numbers(found[column.name], column) for column in schema}, f"Read from {path.name}.")
+
+
+def _lines(path: Path, separator: str) -> tuple[list[str], Iterator[list[str]]]:
+    """The header of a CSV file and the lines after it; the file is open until the last one is read."""
+    lines = (line for line in _parsed(path, separator) if not _is_blank(line, separator))
+    head = next(lines, None)
+    if head is None:
+        raise ValueError("it holds no line")
+    return head, lines
+
+
+def _parsed(path: Path, separator: str) -> Iterator[list[str]]:
+    opener = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(path.suffix.lower(), open)
+    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+        yield from csv.reader(file, delimiter=separator, strict=True)
+
+
+def _is_blank(line: list[str], separator: str) -> bool:
+    """Whether a line holds nothing, not even an empty word in quotes."""
+    return not line or (len(line) == 1 and line[0] != "" and not line[0].strip(" \t"))
+
+
+def _words(lines: Iterable[list[str]], width: int, places: Sequence[int]) -> dict[int, list[str | None]]:
+    """The words at some places of all lines; None where a line has ended before."""
+    words: dict[int, list[str | None]] = {place: [] for place in places}
+    for number, line in enumerate(lines, start=2):
+        if len(line) > width:
+            raise ValueError(f"line {number} holds {len(line)} values, the header {width} names")
+        for place, column in words.items():
+            column.append(line[place] if place < len(line) else None)
+    return words
+
+
+def _known(words: list[str | None], column: Column) -> np.ndarray:
+    """The words of a column, None where one stands for a missing value."""
+    blanks = {word for word in BLANKS if word not in column.levels}
+    return np.array([None if word in blanks else word for word in words], dtype=object)
 
 
 def numbers(words: np.ndarray, column: Column) -> np.ndarray:
@@ -96,7 +130,7 @@ def existing(folder: Path, name: str) -> Path:
 def _attempt(path: Path, read: Callable[[], Any]) -> Any:
     try:
         return read()
-    except (ValueError, OSError, EOFError, MemoryError) as cause:
+    except (ValueError, OSError, EOFError, MemoryError, csv.Error, lzma.LZMAError, zlib.error) as cause:
         raise SourceUnreadable(
             f"{path.name} cannot be read: {type(cause).__name__}: {cause}.",
             remedy="Check that the file is whole and readable for this station, and that data.source and separator are right.",

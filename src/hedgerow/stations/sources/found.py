@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
+from hedgerow.data.column import lacking
 from hedgerow.data.table import series_values
 from hedgerow.errors import MissingColumn, suggestion
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ..data_section import DataSection
 
 
@@ -64,5 +66,5 @@ def _values(series: pd.Series) -> np.ndarray:
     values = series_values(series)
     if values.dtype.kind == "O":
         values = values.copy()
-        values[np.asarray(pd.isna(values))] = None
+        values[lacking(values)] = None
     return values

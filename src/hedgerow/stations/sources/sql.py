@@ -15,8 +15,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from hedgerow.data import Schema
 from hedgerow.errors import ConfigInvalid, MissingExtra, SourceUnreadable
 
@@ -24,6 +22,8 @@ from .found import Found, pick
 from .secrets import address, hushed
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ..data_section import DataSection
 
 CHUNK = 50_000
@@ -151,6 +151,8 @@ def _duckdb(url: str, query: str, folder: Path) -> pd.DataFrame:
 
 def _frame(names: list[str], chunks: Iterable[Any]) -> pd.DataFrame:
     """Return rows as a data frame; decimals become numbers, all else stays what the driver made of it."""
+    import pandas as pd
+
     rows = [tuple(row) for chunk in chunks for row in chunk]
     found = pd.DataFrame.from_records(rows, columns=range(len(names)), coerce_float=True)
     return found.set_axis(names, axis=1)

@@ -9,9 +9,13 @@ package can be imported, and what needs FLARE raises MissingExtra (HR-105).
 from __future__ import annotations
 
 import importlib.util
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hedgerow.errors import MissingExtra
+from hedgerow.lazy import lazily
+
+if TYPE_CHECKING:
+    from .rail import NvflareRail
 
 __all__ = ["NvflareRail", "need_nvflare"]
 
@@ -25,9 +29,4 @@ def need_nvflare() -> None:
         )
 
 
-def __getattr__(name: str) -> Any:
-    if name == "NvflareRail":
-        from hedgerow.engines.rails.nvflare.rail import NvflareRail
-
-        return NvflareRail
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+lazily(__name__)

@@ -1,0 +1,117 @@
+"""What is imported when: names by their first use, libraries by the code that uses them."""
+
+import subprocess
+import sys
+from importlib import import_module
+from pkgutil import walk_packages
+from types import ModuleType
+
+import pytest
+
+import hedgerow
+from hedgerow.cli.pilot import free_port, lay_out
+from hedgerow.lazy import LazyPackage
+
+PACKAGES = sorted(
+    {
+        "hedgerow",
+        *(found.name for found in walk_packages(hedgerow.__path__, "hedgerow.") if found.ispkg and "nvflare" not in found.name),
+    }
+)
+
+
+def loaded(code: str) -> set[str]:
+    """The modules of a fresh process that ran some code, what every process has left out."""
+    script = f"import sys\nbefore = set(sys.modules)\n{code}\nprint(*set(sys.modules) - before)"
+    return set(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split())
+
+
+def test_import_hedgerow_imports_no_room_and_no_library():
+    found = {name for name in loaded("import hedgerow") if name.partition(".")[0] not in sys.stdlib_module_names}
+    assert found == {"hedgerow", "hedgerow.lazy"}
+
+
+def test_public_names_import_what_they_stand_on_and_no_more():
+    found = loaded("from hedgerow import *")
+    assert {"numpy", "hedgerow.core.federation", "hedgerow.engines.inprocess"} <= found
+    assert not found & {"dp_accounting", "formulaic", "pandas", "pydantic", "rich", "torch", "typer", "hedgerow.learn.fedavg"}
+
+
+def test_a_command_imports_no_program():
+    found = loaded("import hedgerow.cli.main")
+    assert "typer" in found
+    assert not found & {"dp_accounting", "formulaic", "pandas", "pydantic", "torch", "hedgerow.studies.catalogue"}
+
+
+@pytest.mark.slow
+def test_a_station_that_waits_holds_no_program(tmp_path):
+    lay_out(tmp_path / "pilot", ("alpha", "beta"), port=free_port())
+    where = repr(str(tmp_path / "pilot" / "alpha"))
+    opened = f"from hedgerow.stations.service import open_folder\nstation = open_folder({where}).station()\nstation.close()"
+    found = loaded(opened)
+    assert {"pydantic", "hedgerow.stations.station"} <= found
+    assert not found & {"dp_accounting", "formulaic", "pandas", "torch", "hedgerow.stats.glm", "hedgerow.studies.catalogue"}
+
+
+def test_packages_that_this_test_knows_are_all_there():
+    assert {"hedgerow", "hedgerow.stats", "hedgerow.learn", "hedgerow.data", "hedgerow.privacy.accounting"} <= set(PACKAGES)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_name_is_there(package):
+    module = import_module(package)
+    names = getattr(module, "__all__", ())
+    assert {name for name in names if not hasattr(module, name)} == set()
+    assert set(names) <= set(dir(module))
+    assert isinstance(module, LazyPackage) or not names or package in ("hedgerow.core", "hedgerow.stations.sources")
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'momentum'"):
+        _ = hedgerow.stats.momentum
+    with pytest.raises(ImportError, match="momentum"):
+        exec("from hedgerow.stats import momentum")
+
+
+@pytest.mark.parametrize("first", ["import hedgerow.stats.moments", "from hedgerow.stats import moments", "import hedgerow"])
+def test_a_submodule_does_not_hide_a_public_thing_of_its_name(first):
+    code = f"{first}\nimport hedgerow.stats.moments, hedgerow\nassert callable(hedgerow.stats.moments)"
+    assert "hedgerow.stats.moments" in loaded(code)
+
+
+def test_submodules_are_there_without_an_import():
+    code = "import hedgerow\nassert hedgerow.privacy.accounting.gaussian.gaussian_noise and hedgerow.learn.queries.inputs"
+    assert "hedgerow.learn.queries.inputs" in loaded(code)
+
+
+def test_learning_without_torch_says_what_to_install():
+    code = """
+sys.modules["torch"] = None
+import hedgerow
+try:
+    hedgerow.learn.fedavg
+except hedgerow.errors.MissingExtra as error:
+    assert error.code == "HR-105"
+else:
+    raise AssertionError
+"""
+    assert "hedgerow.learn.fedavg" not in loaded(code)
+
+
+def test_a_renamed_import_and_a_module_are_found(tmp_path, monkeypatch):
+    package = tmp_path / "hedge"
+    (package / "inner").mkdir(parents=True)
+    (package / "inner" / "__init__.py").write_text("")
+    (package / "leaf.py").write_text("green = 'green'\n")
+    (package / "__init__.py").write_text(
+        "from typing import TYPE_CHECKING\nfrom hedgerow.lazy import lazily\nif TYPE_CHECKING:\n    from . import inner\n"
+        "    from .leaf import green as leaf\n__all__ = ['inner', 'leaf']\nlazily(__name__)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    hedge = import_module("hedge")
+    import_module("hedge.leaf")
+    assert hedge.leaf == "green"
+    assert isinstance(hedge.inner, ModuleType)
+    assert {"inner", "leaf"} <= set(dir(hedge))
+    for name in [name for name in sys.modules if name.partition(".")[0] == "hedge"]:
+        monkeypatch.delitem(sys.modules, name)
