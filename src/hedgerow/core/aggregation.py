@@ -1,4 +1,4 @@
-"""Aggregations: how the total of a cohort's rows is formed. `Plain` adds them up; `hedgerow.crypto` has those that hide them."""
+"""Aggregations: how the total of a cohort's rows is formed. `Plain` adds up what it sees; `hedgerow.crypto` hides rows."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .events import Sampling
@@ -46,7 +46,7 @@ class Cohort:
     """
 
     members: Sequence[str] = ()
-    sampling: Sampling = Sampling()
+    sampling: Sampling = field(default_factory=Sampling)
     number: int = 0
     first: int | None = None
     part: Part | None = None

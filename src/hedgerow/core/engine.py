@@ -44,7 +44,7 @@ class Outbox:
 
     ids: Sequence[str]
     question: Question
-    release: Release = Release()
+    release: Release = field(default_factory=Release)
     streams: Streams = field(default_factory=Streams)
     counted: Mapping[str, int] = field(default_factory=dict)
     keep_rows: bool = False

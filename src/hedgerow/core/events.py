@@ -20,8 +20,8 @@ class Event:
     Parameters
     ----------
     kind : str
-        `none` releases nothing; `nonprivate` has no finite epsilon; `pure` is epsilon-private, `exponential` has an epsilon-bounded range, `approximate` is
-        (epsilon, delta)-private; the others are laws of noise.
+        `none` releases nothing; `nonprivate` has no finite epsilon; `pure` is epsilon-private, `exponential` has an
+        epsilon-bounded range, `approximate` is (epsilon, delta)-private; the others are laws of noise.
     noise_multiplier : float
         Gaussian, Skellam: standard deviation over the l2 distance of neighbours. Laplace: scale over their l1 distance.
     epsilon, delta : float

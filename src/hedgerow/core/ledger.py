@@ -2,7 +2,8 @@
 
 Entries are data; accountants interpret them. A ledger with a limit is a filter: it refuses the next question while nothing
 has been asked yet. A durable record (`hedgerow.runs.LedgerFile`) has each entry before the question leaves; one that
-several runs share (`hedgerow.runs.LedgerBase`) is read and charged in one transaction, so that they cannot spend a budget twice.
+several runs share (`hedgerow.runs.LedgerBase`) is read and charged in one transaction, so that they cannot spend a budget
+twice.
 """
 
 from __future__ import annotations

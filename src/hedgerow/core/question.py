@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Literal, TypeVar
 
@@ -148,7 +148,7 @@ class Question:
     bound: Bounds | None = None
     init: Local | None = None
     view: tuple[Preparation, ...] = ()
-    cohort: Cohort = Cohort()
+    cohort: Cohort = field(default_factory=Cohort)
     branch: str = MAIN
     number: int = 0
 

@@ -62,7 +62,8 @@ def spare_answers(asked: Asked) -> None:
     question, aggregation = asked.outbox.question, asked.channel.aggregation
     if question.verb == "sum" and question.cohort.first is not None and aggregation.hides_rows:
         raise UnlawfulChannel(
-            f"sample(size=..., spare=...) counts who answers first, but {aggregation.name} aggregation adds up whoever answers.",
+            f"sample(size=..., spare=...) counts who answers first, but {aggregation.name} aggregation adds up whoever "
+            "answers.",
             remedy="Leave spare out: parties may drop out without it.",
         )
 

@@ -115,7 +115,8 @@ class Run:
 
         Raises
         ------
-        UnboundedSum (HR-210), UnlawfulChannel (HR-211), BudgetExhausted (HR-213), BudgetInvalid (HR-214), CohortTooSmall (HR-240)
+        UnboundedSum (HR-210), UnlawfulChannel (HR-211), BudgetExhausted (HR-213), BudgetInvalid (HR-214),
+        CohortTooSmall (HR-240)
             Before any party is asked.
         NobodyAnswered (HR-220), PartyDeclined (HR-221), ContributionInvalid (HR-222)
         """

@@ -237,8 +237,8 @@ def admit_protection(require: RequireSection, outbox: Outbox, *, hidden: bool, w
         )
     if require.hidden_rows and require.adversary == "active" and not withstood:
         raise ProtectionRequired(
-            f"{question.name} hides this station's row from a coordinator that keeps to the protocol. The guard wants it hidden "
-            "from one that lies, and could play the other parties.",
+            f"{question.name} hides this station's row from a coordinator that keeps to the protocol. The guard wants it "
+            "hidden from one that lies, and could play the other parties.",
             remedy="[protection.aggregation] adversary = 'active'.",
         )
     at = noise_at(release)
