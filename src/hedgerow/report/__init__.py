@@ -9,8 +9,21 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from hedgerow.report.console import print_report
     from hedgerow.report.model import Comparison, Curve, Grid, Heat, Report, Series
+    from hedgerow.report.outcome import Outcome, plain_outcome
     from hedgerow.report.page import render, write
 
-__all__ = ["Comparison", "Curve", "Grid", "Heat", "Report", "Series", "print_report", "render", "write"]
+__all__ = [
+    "Comparison",
+    "Curve",
+    "Grid",
+    "Heat",
+    "Outcome",
+    "Report",
+    "Series",
+    "plain_outcome",
+    "print_report",
+    "render",
+    "write",
+]
 
 lazily(__name__)

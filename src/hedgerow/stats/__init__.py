@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .firth import FirthState, firth
     from .fit import Fit
     from .fitted import Fitted
-    from .frequencies import FrequencyState, frequencies, oracle_of
+    from .frequencies import FrequencyState, frequencies
     from .glm import newton, score_and_information
     from .hidden.descent import HiddenState, hidden_gradient_descent
     from .hidden.sso import secure_scaling
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         negative_binomial_fit,
         negative_binomial_regression,
     )
+    from .oracles import oracle_of
     from .penalty.cross_validation import Path, cross_validated, path_of
     from .penalty.path import PathState, penalty_path
     from .penalty.penalised import PenalisedFit, PenalisedState, penalised, penalised_fit, penalised_regression
