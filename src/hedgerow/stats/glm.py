@@ -38,6 +38,7 @@ from hedgerow.core.party import Party
 from hedgerow.core.query import local
 from hedgerow.errors import ContributionInvalid, NotConverged, NotFinite, PartyDeclined, SettingsInvalid
 
+from .blocks import by_blocks
 from .columns import is_exact
 from .design import Design
 from .difficulties import check_counts, check_identified, check_target, separated
@@ -63,6 +64,7 @@ moves by about one in every round, and the length falls by exp(-1/2) only."""
 
 
 @local(additive=True, stackable=True)
+@by_blocks
 def score_and_information(
     broadcast: dict[str, Array],
     party: Party,
