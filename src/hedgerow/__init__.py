@@ -14,7 +14,7 @@ import importlib
 from typing import Any
 
 from hedgerow import compression, crypto, data, engines, errors, privacy, stats, trees
-from hedgerow.core import Federation, Party, l1, l2, linf, local, travels
+from hedgerow.core import Case, Declaration, Federation, Key, Party, l1, l2, linf, local, program, travels
 from hedgerow.crypto import AdditiveShares, PairwiseMasks, PrivFL, SecAgg
 from hedgerow.engines import InProcess, Loop, Processes, simulate
 from hedgerow.privacy import Budget, Gaussian, Laplace
@@ -25,9 +25,12 @@ __version__ = "0.1.0"
 __all__ = [
     "AdditiveShares",
     "Budget",
+    "Case",
+    "Declaration",
     "Federation",
     "Gaussian",
     "InProcess",
+    "Key",
     "Laplace",
     "Loop",
     "PairwiseMasks",
@@ -48,6 +51,7 @@ __all__ = [
     "linf",
     "local",
     "privacy",
+    "program",
     "simulate",
     "stats",
     "travels",

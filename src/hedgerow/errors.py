@@ -89,6 +89,10 @@ class MissingExtra(StudyError, code="HR-105"):
     """An optional package is needed and not installed."""
 
 
+class ProgramInvalid(StudyError, code="HR-106"):
+    """A program leaves out what it must say of itself, or is not where its package says it is."""
+
+
 # ---- 2xx: the waist -------------------------------------------------------------------------------------------------
 class WaistError(HedgerowError):
     """A query, a channel, a budget or a ledger."""

@@ -8,9 +8,9 @@ from statsmodels.duration.survfunc import SurvfuncRight
 
 from hedgerow.errors import StudyInvalid
 from hedgerow.runs import last
+from hedgerow.stats.sparse import sparse
 from hedgerow.studies import parse, rehearse, run_study
 from hedgerow.studies.build import build
-from hedgerow.studies.summaries import sparse
 
 CASES = {
     "means": {"columns": ["age", "died"]},

@@ -164,7 +164,7 @@ def show_studies(console: Console) -> None:
 
     for title, rows in (
         ("Studies (hedgerow run NAME)", {name: load(name).title for name in bundled()}),
-        (r"Programs (\[program] name)", {name: listing.sentence for name, listing in PROGRAMS.items()}),
+        (r"Programs (\[program] name)", PROGRAMS.sentences()),
         (
             r"Partitions (\[partition] by)",
             {name: (made.__doc__ or "").strip().split("\n")[0] for name, made in data.PARTITIONERS.items()},

@@ -1,9 +1,25 @@
 """The waist: programs ask bounded sums of parties; how a sum travels and where it runs are chosen outside the program."""
 
 from .bound import Bound, l1, l2, linf
+from .declaration import Case, Declaration, Key, program
 from .federation import Federation
 from .ledger import Ledger
 from .party import Parties, Party
 from .query import local, travels
 
-__all__ = ["Bound", "Federation", "Ledger", "Parties", "Party", "l1", "l2", "linf", "local", "travels"]
+__all__ = [
+    "Bound",
+    "Case",
+    "Declaration",
+    "Federation",
+    "Key",
+    "Ledger",
+    "Parties",
+    "Party",
+    "l1",
+    "l2",
+    "linf",
+    "local",
+    "program",
+    "travels",
+]

@@ -6,7 +6,7 @@ Unit     : record. A record adds its weight to one count of each table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,16 @@ from scipy.special import chdtrc
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, l1
+from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
-from hedgerow.data import Schema
+from hedgerow.data import Schema, load
 from hedgerow.errors import SettingsInvalid
+from hedgerow.report import Outcome
 
-from .columns import COUNTED, NUMERIC, chosen, heaviest, levels_of, names_of, schema_of
+from .columns import COUNTED, NUMERIC, chosen, heaviest, is_exact, levels_of, names_of, schema_of
+from .sparse import LEAST, sparse
 
 if TYPE_CHECKING:
     import pandas
@@ -95,6 +98,19 @@ class CountState:
     counts: dict[str, Array]
 
 
+def show_counts(federation: Federation, settings: Mapping[str, Any], state: CountState) -> Outcome:
+    """Counts and shares of levels."""
+    table = counts_of(schema_of(federation), settings["columns"], state).reset_index()
+    return Outcome.of_table("Counts", sparse(table, settings["least"], ["count"], beside=["share"]))
+
+
+@program(
+    "How often each level of a category occurs.",
+    name="counts",
+    keys={"least": LEAST},
+    outcome=show_counts,
+    case=lambda: Case(load("fair").take(range(200)), {}),
+)
 def level_totals(
     federation: Federation, columns: Sequence[str] | None = None, *, start: CountState | None = None
 ) -> Iterator[CountState]:
@@ -135,6 +151,28 @@ class CrossState:
     counts: Array
 
 
+def show_contingency(federation: Federation, settings: Mapping[str, Any], state: CrossState) -> Outcome:
+    """A cross table; where counts are exact, Pearson's test of independence besides."""
+    rows, columns = settings["rows"], settings["columns"]
+    table = cross_of(schema_of(federation), rows, columns, state)
+    shown = sparse(table, settings["least"], list(table.columns)).reset_index()
+    found = independence(state.counts) if is_exact(federation) else None
+    metrics: dict[str, float] = {}
+    text: dict[str, str] = {}
+    if found is not None:
+        metrics = {"chi-square": found.statistic, "df": float(found.df), "p": found.p_value}
+        if found.smallest_expected < 5:
+            text["Note"] = f"The smallest expected count is {found.smallest_expected:.3g}, so the p-value is rough."
+    return Outcome(metrics=metrics, tables={f"{rows} by {columns}": shown}, text=text, coefficients=shown)
+
+
+@program(
+    "How often each pair of levels of two columns occurs, with Pearson's test.",
+    name="contingency",
+    keys={"least": LEAST},
+    outcome=show_contingency,
+    case=lambda: Case(load("fair").take(range(200)), {"rows": "occupation", "columns": "occupation_husb"}),
+)
 def cross_totals(federation: Federation, rows: str, columns: str, *, start: CrossState | None = None) -> Iterator[CrossState]:
     """Ask once for the counts of all pairs of levels, as `hedgerow.stats.contingency`."""
     if start is None:
@@ -223,6 +261,22 @@ class HistogramState:
     counts: Array
 
 
+def show_histogram(federation: Federation, settings: Mapping[str, Any], state: HistogramState) -> Outcome:
+    """Counts and shares of bins."""
+    found = histogram_of(state)
+    total = found["count"].sum()
+    table = found.assign(share=found["count"] / total if total > 0 else np.nan)
+    shown = sparse(table, settings["least"], ["count"], beside=["share"])
+    return Outcome.of_table(f"Histogram of {settings['column']}", shown)
+
+
+@program(
+    "How many records lie between given edges.",
+    name="histogram",
+    keys={"least": LEAST},
+    outcome=show_histogram,
+    case=lambda: Case(load("diabetes").take(range(200)), {"column": "age", "edges": [18, 40, 60, 90]}),
+)
 def bin_totals(
     federation: Federation, column: str, edges: Sequence[float], *, start: HistogramState | None = None
 ) -> Iterator[HistogramState]:

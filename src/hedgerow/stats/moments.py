@@ -11,7 +11,7 @@ Unit     : record.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,9 +20,12 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, l2, linf
+from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
+from hedgerow.data import load
+from hedgerow.report import Outcome
 
 from .blocks import by_blocks
 from .columns import NUMERIC, chosen, heaviest, is_exact, matrix, names_of, range_of, schema_of
@@ -105,6 +108,33 @@ class DeviationState:
         return (squares - self.n * shift) / (self.n - 1) if self.n > 1 else np.full_like(squares, np.nan)
 
 
+def small() -> Case:
+    """Two columns of a few patients."""
+    return Case(load("diabetes").take(range(200)), {"columns": ["bmi", "bp"]})
+
+
+def show_moments(federation: Federation, settings: Mapping[str, Any], state: DeviationState) -> Outcome:
+    """Means and deviations."""
+    return Outcome.of_table("Moments", moments_of(schema_of(federation), settings["columns"], state).to_frame())
+
+
+def show_correlation(federation: Federation, settings: Mapping[str, Any], state: DeviationState) -> Outcome:
+    """Correlations and moments."""
+    table = correlation_of(schema_of(federation), settings["columns"], state)
+    others = show_moments(federation, settings, state).tables
+    return Outcome(tables={"Correlations": table, **others}, coefficients=table)
+
+
+@program(
+    "Means and deviations of columns, by two sums.", name="moments", fixed={"cross": False}, outcome=show_moments, case=small
+)
+@program(
+    "Correlations of columns, by sums of products.",
+    name="correlation",
+    fixed={"cross": True},
+    outcome=show_correlation,
+    case=small,
+)
 def centred_sums(
     federation: Federation,
     columns: Sequence[str] | None = None,
@@ -237,6 +267,18 @@ class MeanState:
     mean: Array
 
 
+def show_means(federation: Federation, settings: Mapping[str, Any], state: MeanState) -> Outcome:
+    """Means."""
+    found = means_of(schema_of(federation), settings["columns"], state).to_frame()
+    return Outcome.of_table("Means", found.assign(n=state.n).reset_index())
+
+
+@program(
+    "Means of columns and nothing else, by one sum; through noise cheaper than moments.",
+    name="means",
+    outcome=show_means,
+    case=small,
+)
 def mean_totals(
     federation: Federation, columns: Sequence[str] | None = None, *, start: MeanState | None = None
 ) -> Iterator[MeanState]:

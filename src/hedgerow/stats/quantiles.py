@@ -12,7 +12,7 @@ Unit     : record.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,10 +21,13 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, linf
+from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
+from hedgerow.data import load
 from hedgerow.errors import SchemaInvalid, SettingsInvalid
+from hedgerow.report import Outcome
 
 from .columns import NUMERIC, chosen, heaviest, range_of, schema_of
 
@@ -59,6 +62,18 @@ class QuantileState:
     n: float = 0.0
 
 
+def show_quantiles(federation: Federation, settings: Mapping[str, Any], state: QuantileState) -> Outcome:
+    """Quantiles of a column."""
+    found = quantiles_of(schema_of(federation), settings["column"], settings["q"], state)
+    return Outcome.of_table(f"Quantiles of {settings['column']}", found.to_frame())
+
+
+@program(
+    "Quantiles of a column, by bisection on counts.",
+    name="quantiles",
+    outcome=show_quantiles,
+    case=lambda: Case(load("diabetes").take(range(200)), {"column": "bmi", "tol": 1.0}),
+)
 def bisection(
     federation: Federation,
     column: str,

@@ -18,7 +18,7 @@ Source   : Kaplan & Meier 1958; Greenwood 1926; limits that are symmetric on the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,13 +27,17 @@ import numpy as np
 from scipy.special import ndtri
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.declaration import Case, Key, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
+from hedgerow.data import load
 from hedgerow.errors import SettingsInvalid
+from hedgerow.report import Curve, Outcome, Series
 
-from .columns import COUNTED, NUMERIC, chosen, heaviest, levels_of, schema_of, upper_end
+from .columns import COUNTED, NUMERIC, chosen, heaviest, is_exact, levels_of, schema_of, upper_end
 from .counts import count_bound, tally
+from .sparse import LEAST, sparse
 
 if TYPE_CHECKING:
     import pandas
@@ -73,6 +77,35 @@ class SurvivalState:
     counts: Array
 
 
+def show_survival(federation: Federation, settings: Mapping[str, Any], state: SurvivalState) -> Outcome:
+    """Numbers at risk, and survival by Kaplan and Meier with Greenwood's intervals."""
+    group, noisy = settings["group"], not is_exact(federation)
+    how = {"interval": settings["interval"], "level": settings["level"]}
+    table = survival_of(schema_of(federation), group, state, noisy=noisy, **how)
+    known = [name for name in ("survival", "standard error", "low", "high", "if censored first") if name in table]
+    shown = sparse(table, settings["least"], ["events", "censored"], beside=["if censored first"])
+    shown = sparse(shown, settings["least"], ["at risk"], beside=["events", "censored", *known])
+    lines = []
+    for name, part in [("all", table)] if group is None else table.groupby(group, sort=False):
+        kept = part[part["at risk"] >= settings["least"]]
+        lines.append(Series(str(name), (0.0, *kept["time"].astype(float)), (1.0, *kept["survival"].astype(float))))
+    curve = Curve("Survival", settings["time"], "survival", tuple(lines))
+    return Outcome(tables={"Survival": shown}, coefficients=shown, curves=(curve,))
+
+
+@program(
+    "Numbers at risk, events and censored at given times, and the Kaplan-Meier estimate (1958).",
+    name="survival_counts",
+    keys={
+        "least": LEAST,
+        "interval": Key(Interval, "log-log", "scale on which the confidence interval of survival is symmetric"),
+        "level": Key(float, 0.95, "of the confidence interval", {"gt": 0, "lt": 1}),
+    },
+    outcome=show_survival,
+    case=lambda: Case(
+        load("breast_cancer").take(range(200)), {"time": "mean_radius", "event": "malignant", "times": [10.0, 15.0]}
+    ),
+)
 def survival_totals(
     federation: Federation,
     time: str,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from hedgerow.errors import StudyInvalid, suggestion
+from collections.abc import Iterator, MutableMapping
+from functools import cache
 
-from . import adapters, client_level, features, frequencies, private, queries, summaries
+from hedgerow.core.declaration import Declaration, declared
+from hedgerow.errors import MissingExtra, ProgramInvalid, StudyInvalid, suggestion
+
+from . import adapters, client_level, features, found, frequencies, private, queries
 from .efficiency_results import timings
 from .listing import Listing
 from .van_aarle_tables import replays
 
-PROGRAMS: dict[str, Listing] = {
+LISTED: dict[str, Listing] = {
     "fedavg": adapters.neural("fedavg", "Federated averaging of a torch model (McMahan et al. 2017)."),
     "fedprox": adapters.neural("fedprox", "FedAvg with a proximal term (Li et al. 2020)."),
     "scaffold": adapters.neural("scaffold", "Control variates against drift (Karimireddy et al. 2020)."),
@@ -56,14 +60,6 @@ PROGRAMS: dict[str, Listing] = {
     "hidden_gradient_descent": adapters.hidden_gradient_descent(
         "Gradient descent by terms that need no model, so that parties need not see it (Mandal & Gong 2019)."
     ),
-    "moments": Listing(
-        "hedgerow.stats:centred_sums", "Means and deviations of columns, by two sums.", summaries.moments, {"cross": False}
-    ),
-    "correlation": Listing(
-        "hedgerow.stats:centred_sums", "Correlations of columns, by sums of products.", summaries.correlations, {"cross": True}
-    ),
-    "quantiles": Listing("hedgerow.stats:bisection", "Quantiles of a column, by bisection on counts.", summaries.quantiles),
-    **summaries.listings(),
     "frequencies": Listing(
         "hedgerow.stats:frequencies", "Frequencies of levels by local reports, each noisy by itself.", frequencies.outcome
     ),
@@ -81,6 +77,74 @@ PROGRAMS: dict[str, Listing] = {
     "van_aarle": replays(),
     "van_aarle_efficiency": timings(),
 }
+
+
+class Catalogue(MutableMapping[str, Listing]):
+    """Programs by name. Names are known without an import; a program is imported when it is looked up."""
+
+    def __iter__(self) -> Iterator[str]:
+        yield from dict.fromkeys((*LISTED, *found.own(), *found.others()))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __contains__(self, name: object) -> bool:
+        return name in LISTED or name in found.own() or name in found.others()
+
+    def __getitem__(self, name: str) -> Listing:
+        """Import a program.
+
+        Raises
+        ------
+        KeyError
+            Of a name that is not in the catalogue; see `listing`.
+        ProgramInvalid (HR-106)
+            The program leaves out what it must say of itself, or two packages declare one name.
+        MissingExtra (HR-105)
+            It needs a package that is not installed.
+        """
+        return LISTED[name] if name in LISTED else Listing.of(declaration(name))
+
+    def __setitem__(self, name: str, listing: Listing) -> None:
+        LISTED[name] = listing
+
+    def __delitem__(self, name: str) -> None:
+        del LISTED[name]
+
+    def sentences(self) -> dict[str, str]:
+        """What each program does, in one sentence; of a package that is broken, that it is."""
+        said = {name: one.sentence for name, one in LISTED.items()} | {one.name: one.sentence for one in found.own().values()}
+        for name in found.others():
+            try:
+                said.setdefault(name, self[name].sentence)
+            except Exception as error:  # of somebody else's package, which may do anything when it is imported
+                said[name] = f"cannot be used: {error}".partition("\n")[0]
+        return {name: said[name] for name in self}
+
+
+PROGRAMS = Catalogue()
+
+
+@cache
+def declaration(name: str) -> Declaration:
+    """Import a program and return what it says of itself. Names of this package cannot be taken by another one."""
+    ours = name in found.own()
+    places = [found.own()[name]] if ours else list(found.others()[name])
+    if len(places) > 1:
+        raise ProgramInvalid(
+            f"two packages declare a program {name!r}: {' and '.join(place.path for place in places)}.",
+            remedy="Uninstall one of them, or rename its entry point.",
+        )
+    try:
+        return declared(places[0].path, name)
+    except ImportError as error:
+        if ours:
+            remedy = "pip install 'hedgerow[all]'"
+            raise MissingExtra(f"{places[0].path} needs a package that is not installed: {error}.", remedy=remedy) from error
+        raise ProgramInvalid(
+            f"the program {name!r} is to be {places[0].path}, which cannot be imported: {error}.",
+            remedy="Mend the entry point, or install what the package needs.",
+        ) from error
 
 
 def listing(name: str) -> Listing:

@@ -3,68 +3,20 @@
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, get_args, get_type_hints
 
-import numpy as np
-import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from hedgerow.core.declaration import Declaration, Key, meanings_of
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, Table
 from hedgerow.errors import MissingExtra, StudyInvalid, suggestion
-from hedgerow.report import Curve
+from hedgerow.report import Outcome, plain_outcome
 
 Settings = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a finished program has to show.
-
-    Attributes
-    ----------
-    metrics : dict
-        The few numbers that a reader looks for first.
-    tables : dict from title to DataFrame
-    text : dict from title to preformatted text
-    arrays : dict of arrays
-        Written to `model.safetensors`.
-    coefficients : DataFrame, optional
-        Written to `coefficients.csv`.
-    curves : sequence of Curve
-        Figures of the program's own, beside those by round.
-    """
-
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    text: Mapping[str, str] = field(default_factory=dict)
-    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
-    coefficients: pd.DataFrame | None = None
-    curves: Sequence[Curve] = ()
-
-
-def plain_outcome(federation: Federation, settings: Settings, state: Any) -> Outcome:
-    """Show a state as it is: its `to_frame()`, or a table of its fields."""
-    if hasattr(state, "to_frame"):
-        return Outcome(tables={"result": state.to_frame()})
-    values = {item.name: getattr(state, item.name) for item in fields(state)} if is_dataclass(state) else {"value": state}
-    return Outcome(
-        tables={"result": pd.DataFrame([(key, str(value)) for key, value in values.items()], columns=["name", "value"])}
-    )
-
-
-def meanings_of(function: Callable[..., Any]) -> dict[str, str]:
-    """What a docstring says of each parameter, and of those that are `as` another function's."""
-    text, found = inspect.getdoc(function) or "", {}
-    for path in re.findall(r"[Aa]s `(hedgerow[.][\w.]+)[.](\w+)`", text):
-        found |= meanings_of(getattr(import_module(path[0]), path[1]))
-    for names, body in re.findall(r"(?m)^(\w+(?:, \w+)*) : .*\n((?:    .*\n?)+)", text):
-        found |= dict.fromkeys(names.split(", "), " ".join(body.split()))
-    return found
 
 
 @dataclass(frozen=True)
@@ -109,6 +61,23 @@ class Listing:
     metric: Callable[[Schema], tuple[str, bool]] = lambda schema: ("score", True)
     alone: Callable[[Settings, int], Settings] = lambda settings, rounds: settings
     ask: Callable[[Federation, Settings, Any], dict[str, float]] | None = None
+
+    @classmethod
+    def of(cls, one: Declaration) -> Listing:
+        """The listing of a program that declares itself."""
+        return cls(
+            path=one.path,
+            sentence=one.sentence,
+            outcome=one.outcome or plain_outcome,
+            fixed=one.fixed,
+            instead={name: _field(key) for name, key in one.keys.items()},
+            bind=one.bind,
+            watch=one.watch,
+            score=one.score,
+            metric=one.metric,
+            alone=one.alone,
+            ask=one.ask,
+        )
 
     @property
     def function(self) -> Callable[..., Iterator[Any]]:
@@ -169,3 +138,7 @@ class Listing:
             return self.function(federation, **own, **bound, start=start)
 
         return run
+
+
+def _field(key: Key) -> tuple[Any, Any]:
+    return key.kind, Field(key.default, description=key.meaning, **key.limits)

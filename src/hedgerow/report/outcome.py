@@ -1,0 +1,55 @@
+"""What a finished program has to show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+from .model import Curve
+
+if TYPE_CHECKING:
+    import numpy
+    import pandas
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a finished program has to show.
+
+    Attributes
+    ----------
+    metrics : dict
+        The few numbers that a reader looks for first.
+    tables : dict from title to DataFrame
+    text : dict from title to preformatted text
+    arrays : dict of arrays
+        Written to `model.safetensors`.
+    coefficients : DataFrame, optional
+        Written to `coefficients.csv`.
+    curves : sequence of Curve
+        Figures of the program's own, beside those by round.
+    """
+
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    tables: Mapping[str, pandas.DataFrame] = field(default_factory=dict)
+    text: Mapping[str, str] = field(default_factory=dict)
+    arrays: Mapping[str, numpy.ndarray] = field(default_factory=dict)
+    coefficients: pandas.DataFrame | None = None
+    curves: Sequence[Curve] = ()
+
+    @classmethod
+    def of_table(cls, title: str, frame: pandas.DataFrame) -> Outcome:
+        """One table, which is written to a file too."""
+        return cls(tables={title: frame}, coefficients=frame)
+
+
+def plain_outcome(federation: Any, settings: Mapping[str, Any], state: Any) -> Outcome:
+    """Show a state as it is: its `to_frame()`, or a table of its fields."""
+    import pandas
+
+    if hasattr(state, "to_frame"):
+        return Outcome(tables={"result": state.to_frame()})
+    values = {item.name: getattr(state, item.name) for item in fields(state)} if is_dataclass(state) else {"value": state}
+    rows = [(key, str(value)) for key, value in values.items()]
+    return Outcome(tables={"result": pandas.DataFrame(rows, columns=["name", "value"])})
