@@ -24,6 +24,8 @@ from .losses import SHAPED, loss_of
 from .reach import SLACK, Reach, offset_range, reach_of, response_range, undeclared
 from .sums import linear_sums, symmetric
 
+WHOLE = ": an aggregation that hides rows makes whole numbers of sums, which need a range"
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -173,7 +175,7 @@ class Asked:
         if bounds is None and found([np.zeros(self.spec.size)]) is not None:
             raise self._not_finite("")
         if bounds is None and self.federation.channel.clip is None:
-            raise undeclared(self.spec, "by it noise is scaled and fixed point made")
+            raise undeclared(self.spec, " and the noise no scale" if self.noisy else WHOLE)
         return bounds
 
     def _not_finite(self, who: str) -> NotFinite:
@@ -208,7 +210,7 @@ def ask_for(federation: Federation, spec: Design, prepare: Any = design, *, targ
     bounded = unit.limits is not None and unit.weight_limit is not None and offset_range(unit) is not None
     bounded = bounded and (response_range(unit) is not None or not target)
     if hidden and not noisy and not bounded and getattr(aggregation, "largest", None) is None:
-        raise undeclared(spec, "an aggregation that hides rows makes whole numbers of sums, which need a range")
+        raise undeclared(spec, WHOLE)
     factors = np.array(unit.scales or np.ones(spec.size)) / np.array(spec.scales or np.ones(spec.size))
     return Asked(federation.prepare(prepare, spec=unit), unit, factors, hidden, noisy, bounded)
 
@@ -224,4 +226,4 @@ def refuse_unbounded(federation: Federation, spec: Design, bounds: Bounds | None
     aggregation, mechanism = federation.channel.aggregation, federation.channel.mechanism
     ranged = not aggregation.hides_rows or getattr(aggregation, "largest", None) is not None
     if bounds is None and federation.channel.clip is None and not (mechanism is None and ranged):
-        raise undeclared(spec, "by it noise is scaled and fixed point made")
+        raise undeclared(spec, WHOLE if mechanism is None else " and the noise no scale")

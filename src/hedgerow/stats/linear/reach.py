@@ -77,7 +77,7 @@ class Reach:
         """
         target = response_range(spec) or (-math.inf, math.inf)
         if loss.name == "gamma" and target[0] <= 0:
-            raise undeclared(spec, "a gamma target needs a lower end above zero")
+            raise undeclared(spec, ": a gamma target needs a lower end above zero")
         ends = [reach_of(spec, loss, point) for point in points]
         eta = min(low for low, _ in ends), max(high for _, high in ends)
         below, above = (offset_range(spec) or (0.0, 0.0)) if loss.name == "gaussian" else (0.0, 0.0)
@@ -159,13 +159,13 @@ def reach_of(spec: Design, loss: Loss, beta: Array) -> Interval:
 
 # ---- refusals -------------------------------------------------------------------------------------------------------
 def undeclared(spec: Design, why: str) -> UnboundedSum:
-    """Name the columns without a range."""
+    """Name the columns without a range; `why` goes on after "have no bound"."""
     named = [spec.weights] if spec.weights and spec.weight_limit is None else []
     schema = spec.schema
     read = dict.fromkeys([*spec.response.reads(schema), *spec.reads, *named])
     columns = [name for name in read if schema[name].kind != "category" and schema.absolute(name) is None]
     return UnboundedSum(
-        f"{', '.join(columns) or spec.formula} declares no range, so the sums of {spec.formula!r} have no bound: {why}.",
+        f"{', '.join(columns) or spec.formula} declares no range, so the sums of {spec.formula!r} have no bound{why}.",
         remedy="Declare it: [data] ranges = { age = [18, 90] } in a study, table.declare(age=(18, 90)) in Python.",
     )
 
