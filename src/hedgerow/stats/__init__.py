@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from .fit import Fit
     from .fitted import Fitted
     from .frequencies import FrequencyState, frequencies
-    from .glm import newton, score_and_information
+    from .glm import newton
     from .hidden.descent import HiddenState, hidden_gradient_descent
     from .hidden.sso import secure_scaling
+    from .linear.sums import linear_sums
     from .losses.descent import DescentState, Sweep, gradient_descent, mean_loss, sweep
     from .losses.quantreg import quantile_lines, quantile_regression
     from .losses.robust import HuberState, RobustFit, huber_lines, huber_regression
@@ -145,6 +146,7 @@ __all__ = [
     "level_totals",
     "linear_metrics",
     "linear_regression",
+    "linear_sums",
     "logistic_regression",
     "margin_of",
     "margins",
@@ -176,7 +178,6 @@ __all__ = [
     "rescale",
     "roc",
     "scaling",
-    "score_and_information",
     "secure_scaling",
     "softmax_newton",
     "standardise",

@@ -141,7 +141,14 @@ class Design:
     # ---- rows -------------------------------------------------------------------------------------------------------
     def matrix(self, columns: Mapping[str, Array], n: int) -> Array:
         """Return the right-hand side of `n` records, shape (n, size)."""
-        return np.concatenate([term.columns(columns, n) for term in self.terms], axis=1) / self._scales
+        found, start = np.empty((n, self.size)), 0
+        for term in self.terms:
+            end = start + len(term.names)
+            found[:, start:end] = term.columns(columns, n)
+            start = end
+        if self.scales:
+            found /= self._scales
+        return found
 
     def offsets(self, columns: Mapping[str, Array], n: int) -> Array:
         """Return what is added to the linear predictor, shape (n,)."""

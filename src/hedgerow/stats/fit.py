@@ -14,7 +14,8 @@ from hedgerow.errors import SettingsInvalid
 
 from .columns import upper_end
 from .design import Design
-from .families import FamilyName, law_of
+from .linear.loss import FamilyName
+from .linear.losses import loss_of
 
 if TYPE_CHECKING:
     import pandas
@@ -233,7 +234,7 @@ class Fit:
         given = {name: np.asarray(frame[name]) for name in self.spec.reads if name in frame}
         columns, n = self.spec.schema.select(self.spec.reads).admit(given), len(frame)
         eta = self.spec.matrix(columns, n) @ self.coef_ + self.spec.offsets(columns, n)
-        mean: Array = law_of(self.family).mean(eta)
+        mean: Array = loss_of(self.family).mean(eta)
         return mean
 
     def to_frame(self, level: float = 0.95) -> pandas.DataFrame:

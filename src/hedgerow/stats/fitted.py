@@ -18,7 +18,8 @@ from .design import Design, design
 from .expressions import interval, is_binary
 from .factors import Levels, Number
 from .fit import Fit
-from .losses.sums import Reach, refuse_unbounded
+from .linear.asking import refuse_unbounded
+from .linear.reach import Reach
 from .regression import design_of
 from .scaling import Scaling
 from .standard import scaled
@@ -102,7 +103,7 @@ class Fitted:
     @property
     def reach(self) -> Reach | None:
         """How far one record reaches, by declared ranges."""
-        return Reach.of(self.spec, self.coef)
+        return Reach.by_length(self.spec, self.coef)
 
     def bounded(self, federation: Federation, bounds: Mapping[str, Bound] | None) -> Mapping[str, Bound] | None:
         """Return bounds as they are, or refuse a sum that must have them.

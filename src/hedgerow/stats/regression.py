@@ -19,12 +19,13 @@ from .columns import is_exact, schema_of
 from .design import Design
 from .expressions import is_binary
 from .factors import Levels, Number
-from .families import FamilyName, law_of
 from .firth import METHOD
 from .firth import firth as firth_newton
 from .fit import Fit
 from .glm import newton
-from .limits import response_range
+from .linear.loss import FamilyName
+from .linear.losses import loss_of
+from .linear.reach import response_range
 from .state import NewtonState, solve
 
 
@@ -245,7 +246,7 @@ def fit_of(
 
 def _dispersion(state: NewtonState, family: FamilyName) -> float:
     """Residual variance; NaN where noise left nothing of it."""
-    if not law_of(family).free_dispersion:
+    if not loss_of(family).free_dispersion:
         return 1.0
     df = state.n - len(state.beta)
     if family == "gamma":

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from hedgerow.data import Schema
 from hedgerow.stats import Fitted
-from hedgerow.stats.families import FamilyName
+from hedgerow.stats.linear.loss import FamilyName
 
 from . import model_scores as scores
 from . import regression as room

@@ -15,8 +15,8 @@ from hedgerow.data import Schema, Table
 from hedgerow.stats import Fitted, Scaling, binary_metrics, design_of, linear_metrics, roc
 from hedgerow.stats.columns import is_exact
 from hedgerow.stats.factors import Number
-from hedgerow.stats.families import FamilyName, law_of, negative_binomial
-from hedgerow.stats.losses.sums import LOSSES
+from hedgerow.stats.linear.loss import FamilyName
+from hedgerow.stats.linear.losses import loss_of
 from hedgerow.stats.multinomial_fit import classes_of
 from hedgerow.stats.scaling import rescale
 
@@ -107,7 +107,7 @@ def explained(family: FamilyName | None = None) -> Judge:
     """Share of the deviance that is explained, D2; of a gaussian R2."""
 
     def judge(settings: Settings, state: Any, y: Array, eta: Array, w: Array) -> float:
-        law = law_of(family or settings["family"])
+        law = loss_of(family or settings["family"])
         mean = np.average(y, weights=w)
         null = {"gaussian": mean, "binomial": logit(mean)}.get(law.name, np.log(mean))
         left, whole = (np.average(law.deviance(y, at), weights=w) for at in (eta, np.full_like(eta, null)))
@@ -118,9 +118,8 @@ def explained(family: FamilyName | None = None) -> Judge:
 
 def count_loss(settings: Settings, state: Any, y: Array, eta: Array, w: Array) -> float:
     """Mean log-loss of a negative binomial with the state's own alpha; of a Poisson distribution before there is one."""
-    law = negative_binomial(state.alpha if np.isfinite(state.beta[-1]) else 0.0)
-    assert law.saturated is not None
-    return -float(np.average(law.saturated(y) - law.deviance(y, eta) / 2, weights=w))
+    loss = loss_of("negative binomial", state.alpha if np.isfinite(state.beta[-1]) else 0.0)
+    return -float(np.average(loss.part("saturated", y, eta) - loss.part("value", y, eta), weights=w))
 
 
 def accuracy(settings: Settings, state: Any, y: Array, eta: Array, w: Array) -> float:
@@ -137,8 +136,8 @@ def mean_loss(family: str | None = None) -> Judge:
     """Mean of the loss that is minimised, in the target's own units."""
 
     def judge(settings: Settings, state: Any, y: Array, eta: Array, w: Array) -> float:
-        loss = LOSSES[family or settings["family"]]
-        return float(np.average(loss.at(y, eta, 0.0, settings.get("share", 0.5)).value, weights=w))
+        loss = loss_of(family or settings["family"], settings.get("share", 0.5))
+        return float(np.average(loss.counted * loss.part("value", y, eta), weights=w))
 
     return judge
 

@@ -37,10 +37,10 @@ from hedgerow.stats.columns import schema_of
 from hedgerow.stats.firth import firth
 from hedgerow.stats.hidden.descent import HiddenState
 from hedgerow.stats.hidden.descent import hidden_gradient_descent as hidden_descent
+from hedgerow.stats.linear.asking import ask_for
 from hedgerow.stats.losses.descent import Optimiser
 from hedgerow.stats.losses.descent import gradient_descent as descend
 from hedgerow.stats.losses.robust import huber_covariance, huber_lines
-from hedgerow.stats.losses.sums import Asking
 from hedgerow.stats.penalty.path import penalty_path as fit_path
 from hedgerow.stats.standard import scaled
 
@@ -367,7 +367,7 @@ def huber_regression(
         for state in lines:
             covariance = np.full((spec.size, spec.size), np.nan)
             if state.converged:
-                covariance = huber_covariance(Asking.of(federation, spec, "huber"), state, threshold)
+                covariance = huber_covariance(ask_for(federation, spec, target=False), state, threshold)
             yield RobustState(state.round, packed(state), covariance)
 
     return program()

@@ -35,10 +35,10 @@ from hedgerow.stats import (
 )
 from hedgerow.stats.design import Design
 from hedgerow.stats.factors import INTERCEPT
-from hedgerow.stats.families import FamilyName
 from hedgerow.stats.firth import METHOD
 from hedgerow.stats.fit import Fit
 from hedgerow.stats.hidden.descent import HiddenState
+from hedgerow.stats.linear.loss import FamilyName
 from hedgerow.stats.regression import left_of, protection_of
 
 from .listing import Outcome

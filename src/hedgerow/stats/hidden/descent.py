@@ -33,7 +33,7 @@ from hedgerow.errors import FormulaInvalid, NotConverged, SettingsInvalid
 
 from ..columns import schema_of
 from ..design import design
-from ..families import FamilyName
+from ..linear.loss import FamilyName
 from ..regression import design_of
 from .terms import Degree, count, gradient_bound, grid_of, terms_of
 

@@ -17,7 +17,7 @@ Source   : van Aarle 2021, sections 5.1 and 5.6, Table 6.1; Duchi et al. 2011 fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -27,14 +27,15 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
-from hedgerow.errors import SettingsInvalid, suggestion
+from hedgerow.errors import NotFinite, SettingsInvalid, suggestion
 
 from ..columns import schema_of
-from ..families import FamilyName
+from ..linear.asking import ask_for
+from ..linear.loss import FamilyName, LossName
+from ..linear.losses import loss_of
 from ..regression import design_of
 from ..scaling import Scaling
 from ..standard import scaled, scaling_of, without_intercept
-from .sums import LOSSES, Asking, LossName, undefined
 
 Optimiser = Literal["plain", "adagrad", "adagrad-printed"]
 OPTIMISERS = ("plain", "adagrad", "adagrad-printed")
@@ -164,8 +165,7 @@ def gradient_descent(
     """
     _check(family, optimiser, share, learning_rate=learning_rate, rounds=rounds, batch=batch, patience=patience)
     _check(family, optimiser, share, stop=stop, penalty=penalty)
-    readable: FamilyName = "binomial" if LOSSES[family].binary else "gaussian"
-    read = partial(design_of, formula=formula, family=readable, offset=offset, weights=weights)
+    read = partial(design_of, formula=formula, family=readable(family), offset=offset, weights=weights)
     spec = read(schema_of(federation))
 
     def program() -> Iterator[DescentState]:
@@ -175,17 +175,23 @@ def gradient_descent(
         elif standardise is True:
             scale = scaling_of(federation, spec, target=family == "gaussian")
         prepared = scaled(federation, scale)
-        asking = Asking.of(prepared, read(schema_of(prepared)), family, share)
+        asked = ask_for(prepared, read(schema_of(prepared)), target=False)
+        ask = partial(asked.sums_in_own_units, family, shape=share, batch=batch)
         state = start if start is not None and start.round > 0 else _begin(spec.size, scale, start)
         keys = ("gradient", "n", "loss") if with_loss else ("gradient", "n")
         ridge = penalty * without_intercept(spec.terms)
         while state.round < rounds and not (state.stopped or state.diverged):
-            state = _advance(state, asking, keys, ridge, learning_rate, optimiser, batch)
+            state = _advance(state, partial(ask, keys=keys), ridge, learning_rate, optimiser)
             quiet = state.quiet + 1 if stop is not None and np.abs(state.gradient).max() <= stop else 0
             state = replace(state, quiet=quiet, stopped=quiet >= patience)
             yield state
 
     return program()
+
+
+def readable(loss: LossName) -> FamilyName:
+    """How a loss reads its target: as 0 or 1, or as a number."""
+    return "binomial" if loss_of(loss).binary else "gaussian"
 
 
 LEAST = {"learning_rate": 1e-300, "rounds": 1, "batch": 1, "patience": 1, "stop": 0, "penalty": 0}
@@ -218,18 +224,13 @@ def _begin(size: int, scale: Scaling | None, start: DescentState | None) -> Desc
 
 
 def _advance(
-    state: DescentState,
-    asking: Asking,
-    keys: tuple[str, ...],
-    ridge: Array,
-    learning_rate: float,
-    optimiser: Optimiser,
-    batch: int | None,
+    state: DescentState, ask: Callable[[Array], dict[str, Array]], ridge: Array, learning_rate: float, optimiser: Optimiser
 ) -> DescentState:
-    sums = asking.sums(state.beta, keys, batch=batch) if np.isfinite(state.beta).all() else None
-    if sums is None and state.round == 0 and not state.beta.any():  # nothing has moved yet, so it is the formula
-        raise undefined(asking.spec.formula)
-    if sums is None:
+    try:
+        sums = ask(state.beta)
+    except NotFinite:
+        if state.round == 0 and not state.beta.any():  # nothing has moved yet, so it is the formula
+            raise
         return replace(state, round=state.round + 1, loss=float("inf"), diverged=True)
     n = max(float(sums["n"]), 1.0)  # through noise, what is left of n may be anything
     with np.errstate(over="ignore", invalid="ignore"):
@@ -333,11 +334,10 @@ def mean_loss(
     loss, n; once.
     """
     prepared = scaled(federation, state.scaling)
-    readable: FamilyName = "binomial" if LOSSES[family].binary else "gaussian"
-    spec = design_of(schema_of(prepared), formula, readable, offset=offset, weights=weights)
-    if not np.isfinite(state.beta).all():
-        return float("inf")
-    sums = Asking.of(prepared, spec, family, share).sums(state.beta, ("loss", "n"))
-    if sums is None:
+    spec = design_of(schema_of(prepared), formula, readable(family), offset=offset, weights=weights)
+    try:
+        asked = ask_for(prepared, spec, target=False)
+        sums = asked.sums_in_own_units(family, state.beta, ("loss", "n"), shape=share)
+    except NotFinite:
         return float("inf")
     return float(sums["loss"] / max(float(sums["n"]), 1.0) + penalty * without_intercept(spec.terms) @ state.beta**2)

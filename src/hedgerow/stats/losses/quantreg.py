@@ -17,10 +17,10 @@ from hedgerow.core.federation import Federation
 from hedgerow.errors import SettingsInvalid
 
 from ..columns import schema_of
+from ..linear.asking import ask_for
 from ..regression import design_of
 from .robust import RobustFit
 from .smooth import SmoothState, least_squares, refuse_noise, rounded_newton
-from .sums import Asking
 
 
 def quantile_lines(
@@ -44,11 +44,11 @@ def quantile_lines(
     spec = design_of(schema_of(federation), formula, "gaussian", offset=offset, weights=weights)
 
     def program() -> Iterator[SmoothState]:
-        asking, state = Asking.of(federation, spec, "check", share), start
+        asked, state = ask_for(federation, spec, target=False), start
         if state is None:
-            state = least_squares(asking)
+            state = least_squares(asked)
             yield state
-        yield from rounded_newton(asking, state, tol=tol, max_rounds=max_rounds)
+        yield from rounded_newton(asked, "check", state, shape=share, tol=tol, max_rounds=max_rounds)
 
     return program()
 

@@ -27,11 +27,11 @@ from hedgerow.errors import NotConverged, SettingsInvalid
 
 from ..columns import schema_of, upper_end
 from ..design import Design
+from ..linear.asking import Asked, ask_for
 from ..regression import design_of
 from ..state import solve
 from .middle import median_residual
 from .smooth import least_squares, refuse_noise
-from .sums import Asking
 
 if TYPE_CHECKING:
     import pandas
@@ -144,56 +144,56 @@ def huber_lines(
     spec = design_of(schema_of(federation), formula, "gaussian", offset=offset, weights=weights)
 
     def program() -> Iterator[HuberState]:
-        asking, state = Asking.of(federation, spec, "huber"), start or _begin(Asking.of(federation, spec, "huber"))
+        asked = ask_for(federation, spec, target=False)
+        state = start or _begin(asked)
         while not state.converged:
             if state.round >= max_rounds:
                 raise NotConverged(
                     f"after {state.round} scales the last one moved by {state.change:.2g}.", remedy="Give a larger max_rounds."
                 )
-            state = _advance(asking, state, threshold, tol)
+            state = _advance(asked, state, threshold, tol)
             yield state
 
     return program()
 
 
-def _begin(asking: Asking) -> HuberState:
-    first = least_squares(asking)
+def _begin(asked: Asked) -> HuberState:
+    first = least_squares(asked)
     return HuberState(0, first.beta, first.next_width / 2, 0.0, asked=1)
 
 
-def _advance(asking: Asking, state: HuberState, threshold: float, tol: float) -> HuberState:
+def _advance(asked: Asked, state: HuberState, threshold: float, tol: float) -> HuberState:
     """Measure the scale at `beta`, then fit the line at this scale."""
     known = max(tol / 10, min(state.change, 1.0) / 100)  # a scale that still moves need not be known to many digits
-    beta = state.beta if asking.factors is None else state.beta * asking.factors
     around = 0.9 if state.round == 0 else min(0.9, 3 * state.change + 10 * known)
-    middle, asked = median_residual(
-        asking.federation, asking.spec, beta, guess=state.scale * NORMAL_MEDIAN, tol=known, within=around
-    )
+    guess = state.scale * NORMAL_MEDIAN
+    middle, times = median_residual(asked, state.beta * asked.factors, guess=guess, tol=known, within=around)
     scale = middle / NORMAL_MEDIAN
     change = abs(scale / state.scale - 1) if state.scale > 0 else 0.0
     if not scale > (NO_SCALE * state.scale if state.round == 0 else 0.0):
         raise NotConverged(
             "more than half of the residuals are zero, so they have no scale.", remedy="Ask quantile_regression."
         )
-    found, steps = _fit_at(asking, state, scale, threshold)
+    found, steps = _fit_at(asked, state, scale, threshold)
     return replace(
         found,
         round=state.round + 1,
         scale=scale,
         change=change,
-        asked=state.asked + asked + steps,
+        asked=state.asked + times + steps,
         converged=change < tol and known <= tol,
     )
 
 
-def _fit_at(asking: Asking, state: HuberState, scale: float, threshold: float) -> tuple[HuberState, int]:
+def _fit_at(asked: Asked, state: HuberState, scale: float, threshold: float) -> tuple[HuberState, int]:
     """Newton steps on a loss of square and straight pieces: once every record keeps its piece, a step ends there."""
     beta, best, trial = state.beta, np.inf, state.beta
-    asked = 0
-    while asked < STEPS:
-        asked += 1
-        sums = asking.sums(trial, ("gradient", "curvature", "n", "loss"), threshold * scale)
-        if sums is None or sums["loss"] > best * (1 + 1e-12):
+    times = 0
+    while times < STEPS:
+        times += 1
+        keys = ("gradient", "curvature", "n", "loss")
+        sums = asked.sums_in_own_units("huber", trial, keys, width=threshold * scale)
+        if sums["loss"] > best * (1 + 1e-12):
             trial = (beta + trial) / 2
             continue
         n, beta, best = float(sums["n"]), trial, float(sums["loss"])
@@ -202,7 +202,7 @@ def _fit_at(asking: Asking, state: HuberState, scale: float, threshold: float) -
         if -sums["gradient"] @ step <= 1e-22 * n * scale**2:
             break
         trial = beta + step
-    return replace(state, beta=beta, n=n, objective=best / n / scale**2), asked
+    return replace(state, beta=beta, n=n, objective=best / n / scale**2), times
 
 
 def huber_regression(
@@ -242,21 +242,19 @@ def huber_regression(
     settings = {"offset": offset, "weights": weights}
     *_, state = huber_lines(federation, formula=formula, threshold=threshold, tol=tol, max_rounds=max_rounds, **settings)
     spec = design_of(schema_of(federation), formula, "gaussian", **settings)
-    covariance = huber_covariance(Asking.of(federation, spec, "huber"), state, threshold)
+    covariance = huber_covariance(ask_for(federation, spec, target=False), state, threshold)
     return RobustFit(spec, state.beta, covariance, state.scale, state.n, state.objective, state.asked + 2)
 
 
-def huber_covariance(asking: Asking, state: HuberState, threshold: float) -> Array:
+def huber_covariance(asked: Asked, state: HuberState, threshold: float) -> Array:
     """Covariance of the coefficients by Huber's first proposal, shape (d, d); two questions.
 
     With `m` the share of records within the threshold, the covariance is
     `k^2 * sum(pull^2) / (n - d) / m^2 * (X'X)^-1`, `k = 1 + d / n * (1 - m) / m`.
     """
-    width, d, n = threshold * state.scale, asking.spec.size, state.n
-    square = asking.with_loss("gaussian").sums(state.beta, ("curvature", "loss"))
-    sums = asking.sums(state.beta, ("pull", "inside"), width)
-    if square is None or sums is None:
-        return np.full((d, d), np.nan)
+    d, n = asked.spec.size, state.n
+    square = asked.sums_in_own_units("gaussian", state.beta, ("curvature", "loss"))
+    sums = asked.sums_in_own_units("huber", state.beta, ("pull", "inside"), width=threshold * state.scale)
     inside, pull = float(sums["inside"]) / n, float(sums["pull"])
     correction = 1 + d / n * (1 - inside) / inside
     inverse = solve(square["curvature"] / 2, np.eye(d))

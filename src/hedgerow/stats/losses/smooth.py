@@ -31,9 +31,10 @@ from hedgerow.errors import NotConverged, UnlawfulChannel
 
 from ..columns import is_exact
 from ..difficulties import check_identified
+from ..linear.asking import Asked
+from ..linear.loss import LossName
 from ..standard import without_intercept
 from ..state import solve
-from .sums import Asking, undefined
 
 KEYS = ("gradient", "curvature", "n", "loss", "smooth", "gap")
 SHARES = np.array([1.0, 0.5, 0.2, 0.06])
@@ -101,17 +102,15 @@ def refuse_noise(federation: Federation, program: str, remedy: str) -> None:
         raise UnlawfulChannel(f"{program} compares objectives of rounds, and this channel clips or adds noise.", remedy=remedy)
 
 
-def least_squares(asking: Asking) -> SmoothState:
+def least_squares(asked: Asked) -> SmoothState:
     """Where to begin: the least-squares line by one question, and a corner as wide as its residuals.
 
     Raises
     ------
     NotIdentified (HR-320), NotFinite (HR-404)
     """
-    spec, zero = asking.spec, np.zeros(asking.spec.size)
-    sums = asking.with_loss("gaussian").sums(zero, ("gradient", "curvature", "n", "loss"))
-    if sums is None:
-        raise undefined(spec.formula)
+    spec, zero = asked.spec, np.zeros(asked.spec.size)
+    sums = asked.sums_in_own_units("gaussian", zero, ("gradient", "curvature", "n", "loss"))
     n = float(sums["n"])
     check_identified(sums["curvature"] / 2, n, spec.names, residual=True)
     beta = -solve(sums["curvature"], sums["gradient"])
@@ -120,9 +119,11 @@ def least_squares(asking: Asking) -> SmoothState:
 
 
 def rounded_newton(
-    asking: Asking,
+    asked: Asked,
+    loss: LossName,
     state: SmoothState,
     *,
+    shape: float | None = None,
     penalty: float = 0.0,
     cost: float | None = None,
     tol: float = 1e-4,
@@ -132,8 +133,9 @@ def rounded_newton(
 
     Parameters
     ----------
-    asking : Asking
-        With a loss that has a corner.
+    asked : Asked
+    loss, shape
+        With a corner; as `hedgerow.stats.linear.sums`.
     state : SmoothState
         Where to begin or go on.
     penalty : float
@@ -148,7 +150,7 @@ def rounded_newton(
     NotFinite (HR-404)
         An expression of the formula is undefined for some record.
     """
-    held = without_intercept(asking.spec.terms)
+    held = without_intercept(asked.spec.terms)
     while not state.converged:
         if state.round >= max_rounds:
             raise NotConverged(
@@ -156,9 +158,7 @@ def rounded_newton(
                 remedy="Allow more rounds with max_rounds=, or a larger tol. If parties drop out, wait for them.",
             )
         points = state.beta + np.outer(SHARES if state.n else SHARES[:1], state.trial - state.beta)
-        sums = asking.sums(points, KEYS, state.next_width)
-        if sums is None:
-            raise undefined(asking.spec.formula)
+        sums = asked.sums_in_own_units(loss, points, KEYS, shape=shape, width=state.next_width)
         ridge = held * (penalty if cost is None else 1 / (2 * cost * float(sums["n"][0])))
         state = _judge(state, points, sums, ridge, tol)
         yield state

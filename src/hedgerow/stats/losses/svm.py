@@ -21,9 +21,9 @@ from hedgerow.errors import SettingsInvalid
 
 from ..columns import schema_of
 from ..design import Design
+from ..linear.asking import ask_for
 from ..regression import design_of
 from .smooth import SmoothState, refuse_noise, rounded_newton
-from .sums import Asking
 
 if TYPE_CHECKING:
     import pandas
@@ -88,9 +88,9 @@ def margins(
     spec = design_of(schema_of(federation), formula, "binomial", weights=weights)
 
     def program() -> Iterator[SmoothState]:
-        asking, d = Asking.of(federation, spec, "hinge"), spec.size
-        state = start or SmoothState.at(np.zeros(d), 2.0, np.zeros(d))  # at zero every record lies inside this corner
-        return rounded_newton(asking, state, penalty=penalty or 0.0, cost=C, tol=tol, max_rounds=max_rounds)
+        asked, zeros = ask_for(federation, spec, target=False), np.zeros(spec.size)
+        state = start or SmoothState.at(zeros, 2.0, zeros)  # at zero every record lies inside this corner
+        return rounded_newton(asked, "hinge", state, penalty=penalty or 0.0, cost=C, tol=tol, max_rounds=max_rounds)
 
     return program()
 

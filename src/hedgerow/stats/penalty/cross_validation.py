@@ -15,7 +15,7 @@ from hedgerow.errors import SettingsInvalid
 
 from ..columns import schema_of
 from ..design import Design
-from ..families import FamilyName
+from ..linear.loss import FamilyName
 from ..regression import design_of, left_of, protection_of
 from .path import PathState, penalty_path
 from .penalised import PenalisedFit, penalised_columns

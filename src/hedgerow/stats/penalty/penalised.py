@@ -29,14 +29,16 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
-from hedgerow.errors import NotConverged, SettingsInvalid, UnlawfulChannel
+from hedgerow.errors import SettingsInvalid, UnlawfulChannel
 
 from ..columns import is_exact, schema_of
 from ..design import Design
 from ..difficulties import check_counts, check_target
-from ..families import Family, FamilyName, law_of
-from ..glm import STALLED, STALLED_HIDDEN, at_constant, glm_sums
-from ..limits import Asked, ask_for, refuse_beyond
+from ..glm import at_constant, glm_sums
+from ..linear.asking import Asked, ask_for
+from ..linear.loss import FamilyName, Loss
+from ..linear.losses import loss_of
+from ..linear.newton import has_risen, is_last, until_converged
 from ..regression import design_of, left_of, protection_of
 from ..state import NewtonState
 from .columns import penalised_columns, scales_of
@@ -117,6 +119,10 @@ class PenalisedState:
     def beta(self) -> Array:
         return self.newton.beta
 
+    def of_columns(self, factors: Array) -> PenalisedState:
+        """Return the state for columns that are `factors` times larger."""
+        return replace(self, packed=self.newton.of_columns(factors).packed(), scales=self.scales * factors)
+
 
 def check_penalty(penalty: float, l1_ratio: float) -> None:
     """Refuse a penalty below zero and a ratio outside [0, 1]."""
@@ -170,21 +176,15 @@ def penalised(
     law = penalised_law(federation, family)
     asked = ask_for(federation, spec)
     state = start or PenalisedState(NewtonState.at_zero(spec.size).packed(), scales_of(asked, spec, standardised))
-    paid = Penalty(penalty, l1_ratio, state.scales * penalised_columns(spec))
-    while not state.converged:
-        if state.round >= max_rounds:
-            refuse_beyond(state.newton.beyond, spec)
-            raise NotConverged(
-                f"after {state.round} rounds the next step is still {state.newton.length:.2g} long; tol is {tol:g}.",
-                remedy="Allow more rounds with max_rounds=, or a larger penalty; if parties drop out, resume later.",
-            )
-        state = _advance(state, asked, spec, law, family, paid, tol)
-        if state.converged:
-            refuse_beyond(state.newton.beyond, spec)
-        yield state
+
+    def advance(state: PenalisedState) -> PenalisedState:
+        return _advance(state, asked, Penalty(penalty, l1_ratio, state.scales * penalised_columns(spec)), law, tol)
+
+    remedy = "Allow more rounds with max_rounds=, or a larger penalty; if parties drop out, resume later."
+    yield from until_converged(asked, state, advance, max_rounds=max_rounds, tol=tol, remedy=remedy)
 
 
-def penalised_law(federation: Federation, family: FamilyName) -> Family:
+def penalised_law(federation: Federation, family: FamilyName) -> Loss:
     """Return the family, or refuse one that cannot be penalised, and channels that clip or add noise."""
     if family not in PENALISED:
         raise SettingsInvalid(f"no penalised regression of family {family!r}.", remedy=f"One of {', '.join(PENALISED)}.")
@@ -193,52 +193,33 @@ def penalised_law(federation: Federation, family: FamilyName) -> Family:
             "a penalised regression asks for sums without noise or clip.",
             remedy="linear_regression and logistic_regression go through channels with noise.",
         )
-    return law_of(family)
+    return loss_of(family)
 
 
-def _advance(
-    state: PenalisedState, asked: Asked, spec: Design, law: Family, family: FamilyName, paid: Penalty, tol: float
-) -> PenalisedState:
+def _advance(state: PenalisedState, asked: Asked, paid: Penalty, law: Loss, tol: float) -> PenalisedState:
     """Judge the trial point by its sums: halve the step that led there, or accept it and look for the next."""
     old = state.newton
-    inner = asked.inward(old)
-    sums = glm_sums(asked, inner, law, family)
+    sums = glm_sums(asked, old, law)
     n, deviance = float(sums["n"]), float(sums["deviance"])
     objective = deviance / (2 * n) + paid.of(old.trial)
-    judged = old.round > 0 and n == old.n and law.name != "gaussian" and (old.length > 0.5 or not asked.hidden)
-    if judged and not objective <= state.objective + (1e-6 if asked.hidden else 1e-10) * abs(state.objective):
+    judged = old.round > 0 and n == old.n and law.name != "gaussian"
+    if judged and has_risen(objective, state.objective, old.length, asked.hidden):
         halved = replace(old, round=old.round + 1, trial=(old.beta + old.trial) / 2)
         return replace(state, packed=halved.packed())
-    reached = NewtonState(
-        round=old.round + 1,
-        beta=inner.trial,
-        trial=inner.trial,
-        score=sums["score"],
-        information=sums["information"],
-        deviance=deviance,
-        n=n,
-        centre=inner.mean,
-        response=float(sums["y"]),
-        squares=float(sums["yy"]),
-        pearson=float(sums.get("pearson", 0.0)),
-        saturated=float(sums.get("saturated", 0.0)),
-        beyond=float(sums.get("beyond", 0.0)),
-    )
+    reached = old.reached(sums)
     if old.round == 0 and law.name == "binomial":
         check_target(reached.raw_sum, n)
     if old.round == 0 and law.log_link:
         check_counts(reached.raw_sum, n)
         reached = at_constant(reached, asked.spec, law)
         objective = math.inf
-    reached = asked.outward(reached)
     trial = paid.step(reached.information, reached.score, reached.beta, n)
     step = trial - reached.beta
     scale = max(deviance / n, 1e-12 * reached.raw_squares / n) or 1.0 if law.free_dispersion else 1.0
     length = math.sqrt(max(float(step @ reached.information @ step), 0.0) / scale)
-    stalled = length < (STALLED_HIDDEN if asked.hidden else STALLED) and length > old.length / 2
-    converged = old.round > 0 and (length < tol or stalled)
+    converged = old.round > 0 and is_last(length, old.length, tol, asked.hidden)
     newton = replace(reached, trial=trial, length=length, converged=converged)
-    return PenalisedState(newton.packed(), state.scales, objective)
+    return replace(state, packed=newton.packed(), objective=objective)
 
 
 # ---- a fit ----------------------------------------------------------------------------------------------------------
@@ -291,7 +272,7 @@ class PenalisedFit:
         given = {name: np.asarray(frame[name]) for name in self.spec.reads if name in frame}
         columns, n = self.spec.schema.select(self.spec.reads).admit(given), len(frame)
         eta = self.spec.matrix(columns, n) @ self.coef_ + self.spec.offsets(columns, n)
-        return law_of(self.family).mean(eta)
+        return loss_of(self.family).mean(eta)
 
     def to_frame(self) -> pandas.DataFrame:
         """Return one row for each coefficient."""

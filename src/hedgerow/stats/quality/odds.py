@@ -22,12 +22,13 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
 
+from ..blocks import by_blocks
 from ..columns import schema_of, upper_end
 from ..design import Design, design
 from ..expressions import is_binary
 from ..factors import Levels, Term
 from ..glm import newton
-from ..losses.sums import refuse_unbounded
+from ..linear.asking import refuse_unbounded
 from ..regression import design_of, fit_of
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 
 @local(additive=True, stackable=True)
+@by_blocks
 def events_by_column(broadcast: None, party: Party, rng: Any) -> dict[str, Array]:
     """Add up records and events, over all and over those with each indicator (d,)."""
     X, w, y = party["X"], party.w, party["y"]
