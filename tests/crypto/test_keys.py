@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hmac
+
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from vectors import (
     AFTER_1,
     AFTER_1000,
@@ -22,7 +25,7 @@ from vectors import (
 )
 
 from hedgerow.crypto import keys
-from hedgerow.crypto.keys import AgreementKey, Identity, Roster, derive, seal, unseal, verify
+from hedgerow.crypto.keys import SEAL_BYTES, AgreementKey, Identity, Roster, derive, seal, seal_to, unseal, verify
 from hedgerow.errors import KeyInvalid, MessageRefused
 
 
@@ -295,3 +298,59 @@ def test_fresh_keys_differ():
     assert len(set(drawn)) == 40
     ones = np.unpackbits(np.frombuffer(b"".join(key for key in drawn), np.uint8)).mean()
     assert 0.5 - 5 / 203 < ones < 0.5 + 5 / 203  # five standard deviations of 10 240 fair bits
+
+
+# ---- boxes for a public key -------------------------------------------------------------------------------------------
+KEM_NAME, SUITE_NAME = b"KEM\x00\x20", b"HPKE\x00\x20\x00\x01\x00\x02"
+"""DHKEM(X25519, HKDF-SHA256); with HKDF-SHA256 and AES-256-GCM."""
+
+
+def opened_by_hand(private: AgreementKey, box: bytes, info: bytes) -> bytes:
+    """RFC 9180, sections 4.1, 5.1 and 5.2, in base mode: decapsulation, key schedule, the box."""
+
+    def extract(suite: bytes, salt: bytes, label: bytes, secret: bytes) -> bytes:
+        return hmac.digest(salt or bytes(32), b"HPKE-v1" + suite + label + secret, "sha256")
+
+    def expand(suite: bytes, key: bytes, label: bytes, context: bytes, length: int) -> bytes:
+        told = length.to_bytes(2, "big") + b"HPKE-v1" + suite + label + context
+        return hmac.digest(key, told + b"\x01", "sha256")[:length]
+
+    ephemeral, cipher = box[:32], box[32:]
+    agreed = extract(KEM_NAME, b"", b"eae_prk", private.agree(ephemeral))
+    shared = expand(KEM_NAME, agreed, b"shared_secret", ephemeral + private.public, 32)
+    context = b"\0" + extract(SUITE_NAME, b"", b"psk_id_hash", b"") + extract(SUITE_NAME, b"", b"info_hash", info)
+    secret = extract(SUITE_NAME, shared, b"secret", b"")
+    key, nonce = (expand(SUITE_NAME, secret, label, context, n) for label, n in ((b"key", 32), (b"base_nonce", 12)))
+    return AESGCM(key).decrypt(nonce, cipher, b"")
+
+
+@pytest.mark.parametrize("plain", [b"", b"a letter", bytes(100_000)], ids=len)
+def test_a_box_for_a_public_key_is_that_of_rfc_9180(plain):
+    mine = AgreementKey.fresh()
+    box = seal_to(mine.public, plain, b"question 7")
+    assert len(box) == len(plain) + SEAL_BYTES
+    assert opened_by_hand(mine, box, b"question 7") == mine.open(box, b"question 7") == plain
+    assert mine.open(memoryview(box), b"question 7") == plain
+    assert seal_to(mine.public, plain, b"question 7")[:32] != box[:32]
+
+
+def test_a_box_opens_with_its_key_and_its_info_alone_and_every_bit_of_it_counts():
+    mine, other = AgreementKey.fresh(), AgreementKey.fresh()
+    box = seal_to(mine.public, b"a row", b"info")
+    altered = [bytes(byte ^ (1 << bit % 8) * (at == bit // 8) for at, byte in enumerate(box)) for bit in range(8 * len(box))]
+    wrong = [(mine, box, b""), (mine, box, b"inf"), (other, box, b"info"), (mine, box[:-1], b"info"), (mine, b"", b"info")]
+    for key, what, info in [*wrong, *((mine, changed, b"info") for changed in altered), (mine, bytes(32) + box[32:], b"info")]:
+        with pytest.raises(MessageRefused, match="does not open"):
+            key.open(what, info)
+
+
+@pytest.mark.parametrize("public", LOW_ORDER.split())
+def test_nothing_is_sealed_to_a_point_of_low_order(public):
+    with pytest.raises(KeyInvalid, match="low order"):
+        seal_to(bytes.fromhex(public), b"a row", b"info")
+
+
+@pytest.mark.parametrize("public", [b"", bytes(31), bytes(33), "text"])
+def test_nothing_is_sealed_to_what_is_no_key(public):
+    with pytest.raises(KeyInvalid, match="32 bytes"):
+        seal_to(public, b"a row", b"info")

@@ -5,10 +5,11 @@ import re
 
 import pytest
 
+from hedgerow.crypto.keys import SEAL_BYTES, SIGNATURE_BYTES
 from hedgerow.engines.rails.rail import Arrived
 from hedgerow.errors import HedgerowError, NobodyAnswered, PartyDeclined
 from hedgerow.runs import last
-from hedgerow.wire.envelope import LEAD_BYTES, SIGNATURE_BYTES, disclose, enclose
+from hedgerow.wire.envelope import LEAD_BYTES, disclose, enclose
 from station_house import LOGISTIC, MEANS, PRIVATE, STUDY, House, config_of, seat
 
 AUTOMATIC = {"approval": "automatic", "programs": [{"name": "logistic_regression"}, {"name": "moments"}]}
@@ -57,7 +58,7 @@ def test_while_a_guard_refuses_nothing_but_a_sealed_code_leaves(tmp_path, case):
     letter = disclose(house.hub.seat, house.hub.cards, body)
     assert (name, letter.kind, letter.parts) == ("alpha", "refused", (code.encode(),))
     header = LEAD_BYTES + int.from_bytes(body[:LEAD_BYTES], "big")
-    assert len(body) == header + SIGNATURE_BYTES + len(code) + 16  # the sealed code, and nothing beside it
+    assert len(body) == header + SIGNATURE_BYTES + len(code) + SEAL_BYTES  # the sealed code, and nothing beside it
     assert not any(WORDS.search(one) for one in all_bodies(house))
     entry = house.stations["alpha"].journal.entries()[-1]
     assert (entry.kind, entry.code) == ("ask", code)

@@ -7,10 +7,11 @@ import time
 from dataclasses import replace
 
 import pytest
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from holders import ALPHA, BETA, CARDS, HUB, STUDY, seat
 
-from hedgerow.crypto.keys import AgreementKey, derive, verify
+from hedgerow.crypto.keys import seal_to, verify
 from hedgerow.crypto.messages import digest
 from hedgerow.errors import KeyInvalid, MessageRefused, StationUnknown
 from hedgerow.wire import envelope
@@ -35,7 +36,7 @@ def taken_apart(raw):
 
 
 def context_of(fields):
-    """What the keys of a letter from hub to alpha are bound to."""
+    """What the parts of a letter from hub to alpha are bound to."""
     frame = HEADER.pack(**{**fields, "digests": []})
     return digest("letter context", frame, HUB.card.identity, ALPHA.card.identity, ALPHA.card.agreement)
 
@@ -67,8 +68,10 @@ def test_a_letter_may_have_no_parts_or_large_ones():
 
 def test_two_letters_of_the_same_words_have_nothing_in_common_but_their_header():
     (one, first), (two, second) = taken_apart(letter()), taken_apart(letter())
-    assert one["ephemeral"] != two["ephemeral"]
+    assert not {box[:32] for box in first} & {box[:32] for box in second}
     assert not set(first) & set(second)
+    assert len({box[:32] for box in first}) == len(first)
+    assert one["digests"] != two["digests"]
     assert disclose(ALPHA, CARDS, letter()).digest != disclose(ALPHA, CARDS, letter()).digest
 
 
@@ -80,11 +83,12 @@ def test_no_part_can_be_read_on_the_way():
 
 def test_a_part_is_sealed_as_the_docstring_says():
     fields, boxes = taken_apart(letter())
-    context = context_of(fields)
-    shared = ALPHA.agreement.agree(fields["ephemeral"])
+    suite, key = (
+        Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_256_GCM),
+        X25519PrivateKey.from_private_bytes(ALPHA.agreement.private),
+    )
     for i, (box, part) in enumerate(zip(boxes, PARTS, strict=True)):
-        key = derive(shared, "letter part", context + i.to_bytes(4, "big"))
-        assert AESGCM(key).decrypt(bytes(12), box, None) == part
+        assert suite.decrypt(box, key, context_of(fields) + i.to_bytes(4, "big")) == part
 
 
 def test_every_byte_of_a_letter_counts():
@@ -162,20 +166,16 @@ def for_a_twin():
 
 def in_the_name_of_hub():
     """Everything that public keys allow: only the signature is somebody else's."""
-    ephemeral, parts = AgreementKey.fresh(), [b"forged"]
-    fields = {**LENGTHS, "sender": "hub", "recipient": "alpha", "answers": b"", "ephemeral": ephemeral.public, "sizes": [22]}
-    key = derive(ephemeral.agree(ALPHA.card.agreement), "letter part", context_of({**fields, "digests": []}) + bytes(4))
-    boxes = [AESGCM(key).encrypt(bytes(12), part, None) for part in parts]
-    return put_together(fields, boxes, BETA.identity, HUB.card, ALPHA.card)
+    fields = {**LENGTHS, "sender": "hub", "recipient": "alpha", "answers": b"", "sizes": [54]}
+    box = seal_to(ALPHA.card.agreement, b"forged", context_of({**fields, "digests": []}) + bytes(4))
+    return put_together(fields, [box], BETA.identity, HUB.card, ALPHA.card)
 
 
 def with_another_body():
     """A sender that shows two bodies under one signed header."""
     raw = letter(parts=[b"yes"])
     fields, (box,) = taken_apart(raw)
-    context = context_of(fields)
-    key = derive(ALPHA.agreement.agree(fields["ephemeral"]), "letter part", context + bytes(4))
-    return raw[: -len(box)] + AESGCM(key).encrypt(bytes(12), b"no!", None)
+    return raw[: -len(box)] + seal_to(ALPHA.card.agreement, b"no!", context_of(fields) + bytes(4))
 
 
 def signed_by_another_station(**changes):
@@ -190,8 +190,8 @@ def with_parts_swapped():
     return put_together(fields, boxes[::-1], ALPHA.identity, ALPHA.card, HUB.card)
 
 
-def without_the_place(agreed, context, n):
-    return [derive(agreed, "letter part", context)] * n
+def without_the_place(context, i):
+    return context
 
 
 def skip(*_):
@@ -202,8 +202,8 @@ CHECKS = {
     "recipient's name": (for_a_twin, ALPHA, "_check_recipient", skip, MessageRefused),
     "signature": (in_the_name_of_hub, ALPHA, "_check_signature", skip, KeyInvalid),
     "digest of a part": (with_another_body, ALPHA, "_check_digests", skip, MessageRefused),
-    "header in the key": (signed_by_another_station, HUB, "_context", lambda *_: bytes(32), MessageRefused),
-    "place in the key": (with_parts_swapped, HUB, "_keys", without_the_place, MessageRefused),
+    "header in the box": (signed_by_another_station, HUB, "_context", lambda *_: bytes(32), MessageRefused),
+    "place in the box": (with_parts_swapped, HUB, "_info", without_the_place, MessageRefused),
 }
 
 
@@ -265,20 +265,20 @@ def test_signed_parts_that_were_cut_swapped_or_added_do_not_open(boxes):
         disclose(HUB, CARDS, forged)
 
 
-@pytest.mark.parametrize("changes", [{"sizes": [20, 21]}, {"digests": []}, {"answers": b"short"}])
+@pytest.mark.parametrize("changes", [{"sizes": [52, 53]}, {"digests": []}, {"answers": b"short"}])
 def test_a_header_that_contradicts_itself_is_refused_though_its_sender_signed_it(changes):
     fields, _ = taken_apart(letter(parts=[bytes(25)]))
     header = HEADER.pack(**{**fields, **changes})
     told = (HUB.card.identity, ALPHA.card.identity, ALPHA.card.agreement)
     signature = HUB.identity.sign(digest("letter signature", header, *told))
     with pytest.raises(MessageRefused, match="sizes or answers"):
-        disclose(ALPHA, CARDS, b"".join([len(header).to_bytes(4, "big"), header, signature, bytes(41)]))
+        disclose(ALPHA, CARDS, b"".join([len(header).to_bytes(4, "big"), header, signature, bytes(105)]))
 
 
-def test_an_ephemeral_key_of_low_order_opens_nothing():
+def test_an_ephemeral_key_of_low_order_opens_nothing_and_nothing_is_sealed_to_one():
     fields, boxes = taken_apart(letter())
-    forged = put_together({**fields, "ephemeral": bytes(32)}, boxes, HUB.identity, HUB.card, ALPHA.card)
-    with pytest.raises(KeyInvalid, match="low order"):
+    forged = put_together(fields, [bytes(32) + box[32:] for box in boxes], HUB.identity, HUB.card, ALPHA.card)
+    with pytest.raises(MessageRefused, match="does not open"):
         disclose(ALPHA, CARDS, forged)
     with pytest.raises(KeyInvalid, match="low order"):
         enclose(HUB, replace(ALPHA.card, agreement=bytes(32)), "ask", [b"x"])

@@ -3,11 +3,12 @@
     pair  = mine.agree(yours.public)                    the same 32 bytes at both ends
     key   = derive(pair, "channel", context)            one key per purpose and context
     boxed = seal(key, message, associated)              one message per key
+    boxed = seal_to(yours.public, message, info)        for whoever holds the private half: yours.open(boxed, info)
 
 Every key has one purpose: labels separate what is derived from one secret, and a key seals one message, so that a nonce
 cannot be used twice. The arithmetic is OpenSSL's, in constant time. What is left in Python's memory is not wiped.
 
-Source   : RFC 7748, RFC 8032, RFC 5869, RFC 8439.
+Source   : RFC 7748, RFC 8032, RFC 5869, RFC 8439, RFC 9180.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from hedgerow.errors import KeyInvalid, MessageRefused
@@ -29,9 +31,12 @@ from hedgerow.errors import KeyInvalid, MessageRefused
 KEY_BYTES = 32
 SIGNATURE_BYTES = 64
 TAG_BYTES = 16
+SEAL_BYTES = KEY_BYTES + TAG_BYTES
+"""By so many bytes what `seal_to` gives is longer than what was sealed: an encapsulated key and a tag."""
 LONGEST_DERIVED = 255 * 32
 
 _NONCE = bytes(12)
+_HPKE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_256_GCM)
 _FIELD = 2**255 - 19
 _ORDER_EIGHT = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
 _SMALL_ORDER = frozenset({0, 1, _FIELD - 1, _ORDER_EIGHT, _FIELD - _ORDER_EIGHT})
@@ -81,15 +86,63 @@ class AgreementKey:
             `public` has the wrong length, or is a point of low order, whose result would not depend on the private key.
         """
         try:
-            return self._key.exchange(X25519PublicKey.from_public_bytes(_sized(public, "a public agreement key")))
+            return self._key.exchange(_agreement_key(public))
         except ValueError:
-            raise KeyInvalid(
-                f"the public agreement key {bytes(public).hex()} is a point of low order: the agreement would not be secret.",
-                remedy="Ask its owner for a key made by AgreementKey.fresh().",
+            raise _low_order(public) from None
+
+    def open(self, sealed: bytes | memoryview, info: bytes) -> bytes:
+        """Return what was sealed to this key by `seal_to`.
+
+        Raises
+        ------
+        MessageRefused (HR-242)
+            A bit of the box or of `info` differs, or it was sealed to another key.
+        """
+        try:
+            return _HPKE.decrypt(sealed, self._key, info)
+        except InvalidTag:
+            raise MessageRefused(
+                f"a box of {len(sealed)} bytes does not open: it was altered, or sealed to another key or for another purpose.",
+                remedy="Nothing of it was used.",
             ) from None
 
     def __repr__(self) -> str:
         return f"AgreementKey(public={self.public.hex()})"
+
+
+def _agreement_key(public: bytes) -> X25519PublicKey:
+    return X25519PublicKey.from_public_bytes(_sized(public, "a public agreement key"))
+
+
+def _low_order(public: bytes) -> KeyInvalid:
+    return KeyInvalid(
+        f"the public agreement key {bytes(public).hex()} is a point of low order: the agreement would not be secret.",
+        remedy="Ask its owner for a key made by AgreementKey.fresh().",
+    )
+
+
+def seal_to(public: bytes, plaintext: bytes, info: bytes) -> bytes:
+    """Return `plaintext` sealed to the holder of a public agreement key, under an ephemeral key that is forgotten at once.
+
+    It is `SEAL_BYTES` longer. It says nothing of who sealed it. HPKE in base mode: DHKEM(X25519, HKDF-SHA256), HKDF-SHA256,
+    AES-256-GCM.
+
+    Parameters
+    ----------
+    public : bytes
+        The recipient's key, 32 bytes.
+    info : bytes
+        What the box is bound to; it opens with the same bytes alone.
+
+    Raises
+    ------
+    KeyInvalid (HR-244)
+        `public` has the wrong length, or is a point of low order.
+    """
+    try:
+        return _HPKE.encrypt(plaintext, _agreement_key(public), info)
+    except ValueError:
+        raise _low_order(public) from None
 
 
 class Identity:
