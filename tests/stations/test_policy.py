@@ -1,9 +1,10 @@
 """The guard's parts by themselves: kinds of questions, budgets by history, what parties remember, who is whose party."""
 
+import gc
 import json
-import time
 from dataclasses import replace
 from functools import partial
+from types import FunctionType, ModuleType
 
 import numpy as np
 import pytest
@@ -13,12 +14,15 @@ from hedgerow.core.bound import linf
 from hedgerow.core.aggregation import Plain
 from hedgerow.core.release import Release
 from hedgerow.core.conversation import Step
-from hedgerow.core.events import Sampling
+from hedgerow.core.events import Event, Sampling
+from hedgerow.core.ledger import Ledger
 from hedgerow.core.question import Query
 from hedgerow.core.randomness import Streams
 from hedgerow.crypto import SecAgg
 from hedgerow.data import Table
 from hedgerow.errors import BudgetExhausted, HedgerowError, QuestionUnannounced, StateLost
+from hedgerow.privacy.accounting import Running
+from hedgerow.privacy.accounting.costs import costs
 from hedgerow.privacy.guard import Asked, Guard
 from hedgerow.stations.accounts import Account
 from hedgerow.stations.config import StorePolicy, parse_config
@@ -160,16 +164,86 @@ def test_stores_with_budgets_of_their_own_stop_by_themselves():
 
 
 @pytest.mark.slow
-def test_thousands_of_stores_with_different_histories_are_decided_quickly():
+@pytest.mark.parametrize("n_lives", [1, 12])
+def test_thousands_of_stores_with_different_histories_need_few_decisions(monkeypatch, n_lives):
+    """Nothing is decided twice; stores that were charged the same by one federation, in any order, share a history."""
     account = Account((Budget(30.0, 1e-6, unit="record"),), np.zeros(5000, int), "nobody")
-    rng = np.random.default_rng(0)
-    slowest = 0.0
+    rng, decided, took, lives = np.random.default_rng(0), [], [], [Streams(None) for _ in range(n_lives)]
+    would = Running.would
+    monkeypatch.setattr(Running, "would", lambda self, *asked: decided.append(1) or would(self, *asked))
     for number in range(1, 13):
-        started = time.perf_counter()
-        ask(account, np.flatnonzero(rng.random(5000) < 0.5), query(number))
-        slowest = max(slowest, time.perf_counter() - started)
-    assert account.n_histories > 2000
-    assert slowest < 2.0  # measured: 0.2 s
+        took.append(rng.random(5000) < 0.5)
+        ask(account, np.flatnonzero(took[-1]), query(number, streams=lives[number % n_lives]))
+    assert len(np.unique(np.stack(took), axis=1).T) > 2000
+    assert account.n_histories == 13 if n_lives == 1 else account.n_histories > 2000
+    assert len(decided) <= 12 * 13 / 2
+
+
+def test_stores_charged_alike_share_a_history_and_others_do_not():
+    account, one = Account((Budget(30.0, 1e-6, unit="record"),), np.zeros(4, int), "nobody"), np.array
+    life = {"streams": Streams(None)}
+    loud = replace(NOISE, mechanism=Gaussian(3.0, at="party"))
+    ask(account, one([0, 1]), query(1, **life))
+    ask(account, one([2]), query(2, shield=loud, **life))
+    assert account.n_histories == 3
+    ask(account, one([2]), query(3, **life))
+    ask(account, one([0]), query(4, shield=loud, **life))
+    assert account._at[0] == account._at[2]
+    assert len({*account._at.tolist()}) == 3
+    guards = [Guard(Budget(30.0, 1e-6, unit="record")) for _ in range(2)]
+    guards[0].debit(query(1))
+    guards[0].debit(query(4, shield=loud))
+    guards[1].debit(query(1))
+    assert [spent for _, spent, _ in account.spent()] == [guards[0].spent, guards[1].spent, 0.0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_party_is_charged_what_a_ledger_of_its_own_would_have(seed):
+    """Random parties at each question, cohorts that come back, and two kinds of noise: moved, copied and merged histories."""
+    rng, account = np.random.default_rng(seed), Account((None,), np.zeros(6, int), "nobody")
+    ledgers, paid = [Ledger() for _ in range(6)], [set() for _ in range(6)]
+    entry = Asked.by(query(1)).entry
+    for number in range(1, 60):
+        which = np.flatnonzero(rng.random(6) < rng.choice([0.3, 1.0]))
+        sampling, cohort = (Sampling("records", 0.1), int(rng.integers(1, 6))) if rng.random() < 0.3 else (Sampling(), 0)
+        event = Event("gaussian", float(rng.choice([4.0, 5.0])))
+        one = replace(entry, round=number, cohort=cohort, sampling=sampling, event=event)
+        payment = ("paid", int(rng.integers(3)))
+        account.add(which, one, payment)
+        for k in which:
+            ledgers[k].entries.append(one)
+            paid[k].add(payment)
+    for at, ledger, payments in zip(account._at, ledgers, paid, strict=True):
+        history = account._histories[int(at)]
+        assert history.cost.costs() == costs(ledger.charges("record"))
+        assert (history.paid, history.n_charges) == (payments, len(ledger))
+    assert account._histories.keys() == {*account._at.tolist()}
+
+
+def n_objects(root):
+    """How many objects are kept alive by one, without code."""
+    seen, waiting = {}, [root]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in seen and not isinstance(one, type | ModuleType | FunctionType):
+            seen[id(one)] = one
+            waiting += gc.get_referents(one)
+    return len(seen)
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling("records", 0.1)], ids=["all", "samples that may be asked again"])
+def test_memory_of_accounts_grows_in_proportion_to_questions_at_most(sampling):
+    account = Account((Budget(1e3, 1e-6, unit="record"),), np.zeros(3, int), "nobody")
+    entry, sizes = Asked.by(query(1)).entry, [n_objects(account)]
+    for number in range(1, 801):
+        drawn = replace(entry, round=number, cohort=number if sampling.kind == "records" else 0, sampling=sampling)
+        account.add(np.arange(3), drawn, ("paid", number))
+        if number in (200, 400, 800):
+            sizes.append(n_objects(account))
+    empty, *sizes = sizes
+    assert account.n_histories == 1
+    assert sizes[2] - sizes[1] <= 2.1 * (sizes[1] - sizes[0])
+    assert sizes[2] <= empty + 12 * 800
 
 
 # ---- memory ---------------------------------------------------------------------------------------------------------

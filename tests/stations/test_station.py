@@ -8,9 +8,10 @@ from numpy.testing import assert_allclose
 
 from hedgerow.core.randomness import Streams
 from hedgerow.errors import BudgetExhausted, HedgerowError, PartyDeclined
+from hedgerow.privacy.accounting import Running
 from hedgerow.runs import last
 from hedgerow.stations import station as under_test
-from hedgerow.stations.inbox import Inbox
+from hedgerow.stations.inbox import ROLL, Inbox
 from hedgerow.stations.kinds import Announced
 from hedgerow.wire.envelope import disclose, enclose
 from hedgerow.wire.values import unpack
@@ -170,7 +171,7 @@ def test_a_station_that_skips_a_check_is_caught(tmp_path, case, monkeypatch):
     if skipped == "admit_columns":
         monkeypatch.setattr("hedgerow.stations.aboard.admit_columns", lambda allowed, declared, told, named: declared)
     elif skipped == "Account._take":
-        monkeypatch.setattr(under_test.Account, "_take", lambda self, node, policy, asked: (asked.entry, None))
+        monkeypatch.setattr(under_test.Account, "_take", lambda self, history, policy, asked: (asked.entry, None))
     else:
         where = "aboard" if skipped == "admit_program" else "station"
         monkeypatch.setattr(f"hedgerow.stations.{where}.{skipped}", lambda *anything: None)
@@ -208,6 +209,28 @@ def test_a_secret_sum_cannot_be_asked_in_the_open(tmp_path):
     with pytest.raises(PartyDeclined):
         asked(house, MEANS, ("age", "dose"))
     assert {letter.parts for name in house.stations for letter in house.opened(name)} == {(b"HR-609",)}
+
+
+def test_the_epsilon_of_a_journal_is_computed_for_who_looks(tmp_path, monkeypatch):
+    house = House(tmp_path, {"alpha": {"budget": {"epsilon": 9.0, "delta": 1e-6}}}, **AUTOMATIC)
+    house.board(PRIVATE, ("age", "dose"))
+    station, by_then = house.stations["alpha"], []
+    station.base.keep(ROLL, station.held.roll.pack())
+    priced, epsilon = [], Running.epsilon
+    monkeypatch.setattr(Running, "epsilon", lambda self, *by: priced.append(1) or epsilon(self, *by))
+    for life in (1, 2, 3):
+        asked(house, PRIVATE, ("age", "dose"), life=life)
+        assert not priced
+        by_then.append(station.account.worst(np.array([0])))
+        priced.clear()
+    box, entries = Inbox(station.config, station.keys, station.base), station.journal.entries()
+    told = {entry.letter: entry.epsilon for entry in box.priced(entries) if entry.code == "answered"}
+    per_life = len(told) // 3
+    assert [*told.values()][per_life - 1 :: per_life] == by_then
+    assert all(entry.epsilon is None for entry in box.priced(entries) if entry.code != "answered")
+    priced.clear()
+    box.priced(entries[-4:])
+    assert not priced  # it is remembered
 
 
 def test_budgets_add_up_over_studies_and_restarts(tmp_path):
@@ -333,11 +356,12 @@ def test_a_full_disk_answers_nothing_and_loses_nothing(tmp_path, monkeypatch):
     assert letter.parts == (b"HR-104",)
     noted = [entry for entry in station.journal.entries() if entry.code == "asked"]
     assert len(computed) == len(noted) > 0  # what could not be noted was not computed
-    left = len(station.account._nodes[-1].entries)
+    [history] = station.account._histories.values()
+    left = history.n_charges
     station.base.rows("PRAGMA max_page_count = 1000000")
     asked(house, PRIVATE, ("age", "dose"), life=100)
     station.journal.verify()
-    assert len(station.account._nodes[-1].entries) == left + 1 == len(list(station.journal.charges()))
+    assert history.n_charges == left + 1 == len(list(station.journal.charges()))
 
 
 def test_an_ended_study_asks_no_more(tmp_path):

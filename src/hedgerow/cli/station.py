@@ -127,9 +127,13 @@ def journal(
                 raise typer.Exit(1) from error
             console.print(f"whole: {count} entries, head {head or 'none'}", highlight=False, soft_wrap=True)
             return
-        entries = box.journal.entries(study=box.trains.find(study).study if study else None, last=last)
+        entries = box.priced(box.journal.entries(study=box.trains.find(study).study if study else None, last=last))
         if as_json:
-            told = [{"number": e.number, "hash": e.hash, **json.loads(e.to_json())} for e in entries]
+            spent = [{} if e.epsilon is None else {"epsilon": e.epsilon} for e in entries]
+            told = [
+                {"number": e.number, "hash": e.hash, **json.loads(e.to_json()), **s}
+                for e, s in zip(entries, spent, strict=True)
+            ]
             typer.echo(json.dumps(told, indent=1))
             return
         titles = {train.study: train.title for train in box.trains.all()}

@@ -6,12 +6,15 @@ page use it. No record is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hedgerow.errors import ConfigInvalid, TrainRefused
+import numpy as np
+
+from hedgerow.errors import ConfigInvalid, MixedUnits, TrainRefused
 from hedgerow.privacy import Budget
 from hedgerow.wire.folder import KeyFolder
 
@@ -61,6 +64,7 @@ class Inbox:
     ) -> None:
         self.config, self.keys, self.base, self.now = config, keys, base, now
         self.trains, self.journal = Trains(base), Journal(base)
+        self._by_then: dict[tuple[str, int], float | None] = {}
 
     @classmethod
     def at(cls, path: Path | str) -> Inbox:
@@ -106,6 +110,33 @@ class Inbox:
         for study, account in accounts.items():
             found += [Spent(trains[study].title, *one) for one in account.spent()]
         return found
+
+    def priced(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Return entries of the journal, where an answer that was charged has the epsilon that was spent by then.
+
+        All charges are gone through again for that, and only the answers among `entries` are priced, once.
+        """
+        answers = {(entry.study, entry.letter) for entry in entries if entry.code == "answered"}
+        if answers - self._by_then.keys():
+            self._price(answers - self._by_then.keys())
+        told = [self._by_then[entry.study, entry.letter] if entry.code == "answered" else None for entry in entries]
+        return [replace(entry, epsilon=epsilon) for entry, epsilon in zip(entries, told, strict=True)]
+
+    def _price(self, answers: set[tuple[str, int]]) -> None:
+        """Remember the epsilon by then of the answers to some letters; None where nothing was charged, or has no price."""
+        self._by_then |= dict.fromkeys(answers)
+        limit, raw = self.config.guard.budget, self.base.found(ROLL)
+        if limit is None or raw is None:
+            return
+        roll = Roll.unpack(raw)
+        account, position = account_of(limit, roll, own=True), {id: i for i, id in enumerate(roll.ids)}
+        for entry in self.journal.charged():
+            charged = [(unpack_parties(one.parties, position), one) for one in entry.charges if one.account == "all"]
+            for which, charge in charged:
+                account.add(which, charge.entry(), None)
+            if charged and (entry.study, entry.letter) in answers:
+                with suppress(MixedUnits):  # the budget is for another unit now
+                    self._by_then[entry.study, entry.letter] = account.worst(np.concatenate([which for which, _ in charged]))
 
     def close(self) -> None:
         """Close the database."""

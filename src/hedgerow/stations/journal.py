@@ -74,7 +74,8 @@ class Entry:
         Of the letter.
     charges : tuple of Charge
     epsilon : float or None
-        Spent by the party that has spent most, with this question, of the budget over everything.
+        Spent by the party that has spent most, with this question, of the budget over everything. It follows from the
+        charges, so it is not written: `Inbox.entries` computes it for who looks.
     """
 
     at: str
@@ -89,17 +90,15 @@ class Entry:
     bytes_out: int = 0
     reason: str = ""
     digest: str = ""
-    epsilon: float | None = None
     charges: tuple[Charge, ...] = ()
+    epsilon: float | None = field(default=None, compare=False)
     number: int = field(default=0, compare=False)
     hash: str = field(default="", compare=False)
 
     def to_json(self) -> str:
         """The entry without its place in the chain; what has its default is left out."""
-        told = {
-            name: value for name, value in asdict(self).items() if name not in ("number", "hash") and value not in ("", 0, ())
-        }
-        return json.dumps({name: value for name, value in told.items() if value is not None})
+        beside = ("epsilon", "number", "hash")
+        return json.dumps({n: value for n, value in asdict(self).items() if n not in beside and value not in ("", 0, ())})
 
     @classmethod
     def from_json(cls, text: str, number: int, hash: str) -> Entry:
@@ -166,10 +165,14 @@ class Journal:
         found = self.base.rows("SELECT study, max(letter) FROM journal WHERE study != '' GROUP BY study")
         return {str(study): int(str(number)) for study, number in found}
 
+    def charged(self) -> Iterator[Entry]:
+        """Every entry that charges something, in order."""
+        for [text] in self.base.rows("SELECT entry FROM journal WHERE instr(entry, '\"charges\"') ORDER BY number"):
+            yield Entry.from_json(str(text), 0, "")
+
     def charges(self) -> Iterator[tuple[str, Charge]]:
         """Every charge in order, with its study."""
-        for [text] in self.base.rows("SELECT entry FROM journal WHERE instr(entry, '\"charges\"') ORDER BY number"):
-            entry = Entry.from_json(str(text), 0, "")
+        for entry in self.charged():
             yield from ((entry.study, charge) for charge in entry.charges)
 
 

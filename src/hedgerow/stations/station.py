@@ -279,8 +279,7 @@ class Station:
         body = answer(replace(inbox, codes={**inbox.codes, **codes}), question.ids)
         aboard.answered.flush()
         admit_size("an answer", len(body), self.config.guard.limits.bytes_out)
-        spent = self.account.worst(which) if charges else None
-        self._note(letter, study, "answered", bytes_out=len(body), epsilon=spent, **about)
+        self._note(letter, study, "answered", bytes_out=len(body), **about)
         if bears(question):
             aboard.memory.take(question.outbox, left.ids)
         log.info("answered %s for %d parties: %d bytes", asked, len(inbox.answered), len(body))

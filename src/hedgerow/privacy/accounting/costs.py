@@ -147,6 +147,11 @@ class Cohort:
         self._uses: Counter[Use] = Counter()
         self._add(events)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cohort) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
     @property
     def additive(self) -> bool:
         return self._rate == 1

@@ -121,6 +121,11 @@ class Running:
     ----------
     adjacency : {"add-remove", "replace-one"}
         As of `accounting.epsilon`.
+
+    Attributes
+    ----------
+    mark : int
+        The same for those that are the same (`same`), whatever the order in which they grew; seldom the same for others.
     """
 
     def __init__(self, adjacency: Adjacency = "add-remove") -> None:
@@ -133,6 +138,7 @@ class Running:
         self._last_costs: Counter[Cost] = Counter()
         self._base: Loss | None = None
         self._pending: Counter[Cost] = Counter()
+        self.mark = 0
         self._made: deque[tuple[Loss, Counter[Cost], Loss]] = deque(maxlen=4)
 
     def add(self, debit: Debit) -> None:
@@ -140,12 +146,16 @@ class Running:
         cohort, change = self._change(debit)
         if not cohort.additive:
             self._settle(debit.cohort)
+            if debit.cohort not in self._cohorts:
+                self.mark += hash(debit.cohort)
             self._cohorts[debit.cohort] = cohort
         for cost, count in change.lost.items():
             self._counts[cost] -= count
             if not self._counts[cost]:
                 del self._counts[cost]
         self._counts.update(change.gained)
+        for costs, sign in ((change.gained, 1), (change.lost, -1)):
+            self.mark += sum(sign * count * hash(cost) for cost, count in costs.items())
         self._sums = self._sums.plus(change.gained.items()).plus(change.lost.items(), -1)
         for curve in self._curves.values():
             curve.add(change.gained.items())
@@ -177,6 +187,10 @@ class Running:
         found._made = self._made.copy()
         found._curves = {orders: curve.copy() for orders, curve in self._curves.items()}
         return found
+
+    def same(self, other: Running) -> bool:
+        """Whether everything that comes later will cost the same here and there."""
+        return self._counts == other._counts and self._cohorts == other._cohorts
 
     # ---- inside -----------------------------------------------------------------------------------------------------
     def _change(self, debit: Debit) -> tuple[Cohort, Change]:

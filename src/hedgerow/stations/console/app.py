@@ -211,7 +211,7 @@ class Desk:
         else:
             entries = written.entries(last=ENTRIES)
         older = entries[0].number if entries and entries[0].number > 1 else None
-        return HTMLResponse(journal(self.frame(session, trains), entries, trains, chain, older))
+        return HTMLResponse(journal(self.frame(session, trains), self.inbox.priced(entries), trains, chain, older))
 
     def shown(self, session: Session) -> Response:
         """What a coordinator sees."""
