@@ -10,10 +10,11 @@ from scipy.stats import chi2
 import hedgerow as hr
 from hedgerow import Gaussian, InProcess, Laplace, Loop, l1, l2, linf, local
 from hedgerow.compression import Quantised, RandomK, Rotated, Sketched, TopK
-from hedgerow.core.question import Query, answer
+from hedgerow.core.answer import answer
+from hedgerow.core.federation import inside
 from hedgerow.core.release import Release
 from hedgerow.errors import SlotFilled, UnlawfulChannel
-from helpers import ENGINE_NAMES, ENGINES, Hiding, federation, kept_by, parties, run_of, totals
+from helpers import ENGINE_NAMES, ENGINES, Hiding, federation, kept_by, outbox, parties, run_of, totals
 
 every = pytest.mark.parametrize("compression", EVERY, ids=str)
 not_linear = pytest.mark.parametrize("compression", [one for one in EVERY if not one.linear], ids=str)
@@ -106,9 +107,8 @@ def test_one_party_may_be_stacked_too():
     for rows, together in ((alone, False), (stacked, True)):
         held, counted = parties(), {}
         for number in (1, 2):
-            shield = Shield(compression=TopK(0.02))
-            query = Query(number, "sum", waves, np.zeros(5), shield, counted=dict(counted))
-            rows.append(answer(query, held, np.array([2]), together=together)[1])
+            box = outbox(waves, np.zeros(5), Release(compression=TopK(0.02)), number, counted=dict(counted))
+            rows.append(answer(box, held, np.array([2]), together=together)[1])
             counted["party 3"] = number
     np.testing.assert_array_equal(stacked, alone)
     assert (alone[0] != alone[1]).any()
@@ -204,7 +204,7 @@ def test_no_code_that_leaves_is_beyond_the_bound(compression, bound):
         fed.sum(waves, np.full(5, float(i)))
     seen = [view for view in hr.engines.view(fed, "server") if view.kind == "row"]
     layout = seen[0].layout
-    (block,) = fed.channel.mechanism._plan(bound, layout)
+    (block,) = inside(fed).channel.mechanism._plan(bound, layout)
     lengths = [float(bound.size(view.values[None].astype(float) * block.step)[0, 0]) for view in seen]
     assert len(lengths) == 24
     assert all(view.values.shape == (layout.size,) for view in seen)
@@ -249,7 +249,7 @@ def test_what_noise_at_the_party_or_masks_would_fill_is_refused(compression, slo
 
 @linear
 def test_linear_compressions_are_lawful_where_rows_are_hidden(compression):
-    assert federation().protect(compression=compression, aggregation=Hiding()).channel.compression == compression
+    assert inside(federation().protect(compression=compression, aggregation=Hiding())).channel.compression == compression
 
 
 @every
@@ -269,7 +269,7 @@ def test_what_is_no_compression_is_refused(wrong):
 
 def test_the_slot_is_filled_once():
     fed = federation().protect(compression=TopK(0.1))
-    assert fed.protect(compression=TopK(0.1)).channel == fed.channel
+    assert inside(fed.protect(compression=TopK(0.1))).channel == inside(fed).channel
     with pytest.raises(SlotFilled, match="HR-212"):
         fed.protect(compression=TopK(0.2))
 
