@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hedgerow.core import Federation, Parties, Party, local
 from hedgerow.core.aggregation import Plain
+from hedgerow.core.arrays import Arrays, Layout
+from hedgerow.core.cohort import Cohort
+from hedgerow.core.engine import Outbox
+from hedgerow.core.events import Sampling
 from hedgerow.core.federation import handle, inside
+from hedgerow.core.ledger import Ledger, LedgerView
+from hedgerow.core.party import Local
+from hedgerow.core.question import Question
 from hedgerow.core.randomness import Streams
+from hedgerow.core.release import Release
 from hedgerow.core.run import Run
 from hedgerow.core.state import State
 from hedgerow.data import Column, Schema
 from hedgerow.engines import InProcess, Loop, records
 
+BARE, EVERYBODY = Release(), Sampling()
 ENGINES = [Loop(), InProcess(threads=1), InProcess(threads=2), InProcess(threads=2, collapse=False)]
 ENGINE_NAMES = ["loop", "one-thread", "two-threads", "no-collapse"]
 
@@ -45,6 +55,38 @@ def altered(federation: Federation, **changed: object) -> Federation:
     """The same handle on a run with another engine, schema, randomness or ledger; counters are shared."""
     values = inside(federation)
     return handle(values._replace(run=replace(values.run, **changed)))  # type: ignore[arg-type]
+
+
+def outbox(
+    local: Local,
+    broadcast: Arrays = None,
+    release: Release = BARE,
+    number: int = 1,
+    *,
+    ids: Sequence[str] = ("party 1",),
+    sampling: Sampling = EVERYBODY,
+    cohort: int = 0,
+    streams: Streams | None = None,
+    counted: Mapping[str, int] | None = None,
+    keep_rows: bool = False,
+    layout: Layout | None = None,
+    **question: object,
+) -> Outbox:
+    """A question to some parties, by default a sum, with its protection."""
+    put = Question(
+        local=local, broadcast=broadcast, cohort=Cohort(ids, sampling, cohort), number=number, **{"verb": "sum"} | question
+    )
+    return Outbox(ids, put, release, streams or Streams(), counted or {}, keep_rows, layout)
+
+
+def asking(box: Outbox, **changed: object) -> Outbox:
+    """The same outbox about a question that differs."""
+    return replace(box, question=replace(box.question, **changed))  # type: ignore[arg-type]
+
+
+def charged(ledger: Ledger | LedgerView) -> list[str]:
+    """What each question was charged: the kind of its event, or "covered" where an earlier charge covers it."""
+    return ["covered" if entry.cites else entry.event.kind for entry in ledger.entries]
 
 
 def kept_by(federation: Federation) -> dict[str, State]:

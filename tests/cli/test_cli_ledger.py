@@ -28,7 +28,7 @@ def invoke(*arguments):
 
 def asked(record, n=3, z=2.0):
     fed = federation(n_parties=20).protect(clip=l2(1.0), mechanism=Gaussian(z))
-    fed.ledger.attach(record)
+    fed.recorded(record)
     for _ in range(n):
         fed.sample(rate=0.5).sum(norm_of_x)
     return fed.ledger
@@ -125,7 +125,7 @@ def test_budget_of_an_open_or_empty_ledger(tmp_path):
     told = invoke("budget", tmp_path / "empty.sqlite", "--epsilon", 1, "--delta", 1e-5)
     assert "nothing was charged yet" in told.output
     fed = federation()
-    fed.ledger.attach(LedgerFile(tmp_path / "open.jsonl"))
+    fed.recorded(LedgerFile(tmp_path / "open.jsonl"))
     fed.sum(totals)
     told = invoke("budget", tmp_path / "open.jsonl", "--epsilon", 1, "--delta", 1e-5)
     assert "everything: 1 of 1 questions were answered without noise" in told.output

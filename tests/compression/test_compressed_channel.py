@@ -7,12 +7,14 @@ import pytest
 from codes import EVERY, LINEAR
 from scipy.stats import chi2
 
+import hedgerow as hr
 from hedgerow import Gaussian, InProcess, Laplace, Loop, l1, l2, linf, local
 from hedgerow.compression import Quantised, RandomK, Rotated, Sketched, TopK
+from hedgerow.core.answer import answer
+from hedgerow.core.federation import inside
 from hedgerow.core.release import Release
-from hedgerow.core.question import Query, answer
 from hedgerow.errors import SlotFilled, UnlawfulChannel
-from helpers import ENGINE_NAMES, ENGINES, Hiding, federation, parties, totals
+from helpers import ENGINE_NAMES, ENGINES, Hiding, federation, kept_by, outbox, parties, run_of, totals
 
 every = pytest.mark.parametrize("compression", EVERY, ids=str)
 not_linear = pytest.mark.parametrize("compression", [one for one in EVERY if not one.linear], ids=str)
@@ -69,7 +71,7 @@ def test_a_fine_code_releases_nearly_the_total(compression):
 # ---- error feedback -------------------------------------------------------------------------------------------------
 def waiting(fed):
     """What each party keeps, after its last answer was counted."""
-    states = fed.engine.held.states.committed(fed.clock.counted)
+    states = kept_by(fed)
     return {name: next(value for key, value in state.items() if "lost" in key) for name, state in states.items()}
 
 
@@ -93,7 +95,7 @@ def test_a_clip_holds_for_what_is_sent_also_when_much_waits(compression):
     fed = federation(InProcess(threads=1), recording=True)
     fed = fed.protect(compression=compression, clip={"update": l2(0.5), "n": linf(30.0)})
     released = sum(fed.sum(waves, np.zeros(5))["update"].ravel() for _ in range(40))
-    sent = np.stack([seen.values[:-1] for seen in fed.view("server") if seen.kind == "row"])
+    sent = np.stack([seen.values[:-1] for seen in hr.engines.view(fed, "server") if seen.kind == "row"])
     assert 0.499 < np.linalg.norm(sent, axis=-1).max() <= 0.5 * (1 + 1e-9)
     given = l2(0.5).clip(np.array([one["update"].ravel() for one in contributions(waves, 0.0)[0]])).sum(0)
     kept = sum(value[:300].astype(float) for value in waiting(fed).values())
@@ -105,9 +107,8 @@ def test_one_party_may_be_stacked_too():
     for rows, together in ((alone, False), (stacked, True)):
         held, counted = parties(), {}
         for number in (1, 2):
-            shield = Shield(compression=TopK(0.02))
-            query = Query(number, "sum", waves, np.zeros(5), shield, counted=dict(counted))
-            rows.append(answer(query, held, np.array([2]), together=together)[1])
+            box = outbox(waves, np.zeros(5), Release(compression=TopK(0.02)), number, counted=dict(counted))
+            rows.append(answer(box, held, np.array([2]), together=together)[1])
             counted["party 3"] = number
     np.testing.assert_array_equal(stacked, alone)
     assert (alone[0] != alone[1]).any()
@@ -142,7 +143,7 @@ def test_what_waits_is_committed_only_when_its_round_was_counted(engine):
     fed.sum(waves, np.zeros(5))
     before = waiting(fed)
     fed.sum(waves, np.ones(5))
-    fed.clock.counted["party 1"] = 1  # its second answer came too late
+    run_of(fed).counted["party 1"] = 1  # its second answer came too late
     after = waiting(fed)
     np.testing.assert_array_equal(after["party 1"], before["party 1"])
     assert all((after[name] != before[name]).any() for name in before if name != "party 1")
@@ -152,7 +153,7 @@ def test_a_party_that_drops_out_keeps_what_waited():
     fed = federation(InProcess(threads=1)).protect(compression=TopK(0.02))
     fed.sum(waves, np.zeros(5))
     before = waiting(fed)
-    fed.engine.dropped = ("party 3",)
+    run_of(fed).engine.dropped = ("party 3",)
     total = fed.sum(waves, np.ones(5))["update"].ravel()
     after = waiting(fed)
     np.testing.assert_array_equal(after["party 3"], before["party 3"])
@@ -166,7 +167,7 @@ def test_a_party_that_comes_later_starts_with_nothing_waiting():
     fed = federation(InProcess(threads=1, dropped=("party 4",))).protect(compression=TopK(0.02))
     fed.sum(waves, np.zeros(5))
     assert "party 4" not in waiting(fed)
-    fed.engine.dropped = ()
+    run_of(fed).engine.dropped = ()
     fed.sum(waves, np.zeros(5))
     fresh = federation(Loop()).protect(compression=TopK(0.02))
     fresh.sum(waves, np.zeros(5))
@@ -201,9 +202,9 @@ def test_no_code_that_leaves_is_beyond_the_bound(compression, bound):
     fed = federation(recording=True).protect(clip=bound, mechanism=Gaussian(0.5), compression=compression)
     for i in range(4):
         fed.sum(waves, np.full(5, float(i)))
-    seen = [view for view in fed.view("server") if view.kind == "row"]
+    seen = [view for view in hr.engines.view(fed, "server") if view.kind == "row"]
     layout = seen[0].layout
-    (block,) = fed.channel.mechanism._plan(bound, layout)
+    (block,) = inside(fed).channel.mechanism._plan(bound, layout)
     lengths = [float(bound.size(view.values[None].astype(float) * block.step)[0, 0]) for view in seen]
     assert len(lengths) == 24
     assert all(view.values.shape == (layout.size,) for view in seen)
@@ -243,12 +244,12 @@ def test_what_noise_at_the_party_or_masks_would_fill_is_refused(compression, slo
     before = fed.protect(**before)
     with pytest.raises(UnlawfulChannel, match=r"HR-211[\s\S]*does not survive[\s\S]*No party was asked"):
         before.protect(**after)
-    assert (fed.view("server"), len(fed.ledger)) == ([], 0)
+    assert (hr.engines.view(fed, "server"), len(fed.ledger)) == ([], 0)
 
 
 @linear
 def test_linear_compressions_are_lawful_where_rows_are_hidden(compression):
-    assert federation().protect(compression=compression, aggregation=Hiding()).channel.compression == compression
+    assert inside(federation().protect(compression=compression, aggregation=Hiding())).channel.compression == compression
 
 
 @every
@@ -257,7 +258,7 @@ def test_a_bound_per_record_does_not_hold_for_a_code(compression):
     fed = federation(recording=True).protect(mechanism=Gaussian(1.0), compression=compression)
     with pytest.raises(UnlawfulChannel, match="bounded per record"):
         fed.sum(totals, bound=l2(1.0, unit="record"))
-    assert (fed.view("server"), len(fed.ledger)) == ([], 0)
+    assert (hr.engines.view(fed, "server"), len(fed.ledger)) == ([], 0)
 
 
 @pytest.mark.parametrize("wrong", ["top_k", 8, Gaussian(1.0)], ids=str)
@@ -268,7 +269,7 @@ def test_what_is_no_compression_is_refused(wrong):
 
 def test_the_slot_is_filled_once():
     fed = federation().protect(compression=TopK(0.1))
-    assert fed.protect(compression=TopK(0.1)).channel == fed.channel
+    assert inside(fed.protect(compression=TopK(0.1))).channel == inside(fed).channel
     with pytest.raises(SlotFilled, match="HR-212"):
         fed.protect(compression=TopK(0.2))
 

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from clinics import clinics
 
+import hedgerow as hr
 from hedgerow import InProcess, Loop
 from hedgerow.compression import Quantised, RandomK, Rotated, Sketched, TopK
+from hedgerow.core.question import MAIN
 from hedgerow.learn import evaluate, fedavg, mlp
 from hedgerow.runs import drive, last, load_checkpoint
+from helpers import run_of
 
 NET = mlp(4, [64], 1)  # 385 parameters: one percent of them are four
 TRAIN = partial(fedavg, module=NET, batch_size=10)
@@ -55,7 +58,7 @@ def test_forgetting_what_waits_changes_a_run():
     whole = last(TRAIN(clinics().protect(compression=TopK(0.05)), rounds=4))
     half = last(TRAIN(clinics().protect(compression=TopK(0.05)), rounds=2))
     forgetful = clinics().protect(compression=TopK(0.05))
-    forgetful.clock.queries = 2
+    run_of(forgetful).counts[MAIN].questions = 2
     other = last(TRAIN(forgetful, rounds=4, start=half))
     assert any((whole.weights[name] != other.weights[name]).any() for name in whole.weights)
 
@@ -65,7 +68,7 @@ def test_forgetting_what_waits_changes_a_run():
 def test_every_engine_trains_alike(compression):
     """Stacked parties train in single precision; a rounding flips one level or one choice now and then, not the run."""
     one, other = (
-        last(TRAIN(clinics().on(engine).protect(compression=compression), rounds=3))
+        last(TRAIN(hr.engines.on(clinics(), engine).protect(compression=compression), rounds=3))
         for engine in (Loop(), InProcess(threads=2))
     )
     for name, value in one.weights.items():

@@ -1,6 +1,5 @@
 """What a row is bound to: everything that decides what a party computes, to the last bit."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -8,11 +7,12 @@ import pytest
 
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import l2, linf
-from hedgerow.core.release import Release
 from hedgerow.core.events import Sampling
-from hedgerow.core.question import Query
+from hedgerow.core.question import ASIDE, Preparation
+from hedgerow.core.release import Release
 from hedgerow.crypto.aggregation import context_of
 from hedgerow.privacy import Gaussian
+from helpers import outbox
 
 
 def local(broadcast, party, rng, *, theta=None, steps=0):
@@ -24,7 +24,8 @@ def other(broadcast, party, rng, *, theta=None):
 
 
 def asked(theta, **changes):
-    return replace(Query(7, "sum", partial(local, theta=theta), {"w": np.arange(3.0)}, Shield(bounds=l2(1.0))), **changes)
+    told = {"local": partial(local, theta=theta), "broadcast": {"w": np.arange(3.0)}, "number": 7}
+    return outbox(**told | {"release": Release(bounds=l2(1.0))} | changes)
 
 
 LONG = np.zeros(5000)
@@ -57,11 +58,13 @@ def test_settings_that_differ_have_different_contexts(one, another):
         {"local": partial(local, theta=LONG, steps=1)},
         {"broadcast": {"w": np.arange(3.0) + 1e-15}},
         {"broadcast": {"v": np.arange(3.0)}},
-        {"shield": Shield(bounds=linf(1.0))},
+        {"release": Release(bounds=linf(1.0))},
         {"sampling": Sampling("records", 0.1)},
         {"cohort": 4},
         {"init": other},
-        {"public_seed": 1},
+        {"release": Release(bounds=l2(1.0), public_seed=1)},
+        {"branch": ASIDE},
+        {"view": (Preparation(other),)},
     ],
     ids=lambda changes: next(iter(changes)),
 )

@@ -53,10 +53,10 @@ def test_a_study_warns_of_copies_where_its_budget_is_per_record():
 
 def test_another_engine_hosts_the_same_copies():
     fed = hr.simulate(*split(3), seed=0)
-    again = fed.on(hr.engines.Loop())
-    assert isinstance(again.engine.held, SharedParties)
-    assert [party.n for party in again.engine.held] == [party.n for party in fed.engine.held]
-    assert again.engine.held.states is not fed.engine.held.states
+    again = hr.engines.on(fed, hr.engines.Loop())
+    assert isinstance(hr.engines.records(again), SharedParties)
+    assert [party.n for party in hr.engines.records(again)] == [party.n for party in hr.engines.records(fed)]
+    assert hr.engines.records(again).states is not hr.engines.records(fed).states
 
 
 @pytest.mark.slow

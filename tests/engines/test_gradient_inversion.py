@@ -7,6 +7,7 @@ information  = mean (1 - mean) (1, x) (1, x)'       its first row gives x again,
 import numpy as np
 import pytest
 
+import hedgerow as hr
 from hedgerow.crypto import AdditiveShares, HiddenModel, PairwiseMasks, SecAgg, privfl, streams
 from hedgerow.crypto.privfl import masks
 from hedgerow.data import Column, Schema, Table, iid
@@ -49,21 +50,21 @@ def invert(view, size, *, downhill=False):
 
 def recovered(fed, found):
     """How many stores' records an attack has found, each under its store's name."""
-    columns = np.column_stack([fed.engine.held.columns[name] for name in ("u", "v", "ill")])
-    truth = dict(zip(fed.engine.parties, columns, strict=True))
+    columns = np.column_stack([hr.engines.records(fed).columns[name] for name in ("u", "v", "ill")])
+    truth = dict(zip(fed.names, columns, strict=True))
     return sum(np.allclose(record, truth[store], atol=1e-4) for store, record in found.items())
 
 
 def by_newton(aggregation=None):
     fed = stores(aggregation)
     logistic_regression(fed, FORMULA)
-    return recovered(fed, invert(fed.view("server"), SIZE))
+    return recovered(fed, invert(hr.engines.view(fed, "server"), SIZE))
 
 
 def by_descent(aggregation=None):
     fed = stores(aggregation)
     list(hidden_gradient_descent(fed, FORMULA, family="binomial", rounds=2, records=1, largest=2.0))
-    return recovered(fed, invert(fed.view("server"), SIZE, downhill=True))
+    return recovered(fed, invert(hr.engines.view(fed, "server"), SIZE, downhill=True))
 
 
 @pytest.mark.slow

@@ -6,13 +6,14 @@ from functools import partial
 import numpy as np
 import pytest
 
+import hedgerow as hr
 from hedgerow import Budget, Gaussian, l2
 from hedgerow.engines import InProcess, Loop
 from hedgerow.errors import BudgetExhausted, PartyDeclined
 from hedgerow.privacy import Tree
 from hedgerow.privacy.guard import Guard
 from hedgerow.runs import LedgerFile, drive, load_checkpoint
-from helpers import federation, parties, totals, zeros
+from helpers import federation, parties, run_of, totals, zeros
 
 NAMES = parties().ids
 LOOSE, TIGHT = Budget(100.0, 1e-5), Budget(1.5, 1e-5)
@@ -40,7 +41,7 @@ def test_parties_stop_by_themselves_and_every_engine_agrees():
     found = [asked(federation(engine), 40) for engine in engines()]
     for values, fed in found:
         np.testing.assert_array_equal(values, found[0][0])
-        assert fed.clock.missing > 0
+        assert fed.missing > 0
     spent = {name: guard.spent for name, guard in found[0][1].engine.guards.items()}
     assert spent["party 2"] <= 1.5 < spent["party 1"]
 
@@ -48,7 +49,7 @@ def test_parties_stop_by_themselves_and_every_engine_agrees():
 def test_a_party_without_a_guard_answers_everything():
     fed = federation(InProcess(threads=1, guards={"party 3": Guard(TIGHT)}))
     _, fed = asked(fed, 40)
-    assert fed.clock.missing == 40 - len(fed.engine.guards["party 3"].ledger)
+    assert fed.missing == 40 - len(run_of(fed).engine.guards["party 3"].ledger)
 
 
 def test_pooled_records_do_not_go_round_a_guard():
@@ -86,7 +87,7 @@ def test_guards_that_do_not_trust_the_server_decline_its_noise():
 
 
 def rows_of(fed, name):
-    return [seen.round for seen in fed.view("server") if seen.kind == "row" and seen.source == name]
+    return [seen.round for seen in hr.engines.view(fed, "server") if seen.kind == "row" and seen.source == name]
 
 
 def test_a_second_tree_is_not_free_for_a_party_that_could_not_pay_for_it():
@@ -121,7 +122,7 @@ def test_parties_that_take_turns_pay_when_it_is_theirs():
         first, second = rows_of(fed, name)
         assert second == first + 3
         assert [entry.event.kind for entry in guard.ledger.entries] == ["gaussian", "prepaid"]
-    assert fed.clock.missing == 0
+    assert fed.missing == 0
 
 
 def one_by_one(federation, start=None):
@@ -147,7 +148,7 @@ def test_a_killed_run_whose_parties_decline_some_questions_resumes_as_if_it_had_
             name: Guard(limit, LedgerFile(folder / name), trust="server") for name, limit in limits.items() if name != NAMES[-1]
         }
         fed = federation(InProcess(threads=1, guards=kept))
-        fed.ledger.attach(LedgerFile(folder / "server"))
+        fed.recorded(LedgerFile(folder / "server"))
         return fed
 
     def kill(state):
@@ -156,7 +157,7 @@ def test_a_killed_run_whose_parties_decline_some_questions_resumes_as_if_it_had_
 
     whole = begin(tmp_path / "whole")
     expected = drive(one_by_one, whole).state
-    declined = {name: 18 - len(guard.ledger) for name, guard in whole.engine.guards.items()}
+    declined = {name: 18 - len(guard.ledger) for name, guard in run_of(whole).engine.guards.items()}
     assert min(declined.values()) < max(declined.values()) < 18
     with pytest.raises(Killed):
         drive(one_by_one, begin(tmp_path / "cut"), watch=kill, checkpoint=tmp_path / "c", seconds=0.0)
@@ -164,7 +165,7 @@ def test_a_killed_run_whose_parties_decline_some_questions_resumes_as_if_it_had_
     start = load_checkpoint(tmp_path / "c", State, "")
     assert start.state.round == killed_at
     assert drive(one_by_one, again, start=start).state == expected
-    for name in ("server", *again.engine.guards):
+    for name in ("server", *run_of(again).engine.guards):
         assert (tmp_path / "cut" / name).read_text() == (tmp_path / "whole" / name).read_text()
 
 

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
+import hedgerow as hr
 from hedgerow.core.bound import l2
 from hedgerow.core.engine import Outbox
 from hedgerow.crypto import AdditiveShares, HiddenModel, PairwiseMasks, PrivFL, SecAgg, hidden_model, privfl
@@ -22,6 +23,7 @@ from hedgerow.stats import logistic_regression
 from hedgerow.stats.hidden import descent as program
 from hedgerow.stats.hidden.descent import HiddenState, hidden_gradient_descent
 from hedgerow.stats.hidden.terms import gradient_bound
+from helpers import run_of
 
 SCHEMA = Schema(
     (
@@ -126,7 +128,7 @@ def test_a_run_with_a_lawful_key_equals_the_plain_one():
 def test_whoever_leaves_the_total_is_the_survivors_gradient(case, step):
     fed = stores(engine=Leaky(threads=1, at=step, who=("party 2",)), views=True).protect(aggregation=hiding())
     found = gradient(fed, case)
-    rows = [seen.source for seen in fed.view("server") if seen.kind == "masked row"]
+    rows = [seen.source for seen in hr.engines.view(fed, "server") if seen.kind == "masked row"]
     leaves = {"paillier-key", "keys", "shares", "contribution"} | ({"predictors"} if case == "cubic" else set())
     assert set(fed.members) - set(rows) == ({"party 2"} if step in leaves else set())
     assert close(found, gradient(stores().pick(rows), case), case)
@@ -160,10 +162,10 @@ def received(case, theta, engine=Leaky):
     SENT.clear()
     fed = stores(4, 8, engine=engine(threads=1), views=True).protect(aggregation=hiding())
     gradient(fed, case, theta)
-    names = {seen.query for seen in fed.view("party 1")}
+    names = {seen.query for seen in hr.engines.view(fed, "party 1")}
     told = [(step.name, query.broadcast, str(query.local), str(query.shield), str(query.init)) for query, step in SENT]
-    seen = [(view.kind, view.values[0], len(view.values[1])) for view in fed.view("party 1")]
-    letters = [view.values[1] for view in fed.view("party 1")]
+    seen = [(view.kind, view.values[0], len(view.values[1])) for view in hr.engines.view(fed, "party 1")]
+    letters = [view.values[1] for view in hr.engines.view(fed, "party 1")]
     return (names, told, seen), letters, fed
 
 
@@ -187,7 +189,7 @@ def tells(theta, letters, public):
 def independent_of_the_model(case="linear"):
     """Whether parties get the same for two models, and in no letter any of their numbers."""
     (zero, _, _), (some, letters, fed) = received(case, np.zeros(3)), received(case, THETA)
-    (session,) = fed.sessions.open.values()
+    (session,) = run_of(fed).sessions.open.values()
     return zero == some and not tells(THETA, letters, session.server.key.public)
 
 
@@ -235,7 +237,7 @@ def test_the_ledger_tells_nothing_of_the_model():
 def rows_look_uniform():
     fed = stores(6, 18, views=True).protect(aggregation=hiding())
     gradient(fed, rounds=12)
-    rows = [seen.values for seen in fed.view("server") if seen.kind == "masked row"]
+    rows = [seen.values for seen in hr.engines.view(fed, "server") if seen.kind == "masked row"]
     assert len(rows) == 6 * 12
     return stats.kstest(np.concatenate(rows) / 2.0**64, "uniform").pvalue > 1e-6
 

@@ -6,6 +6,7 @@ import pytest
 from ministation import abroad, at_stations, federation
 from test_post import asked, laid
 
+import hedgerow as hr
 from hedgerow.engines.rails.rail import Arrived
 from hedgerow.engines.rails.switchboard import WAITING, Switchboard
 from hedgerow.stats.counts import level_counts
@@ -73,6 +74,6 @@ def test_who_refuses_at_once_takes_no_place_among_the_first():
         rail.up[name] = refusing(rail.up[name])
     cohort = abroad(federation(), engine).sample(size=3, spare=2)
     found = cohort.sum(partial(level_counts, sizes=(("malignant", 2),)))
-    held = federation().engine.held
+    held = hr.engines.records(federation())
     assert found["malignant"].sum() == sum(held.sizes[held.position[HOMES[name][0]]] for name in ("gamma", "delta", "epsilon"))
-    assert cohort.clock.missing == 0
+    assert cohort.missing == 0

@@ -18,7 +18,7 @@ from hedgerow.engines.rows import row_bytes
 from hedgerow.errors import CannotWrite, CheckpointMismatch, ContributionInvalid, PartyDeclined, StudyInvalid
 from hedgerow.learn import linear
 from hedgerow.runs import drive, last, load_checkpoint, save_checkpoint
-from helpers import federation
+from helpers import federation, run_of
 
 
 # ---- the same numbers ------------------------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ def test_a_run_on_disk_is_the_run_in_memory(tmp_path, settings):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_algorithms_on_disk_are_those_in_memory(tmp_path, name, threads):
-    one, other = (clinics().on(InProcess(threads=threads, state_folder=folder)) for folder in (None, tmp_path))
+    one, other = (hr.engines.on(clinics(), InProcess(threads=threads, state_folder=folder)) for folder in (None, tmp_path))
     found = [flat(last(ALGORITHMS[name](fed, linear(4, 1), rounds=4, rate=0.6, **LOCAL))) for fed in (one, other)]
     np.testing.assert_array_equal(*found)
     assert_same(kept(one), kept(other))
@@ -114,12 +114,12 @@ def test_memory_does_not_grow_with_states(tmp_path):
 
 def test_a_file_has_at_most_three_rows_for_a_party(tmp_path):
     fed, n, size = walkers(tmp_path / "states"), 8, row_bytes(1000)
-    store = fed.engine.held.states
+    store = hr.engines.records(fed).states
     for round in range(1, 30):
         for i in range(n):
-            store.settle(f"party {i}", fed.clock.counted)
+            store.settle(f"party {i}", run_of(fed).counted)
             store.propose(f"party {i}", {"x": np.full(125, round + i / 100)}, round)
-        fed.clock.counted.update({f"party {i}": round for i in range(n)})
+        run_of(fed).counted.update({f"party {i}": round for i in range(n)})
         if round % 7 == 0:
             save_checkpoint(tmp_path / "c", Place(round, np.zeros(3)), fed, "")
     (path,) = (tmp_path / "states").glob("*.rows")
@@ -149,10 +149,10 @@ def test_a_question_that_changes_nothing_writes_nothing(tmp_path, monkeypatch):
 
 def test_a_checkpoint_holds_no_states(tmp_path):
     store, fed = OnDisk(tmp_path / "states"), walkers()
-    fed.engine.held.states = store
+    hr.engines.records(fed).states = store
     for i in range(20):
         store.propose(f"party {i}", {"x": np.full(25_000, float(i))}, 1)
-        fed.clock.counted[f"party {i}"] = 1
+        run_of(fed).counted[f"party {i}"] = 1
     save_checkpoint(tmp_path / "c", Place(1, np.zeros(3)), fed, "")
     assert (tmp_path / "c").stat().st_size < 5000
 
@@ -175,7 +175,7 @@ def test_a_full_disk_is_refused_and_the_run_can_go_on(tmp_path, monkeypatch):
     monkeypatch.undo()
     found, fed = go(tmp_path)
     np.testing.assert_array_equal(found.at, last(walk(walkers(), rounds=5)).at)
-    assert fed.clock.queries == 5
+    assert fed.asked == 5
 
 
 def test_states_that_do_not_reach_the_disk_are_not_used(tmp_path, monkeypatch):
@@ -219,7 +219,7 @@ def test_rows_of_unknown_origin_are_not_removed(tmp_path):
 
 def resume(fed, path):
     start = load_checkpoint(path, Place, "")
-    fed.ledger.entries = [None] * start.mark.entries
+    run_of(fed).ledger.entries = [None] * start.mark.entries
     start.restore(fed)
 
 

@@ -16,6 +16,7 @@ import pytest
 from clinics import clinics, flat
 from walking import ALGORITHMS, LOCAL, Place, assert_same, fresh, go, kept, walk, walkers
 
+import hedgerow as hr
 from hedgerow.engines import InProcess
 from hedgerow.learn import linear
 from hedgerow.runs import drive, last, load_checkpoint, save_checkpoint
@@ -97,13 +98,15 @@ def train(folder, name, rounds=40):
     """What the process does that is killed."""
     kind = type(last(ALGORITHMS[name](clinics(), linear(4, 1), rounds=1, **LOCAL)))
     program = partial(ALGORITHMS[name], module=linear(4, 1), rate=0.6, **LOCAL)
-    return go(Path(folder), rounds, program, kind, lambda states: clinics().on(InProcess(threads=2, state_folder=states)))
+    return go(
+        Path(folder), rounds, program, kind, lambda states: hr.engines.on(clinics(), InProcess(threads=2, state_folder=states))
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "seed"), [("scaffold", 0), ("scaffold", 1), ("feddyn", 2), ("feddyn", 3)])
 def test_a_killed_run_resumes_bit_identically(tmp_path, name, seed):
-    fed = clinics().on(InProcess(threads=2))
+    fed = hr.engines.on(clinics(), InProcess(threads=2))
     expected = last(ALGORITHMS[name](fed, linear(4, 1), rounds=40, rate=0.6, **LOCAL))
     rng, ledger = random.Random(seed), tmp_path / "ledger.jsonl"
     tests = Path(__file__).parents[1]

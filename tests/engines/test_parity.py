@@ -7,7 +7,7 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.runs.checkpoint import split
-from helpers import ENGINE_NAMES, ENGINES
+from helpers import ENGINE_NAMES, ENGINES, run_of
 
 CLINIC = hr.data.load("breast_cancer").select(["mean_radius", "mean_texture", "mean_smoothness", "malignant"]).take(range(240))
 DESIGN = hr.stats.design_of(CLINIC.schema, "malignant ~ mean_radius + mean_texture", "binomial")
@@ -88,7 +88,7 @@ def test_every_program_resumes_from_any_state(program):
         marks.append(Mark.of(whole))
     for state, mark in zip(states[:-1], marks, strict=False):
         again = federation(hr.InProcess())
-        again.ledger.entries = whole.ledger.entries[: mark.entries]
+        run_of(again).ledger.entries = whole.ledger.entries[: mark.entries]
         Checkpoint(state, mark, {}, {}).restore(again)
         for key, value in numbers(hr.last(PROGRAMS[program](again, start=state))).items():
             np.testing.assert_array_equal(value, numbers(states[-1])[key], err_msg=key)

@@ -17,7 +17,7 @@ from hedgerow.core.bound import linf
 from hedgerow.engines.ray import Ray
 from hedgerow.errors import ConfigInvalid, MissingExtra, NobodyAnswered, PartyDeclined, RailUnavailable, StateLost
 from hedgerow.runs import LedgerFile, drive, load_checkpoint
-from helpers import federation, totals
+from helpers import federation, kept_by, totals
 
 BOUND = linf(8.0, "record")
 
@@ -116,7 +116,7 @@ def run(folder, engine, rounds, program, kind):
     """Start a run in a folder, or go on with it."""
     folder.mkdir(exist_ok=True)
     fed, checkpoint = federation(engine, n_parties=9), folder / "checkpoint"
-    fed.ledger.attach(LedgerFile(folder / "ledger.jsonl"))
+    fed.recorded(LedgerFile(folder / "ledger.jsonl"))
     start = load_checkpoint(checkpoint, kind, "") if checkpoint.exists() else None
     return parity.numbers(drive(partial(program, rounds=rounds), fed, checkpoint=checkpoint, start=start, seconds=0.0).state)
 
@@ -160,12 +160,12 @@ def test_an_actor_that_ends_takes_its_parties_out_of_one_question(ray):
 def test_what_parties_kept_is_lost_with_their_actor(ray):
     fed = federation(ray)
     fed.sum(push, np.zeros(3), init=still)
-    kept = fed.engine.held.states.committed(fed.clock.counted)
+    kept = kept_by(fed)
     assert fed.sum(ending, {"name": "party 2"}) < 6
     with pytest.raises(StateLost, match="HR-615"):
         fed.sum(counted)
     assert_allclose(fed.sum(totals)["n"], 69)
-    fed.engine.held.states.restore(kept)
+    hr.engines.records(fed).states.restore(kept)
     assert fed.sum(counted)["count"] == 6
 
 

@@ -52,7 +52,7 @@ from hedgerow.errors import (
 )
 from hedgerow.privacy.guard import Guard
 from hedgerow.runs import LedgerFile, drive, load_checkpoint
-from helpers import federation, totals
+from helpers import federation, kept_by, run_of, totals
 
 BOUND = linf(8.0, "record")
 
@@ -201,7 +201,7 @@ def test_views_show_the_rows_that_a_server_sees(two):
     for on in (hr.Loop(), two):
         fed = federation(on, recording=True)
         fed.sum(norm_of_x)
-        seen.append({one.source: one.values for one in fed.view("server") if one.kind == "row"})
+        seen.append({one.source: one.values for one in hr.engines.view(fed, "server") if one.kind == "row"})
     assert seen[0].keys() == seen[1].keys()
     assert len(seen[0]) == 6
     for name, row in seen[0].items():
@@ -210,9 +210,9 @@ def test_views_show_the_rows_that_a_server_sees(two):
 
 def test_a_federation_moves_to_processes_and_back(two):
     fed = federation(hr.Loop())
-    there = fed.on(two)
-    assert_allclose(there.sum(noisy), fed.on(hr.Loop()).sum(noisy))
-    assert_allclose(there.on(hr.InProcess()).sum(norm_of_x), fed.sum(norm_of_x))
+    there = hr.engines.on(fed, two)
+    assert_allclose(there.sum(noisy), hr.engines.on(fed, hr.Loop()).sum(noisy))
+    assert_allclose(hr.engines.on(there, hr.InProcess()).sum(norm_of_x), fed.sum(norm_of_x))
 
 
 # ---- the same dropouts ----------------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def test_a_protocol_of_one_process_is_refused_before_anybody_is_asked(two):
     step = Step("step", dict.fromkeys(fed.members, b""))
     query = Query(1, "sum", one_of_each)
     with pytest.raises(UnlawfulChannel, match=r"InProcess[\s\S]*No party was asked"):
-        fed.engine.exchange(Outbox(fed.members, query, step, protocol=object()))
+        run_of(fed).engine.exchange(Outbox(fed.members, query, step, protocol=object()))
 
 
 def test_additive_shares_are_refused_before_anybody_is_asked(two):
@@ -284,9 +284,9 @@ def test_guards_decline_as_in_one_process(two):
         fed = federation(on(guards=guards)).protect(clip=hr.l2(1.0), mechanism=hr.Gaussian(3.0))
         missing = []
         for _ in range(4):
-            before = fed.clock.missing
+            before = fed.missing
             fed.sum(one_of_each)
-            missing.append(fed.clock.missing - before)
+            missing.append(fed.missing - before)
         told.append(missing)
     assert told[0] == told[1]
     assert told[0][-1] > 0
@@ -310,7 +310,7 @@ def walk(federation, *, rounds, start=None):
 def run(folder, engine, rounds, program=walk, kind=Place):
     """Start a run in a folder, or go on with it."""
     fed, checkpoint = federation(engine, n_parties=9), folder / "checkpoint"
-    fed.ledger.attach(LedgerFile(folder / "ledger.jsonl"))
+    fed.recorded(LedgerFile(folder / "ledger.jsonl"))
     start = load_checkpoint(checkpoint, kind, "") if checkpoint.exists() else None
     return drive(partial(program, rounds=rounds), fed, checkpoint=checkpoint, start=start, seconds=0.0).state, fed
 
@@ -322,11 +322,7 @@ def same(one, other):
 
 
 def kept(fed):
-    return {
-        f"{id}/{key}": value
-        for id, state in fed.engine.held.states.committed(fed.clock.counted).items()
-        for key, value in state.items()
-    }
+    return {f"{id}/{key}": value for id, state in kept_by(fed).items() for key, value in state.items()}
 
 
 LOCAL = {"learning_rate": 0.3, "epochs": 2, "batch_size": 5, "path": "eager"}
@@ -368,7 +364,7 @@ def test_states_of_one_process_go_on_in_two(tmp_path, two):
 
 
 def test_the_store_of_states_does_what_a_store_does(two):
-    states = federation(two).engine.held.states
+    states = hr.engines.records(federation(two)).states
     assert not states
     states.propose("party 1", {"a": np.arange(3)}, 7)
     states.propose("party 6", {"a": np.arange(2)}, 7)
@@ -391,7 +387,7 @@ def test_a_process_that_ends_takes_its_parties_out_of_one_question(two):
     assert 0 < len(found) < 6
     assert "party 2" not in found
     assert "party 6" in found
-    assert fed.clock.missing == 6 - len(found)
+    assert fed.missing == 6 - len(found)
     assert set(fed.gather(one_of_each)) == everybody
     assert len(before & pids(two)) == 1
     assert len(pids(two)) == 2
@@ -448,7 +444,7 @@ def test_states_that_end_with_the_answer_are_missed_at_the_checkpoint(two):
     fed.sum(ending_with_state, {"name": "no one"}, init=nothing)
     assert fed.sum(ending_with_state, {"name": "party 1"}, init=nothing) < 6
     with pytest.raises(StateLost):
-        fed.engine.held.states.committed(fed.clock.counted)
+        kept_by(fed)
 
 
 @pytest.mark.slow
@@ -520,7 +516,7 @@ def test_engines_of_one_crew_share_processes_and_forget_what_nobody_uses(two):
     one, other = federation(two, n_parties=4), federation(two, n_parties=12)
     for fed in (one, other):
         assert {int(pid) for pid in fed.gather(process).values()} == pids(two)
-    number = one.engine.hosted._number
+    number = run_of(one).engine.hosted._number
     assert number in two.crew._hosted
     del one
     import gc
@@ -551,7 +547,7 @@ def test_engines_that_nobody_holds_end_their_processes():
 
     fed = federation(Processes(1))
     fed.sum(one_of_each)
-    running = pids(fed.engine)
+    running = pids(run_of(fed).engine)
     del fed
     gc.collect()
     assert not any(map(alive, running))

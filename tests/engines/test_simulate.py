@@ -4,6 +4,7 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.errors import ColumnsDiffer, EmptyParty, NotFinite, PartitionInvalid
+from helpers import run_of
 
 NORTH = pd.DataFrame({"age": [30.0, 40.0, 50.0], "stage": ["i", "ii", "i"]})
 SOUTH = pd.DataFrame({"age": [60.0, 70.0], "stage": ["iii", "i"]})
@@ -19,7 +20,7 @@ def test_one_frame_for_each_party():
 def test_tables_are_joined_by_their_schema():
     tables = [hr.data.Table.from_pandas(frame[["age"]]) for frame in (NORTH, SOUTH)]
     fed = hr.simulate(dict(zip("ab", tables, strict=True)))
-    np.testing.assert_array_equal(fed.engine.held[1]["age"], SOUTH["age"])
+    np.testing.assert_array_equal(hr.engines.records(fed)[1]["age"], SOUTH["age"])
 
 
 def test_parties_that_hold_different_columns_are_refused():
@@ -65,7 +66,7 @@ def test_what_is_no_protection_is_refused(slots):
 @pytest.mark.parametrize("seed", [None, "system"])
 def test_without_a_seed_randomness_is_the_systems(seed):
     fed = hr.simulate({"north": NORTH, "south": SOUTH}, seed=seed).protect(clip=hr.l2(1.0), mechanism=hr.Gaussian(1.0))
-    assert fed.streams.source == "system"
+    assert run_of(fed).streams.source == "system"
     clip = hr.stats.moments(fed, ["age"]).mean[0]
     again = hr.simulate({"north": NORTH, "south": SOUTH}, seed=seed).protect(clip=hr.l2(1.0), mechanism=hr.Gaussian(1.0))
     assert hr.stats.moments(again, ["age"]).mean[0] != clip

@@ -8,7 +8,7 @@ import numpy as np
 from hedgerow.engines import InProcess
 from hedgerow.learn import feddyn, scaffold
 from hedgerow.runs import LedgerFile, drive, load_checkpoint
-from helpers import federation
+from helpers import federation, kept_by, run_of
 
 LOCAL = {"learning_rate": 0.3, "epochs": 2, "batch_size": 5, "path": "eager"}
 ALGORITHMS = {"scaffold": scaffold, "feddyn": feddyn}
@@ -51,7 +51,7 @@ def walkers(folder=None, n_parties=8, seed=0, **settings):
 
 def kept(fed):
     """What each party keeps."""
-    return {id: dict(state) for id, state in fed.engine.held.states.committed(fed.clock.counted).items()}
+    return {id: dict(state) for id, state in kept_by(fed).items()}
 
 
 def assert_same(one, other):
@@ -66,10 +66,10 @@ def assert_same(one, other):
 def go(folder, rounds=5, program=walk, kind=Place, parties=walkers):
     """Start a run in a folder, or go on with it, as `hedgerow run` does."""
     fed, checkpoint = parties(folder / "states"), folder / "checkpoint"
-    fed.ledger.attach(LedgerFile(folder / "ledger.jsonl"))
+    fed.recorded(LedgerFile(folder / "ledger.jsonl"))
     start = load_checkpoint(checkpoint, kind, "") if checkpoint.exists() else None
     if start is None:
-        fed.ledger.rewind(0, replay=True)
+        run_of(fed).ledger.rewind(0, replay=True)
     return drive(partial(program, rounds=rounds), fed, checkpoint=checkpoint, start=start, seconds=0.0).state, fed
 
 

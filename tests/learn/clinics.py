@@ -3,6 +3,7 @@
 import numpy as np
 
 import hedgerow as hr
+from helpers import party_of, run_of
 
 SCHEMA = hr.data.Schema((hr.data.Column("x", "number", shape=(4,)), hr.data.Column("label", "binary", role="target")))
 
@@ -24,8 +25,8 @@ def gradient(w, x, y):
 
 def descent(fed, name, round, w, *, learning_rate, epochs, batch_size, added=lambda v: 0.0):
     """Local SGD of one party as a numpy loop, with its own shuffles; returns where it ends and its steps."""
-    party = fed.engine.held[fed.engine.held.position[name]]
-    rng, v, n, steps = fed.streams.stream(round, name, "local"), w.copy(), len(party["x"]), 0
+    party = party_of(fed, name)
+    rng, v, n, steps = run_of(fed).streams.stream(round, name, "local"), w.copy(), len(party["x"]), 0
     for order in [rng.permutation(n) for _ in range(epochs)]:
         for start in range(0, n, batch_size or n):
             batch = order[start : start + (batch_size or n)]

@@ -10,7 +10,7 @@ import hedgerow as hr
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn import admm, fedprox, linear, mlp
 from hedgerow.runs import drive, load_checkpoint
-from helpers import ENGINE_NAMES, ENGINES
+from helpers import ENGINE_NAMES, ENGINES, kept_by
 
 LOCAL = {"learning_rate": 0.3, "epochs": 2, "batch_size": 5}
 SOLVED = {"learning_rate": 1.0, "steps": 20, "batch_size": 0}
@@ -24,7 +24,7 @@ def parties():
 
 
 def run(parties, rounds=4, engine=None, module=None, **settings):
-    return hr.last(admm(parties.on(engine or hr.InProcess()), module or linear(4, 1), rounds=rounds, **settings))
+    return hr.last(admm(hr.engines.on(parties, engine or hr.InProcess()), module or linear(4, 1), rounds=rounds, **settings))
 
 
 def by_hand(fed, rounds, rho, l1=0.0, l2=0.0):
@@ -45,13 +45,13 @@ def by_hand(fed, rounds, rho, l1=0.0, l2=0.0):
 
 def test_the_algorithm_is_its_box_with_its_residuals(parties):
     found = run(parties, rho=0.5, l1=0.01, l2=0.1, **LOCAL)
-    z, primal, dual = by_hand(parties.on(hr.Loop()), 4, 0.5, l1=0.01, l2=0.1)
+    z, primal, dual = by_hand(hr.engines.on(parties, hr.Loop()), 4, 0.5, l1=0.01, l2=0.1)
     np.testing.assert_allclose(flat(found), z, atol=FLOAT32)
     np.testing.assert_allclose([found.primal, found.dual], [primal, dual], atol=FLOAT32)
 
 
 def pooled(parties):
-    held = parties.engine.held
+    held = hr.engines.records(parties)
     return held.columns["x"], held.columns["label"]
 
 
@@ -98,7 +98,7 @@ def test_the_l1_penalty_leaves_exact_zeros_and_holds_the_optimality_conditions(p
 
 def test_the_first_round_is_fedprox(parties):
     """There are no prices yet, and the pull is rho."""
-    first = hr.last(fedprox(parties.on(hr.InProcess()), linear(4, 1), rounds=1, mu=0.4, **LOCAL))
+    first = hr.last(fedprox(hr.engines.on(parties, hr.InProcess()), linear(4, 1), rounds=1, mu=0.4, **LOCAL))
     np.testing.assert_allclose(flat(run(parties, rounds=1, rho=0.4, **LOCAL)), flat(first), atol=1e-6)
 
 
@@ -112,21 +112,21 @@ def test_every_engine_trains_the_same(parties, engine):
 
 def test_what_a_party_sent_before_it_dropped_out_still_counts(parties):
     """The server's mean is over everybody heard of, whoever answers in a round."""
-    fed = parties.on(hr.InProcess(dropout_rate=0.3))
+    fed = hr.engines.on(parties, hr.InProcess(dropout_rate=0.3))
     found = hr.last(admm(fed, linear(4, 1), rounds=8, **LOCAL))
-    kept = fed.engine.held.states.committed(fed.clock.counted)
-    sizes = dict(zip(fed.engine.held.ids, fed.engine.held.sizes, strict=True))
-    assert fed.clock.missing > 0
+    kept = kept_by(fed)
+    sizes = dict(zip(hr.engines.records(fed).ids, hr.engines.records(fed).sizes, strict=True))
+    assert fed.missing > 0
     mean = sum(sizes[name] * (state["y"] + state["u"]) for name, state in kept.items()) / sum(sizes[name] for name in kept)
     np.testing.assert_allclose(found.mean, mean, atol=1e-6)
 
 
 def test_a_run_resumes_bit_identically(parties, tmp_path):
     program = partial(admm, module=linear(4, 1), rate=0.6, **LOCAL)
-    expected = drive(partial(program, rounds=5), parties.on(hr.InProcess())).state
-    half = parties.on(hr.InProcess())
+    expected = drive(partial(program, rounds=5), hr.engines.on(parties, hr.InProcess())).state
+    half = hr.engines.on(parties, hr.InProcess())
     drive(partial(program, rounds=2), half, checkpoint=tmp_path / "c")
-    again = parties.on(hr.InProcess())
+    again = hr.engines.on(parties, hr.InProcess())
     again.ledger.entries.extend(half.ledger.entries)
     found = drive(partial(program, rounds=5), again, start=load_checkpoint(tmp_path / "c", type(expected), "")).state
     np.testing.assert_array_equal(flat(found), flat(expected))
@@ -135,7 +135,7 @@ def test_a_run_resumes_bit_identically(parties, tmp_path):
 
 def test_the_program_runs_protected_and_untouched(parties):
     def protected(on):
-        return parties.on(on).protect(clip=hr.l2(0.5), mechanism=hr.Gaussian(0.5))
+        return hr.engines.on(parties, on).protect(clip=hr.l2(0.5), mechanism=hr.Gaussian(0.5))
 
     feds = protected(hr.Loop()), protected(hr.InProcess())
     one, other = (hr.last(admm(fed, linear(4, 1), rounds=2, rate=0.7)) for fed in feds)
@@ -145,7 +145,7 @@ def test_the_program_runs_protected_and_untouched(parties):
 
 
 def test_without_noise_the_protected_form_is_the_same_for_everybody(parties):
-    wide = parties.on(hr.InProcess()).protect(clip=hr.l2(1e6))
+    wide = hr.engines.on(parties, hr.InProcess()).protect(clip=hr.l2(1e6))
     found = hr.last(admm(wide, linear(4, 1), rounds=4, **LOCAL))
     np.testing.assert_allclose(flat(found), flat(run(parties, weighting="uniform", **LOCAL)), atol=1e-6)
 
@@ -161,7 +161,7 @@ def test_without_noise_the_protected_form_is_the_same_for_everybody(parties):
     ids=str,
 )
 def test_settings_out_of_range_are_refused_before_anybody_is_asked(parties, wrong, protection):
-    fed = parties.on(hr.InProcess()).protect(**protection)
+    fed = hr.engines.on(parties, hr.InProcess()).protect(**protection)
     with pytest.raises(SettingsInvalid, match=next(iter(wrong))):
         hr.last(admm(fed, linear(4, 1), rounds=1, **wrong))
     assert len(fed.ledger) == 0

@@ -22,7 +22,7 @@ def parties():
 
 @pytest.fixture(scope="module")
 def table(parties):
-    return hr.data.Table(dict(parties.engine.held.columns), SCHEMA)
+    return hr.data.Table(dict(hr.engines.records(parties).columns), SCHEMA)
 
 
 def on_its_own(fed, name, rounds):
@@ -35,7 +35,7 @@ def on_its_own(fed, name, rounds):
 
 @pytest.mark.parametrize("engine", ENGINES, ids=ENGINE_NAMES)
 def test_each_party_descends_alone_on_every_engine(parties, engine):
-    fed = parties.on(engine)
+    fed = hr.engines.on(parties, engine)
     state = hr.last(local_only(fed, linear(4, 1), rounds=3, path="eager", **LOCAL))
     assert not flat(state).any()
     for name, own in kept(fed).items():
@@ -43,7 +43,7 @@ def test_each_party_descends_alone_on_every_engine(parties, engine):
 
 
 def test_nothing_leaves_a_party_that_trains_alone_behind_any_channel(parties):
-    fed = parties.on(hr.InProcess()).protect(clip=hr.l2(1.5), mechanism=hr.Gaussian(0.5)).watch()
+    fed = hr.engines.watch(hr.engines.on(parties, hr.InProcess()).protect(clip=hr.l2(1.5), mechanism=hr.Gaussian(0.5)))
     state = hr.last(local_only(fed, linear(4, 1), rounds=2, path="eager"))
     assert [(entry.event.kind, entry.numbers) for entry in fed.ledger.entries] == [("none", 0)] * 2
     evaluate_personal(fed, linear(4, 1), state.weights)
@@ -52,7 +52,7 @@ def test_nothing_leaves_a_party_that_trains_alone_behind_any_channel(parties):
 
 @pytest.mark.slow
 def test_the_fast_paths_take_the_same_steps(parties):
-    one, other = parties.on(hr.InProcess()), parties.on(hr.InProcess())
+    one, other = hr.engines.on(parties, hr.InProcess()), hr.engines.on(parties, hr.InProcess())
     for fed, path in ((one, "eager"), (other, "auto")):
         hr.last(local_only(fed, linear(4, 1), rounds=3, path=path, **LOCAL))
     for name, own in kept(one).items():
@@ -103,7 +103,7 @@ def test_centralised_training_refuses_participation_and_bad_settings(table, wron
 
 
 def test_parties_alone_refuse_bad_settings_before_anybody_is_asked(parties):
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     with pytest.raises(SettingsInvalid, match="batch_size"):
         hr.last(local_only(fed, linear(4, 1), rounds=1, batch_size=-1))
     assert len(fed.ledger) == 0

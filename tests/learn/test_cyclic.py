@@ -31,7 +31,7 @@ def by_turns(fed, names):
 
 
 def test_the_model_goes_from_party_to_party_in_order(parties):
-    fed = parties.on(hr.Loop())
+    fed = hr.engines.on(parties, hr.Loop())
     cyclic = run(parties, cyclic_transfer, rounds=14, **LOCAL)
     np.testing.assert_allclose(flat(cyclic), by_turns(fed, [*fed.members, *fed.members, *fed.members][:14]), atol=FLOAT32)
     single = run(parties, incremental, **LOCAL)
@@ -40,13 +40,13 @@ def test_the_model_goes_from_party_to_party_in_order(parties):
 
 
 def test_a_shuffled_pass_asks_everybody_once_in_a_new_order(parties):
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     states = list(cyclic_transfer(fed, linear(4, 1), rounds=12, order="shuffled", path="eager", **LOCAL))
     first, second = states[5].order, states[11].order
     assert sorted(first) == sorted(second) == list(range(6))
     assert list(first) != list(second)
-    names = [fed.engine.parties[place] for place in [*first, *second]]
-    np.testing.assert_allclose(flat(states[-1]), by_turns(parties.on(hr.Loop()), names), atol=FLOAT32)
+    names = [fed.names[place] for place in [*first, *second]]
+    np.testing.assert_allclose(flat(states[-1]), by_turns(hr.engines.on(parties, hr.Loop()), names), atol=FLOAT32)
 
 
 def test_with_one_party_it_is_fedavg():
@@ -71,7 +71,7 @@ def test_a_run_resumes_in_the_middle_of_a_pass(parties, tmp_path):
 
 
 def test_a_pass_keeps_its_order_also_where_no_seed_could_repeat_it(parties):
-    fed = replace(parties.on(hr.InProcess()), streams=Streams(None))
+    fed = replace(hr.engines.on(parties, hr.InProcess()), streams=Streams(None))
     program = partial(cyclic_transfer, fed, linear(4, 1), order="shuffled", path="eager")
     half = hr.last(program(rounds=2))
     states = list(program(rounds=12, start=half))
@@ -80,7 +80,7 @@ def test_a_pass_keeps_its_order_also_where_no_seed_could_repeat_it(parties):
 
 
 def test_each_hand_over_is_charged_as_a_cohort_of_one(parties):
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     hr.last(cyclic_transfer(fed, linear(4, 1), rounds=3, path="eager"))
     entries = fed.ledger.entries
     assert [(entry.event.kind, entry.parties, entry.cohort) for entry in entries] == [("nonprivate", 1.0, c) for c in (1, 2, 3)]
@@ -90,7 +90,7 @@ def test_each_hand_over_is_charged_as_a_cohort_of_one(parties):
 @pytest.mark.parametrize("at", ["server", "party"])
 def test_a_change_is_clipped_and_noised_before_it_is_handed_on(parties, at):
     channel = {"clip": hr.l2(0.1), "mechanism": hr.Gaussian(0.01, at=at)}
-    fed = parties.on(hr.InProcess()).protect(**channel)
+    fed = hr.engines.on(parties, hr.InProcess()).protect(**channel)
     states = list(cyclic_transfer(fed, linear(4, 1), rounds=4, path="eager", **LOCAL))
     steps = np.diff([np.zeros(5), *(flat(state) for state in states)], axis=0)
     assert (np.linalg.norm(steps, axis=1) < 0.1 * 1.1).all()
@@ -101,19 +101,19 @@ def test_a_change_is_clipped_and_noised_before_it_is_handed_on(parties, at):
 
 @pytest.mark.parametrize("program", [partial(cyclic_transfer, rounds=3), incremental], ids=["cyclic", "incremental"])
 def test_a_channel_that_hides_rows_is_refused(parties, program):
-    fed = parties.on(hr.InProcess()).protect(aggregation=Hiding())
+    fed = hr.engines.on(parties, hr.InProcess()).protect(aggregation=Hiding())
     with pytest.raises(UnlawfulChannel, match="the row of one party"):
         hr.last(program(fed, linear(4, 1)))
     assert len(fed.ledger) == 0
 
 
 def test_a_party_that_does_not_answer_is_passed_over(parties, caplog):
-    fed = parties.on(hr.InProcess(dropped=("party 2",)))
+    fed = hr.engines.on(parties, hr.InProcess(dropped=("party 2",)))
     states = list(cyclic_transfer(fed, linear(4, 1), rounds=3, path="eager", **LOCAL))
     np.testing.assert_array_equal(flat(states[1]), flat(states[0]))
     assert np.abs(flat(states[2]) - flat(states[1])).max() > 0
     assert "party 2 did not answer in hand-over 2" in caplog.text
-    assert fed.clock.missing == 1
+    assert fed.missing == 1
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_party_that_does_not_answer_is_passed_over(parties, caplog):
     ids=lambda one: next(iter(one)),
 )
 def test_settings_out_of_range_are_refused_before_anybody_is_asked(parties, wrong):
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     with pytest.raises(SettingsInvalid, match=next(iter(wrong))):
         hr.last(cyclic_transfer(fed, linear(4, 1), rounds=1, **wrong))
     assert len(fed.ledger) == 0

@@ -8,12 +8,14 @@ import torch
 from clinics import clinics, flat
 from torch import nn
 
+import hedgerow as hr
 from hedgerow.core.party import Parties, Party
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn import Solver, fedavg, fedprox, lenet, linear, mlp
 from hedgerow.learn.descent import Correction, descend, kernel
 from hedgerow.learn.models import Model
 from hedgerow.learn.schedule import Schedule
+from helpers import run_of
 
 LINEAR = (nn.Flatten, nn.Linear, nn.ReLU)
 RULES = ("sgd", "momentum", "nesterov", "adagrad", "adadelta", "adam")
@@ -255,9 +257,9 @@ def test_schedules(name, third):
 
 def test_a_schedule_reaches_the_parties():
     fed = clinics()
-    falling = next(fedavg(fed.on(fed.engine), linear(4, 1), rounds=1, schedule="exponential", decay=0.5))
-    *_, two = fedavg(fed.on(fed.engine), linear(4, 1), rounds=2, schedule="exponential", decay=0.5)
-    *_, plain = fedavg(fed.on(fed.engine), linear(4, 1), rounds=2)
+    falling = next(fedavg(hr.engines.on(fed, run_of(fed).engine), linear(4, 1), rounds=1, schedule="exponential", decay=0.5))
+    *_, two = fedavg(hr.engines.on(fed, run_of(fed).engine), linear(4, 1), rounds=2, schedule="exponential", decay=0.5)
+    *_, plain = fedavg(hr.engines.on(fed, run_of(fed).engine), linear(4, 1), rounds=2)
     first, second = np.linalg.norm(flat(falling)), np.linalg.norm(flat(two) - flat(falling))
     assert second < 0.7 * first
     assert np.linalg.norm(flat(plain)) > np.linalg.norm(flat(two))
@@ -292,4 +294,4 @@ def test_the_first_answers_count_and_the_spare_parties_do_not():
     state = next(fedavg(fed, linear(4, 1), rounds=1, size=2, spare=3))
     assert state.round == 1
     assert fed.ledger.entries[0].parties == 2
-    assert fed.clock.missing == 0
+    assert fed.missing == 0

@@ -17,14 +17,14 @@ from hedgerow.errors import MixedUnits, ModelInvalid, SettingsInvalid, UnlawfulC
 from hedgerow.learn.records import RecordState, dpsgd
 from hedgerow.learn.records.sums import ROUNDED
 from hedgerow.runs.checkpoint import Checkpoint, Mark
-from helpers import ENGINE_NAMES, ENGINES
+from helpers import ENGINE_NAMES, ENGINES, run_of
 
 WHOLE = {"sampling_rate": 1.0, "batch_size": 90}
 
 
 def pooled_descent(fed, rounds, clip, learning_rate, batch_size):
     """Clipped full-batch gradient descent on the pooled records of a logistic regression, in numpy."""
-    held, w = fed.engine.held, np.zeros(5)
+    held, w = hr.engines.records(fed), np.zeros(5)
     x, y = np.column_stack([held.columns["x"], np.ones(90)]), held.columns["label"]
     for _ in range(rounds):
         rows = x * (1 / (1 + np.exp(-x @ w)) - y)[:, None]
@@ -48,7 +48,7 @@ PROGRAM = partial(
 @pytest.mark.parametrize("engine", ENGINES[1:], ids=ENGINE_NAMES[1:])
 @pytest.mark.parametrize("noise", [None, hr.Gaussian(0.8), hr.Gaussian(0.8, at="party")], ids=["none", "server", "party"])
 def test_every_engine_computes_the_same(engine, noise):
-    one, other = (hr.last(PROGRAM(clinics().on(on).protect(mechanism=noise))) for on in (hr.Loop(), engine))
+    one, other = (hr.last(PROGRAM(hr.engines.on(clinics(), on).protect(mechanism=noise))) for on in (hr.Loop(), engine))
     for name, value in one.weights.items():
         np.testing.assert_allclose(other.weights[name], value, atol=2e-4)
 
@@ -60,7 +60,7 @@ def test_a_resumed_run_ends_where_it_would_have():
         marks.append(Mark.of(whole))
     for state, mark in zip(states[:-1], marks, strict=False):
         again = clinics().protect(mechanism=hr.Gaussian(1.0))
-        again.ledger.entries = whole.ledger.entries[: mark.entries]
+        run_of(again).ledger.entries = whole.ledger.entries[: mark.entries]
         Checkpoint(state, mark, {}, {}).restore(again)
         found = hr.last(PROGRAM(again, start=state))
         for name, value in states[-1].weights.items():
@@ -98,7 +98,7 @@ def test_the_noise_has_the_declared_size():
 def divided_by_the_records_that_came(fed, module, *, clip, learning_rate, **_):
     """The twin: a mean over the realised batch, as data loaders make it."""
     total = hr.last(dpsgd(fed, module, rounds=1, sampling_rate=1.0, batch_size=1, clip=clip, learning_rate=1.0))
-    step = flat(total) / len(fed.engine.held.w)
+    step = flat(total) / len(hr.engines.records(fed).w)
     return RecordState(1, {"1.weight": learning_rate * step[:4][None], "1.bias": learning_rate * step[4:]}, step, step)
 
 
@@ -125,7 +125,7 @@ def test_dividing_by_the_records_that_came_is_caught():
 
 
 def test_the_size_of_a_party_tells_nothing_to_the_server():
-    fed = clinics().watch()
+    fed = hr.engines.watch(clinics())
     hr.last(dpsgd(fed, hr.learn.linear(4, 1), rounds=2, sampling_rate=0.5, batch_size=45))
     assert {entry.contribution for entry in fed.ledger.entries} == {"gradient (5,)"}
 

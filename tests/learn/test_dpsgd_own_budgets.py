@@ -15,7 +15,7 @@ from hedgerow.errors import BudgetInvalid, SettingsInvalid, UnlawfulChannel
 from hedgerow.learn.records import Clipping, RecordPlan, dpsgd, local_dpsgd
 from hedgerow.learn.records.own_budgets import noisy_steps, rounds_asked
 from hedgerow.runs.checkpoint import Checkpoint, Mark, states_of
-from helpers import ENGINE_NAMES, ENGINES
+from helpers import ENGINE_NAMES, ENGINES, run_of
 
 PLAN = {"noise_multiplier": 1.0, "sampling_rate": 0.3, "steps": 3, "batch_size": 5.0}
 PROGRAM = partial(local_dpsgd, module=hr.learn.linear(4, 1), rounds=6, delta=1e-3, **PLAN)
@@ -66,10 +66,10 @@ def test_the_ledger_charges_what_a_party_pays_that_never_stops():
 
 
 def test_a_party_that_stopped_sends_zeros():
-    fed = clinics(parties=2).watch()
+    fed = hr.engines.watch(clinics(parties=2))
     states = list(PROGRAM(fed, rounds=3, stop_at=[3.5, 100.0]))
     assert [state.active for state in states] == [2, 1, 1]
-    rows = {(seen.source, seen.round): np.asarray(seen.values) for seen in fed.view("server") if seen.kind == "row"}
+    rows = {(seen.source, seen.round): np.asarray(seen.values) for seen in hr.engines.view(fed, "server") if seen.kind == "row"}
     assert {who for who, row in rows.items() if not row.any()} == {("party 1", 2), ("party 1", 3)}
 
 
@@ -87,7 +87,7 @@ def test_parties_count_equally_and_divide_by_their_own_public_number():
     given = {"rounds": 1, "steps": 1, "noise_multiplier": 1e-6, "sampling_rate": 1.0, "learning_rate": 1.0, "clip": 0.4}
     found = hr.last(local_dpsgd(fed, hr.learn.linear(4, 1), batch_size=[10.0, 40.0], **given))
     wanted = np.zeros(5)
-    for party, divisor in zip(fed.engine.held, (10.0, 40.0), strict=True):
+    for party, divisor in zip(hr.engines.records(fed), (10.0, 40.0), strict=True):
         x = np.column_stack([party["x"], np.ones(len(party.w))])
         rows = x * (0.5 - party["label"])[:, None]
         rows *= np.minimum(1.0, 0.4 / np.linalg.norm(rows, axis=1))[:, None]
@@ -108,7 +108,7 @@ def test_each_step_of_each_party_has_noise_of_its_own():
 
 @pytest.mark.parametrize("engine", ENGINES[1:], ids=ENGINE_NAMES[1:])
 def test_every_engine_computes_the_same(engine):
-    one, other = (hr.last(PROGRAM(clinics().on(on), stop_at=LIMITS)) for on in (hr.Loop(), engine))
+    one, other = (hr.last(PROGRAM(hr.engines.on(clinics(), on), stop_at=LIMITS)) for on in (hr.Loop(), engine))
     np.testing.assert_allclose(flat(other), flat(one), atol=2e-4)
     assert [float(v) for v in one.epsilons.values()] == [float(v) for v in other.epsilons.values()]
 
@@ -117,12 +117,12 @@ def test_every_engine_computes_the_same(engine):
 def test_a_resumed_run_ends_where_it_would_have():
     whole, states, marks = clinics(), [], []
     for state in PROGRAM(whole, stop_at=LIMITS):
-        kept = {name: dict(value) for name, value in states_of(whole).committed(whole.clock.counted).items()}
+        kept = {name: dict(value) for name, value in states_of(whole).committed(run_of(whole).counted).items()}
         states.append(state)
-        marks.append((Mark.of(whole), dict(whole.clock.counted), kept))
+        marks.append((Mark.of(whole), dict(run_of(whole).counted), kept))
     for state, (mark, counted, kept) in zip(states[:-1], marks, strict=False):
         again = clinics()
-        again.ledger.entries = whole.ledger.entries[: mark.entries]
+        run_of(again).ledger.entries = whole.ledger.entries[: mark.entries]
         Checkpoint(state, mark, counted, kept).restore(again)
         found = hr.last(PROGRAM(again, stop_at=LIMITS, start=state))
         np.testing.assert_array_equal(flat(found), flat(states[-1]))
@@ -153,7 +153,7 @@ def test_a_server_that_says_nobody_was_asked_is_not_believed():
     limit = {"p": hr.Budget(5.0, 1e-3, "record", accountant="rdp")}
     ask = partial(noisy_steps, plan=plan, model=model, step=Step(), batch_sizes={"p": 4.0}, budgets=limit, rounds=100)
     sent = {"w": model.initial, "asked": np.zeros(()), "round": np.zeros(())}
-    took = [float(ask(sent, party, fed.streams.stream(t, "p", "local"))["n"]) for t in range(10)]
+    took = [float(ask(sent, party, run_of(fed).streams.stream(t, "p", "local"))["n"]) for t in range(10)]
     allowed = plan.most_rounds(limit["p"], 100)
     assert took == [1.0] * allowed + [0.0] * (10 - allowed)
 
@@ -230,9 +230,9 @@ def largest_correlation(rows):
 def test_noise_that_is_used_twice_is_caught():
     """Releases of all parties and rounds are unrelated; those of a stream that begins anew in every round are not."""
     module = hr.learn.mlp(4, [100], 1)
-    fed = clinics(parties=3).watch()
+    fed = hr.engines.watch(clinics(parties=3))
     hr.last(PROGRAM(fed, module=module, rounds=3, sampling_rate=1e-9, steps=1))
-    rows = [np.asarray(seen.values)[:-1] for seen in fed.view("server") if seen.kind == "row"]
+    rows = [np.asarray(seen.values)[:-1] for seen in hr.engines.view(fed, "server") if seen.kind == "row"]
     limit = 6 / np.sqrt(len(rows[0]))  # one false alarm in ten million runs
     assert len(rows) == 9
     assert largest_correlation(rows) < limit

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hedgerow as hr
+from hedgerow.core.federation import inside
 from hedgerow.core.party import Party
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn.features import centre, centring, straighten, straightening
@@ -92,7 +93,7 @@ def test_centred_records_have_length_one_and_point_away_from_the_centre():
     fed = federation(x)
     mean = centre(fed, 60)
     ready = centring(fed.schema, mean).at_parties(fed)
-    held = ready.engine.held.prepared(ready.preparations, together=True).columns
+    held = hr.engines.records(ready).prepared(inside(ready).view, together=True).columns
     away = held["x"] / np.linalg.norm(held["x"], axis=1, keepdims=True) - mean
     np.testing.assert_allclose(held[NAME], away / np.linalg.norm(away, axis=1, keepdims=True), atol=1e-3)  # float16
     assert ready.schema.features == (NAME,)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hedgerow as hr
+from hedgerow.core.federation import inside
 from hedgerow.core.party import Party
 from hedgerow.errors import BudgetExhausted, SettingsInvalid
 from hedgerow.learn.features import principal, projection
@@ -48,7 +49,7 @@ def test_the_projected_column_is_the_record_in_the_basis_at_length_one():
     basis = principal(fed, 3)
     ready = projection(fed.schema, basis, length=2.0).at_parties(fed)
     assert ready.schema.features == (NAME,)
-    held = ready.engine.held.prepared(ready.preparations, together=True).columns
+    held = hr.engines.records(ready).prepared(inside(ready).view, together=True).columns
     expected = held["x"] @ basis.vectors
     expected *= 2 / np.linalg.norm(expected, axis=1, keepdims=True)
     np.testing.assert_allclose(held[NAME], expected, rtol=1e-4, atol=1e-6)

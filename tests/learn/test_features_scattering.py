@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import hedgerow as hr
+from hedgerow.core.federation import inside
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn.features import scatter, scattering
 from hedgerow.learn.features.scattering import bank, grouped, n_channels
@@ -128,7 +129,7 @@ def test_parties_and_server_make_the_same_column_and_nothing_is_asked():
     fed = step.at_parties(hr.simulate(table, hr.data.iid(parties=3), seed=0))
     assert len(fed.ledger) == 0
     assert fed.schema.features == ("image scattered",)
-    held = fed.engine.held.prepared(fed.preparations, together=True)
+    held = hr.engines.records(fed).prepared(inside(fed).view, together=True)
     found = step.of(table)
     assert found.schema == fed.schema
     order = [int(np.flatnonzero((table["image"] == image).all((1, 2)))[0]) for image in held.columns["image"]]

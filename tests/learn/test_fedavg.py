@@ -12,7 +12,7 @@ import hedgerow as hr
 from hedgerow.errors import ModelInvalid, SchemaInvalid, SettingsInvalid
 from hedgerow.learn import evaluate, evaluate_on, fedavg, fedsgd, linear, mlp, with_weights
 from hedgerow.runs import drive, last, load_checkpoint
-from helpers import ENGINE_NAMES, ENGINES
+from helpers import ENGINE_NAMES, ENGINES, party_of, run_of
 
 FLOAT32 = 2e-5
 
@@ -42,8 +42,8 @@ def reference(fed, rounds, learning_rate, epochs, batch_size, weighting):
     for t in range(rounds):
         total, weight = np.zeros(5), 0.0
         for name in fed.members:
-            party = fed.engine.held[fed.engine.held.position[name]]
-            rng, v, n = fed.streams.stream(t + 1, name, "local"), w.copy(), len(party["x"])
+            party = party_of(fed, name)
+            rng, v, n = run_of(fed).streams.stream(t + 1, name, "local"), w.copy(), len(party["x"])
             for order in [rng.permutation(n) for _ in range(epochs)]:
                 for start in range(0, n, batch_size or n):
                     batch = order[start : start + (batch_size or n)]
@@ -61,24 +61,24 @@ def flat(state):
 @pytest.mark.parametrize("weighting", ["records", "uniform", "expected"])
 @pytest.mark.parametrize("batch_size", [4, None])
 def test_fedavg_is_algorithm_1(ragged, batch_size, weighting):
-    fed = ragged.on(hr.Loop())
+    fed = hr.engines.on(ragged, hr.Loop())
     settings = {"learning_rate": 0.3, "epochs": 2, "batch_size": batch_size, "weighting": weighting}
     found = last(fedavg(fed, linear(4, 1), rounds=3, **settings))
-    expected = reference(ragged.on(hr.Loop()), 3, **settings)
+    expected = reference(hr.engines.on(ragged, hr.Loop()), 3, **settings)
     np.testing.assert_allclose(flat(found), expected, atol=FLOAT32)
 
 
 def test_one_epoch_of_one_batch_is_fedsgd(ragged):
     net = linear(4, 1)
-    step = last(fedsgd(ragged.on(hr.InProcess()), net, rounds=5, learning_rate=0.5))
-    average = last(fedavg(ragged.on(hr.InProcess()), net, rounds=5, learning_rate=0.5, epochs=1, batch_size=None))
+    step = last(fedsgd(hr.engines.on(ragged, hr.InProcess()), net, rounds=5, learning_rate=0.5))
+    average = last(fedavg(hr.engines.on(ragged, hr.InProcess()), net, rounds=5, learning_rate=0.5, epochs=1, batch_size=None))
     np.testing.assert_allclose(flat(step), flat(average), atol=FLOAT32)
 
 
 def test_one_party_is_ordinary_sgd(table):
     fed = hr.simulate(table, hr.data.iid(parties=1), seed=0)
     found = last(fedavg(fed, linear(4, 1), rounds=2, batch_size=8))
-    np.testing.assert_allclose(flat(found), reference(fed.on(hr.Loop()), 2, 0.1, 1, 8, "records"), atol=FLOAT32)
+    np.testing.assert_allclose(flat(found), reference(hr.engines.on(fed, hr.Loop()), 2, 0.1, 1, 8, "records"), atol=FLOAT32)
 
 
 CHANNELS = {
@@ -98,21 +98,21 @@ CHANNELS = {
 )
 def test_every_engine_trains_the_same(ragged, program, engine, channel):
     net = mlp(4, [3], 1)
-    one, other = (last(program(ragged.on(on).protect(**CHANNELS[channel]), net)) for on in (hr.Loop(), engine))
+    one, other = (last(program(hr.engines.on(ragged, on).protect(**CHANNELS[channel]), net)) for on in (hr.Loop(), engine))
     for name in one.weights:
         np.testing.assert_allclose(other.weights[name], one.weights[name], atol=3e-4 if channel != "open" else FLOAT32)
 
 
 def test_an_update_longer_than_the_clip_is_shortened(ragged):
-    fed = ragged.on(hr.InProcess()).protect(clip=hr.l2(0.01))
+    fed = hr.engines.on(ragged, hr.InProcess()).protect(clip=hr.l2(0.01))
     found = last(fedavg(fed, linear(4, 1), rounds=1, learning_rate=1.0))
     assert np.linalg.norm(flat(found)) <= 0.01 * (1 + 1e-6)
 
 
 def test_the_fixed_denominator_is_the_expected_size_of_the_cohort(ragged):
-    fed = ragged.on(hr.InProcess(dropped=("party 1", "party 2"))).protect(clip=hr.l2(100.0))
+    fed = hr.engines.on(ragged, hr.InProcess(dropped=("party 1", "party 2"))).protect(clip=hr.l2(100.0))
     dropped = last(fedavg(fed, linear(4, 1), rounds=1))
-    everybody = last(fedavg(ragged.on(hr.InProcess()).protect(clip=hr.l2(100.0)), linear(4, 1), rounds=1))
+    everybody = last(fedavg(hr.engines.on(ragged, hr.InProcess()).protect(clip=hr.l2(100.0)), linear(4, 1), rounds=1))
     assert fed.expected_size == 6
     assert not np.allclose(flat(dropped), flat(everybody))
 
@@ -120,11 +120,11 @@ def test_the_fixed_denominator_is_the_expected_size_of_the_cohort(ragged):
 def test_a_run_resumes_bit_identically(ragged, tmp_path):
     net, path = mlp(4, [3], 1), tmp_path / "checkpoint"
     program = partial(fedavg, module=net, rate=0.6)
-    expected = drive(partial(program, rounds=6), ragged.on(hr.InProcess())).state
-    half = ragged.on(hr.InProcess())
+    expected = drive(partial(program, rounds=6), hr.engines.on(ragged, hr.InProcess())).state
+    half = hr.engines.on(ragged, hr.InProcess())
     drive(partial(program, rounds=3), half, checkpoint=path)
     start = load_checkpoint(path, type(expected), "")
-    again = ragged.on(hr.InProcess())
+    again = hr.engines.on(ragged, hr.InProcess())
     again.ledger.entries.extend(half.ledger.entries)
     found = drive(partial(program, rounds=6), again, start=start).state
     for name, value in expected.weights.items():
@@ -133,8 +133,8 @@ def test_a_run_resumes_bit_identically(ragged, tmp_path):
 
 def test_evaluation_by_sums_is_evaluation_on_the_pooled_table(ragged, table):
     net = linear(4, 1)
-    state = last(fedavg(ragged.on(hr.InProcess()), net, rounds=30))
-    summed, pooled = evaluate(ragged.on(hr.InProcess()), net, state.weights), evaluate_on(table, net, state.weights)
+    state = last(fedavg(hr.engines.on(ragged, hr.InProcess()), net, rounds=30))
+    summed, pooled = evaluate(hr.engines.on(ragged, hr.InProcess()), net, state.weights), evaluate_on(table, net, state.weights)
     assert summed == pytest.approx(pooled)
     assert pooled["accuracy"] > 0.85
     module = with_weights(net, state)
@@ -143,7 +143,7 @@ def test_evaluation_by_sums_is_evaluation_on_the_pooled_table(ragged, table):
 
 
 def test_evaluation_through_noise_is_bounded_and_charged(ragged):
-    fed = ragged.on(hr.InProcess()).protect(mechanism=hr.Gaussian(0.01))
+    fed = hr.engines.on(ragged, hr.InProcess()).protect(mechanism=hr.Gaussian(0.01))
     found = evaluate(fed, linear(4, 1), {"1.weight": np.ones((1, 4)), "1.bias": np.zeros(1)})
     assert set(found) == {"accuracy", "n"}
     assert fed.ledger.entries[-1].unit == "record"
@@ -174,7 +174,7 @@ class Branching(nn.Module):
 
 @pytest.mark.parametrize("module", [Stochastic, Branching])
 def test_modules_that_cannot_be_stacked_train_the_same_on_every_engine(ragged, module):
-    one, other = (last(fedavg(ragged.on(on), module(), rounds=2)) for on in (hr.Loop(), hr.InProcess(threads=2)))
+    one, other = (last(fedavg(hr.engines.on(ragged, on), module(), rounds=2)) for on in (hr.Loop(), hr.InProcess(threads=2)))
     for name in one.weights:
         np.testing.assert_allclose(other.weights[name], one.weights[name], atol=FLOAT32)
 
@@ -190,7 +190,7 @@ def test_modules_that_cannot_be_stacked_train_the_same_on_every_engine(ragged, m
     ids=["batchnorm", "inputs", "outputs", "nothing to train"],
 )
 def test_modules_that_do_not_fit_are_refused_before_anybody_is_asked(ragged, module, said):
-    fed = ragged.on(hr.InProcess())
+    fed = hr.engines.on(ragged, hr.InProcess())
     with pytest.raises(ModelInvalid, match=rf"HR-510[\s\S]*{said}"):
         last(fedavg(fed, module, rounds=1))
     assert len(fed.ledger) == 0
@@ -245,7 +245,7 @@ def test_records_stay_in_the_type_and_the_file_in_which_they_are_kept(tmp_path):
     table = hr.data.Table(schema.admit({"x": x, "label": (x[:, 0] > 0).astype(float), "clinic": clinic}), schema)
     fed = hr.simulate(table, hr.data.by_column("clinic"), seed=0)
     state = hr.last(fedavg(fed, linear(4, 1), rounds=20, learning_rate=1.0))
-    prepared = next(iter(fed.engine.held._prepared.values()))
+    prepared = next(iter(hr.engines.records(fed)._prepared.values()))
     assert np.shares_memory(prepared.columns["model_input"], x)
     assert prepared.columns["model_input"].dtype == np.float16
     assert evaluate(fed, linear(4, 1), state.weights)["accuracy"] > 0.9

@@ -11,7 +11,7 @@ from hedgerow.errors import SettingsInvalid
 from hedgerow.learn import fedavg, fedbuff, linear, mlp
 from hedgerow.privacy.statement import statement
 from hedgerow.runs import drive, load_checkpoint
-from helpers import ENGINE_NAMES, ENGINES
+from helpers import ENGINE_NAMES, ENGINES, kept_by, run_of
 
 LOCAL = {"learning_rate": 0.3, "epochs": 2, "batch_size": 5}
 PACE = {"buffer": 2, "concurrency": 4, "spread": 0.5, "unequal": 0.3}
@@ -24,12 +24,12 @@ def parties():
 
 
 def run(parties, rounds=6, engine=None, module=None, **settings):
-    return hr.last(fedbuff(parties.on(engine or hr.InProcess()), module or linear(4, 1), rounds=rounds, **settings))
+    return hr.last(fedbuff(hr.engines.on(parties, engine or hr.InProcess()), module or linear(4, 1), rounds=rounds, **settings))
 
 
 def by_hand(fed, rounds, buffer, concurrency, spread, unequal, server_rate, max_staleness=99):
     """The box of the module, with a diary of who works at what; only the draws are the program's."""
-    rng, names = fed.streams.stream(0, "server", "pace"), fed.members
+    rng, names = run_of(fed).streams.stream(0, "server", "pace"), fed.members
     pace = np.exp(unequal * rng.standard_normal(len(names)))
     x, time, at_work, stale = np.zeros(5), 0.0, {}, []
 
@@ -43,7 +43,7 @@ def by_hand(fed, rounds, buffer, concurrency, spread, unequal, server_rate, max_
     began = {}
     begin(0, [])
     for version in range(rounds):
-        rng, began[version], answers, came = fed.streams.stream(version + 1, "server", "pace"), x, [], []
+        rng, began[version], answers, came = run_of(fed).streams.stream(version + 1, "server", "pace"), x, [], []
         while len(answers) < buffer:
             place = min(at_work, key=lambda place: at_work[place][2])
             who, since, time = at_work.pop(place)
@@ -64,7 +64,7 @@ def by_hand(fed, rounds, buffer, concurrency, spread, unequal, server_rate, max_
 def test_the_algorithm_is_its_papers_box(parties, max_staleness):
     settings = {**PACE, "server_rate": 0.7, "max_staleness": max_staleness}
     found = run(parties, rounds=8, **LOCAL, **settings)
-    x, time, stale = by_hand(parties.on(hr.Loop()), 8, **settings)
+    x, time, stale = by_hand(hr.engines.on(parties, hr.Loop()), 8, **settings)
     np.testing.assert_allclose(flat(found), x, atol=FLOAT32)
     assert found.time == pytest.approx(time)
     assert found.staleness == np.mean(stale[-2:])
@@ -75,9 +75,9 @@ def test_the_algorithm_is_its_papers_box(parties, max_staleness):
 def test_without_spread_or_waiting_it_is_fedavg_of_equal_parties(parties, batch_size):
     """With everybody at work and everybody's answer in each buffer; shuffles are other draws, so of batches the loop tells."""
     local = {**LOCAL, "batch_size": batch_size}
-    fed = parties.on(hr.Loop())
+    fed = hr.engines.on(parties, hr.Loop())
     found = hr.last(fedbuff(fed, linear(4, 1), rounds=3, buffer=6, concurrency=6, spread=0.0, **local))
-    average = hr.last(fedavg(parties.on(hr.Loop()), linear(4, 1), rounds=3, weighting="uniform", **local))
+    average = hr.last(fedavg(hr.engines.on(parties, hr.Loop()), linear(4, 1), rounds=3, weighting="uniform", **local))
     x = np.zeros(5)
     for t in range(3):
         x = np.mean([descent(fed, name, 2 * t + 1, x, **local)[0] for name in fed.members], 0)
@@ -89,13 +89,15 @@ def test_without_spread_or_waiting_it_is_fedavg_of_equal_parties(parties, batch_
 
 def test_a_few_places_and_no_spread_are_cohorts_of_fixed_size(parties):
     """Those who answer together are replaced together, so nobody is stale."""
-    states = list(fedbuff(parties.on(hr.InProcess()), linear(4, 1), rounds=12, buffer=2, concurrency=2, spread=0.0))
+    states = list(fedbuff(hr.engines.on(parties, hr.InProcess()), linear(4, 1), rounds=12, buffer=2, concurrency=2, spread=0.0))
     assert {state.staleness for state in states} == {0}
     assert len({tuple(sorted(state.working)) for state in states}) > 5
 
 
 def test_slow_parties_answer_rarely_and_late(parties):
-    states = list(fedbuff(parties.on(hr.InProcess()), linear(4, 1), rounds=60, buffer=1, concurrency=5, unequal=1.0))
+    states = list(
+        fedbuff(hr.engines.on(parties, hr.InProcess()), linear(4, 1), rounds=60, buffer=1, concurrency=5, unequal=1.0)
+    )
     pace, begun = states[0].pace, [state.working[state.since == state.round] for state in states]
     counts = np.bincount(np.concatenate(begun), minlength=6)
     assert counts[pace.argmin()] > counts[pace.argmax()]
@@ -112,10 +114,10 @@ def test_every_engine_trains_the_same(parties, engine):
 
 def test_a_run_resumes_bit_identically(parties, tmp_path):
     program = partial(fedbuff, module=linear(4, 1), **LOCAL, **PACE)
-    expected = drive(partial(program, rounds=7), parties.on(hr.InProcess())).state
-    half = parties.on(hr.InProcess())
+    expected = drive(partial(program, rounds=7), hr.engines.on(parties, hr.InProcess())).state
+    half = hr.engines.on(parties, hr.InProcess())
     drive(partial(program, rounds=3), half, checkpoint=tmp_path / "c")
-    again = parties.on(hr.InProcess())
+    again = hr.engines.on(parties, hr.InProcess())
     again.ledger.entries.extend(half.ledger.entries)
     found = drive(partial(program, rounds=7), again, start=load_checkpoint(tmp_path / "c", type(expected), "")).state
     np.testing.assert_array_equal(flat(found), flat(expected))
@@ -125,25 +127,25 @@ def test_a_run_resumes_bit_identically(parties, tmp_path):
 
 def test_a_party_that_never_answers_hands_in_nothing(parties):
     """The divisor is how many had work, and the others' work still counts; where only the absent one began, nobody did."""
-    fed = parties.on(hr.InProcess(dropped=("party 2",)))
+    fed = hr.engines.on(parties, hr.InProcess(dropped=("party 2",)))
     found = hr.last(fedbuff(fed, linear(4, 1), rounds=8, **LOCAL, **{**PACE, "buffer": 3}))
     assert np.isfinite(flat(found)).all()
-    assert fed.clock.missing > 0
-    assert "party 2" not in fed.engine.held.states.committed(fed.clock.counted)
+    assert fed.missing > 0
+    assert "party 2" not in kept_by(fed)
 
 
 def test_work_is_handed_in_once(parties):
     """A party that missed a new model has nothing left of the old one."""
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     for state in fedbuff(fed, linear(4, 1), rounds=3, **LOCAL, **PACE):
-        kept = fed.engine.held.states.committed(fed.clock.counted)
+        kept = kept_by(fed)
         due = {fed.members[k] for k, since in zip(state.working, state.since, strict=True) if since < state.round}
         assert {name for name, own in kept.items() if own["version"] >= 0} == due
 
 
 def test_the_program_runs_protected_and_is_charged_once_a_step(parties):
     def protected(on):
-        return parties.on(on).protect(clip=hr.l2(0.5), mechanism=hr.Gaussian(0.5))
+        return hr.engines.on(parties, on).protect(clip=hr.l2(0.5), mechanism=hr.Gaussian(0.5))
 
     feds = protected(hr.Loop()), protected(hr.InProcess())
     one, other = (hr.last(fedbuff(fed, linear(4, 1), rounds=5, **PACE)) for fed in feds)
@@ -164,7 +166,7 @@ def test_the_program_runs_protected_and_is_charged_once_a_step(parties):
     ids=str,
 )
 def test_settings_out_of_range_are_refused_before_anybody_is_asked(parties, wrong):
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     with pytest.raises(SettingsInvalid, match=next(iter(wrong))):
         hr.last(fedbuff(fed, linear(4, 1), rounds=1, **wrong))
     assert len(fed.ledger) == 0

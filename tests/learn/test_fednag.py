@@ -10,7 +10,7 @@ from proofs import FLOAT32, assert_same_weights, batches, run, whole_and_resumed
 import hedgerow as hr
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn import fedavg, fednag, linear, mlp
-from helpers import ENGINE_NAMES, ENGINES
+from helpers import ENGINE_NAMES, ENGINES, party_of, run_of
 
 LOCAL = {"learning_rate": 0.2, "epochs": 2, "batch_size": 5}
 
@@ -26,8 +26,8 @@ def by_fednag(fed, rounds, momentum, falls):
     for t in range(rounds):
         rate, ends = 0.2 * falls**t, []
         for name in fed.members:
-            wi, vi, size = w, v, len(fed.engine.held[fed.engine.held.position[name]]["x"])
-            rng = fed.streams.stream(t + 1, name, "local")
+            wi, vi, size = w, v, len(party_of(fed, name)["x"])
+            rng = run_of(fed).streams.stream(t + 1, name, "local")
             for x, label in batches(fed, name, rng, epochs=2, batch_size=5):
                 g = gradient(wi, x, label)
                 vi = momentum * vi - rate * g
@@ -42,7 +42,7 @@ def by_fednag(fed, rounds, momentum, falls):
 def test_weights_and_velocity_are_those_of_the_papers_equations(parties, falls):
     schedule = {"schedule": "exponential", "decay": falls}
     found = run(parties, fednag, rounds=4, momentum=0.8, **LOCAL, **schedule)
-    w, v = by_fednag(parties.on(hr.Loop()), 4, 0.8, falls)
+    w, v = by_fednag(hr.engines.on(parties, hr.Loop()), 4, 0.8, falls)
     np.testing.assert_allclose(flat(found), w, atol=FLOAT32)
     np.testing.assert_allclose(found.velocity, v, atol=FLOAT32)
 
@@ -79,22 +79,22 @@ def test_a_run_resumes_bit_identically(parties, tmp_path):
 @pytest.mark.parametrize("clip", [hr.l2(0.5), {"update": hr.l2(0.5), "v": hr.l2(0.2)}], ids=["together", "by key"])
 def test_both_changes_are_clipped_and_noised(parties, clip):
     channel = {"clip": clip, "mechanism": hr.Gaussian(0.5)}
-    fed = parties.on(hr.InProcess()).protect(**channel)
+    fed = hr.engines.on(parties, hr.InProcess()).protect(**channel)
     found = hr.last(fednag(fed, linear(4, 1), rounds=2, rate=0.7, path="eager"))
-    loop = hr.last(fednag(parties.on(hr.Loop()).protect(**channel), linear(4, 1), rounds=2, rate=0.7, path="eager"))
+    loop = hr.last(fednag(hr.engines.on(parties, hr.Loop()).protect(**channel), linear(4, 1), rounds=2, rate=0.7, path="eager"))
     assert_same_weights(loop, found, atol=3e-4)
     assert [(entry.event.kind, entry.contribution) for entry in fed.ledger.entries] == [("gaussian", "update (5,), v (5,)")] * 2
 
 
 def test_a_clip_bounds_how_far_the_velocity_moves(parties):
-    fed = parties.on(hr.InProcess()).protect(clip={"update": hr.l2(9.0), "v": hr.l2(1e-3)})
+    fed = hr.engines.on(parties, hr.InProcess()).protect(clip={"update": hr.l2(9.0), "v": hr.l2(1e-3)})
     found = hr.last(fednag(fed, linear(4, 1), rounds=1, path="eager"))
     assert 0 < np.linalg.norm(found.velocity) <= 1e-3 * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("wrong", [{"solver": "adam"}, {"momentum": 1.0}, {"rounds": 0}], ids=str)
 def test_settings_out_of_range_are_refused_before_anybody_is_asked(parties, wrong):
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     with pytest.raises(SettingsInvalid, match=next(iter(wrong))):
         hr.last(fednag(fed, linear(4, 1), **{"rounds": 1, **wrong}))
     assert len(fed.ledger) == 0

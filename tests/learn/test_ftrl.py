@@ -47,7 +47,7 @@ def test_a_long_run_carries_less_noise_than_with_fresh_noise_at_the_same_epsilon
 def test_a_resumed_run_has_the_same_noise(tmp_path):
     def ready():
         fed = clinics(parties=EVERY, records=200).protect(clip=l2(0.5), mechanism=Tree(1.0, 8, EVERY))
-        fed.ledger.attach(LedgerFile(tmp_path / "ledger.jsonl"))
+        fed.recorded(LedgerFile(tmp_path / "ledger.jsonl"))
         return fed
 
     whole = weights(trained(Tree(1.0, 8, EVERY), 8)[1])

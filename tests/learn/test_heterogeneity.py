@@ -93,7 +93,7 @@ def digits(partition):
 @pytest.mark.slow
 @pytest.mark.parametrize("weighting", ["records", "uniform"])
 def test_each_measure_is_its_definition(parties, weighting):
-    fed = parties.on(hr.Loop())
+    fed = hr.engines.on(parties, hr.Loop())
     assert_same(spread(fed, linear(4, 1), WEIGHTS, weighting=weighting, **LOCAL), by_hand(fed, weighting=weighting), atol=1e-6)
 
 
@@ -101,7 +101,7 @@ def test_each_measure_is_its_definition(parties, weighting):
 def test_geyers_measures_of_a_matrix_are_sums_over_its_entries_divided_by_q_times_p(parties):
     """A module of two matrices: the whole is the mean of its arrays, weighted by their sizes."""
     module = mlp(4, [3], 1)
-    found = spread(parties.on(hr.InProcess()), module, **LOCAL)
+    found = spread(hr.engines.on(parties, hr.InProcess()), module, **LOCAL)
     sizes = {name: value.numel() for name, value in module.named_parameters()}
     assert list(found.layers) == list(sizes)
     for measure in ("variance", "scale"):
@@ -110,7 +110,7 @@ def test_geyers_measures_of_a_matrix_are_sums_over_its_entries_divided_by_q_time
 
 
 def test_the_learning_rate_is_that_of_the_next_round(parties):
-    fed = parties.on(hr.Loop())
+    fed = hr.engines.on(parties, hr.Loop())
     state = hr.last(fedavg(fed, linear(4, 1), rounds=3, **LOCAL))
     state = type(state)(state.round, WEIGHTS)
     found = spread(fed, linear(4, 1), state, schedule="exponential", decay=0.5, **LOCAL)
@@ -135,14 +135,14 @@ def test_opposite_updates_cancel():
 
 
 def test_dissimilarity_is_one_and_the_variance_over_the_squared_mean(parties):
-    found = spread(parties.on(hr.InProcess()), linear(4, 1), WEIGHTS, measures=["gradients"])
-    held = parties.engine.held
+    found = spread(hr.engines.on(parties, hr.InProcess()), linear(4, 1), WEIGHTS, measures=["gradients"])
+    held = hr.engines.records(parties)
     mean = gradient(W, held.columns["x"], held.columns["label"])
     assert found.dissimilarity == pytest.approx(1 + found.gradient_variance / (mean @ mean), rel=1e-5)
 
 
 def test_a_measure_that_was_not_asked_for_is_nan_and_costs_nothing(parties):
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     found = spread(fed, linear(4, 1), measures=["directions"])
     assert fed.ledger.entries[-1].contribution == "parties, direction (5,), moved"
     assert -1 <= found.cosine <= 1
@@ -155,7 +155,9 @@ def test_a_measure_that_was_not_asked_for_is_nan_and_costs_nothing(parties):
 @pytest.mark.parametrize("channel", [{}, {"clip": spread_clip(update=0.5, gradient=1.0)}], ids=["open", "clip"])
 def test_every_engine_measures_the_same(parties, engine, channel):
     settings = {"rate": 0.7, **LOCAL}
-    one, other = (spread(parties.on(on).protect(**channel), mlp(4, [3], 1), **settings) for on in (hr.Loop(), engine))
+    one, other = (
+        spread(hr.engines.on(parties, on).protect(**channel), mlp(4, [3], 1), **settings) for on in (hr.Loop(), engine)
+    )
     assert_same(other, one, atol=1e-6, rtol=1e-4)
 
 
@@ -174,10 +176,10 @@ def test_labels_that_are_skewed_show_in_every_measure():
 # ---- labels ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("engine", ENGINES, ids=ENGINE_NAMES)
 def test_label_distance_is_half_the_absolute_differences(parties, engine):
-    held = parties.engine.held
+    held = hr.engines.records(parties)
     own = np.array([[1 - party["label"].mean(), party["label"].mean()] for party in held])
     for unit, whole in (("record", held.columns["label"].mean()), ("party", own[:, 1].mean())):
-        found = label_spread(parties.on(engine), unit=unit)
+        found = label_spread(hr.engines.on(parties, engine), unit=unit)
         assert found.shares == pytest.approx({"0": 1 - whole, "1": whole})
         assert found.distance == pytest.approx(np.abs(own - [1 - whole, whole]).sum(1).mean() / 2)
 
@@ -191,7 +193,7 @@ def test_labels_with_parties_of_their_own_are_as_far_as_can_be():
 def test_noisy_labels_are_charged_and_near(unit):
     fed = digits(hr.data.shards(parties=40))
     exact = label_spread(fed, unit=unit)
-    private = fed.on(hr.InProcess()).protect(mechanism=hr.Gaussian(1.0))
+    private = hr.engines.on(fed, hr.InProcess()).protect(mechanism=hr.Gaussian(1.0))
     found = label_spread(private, unit=unit)
     assert [(entry.event.kind, entry.unit) for entry in private.ledger.entries] == [("gaussian", unit)] * 2
     assert found.distance != exact.distance
@@ -206,7 +208,7 @@ def test_numbers_have_no_labels():
 
 # ---- protection ------------------------------------------------------------------------------------------------------
 def test_clipped_measures_are_those_of_shortened_updates(parties):
-    fed = parties.on(hr.Loop()).protect(clip=spread_clip(update=0.2, gradient=0.3))
+    fed = hr.engines.on(parties, hr.Loop()).protect(clip=spread_clip(update=0.2, gradient=0.3))
     found = spread(fed, linear(4, 1), WEIGHTS, **LOCAL)
     u = np.array([descent(fed, name, -2, W, **LOCAL)[0] - W for name in fed.members])
     lengths = np.linalg.norm(u, axis=1, keepdims=True)
@@ -223,8 +225,8 @@ def test_the_variance_of_the_noise_is_subtracted(parties, mechanism):
     """Means over 1000 measurements are within 5 standard errors of the noiseless ones: one false alarm in 140 000 runs."""
     clip, settings = spread_clip(update=0.3, gradient=0.5), {"batch_size": 0}
     same = (ModelState(t + 1, WEIGHTS) for t in range(1000))
-    exact = spread(parties.on(hr.InProcess()).protect(clip=clip), linear(4, 1), WEIGHTS, **settings)
-    fed = parties.on(hr.InProcess()).protect(clip=clip, mechanism=mechanism)
+    exact = spread(hr.engines.on(parties, hr.InProcess()).protect(clip=clip), linear(4, 1), WEIGHTS, **settings)
+    fed = hr.engines.on(parties, hr.InProcess()).protect(clip=clip, mechanism=mechanism)
     found = [one for _, one in watch_spread(same, fed, linear(4, 1), **settings)]
     for measure in ("variance", "scale", "cosine", "gradient_variance"):
         values = np.array([getattr(one, measure) for one in found])
@@ -236,7 +238,7 @@ def test_the_variance_of_the_noise_is_subtracted(parties, mechanism):
 
 @pytest.mark.slow
 def test_a_protected_measurement_is_charged(parties):
-    fed = parties.on(hr.InProcess()).protect(clip=spread_clip(update=1.0, gradient=1.0), mechanism=hr.Gaussian(1.0))
+    fed = hr.engines.on(parties, hr.InProcess()).protect(clip=spread_clip(update=1.0, gradient=1.0), mechanism=hr.Gaussian(1.0))
     fed = fed.within(hr.Budget(epsilon=6.0, delta=1e-5, unit="party"))
     spread(fed, linear(4, 1))
     entry = fed.ledger.entries[-1]
@@ -248,7 +250,7 @@ def test_a_protected_measurement_is_charged(parties):
 
 @pytest.mark.slow
 def test_directions_are_bounded_by_themselves_and_updates_are_not(parties):
-    fed = parties.on(hr.InProcess()).protect(mechanism=hr.Gaussian(0.1))
+    fed = hr.engines.on(parties, hr.InProcess()).protect(mechanism=hr.Gaussian(0.1))
     assert np.isfinite(spread(fed, linear(4, 1), measures=["directions"]).cosine)
     assert fed.ledger.entries[-1].bound == "direction: l2(1) per party"
     with pytest.raises(UnboundedSum):
@@ -267,7 +269,7 @@ def test_directions_are_bounded_by_themselves_and_updates_are_not(parties):
     ids=str,
 )
 def test_settings_out_of_range_are_refused_before_anybody_is_asked(parties, wrong, said):
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     with pytest.raises(SettingsInvalid, match=said):
         spread(fed, linear(4, 1), **wrong)
     assert len(fed.ledger) == 0
@@ -275,11 +277,11 @@ def test_settings_out_of_range_are_refused_before_anybody_is_asked(parties, wron
 
 def test_one_clip_cannot_fit_all_sums(parties):
     with pytest.raises(SettingsInvalid, match="Clip each key"):
-        spread(parties.on(hr.InProcess()).protect(clip=hr.l2(1.0)), linear(4, 1))
+        spread(hr.engines.on(parties, hr.InProcess()).protect(clip=hr.l2(1.0)), linear(4, 1))
 
 
 def test_a_channel_that_compresses_is_refused(parties):
-    fed = parties.on(hr.InProcess()).protect(compression=hr.compression.Quantised(8))
+    fed = hr.engines.on(parties, hr.InProcess()).protect(compression=hr.compression.Quantised(8))
     with pytest.raises(SettingsInvalid, match="without compression"):
         spread(fed, linear(4, 1))
     assert len(fed.ledger) == 0
@@ -301,7 +303,7 @@ def test_a_training_does_not_notice_that_it_is_measured(parties, algorithm, chan
     """Cohorts, shuffles, noise, dropouts and the parties' states stay what they are."""
     ends, settings = [], {"rate": 0.6, **LOCAL}
     for measured in (False, True):
-        fed = parties.on(hr.InProcess(dropout_rate=0.2))
+        fed = hr.engines.on(parties, hr.InProcess(dropout_rate=0.2))
         for state in algorithm(fed.protect(**channel), linear(4, 1), rounds=4, **settings):
             if measured:
                 spread(fed, linear(4, 1), state, **settings)
@@ -313,7 +315,7 @@ def test_a_training_does_not_notice_that_it_is_measured(parties, algorithm, chan
 
 @pytest.mark.slow
 def test_each_measurement_draws_its_own_cohort_and_shuffles(parties):
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     values = {spread(fed, linear(4, 1), rate=0.6, measures=["updates"], **LOCAL).variance for _ in range(5)}
     assert len(values) == 5
     assert len({entry.cohort for entry in fed.ledger.entries}) == 5
@@ -327,8 +329,8 @@ def test_a_measured_run_resumes_bit_identically(parties, tmp_path):
         run = drive(program, fed, watch=lambda state: found.append(spread(fed, linear(4, 1), state, **LOCAL)), **more)
         return flat(run.state), found[-1]
 
-    expected = run(parties.on(hr.InProcess()), 4)
-    half, again = parties.on(hr.InProcess()), parties.on(hr.InProcess())
+    expected = run(hr.engines.on(parties, hr.InProcess()), 4)
+    half, again = hr.engines.on(parties, hr.InProcess()), hr.engines.on(parties, hr.InProcess())
     run(half, 2, checkpoint=tmp_path / "c")
     again.ledger.entries.extend(half.ledger.entries)
     found = run(again, 4, start=load_checkpoint(tmp_path / "c", hr.learn.ScaffoldState, ""))
@@ -338,10 +340,10 @@ def test_a_measured_run_resumes_bit_identically(parties, tmp_path):
 
 @pytest.mark.slow
 def test_watching_passes_states_on_with_the_same_measurements(parties):
-    fed, settings = parties.on(hr.InProcess()), {"rate": 0.6, **LOCAL}
+    fed, settings = hr.engines.on(parties, hr.InProcess()), {"rate": 0.6, **LOCAL}
     net = linear(4, 1)
     watched = list(watch_spread(fedavg(fed, net, rounds=4, **settings), fed, net, every=2, **settings))
-    again = parties.on(hr.InProcess())
+    again = hr.engines.on(parties, hr.InProcess())
     for state, (same, found) in zip(fedavg(again, net, rounds=4, **settings), watched, strict=True):
         np.testing.assert_array_equal(flat(state), flat(same))
         assert found == (None if state.round % 2 else spread(again, net, state, **settings))
@@ -349,7 +351,7 @@ def test_watching_passes_states_on_with_the_same_measurements(parties):
 
 @pytest.mark.slow
 def test_curves_draw_what_was_measured(parties):
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     found = [spread(fed, linear(4, 1), measures=["updates"]) for _ in range(3)]
     variance, scale = curves([1, 2, 3], found)
     assert (variance.y_label, scale.y_label) == ("V_c", "U_s")

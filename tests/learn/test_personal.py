@@ -10,7 +10,7 @@ from proofs import FLOAT32, assert_same_weights, batches, kept, records, whole_a
 import hedgerow as hr
 from hedgerow.errors import SettingsInvalid, UnboundedSum
 from hedgerow.learn import ModelState, ditto, evaluate, evaluate_personal, fedavg, fine_tune, linear, local_only, mlp
-from helpers import ENGINE_NAMES, ENGINES
+from helpers import ENGINE_NAMES, ENGINES, run_of
 
 LOCAL = {"learning_rate": 0.3, "epochs": 2, "batch_size": 5, "path": "eager"}
 
@@ -31,7 +31,7 @@ def by_ditto(fed, rounds, pull, personal):
     for t in range(rounds):
         ends = []
         for name in fed.members:
-            y, rng = w, fed.streams.stream(t + 1, name, "local")
+            y, rng = w, run_of(fed).streams.stream(t + 1, name, "local")
             for batch in batches(fed, name, rng, epochs=2, batch_size=5):
                 y = y - 0.3 * gradient(y, *batch)
             ends.append((len(records(fed, name)[0]), y))
@@ -45,23 +45,23 @@ def by_ditto(fed, rounds, pull, personal):
     "personal", [{"epochs": 2, "rate": 0.3}, {"epochs": 3, "rate": 0.1}], ids=["same solver", "own solver"]
 )
 def test_ditto_is_its_papers_box(parties, personal):
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     given = {f"personal_{key}": value for key, value in personal.items()}
     found, own = trained(fed, ditto, rounds=3, pull=0.4, **given)
-    w, expected = by_ditto(parties.on(hr.Loop()), 3, 0.4, personal)
+    w, expected = by_ditto(hr.engines.on(parties, hr.Loop()), 3, 0.4, personal)
     np.testing.assert_allclose(flat(found), w, atol=FLOAT32)
     for name, v in own.items():
         np.testing.assert_allclose(v, expected[name], atol=FLOAT32)
 
 
 def test_dittos_global_model_is_fedavgs_to_the_bit(parties):
-    found, average = (trained(parties.on(hr.InProcess()), a, rounds=3, rate=0.7)[0] for a in (ditto, fedavg))
+    found, average = (trained(hr.engines.on(parties, hr.InProcess()), a, rounds=3, rate=0.7)[0] for a in (ditto, fedavg))
     np.testing.assert_array_equal(flat(found), flat(average))
 
 
 def test_without_pull_the_personal_models_are_those_of_parties_alone(parties):
     one, other = (
-        trained(parties.on(hr.InProcess()), a, rounds=3, batch_size=None, **more)[1]
+        trained(hr.engines.on(parties, hr.InProcess()), a, rounds=3, batch_size=None, **more)[1]
         for a, more in ((ditto, {"pull": 0.0}), (local_only, {}))
     )
     for name, v in one.items():
@@ -72,7 +72,9 @@ def test_a_strong_pull_holds_personal_models_at_the_broadcast_one(parties):
     """With lambda far above all curvatures, the distance falls below a tenth of what it is without."""
 
     def distance(pull):
-        own = trained(parties.on(hr.InProcess()), ditto, rounds=1, pull=pull, personal_rate=0.02, personal_steps=50)[1]
+        own = trained(
+            hr.engines.on(parties, hr.InProcess()), ditto, rounds=1, pull=pull, personal_rate=0.02, personal_steps=50
+        )[1]
         return max(np.linalg.norm(v) for v in own.values())
 
     assert distance(20.0) < 0.1 * distance(0.0)
@@ -83,7 +85,7 @@ def test_a_strong_pull_holds_personal_models_at_the_broadcast_one(parties):
 def test_every_engine_trains_and_evaluates_the_same(parties, program, engine):
     net, found = mlp(4, [3], 1), []
     for on in (hr.Loop(), engine):
-        fed = parties.on(on)
+        fed = hr.engines.on(parties, on)
         state = hr.last(program(fed, net, rounds=3, rate=0.7, **LOCAL))
         found.append((state, evaluate_personal(fed, net, state.weights)))
     assert_same_weights(found[0][0], found[1][0])
@@ -92,7 +94,9 @@ def test_every_engine_trains_and_evaluates_the_same(parties, program, engine):
 
 @pytest.mark.slow
 def test_the_fast_paths_take_the_same_steps(parties):
-    one, other = (trained(parties.on(hr.InProcess()), ditto, rounds=3, pull=0.4, path=path) for path in ("eager", "auto"))
+    one, other = (
+        trained(hr.engines.on(parties, hr.InProcess()), ditto, rounds=3, pull=0.4, path=path) for path in ("eager", "auto")
+    )
     np.testing.assert_allclose(flat(other[0]), flat(one[0]), atol=FLOAT32)
     for name, v in one[1].items():
         np.testing.assert_allclose(other[1][name], v, atol=FLOAT32)
@@ -108,20 +112,20 @@ def test_a_run_resumes_bit_identically(parties, program, tmp_path):
 
 
 def test_the_last_round_of_fine_tuning_leaves_the_model_and_releases_nothing(parties):
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     state, own = trained(fed, fine_tune, rounds=4, tuning_epochs=3)
-    average, _ = trained(parties.on(hr.InProcess()), fedavg, rounds=3)
+    average, _ = trained(hr.engines.on(parties, hr.InProcess()), fedavg, rounds=3)
     np.testing.assert_array_equal(flat(state), flat(average))
     assert [entry.event.kind for entry in fed.ledger.entries] == ["nonprivate"] * 3 + ["none"]
     for name, v in own.items():
         y = flat(average)
-        for batch in batches(fed, name, fed.streams.stream(4, name, "local"), epochs=3, batch_size=5):
+        for batch in batches(fed, name, run_of(fed).streams.stream(4, name, "local"), epochs=3, batch_size=5):
             y = y - 0.3 * gradient(y, *batch)
         np.testing.assert_allclose(v, y, atol=FLOAT32)
 
 
 def test_any_state_can_be_fine_tuned(parties):
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     state = ModelState(7, {"1.weight": np.ones((1, 4), np.float32), "1.bias": np.zeros(1, np.float32)})
     found, own = trained(fed, fine_tune, rounds=8, start=state)
     np.testing.assert_array_equal(flat(found), flat(state))
@@ -132,10 +136,10 @@ def test_any_state_can_be_fine_tuned(parties):
 
 # ---- evaluation ------------------------------------------------------------------------------------------------------
 def test_personal_accuracies_are_those_of_the_parties_own_models(parties):
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     state, own = trained(fed, ditto, rounds=3, size=4)
     hits, sizes = [], []
-    for name in fed.engine.parties:
+    for name in fed.names:
         (x, label), v = records(fed, name), own.get(name, flat(state))
         hits.append(((x @ v[:4] + v[4] > 0) == (label > 0.5)).sum())
         sizes.append(len(x))
@@ -148,14 +152,14 @@ def test_personal_accuracies_are_those_of_the_parties_own_models(parties):
 
 
 def test_without_personal_models_it_is_the_evaluation_of_the_global_one(parties):
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     state = hr.last(fedavg(fed, linear(4, 1), rounds=3, **LOCAL))
     found, usual = (f(fed, linear(4, 1), state.weights) for f in (evaluate_personal, evaluate))
     assert {name: found[name] for name in usual} == pytest.approx(usual)
 
 
 def test_an_evaluation_leaves_the_parties_as_they_were(parties):
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     state, own = trained(fed, ditto, rounds=2, size=3)
     evaluate_personal(fed, linear(4, 1), state.weights)
     evaluate_personal(fed, linear(4, 1), state.weights)
@@ -164,11 +168,11 @@ def test_an_evaluation_leaves_the_parties_as_they_were(parties):
 
 
 def test_behind_noise_only_bounded_accuracies_leave_a_party(parties):
-    fed = parties.on(hr.InProcess()).protect(mechanism=hr.Gaussian(0.01))
+    fed = hr.engines.on(parties, hr.InProcess()).protect(mechanism=hr.Gaussian(0.01))
     hr.last(local_only(fed, linear(4, 1), rounds=3, **LOCAL))
     weights = ModelState(0, {"1.weight": np.zeros((1, 4), np.float32), "1.bias": np.zeros(1, np.float32)}).weights
     found = evaluate_personal(fed, linear(4, 1), weights)
-    exact = parties.on(hr.InProcess())
+    exact = hr.engines.on(parties, hr.InProcess())
     hr.last(local_only(exact, linear(4, 1), rounds=3, **LOCAL))
     assert set(found) == {"party_mean", "party_deviation"}
     assert found["party_mean"] == pytest.approx(evaluate_personal(exact, linear(4, 1), weights)["party_mean"], abs=0.02)
@@ -187,7 +191,7 @@ def test_squared_errors_have_no_bound_and_are_refused_behind_noise():
 
 def test_dittos_updates_are_clipped_and_noised(parties):
     channel = {"clip": hr.l2(0.5), "mechanism": hr.Gaussian(0.5)}
-    fed, loop = (parties.on(on).protect(**channel) for on in (hr.InProcess(), hr.Loop()))
+    fed, loop = (hr.engines.on(parties, on).protect(**channel) for on in (hr.InProcess(), hr.Loop()))
     one, other = (hr.last(ditto(f, linear(4, 1), rounds=2, rate=0.7, path="eager")) for f in (loop, fed))
     assert_same_weights(one, other, atol=3e-4)
     assert [(entry.event.kind, entry.contribution) for entry in fed.ledger.entries] == [("gaussian", "update (5,)")] * 2
@@ -206,7 +210,7 @@ def test_dittos_updates_are_clipped_and_noised(parties):
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_settings_out_of_range_are_refused_before_anybody_is_asked(parties, program, wrong):
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     with pytest.raises(SettingsInvalid, match=next(iter(wrong))):
         hr.last(program(fed, linear(4, 1), **{"rounds": 2, **wrong}))
     assert len(fed.ledger) == 0

@@ -15,7 +15,7 @@ from hedgerow.learn.private import PrivateState, Split, dp_fedavg, followed
 from hedgerow.learn.private.clipping import MOST_FOR_COUNT, UNIT, joined, noise_now, read
 from hedgerow.privacy.accounting import epsilon
 from hedgerow.runs import drive, load_checkpoint
-from helpers import zeros
+from helpers import run_of, zeros
 
 LOCAL = {"learning_rate": 0.3, "epochs": 2, "batch_size": 5}
 
@@ -135,7 +135,11 @@ def test_without_noise_and_with_a_fixed_clip_it_is_fedavg_through_a_clip(clip):
 
 def test_every_engine_trains_the_same():
     one, other = (
-        hr.last(dp_fedavg(clinics().on(on).protect(mechanism=hr.Gaussian(0.5)), linear(4, 1), rounds=3, rate=0.7, **LOCAL))
+        hr.last(
+            dp_fedavg(
+                hr.engines.on(clinics(), on).protect(mechanism=hr.Gaussian(0.5)), linear(4, 1), rounds=3, rate=0.7, **LOCAL
+            )
+        )
         for on in (hr.Loop(), hr.InProcess())
     )
     np.testing.assert_allclose(flat(other), flat(one), atol=3e-4)
@@ -190,7 +194,7 @@ def test_a_killed_run_resumes_where_it_was(tmp_path):
     with pytest.raises(Killed):
         drive(program, cut, watch=kill, checkpoint=path, study="s", seconds=0.0)
     again = fed()
-    again.ledger.entries += cut.ledger.entries
+    run_of(again).ledger.entries += cut.ledger.entries
     ended = drive(program, again, checkpoint=path, study="s", start=load_checkpoint(path, PrivateState, "s")).state
     np.testing.assert_array_equal(flat(ended), flat(whole))
     assert ended.clip == whole.clip

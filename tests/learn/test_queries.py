@@ -75,7 +75,7 @@ def told(fed, rounds=ROUNDS, kind="squared", steps="algorithm-2", **more):
 
 
 def planned(fed, epsilons=2.0, horizon=ROUNDS, **more):
-    each = dict.fromkeys(fed.engine.parties, epsilons) if isinstance(epsilons, float) else epsilons
+    each = dict.fromkeys(fed.names, epsilons) if isinstance(epsilons, float) else epsilons
     return answers_for(fed.schema, each, horizon, Loss("squared", 0.1), BOXED, 2.0, **more)
 
 
@@ -285,7 +285,7 @@ def test_an_owner_without_a_lawful_epsilon_is_refused(epsilon):
 def test_an_owner_that_agreed_on_nothing_is_not_asked():
     fed = federation()
     with pytest.raises(BudgetInvalid, match="agreed on no epsilon"):
-        hr.last(told(fed, answers=planned(fed, {fed.engine.parties[0]: 1.0})))
+        hr.last(told(fed, answers=planned(fed, {fed.names[0]: 1.0})))
     assert len(fed.ledger) == 0
 
 
@@ -307,7 +307,7 @@ def test_a_second_training_does_not_get_the_questions_of_the_first():
 
 def test_answers_for_a_smaller_box_are_refused():
     fed = federation()
-    small = answers_for(fed.schema, dict.fromkeys(fed.engine.parties, 1.0), ROUNDS, Loss("squared", 0.1), BOXED, 1.0)
+    small = answers_for(fed.schema, dict.fromkeys(fed.names, 1.0), ROUNDS, Loss("squared", 0.1), BOXED, 1.0)
     with pytest.raises(UnboundedSum, match="HR-210"):
         hr.last(told(fed, answers=small))
 
@@ -332,7 +332,7 @@ def test_every_engine_computes_the_same(engine, noise):
     def run(on):
         fed = federation(on)
         if noise == "owners":
-            epsilons = dict(zip(fed.engine.parties, (0.5, 5.0, 50.0), strict=True))
+            epsilons = dict(zip(fed.names, (0.5, 5.0, 50.0), strict=True))
             return hr.last(told(fed, answers=planned(fed, epsilons)))
         mechanism = {"none": None, "laplace": hr.Laplace(3.0, at="party"), "server": hr.Gaussian(3.0)}[noise]
         return hr.last(told(fed.protect(mechanism=mechanism)))

@@ -8,9 +8,11 @@ from scipy.stats import ks_2samp, kstest, laplace, norm
 from test_queries import BOXED, ROUNDS, federation, planned, told
 
 import hedgerow as hr
+from hedgerow.core.question import MAIN
 from hedgerow.errors import BudgetExhausted, UnlawfulChannel
 from hedgerow.learn.queries import Answers, Loss, bound_of, length_of, loss_of, multiplier, pooled, query_trials
 from hedgerow.privacy.accounting import epsilon
+from helpers import run_of
 
 XI = length_of(Loss("squared"), BOXED, 2.0, 1)
 
@@ -63,7 +65,7 @@ def test_replacing_a_record_is_charged_as_removing_and_adding_one():
 
 def test_the_most_open_owner_is_charged_and_each_owner_is_told_its_own():
     fed = federation()
-    agreed = dict(zip(fed.engine.parties, (0.5, 1.0, 4.0), strict=True))
+    agreed = dict(zip(fed.names, (0.5, 1.0, 4.0), strict=True))
     plan = planned(fed, agreed, neighbours="add-remove")
     hr.last(told(fed, rounds=ROUNDS // 2, answers=plan))
     assert spent(fed) == pytest.approx(2.0, rel=1e-12)
@@ -148,7 +150,7 @@ def test_trials_continue_where_they_stopped():
     fed = federation()
     first, whole = trained()
     fed = federation()
-    fed.clock.queries = 3
+    run_of(fed).counts[MAIN].questions = 3
     (continued,) = trained(start=first)
     np.testing.assert_array_equal(continued.average, whole.average)
 

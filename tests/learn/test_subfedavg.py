@@ -14,7 +14,7 @@ from hedgerow.learn import evaluate, evaluate_subnetworks, fedavg, linear, mlp, 
 from hedgerow.learn.models import Model
 from hedgerow.learn.pruning import Pruning
 from hedgerow.runs import drive, load_checkpoint
-from helpers import ENGINE_NAMES, ENGINES
+from helpers import ENGINE_NAMES, ENGINES, kept_by, party_of, run_of
 
 LOCAL = {"learning_rate": 0.3, "epochs": 2, "batch_size": 5}
 ALWAYS = {"least_accuracy": 0.0, "least_change": 0.0}
@@ -27,12 +27,12 @@ def parties():
 
 
 def run(parties, rounds=4, engine=None, module=None, **settings):
-    fed = parties.on(engine or hr.InProcess())
+    fed = hr.engines.on(parties, engine or hr.InProcess())
     return hr.last(subfedavg(fed, module or linear(4, 1), rounds=rounds, **{**LOCAL, **settings}))
 
 
 def masks(fed):
-    return {name: state["kept"] for name, state in fed.engine.held.states.committed(fed.clock.counted).items()}
+    return {name: state["kept"] for name, state in kept_by(fed).items()}
 
 
 # ---- against the box -------------------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ def by_hand(fed, rounds, share, step, least_accuracy, least_change, by_records=F
     for t in range(rounds):
         total, count = np.zeros(5), np.zeros(5)
         for name in fed.members:
-            m, party = kept[name], fed.engine.held[fed.engine.held.position[name]]
+            m, party = kept[name], party_of(fed, name)
             ends = []
             for epochs in (1, 2):
                 ends.append(masked_descent(fed, name, t + 1, m * x, m, {**LOCAL, "epochs": epochs}))
@@ -58,8 +58,8 @@ def by_hand(fed, rounds, share, step, least_accuracy, least_change, by_records=F
 
 def masked_descent(fed, name, round, w, m, local):
     """Local SGD of one party as a numpy loop, with its own shuffles; only what the mask keeps moves."""
-    party = fed.engine.held[fed.engine.held.position[name]]
-    rng, v, n = fed.streams.stream(round, name, "local"), w.copy(), len(party["x"])
+    party = party_of(fed, name)
+    rng, v, n = run_of(fed).streams.stream(round, name, "local"), w.copy(), len(party["x"])
     for order in [rng.permutation(n) for _ in range(local["epochs"])]:
         for start in range(0, n, local["batch_size"]):
             batch = order[start : start + local["batch_size"]]
@@ -86,9 +86,9 @@ BOXES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BOXES)
 def test_the_algorithm_is_its_papers_box(parties, name):
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     found = hr.last(subfedavg(fed, linear(4, 1), rounds=4, **LOCAL, **BOXES[name]))
-    x, kept = by_hand(parties.on(hr.Loop()), 4, **BOXES[name])
+    x, kept = by_hand(hr.engines.on(parties, hr.Loop()), 4, **BOXES[name])
     for party, mask in masks(fed).items():
         np.testing.assert_array_equal(mask, kept[party])
     np.testing.assert_allclose(flat(found), x, atol=FLOAT32)
@@ -100,13 +100,13 @@ def test_the_algorithm_is_its_papers_box(parties, name):
 
 def test_parties_may_count_by_records(parties):
     found = run(parties, weighting="records", **BOXES["always"])
-    x, _ = by_hand(parties.on(hr.Loop()), 4, **BOXES["always"], by_records=True)
+    x, _ = by_hand(hr.engines.on(parties, hr.Loop()), 4, **BOXES["always"], by_records=True)
     np.testing.assert_allclose(flat(found), x, atol=FLOAT32)
 
 
 @pytest.mark.parametrize("settings", [{"share": 0.0}, {"step": 0.0}, {"least_change": 1.0}], ids=str)
 def test_without_pruning_it_is_fedavg_of_equal_parties(parties, settings):
-    average = hr.last(fedavg(parties.on(hr.InProcess()), linear(4, 1), rounds=4, weighting="uniform", **LOCAL))
+    average = hr.last(fedavg(hr.engines.on(parties, hr.InProcess()), linear(4, 1), rounds=4, weighting="uniform", **LOCAL))
     found = run(parties, **{**ALWAYS, **settings})
     np.testing.assert_array_equal(flat(found), flat(average))
     assert (found.sent, found.sparsity) == (5.0, 0.0)
@@ -215,7 +215,7 @@ def validated(wrong):
 
 @pytest.mark.parametrize("engine", ENGINES, ids=ENGINE_NAMES)
 def test_held_out_records_decide_whether_a_party_prunes(engine):
-    fed = validated(wrong="bc").on(engine)
+    fed = hr.engines.on(validated(wrong="bc"), engine)
     hr.last(subfedavg(fed, linear(4, 1), rounds=3, held_out="later", least_accuracy=0.7, least_change=0, step=0.5, **LOCAL))
     assert {name: int(mask.sum()) for name, mask in masks(fed).items()} == {"a": 3, "b": 5, "c": 5}
 
@@ -226,7 +226,7 @@ def test_subnetworks_are_scored_each_with_its_own_mask():
     found = evaluate_subnetworks(fed, linear(4, 1), state.weights, held_out="later")
     right = 0
     for name, mask in masks(fed).items():
-        party = fed.engine.held[fed.engine.held.position[name]]
+        party = party_of(fed, name)
         w, seen = flat(state) * mask, party["later"] == 1
         right += ((party["x"] @ w[:4] + w[4] > 0) == (party["label"] == 1))[seen].sum()
     assert found["n"] == 30
@@ -236,7 +236,7 @@ def test_subnetworks_are_scored_each_with_its_own_mask():
 
 def test_a_subnetwork_before_any_pruning_is_the_model(parties):
     weights = {"1.weight": np.ones((1, 4)), "1.bias": np.zeros(1)}
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     assert evaluate_subnetworks(fed, linear(4, 1), weights) == pytest.approx(evaluate(fed, linear(4, 1), weights))
 
 
@@ -255,10 +255,10 @@ def test_every_engine_trains_the_same(parties, engine):
 @pytest.mark.slow
 def test_a_run_resumes_bit_identically(parties, tmp_path):
     program = partial(subfedavg, module=mlp(4, [3], 1), rate=0.6, **LOCAL, **ALWAYS)
-    expected = drive(partial(program, rounds=5), parties.on(hr.InProcess())).state
-    half = parties.on(hr.InProcess())
+    expected = drive(partial(program, rounds=5), hr.engines.on(parties, hr.InProcess())).state
+    half = hr.engines.on(parties, hr.InProcess())
     drive(partial(program, rounds=2), half, checkpoint=tmp_path / "c")
-    again = parties.on(hr.InProcess())
+    again = hr.engines.on(parties, hr.InProcess())
     again.ledger.entries.extend(half.ledger.entries)
     found = drive(partial(program, rounds=5), again, start=load_checkpoint(tmp_path / "c", type(expected), "")).state
     for key, value in expected.weights.items():
@@ -272,7 +272,7 @@ CLIPS = {"one": hr.l2(0.5), "by key": {"update": hr.l2(0.5), "kept": hr.l2(5**0.
 @pytest.mark.parametrize("clip", CLIPS)
 def test_the_program_runs_protected_and_untouched(parties, clip):
     def protected(on):
-        return parties.on(on).protect(clip=CLIPS[clip], mechanism=hr.Gaussian(0.5))
+        return hr.engines.on(parties, on).protect(clip=CLIPS[clip], mechanism=hr.Gaussian(0.5))
 
     feds = protected(hr.Loop()), protected(hr.InProcess())
     one, other = (hr.last(subfedavg(fed, linear(4, 1), rounds=2, rate=0.7, **ALWAYS)) for fed in feds)
@@ -294,7 +294,7 @@ def test_the_program_runs_protected_and_untouched(parties, clip):
     ids=str,
 )
 def test_settings_out_of_range_are_refused_before_anybody_is_asked(parties, wrong):
-    fed = parties.on(hr.InProcess())
+    fed = hr.engines.on(parties, hr.InProcess())
     with pytest.raises(SettingsInvalid, match=next(iter(wrong))):
         hr.last(subfedavg(fed, linear(4, 1), rounds=1, **wrong))
     assert len(fed.ledger) == 0

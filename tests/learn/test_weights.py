@@ -6,6 +6,7 @@ import pytest
 import hedgerow as hr
 from hedgerow.errors import UnboundedSum
 from hedgerow.learn import Solver, evaluate, fedavg, linear
+from helpers import run_of
 
 SCHEMA = hr.data.Schema(
     (
@@ -47,12 +48,17 @@ def test_batches_take_the_records_that_count():
 def test_records_of_weight_zero_do_not_move_a_model():
     light = hr.last(fedavg(federation([1, 1, 0, 1, 0, 1, 1, 1]), linear(2, 1), rounds=2, batch_size=None))
     fed = federation([1] * 8)
-    held = fed.engine.held
-    keep = federation([1, 1, 0, 1, 0, 1, 1, 1]).engine.held.w > 0
+    held = hr.engines.records(fed)
+    keep = hr.engines.records(federation([1, 1, 0, 1, 0, 1, 1, 1])).w > 0
     sizes = [int(keep[a:b].sum()) for a, b in zip(held.offsets[:-1], held.offsets[1:], strict=True)]
     fewer = type(held)(held.ids, {name: column[keep] for name, column in held.columns.items()}, sizes)
     whole = hr.last(
-        fedavg(type(fed)(fed.engine.hosting(fewer), fed.schema, fed.streams), linear(2, 1), rounds=2, batch_size=None)
+        fedavg(
+            type(fed)(run_of(fed).engine.hosting(fewer), fed.schema, run_of(fed).streams),
+            linear(2, 1),
+            rounds=2,
+            batch_size=None,
+        )
     )
     for name, value in whole.weights.items():
         np.testing.assert_allclose(light.weights[name], value, atol=1e-6)

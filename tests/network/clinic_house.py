@@ -112,7 +112,7 @@ _REHEARSALS = {}
 
 def rehearsed_once(built, rounds=None):
     """What a study asks is the same at every station and in every schedule."""
-    key = built.digest, built.schema, tuple(built.federation.engine.parties), rounds
+    key = built.digest, built.schema, tuple(built.federation.names), rounds
     if key not in _REHEARSALS:
         _REHEARSALS[key] = rehearsed(built, rounds)
     return _REHEARSALS[key]

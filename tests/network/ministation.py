@@ -64,7 +64,7 @@ class MiniStation:
 
 def machines(federation, homes, seats, *, seeded=True):
     """How each station is started: with the records of its parties."""
-    held = federation.engine.held
+    held = hr.engines.records(federation)
 
     def machine(name):
         ids, of = homes[name], held.position

@@ -14,6 +14,7 @@ from hedgerow.core.engine import Outbox
 from hedgerow.errors import CannotWrite, MessageRefused
 from hedgerow.stations.once import Answered
 from hedgerow.wire.envelope import enclose
+from helpers import run_of
 from station_house import MEANS, House
 
 AUTOMATIC = {"approval": "automatic", "programs": [{"name": "moments"}]}
@@ -82,8 +83,8 @@ def test_a_fit_goes_on_when_another_party_of_equal_size_takes_the_place_of_one(r
 
     def fitted(first, then, rounds):
         federation = hr.simulate(table, hr.data.iid(parties=4), seed=1).protect(aggregation=aggregation)
-        assert len(set(federation.engine.held.sizes)) == 1
-        federation = replace(federation, engine=Changing(federation.engine, first, then, rounds))
+        assert len(set(hr.engines.records(federation).sizes)) == 1
+        federation = replace(federation, engine=Changing(run_of(federation).engine, first, then, rounds))
         return hr.last(hr.stats.newton(federation, spec=design))
 
     for first, then in [("party 1", "party 4"), ("party 4", "party 1"), ("party 2", "party 3"), ("party 3", "party 2")]:

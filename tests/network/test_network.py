@@ -51,7 +51,7 @@ def test_a_station_that_dies_in_the_middle_is_a_dropout_and_takes_part_again():
     next(states)
     rail.kill("beta")
     next(states)
-    assert told.clock.missing == 1
+    assert told.missing == 1
     rail.start("beta")
     *_, last = states
     np.testing.assert_allclose(last.beta, fitted(federation()), rtol=1e-6)

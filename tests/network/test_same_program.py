@@ -41,7 +41,7 @@ def hosting(kind, folder):
                 place = folder / secrets.token_hex(4)
                 place.mkdir()
                 return abroad(here, stack.enter_context(over_sockets(here, HOMES, kind, place)))
-            return here.on(hr.InProcess(threads=2) if kind == "in-process" else spread)
+            return hr.engines.on(here, hr.InProcess(threads=2) if kind == "in-process" else spread)
 
         yield on
 
@@ -61,7 +61,7 @@ def test_every_engine_and_rail_computes_what_the_loop_computes(kind, tmp_path):
         pytest.importorskip("ray")
     with hosting(kind, tmp_path) as on:
         for (program, run), (channel, slots) in product(PROGRAMS.items(), CHANNELS.items()):
-            expected = numbers(hr.last(run(federation().on(hr.Loop()).protect(**slots))))
+            expected = numbers(hr.last(run(hr.engines.on(federation(), hr.Loop()).protect(**slots))))
             found = numbers(hr.last(run(on(federation().protect(**slots)))))
             assert found.keys() == expected.keys()
             for key, value in expected.items():

@@ -94,7 +94,7 @@ def test_no_round_is_left_of_a_budget_that_is_spent():
     charge = (Sampling(), (Event("gaussian", 1.0),))
     assert accounting.rounds_left(charge, epsilon=1.0, delta=1e-5, **HOW) == 0
     assert accounting.rounds_left(charge, epsilon=9.0, delta=1e-5, spent=[charge] * 9, **HOW) == 0
-    assert accounting.rounds_left((Sampling(), (Event("prepaid"),)), epsilon=9.0, delta=1e-5, **HOW) == 10**12
+    assert accounting.rounds_left((Sampling(), (Event("none"),)), epsilon=9.0, delta=1e-5, **HOW) == 10**12
 
 
 @pytest.mark.slow

@@ -79,9 +79,9 @@ def test_a_counter_of_charges_is_taken_as_so_many_of_each():
     assert epsilon(Counter({charge: 5}), accountant="rdp") == epsilon([charge] * 5, accountant="rdp")
 
 
-def test_prepaid_costs_nothing_more():
+def test_what_releases_nothing_costs_nothing_more():
     paid = (ALL, (Event("gaussian", 2.0),))
-    assert epsilon([paid, (ALL, (Event("prepaid"),))]) == epsilon([paid])
+    assert epsilon([paid, (ALL, (Event("none"),))]) == epsilon([paid])
 
 
 # ---- which accountant prices what -----------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import hedgerow as hr
 from hedgerow import Budget, l1, l2, linf
 from hedgerow.core.arrays import Layout
 from hedgerow.core.events import Event
@@ -155,7 +156,7 @@ def test_the_best_candidate_is_chosen_at_a_large_epsilon_and_charged(law):
 def test_nothing_but_the_choice_is_released():
     fed = federation(recording=True)
     chosen = choose(fed, level_counts, bound=linf(1.0, unit="record"), epsilon=1.0)
-    [seen] = fed.view("world")
+    [seen] = hr.engines.view(fed, "world")
     np.testing.assert_array_equal(np.ravel(seen.values), np.eye(3)[chosen])
 
 
@@ -163,7 +164,7 @@ def test_a_choice_beyond_the_budget_is_refused_before_anybody_is_asked():
     fed = federation(recording=True).within(Budget(epsilon=1.0, delta=1e-6, unit="record"))
     with pytest.raises(BudgetExhausted):
         choose(fed, level_counts, bound=linf(1.0, unit="record"), epsilon=1.5, law="permute and flip")
-    assert fed.view("server") == []
+    assert hr.engines.view(fed, "server") == []
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])

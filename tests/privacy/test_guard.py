@@ -9,19 +9,21 @@ import pytest
 
 from hedgerow import Budget, Gaussian, l2
 from hedgerow.core import local
-from hedgerow.core.release import Release
-from hedgerow.core.engine import Inbox, Outbox
+from hedgerow.core.engine import Inbox
 from hedgerow.core.events import Event, Sampling
-from hedgerow.core.question import Query
+from hedgerow.core.mechanism import Plan
+from hedgerow.core.question import ASIDE, MAIN
 from hedgerow.core.randomness import Streams
+from hedgerow.core.release import Release
 from hedgerow.engines import InProcess
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, CheckpointMismatch, MixedUnits, PartyDeclined
 from hedgerow.privacy import Tree
 from hedgerow.privacy.choice.sparse import SparseVector
 from hedgerow.privacy.guard import Guard, entry_of, rewind_all, willing
 from hedgerow.privacy.local.rappor import Permanent, report
+from hedgerow.privacy.mechanisms import Noise
 from hedgerow.runs import LedgerBase, drive
-from helpers import federation, norm_of_x, totals
+from helpers import charged, federation, norm_of_x, outbox, run_of, totals
 
 PER_RECORD = l2(1.0, unit="record")
 BUDGET = Budget(2.0, 1e-6, unit="record", accountant="rdp")
@@ -45,18 +47,18 @@ class Guarded:
         return Guarded(self.inner.hosting(held), self.guards)
 
     def exchange(self, outbox) -> Inbox:
-        left, codes = willing(self.guards, outbox.ids, outbox.query)
+        left, codes = willing(self.guards, outbox.ids, outbox)
         self.declined.append(codes)
-        return self.inner.exchange(Outbox(left, outbox.query))
+        return self.inner.exchange(replace(outbox, ids=left))
 
 
-def asked(shield=None, number=1, **how):
+def asked(release=None, number=1, **how):
     """A question as a party receives it."""
-    return Query(number, "sum", norm_of_x, None, shield or noised(), **how)
+    return outbox(norm_of_x, None, release or noised(), number, **how)
 
 
 def noised(z=5.0, at="party", unit="record"):
-    return Shield(None, l2(1.0, unit=unit), Gaussian(z, at=at))
+    return Release(None, l2(1.0, unit=unit), Gaussian(z, at=at))
 
 
 def guarded(guards, **how):
@@ -81,11 +83,11 @@ def test_a_party_stops_by_itself_and_the_others_go_on():
     rounds = affordable(guards["party 2"].budget)
     for _ in range(rounds + 1):
         fed.gather(totals, bound=PER_RECORD)
-    assert fed.engine.declined == [{}] * rounds + [{"party 2": "HR-213"}]
+    assert run_of(fed).engine.declined == [{}] * rounds + [{"party 2": "HR-213"}]
     assert len(fed.gather(totals, bound=PER_RECORD)) == 5
     assert len(guards["party 2"].ledger) == rounds
     assert guards["party 2"].spent <= 1.0 < guards["party 1"].spent
-    assert fed.clock.missing == 2
+    assert fed.missing == 2
 
 
 def test_a_run_ends_when_all_budgets_are_spent():
@@ -118,28 +120,28 @@ def test_noise_counts_where_the_party_trusts_who_adds_it(trust, at):
     if at == "shares":
         object.__setattr__(mechanism, "at", "shares")  # what it takes to hide rows is not the guard's business
     counts = ["nobody", "parties", "server"].index(trust) >= ["party", "shares", "server"].index(at)
-    guard, query = Guard(BUDGET, trust=trust), asked(Shield(None, PER_RECORD, mechanism))
+    guard, box = Guard(BUDGET, trust=trust), asked(Release(None, PER_RECORD, mechanism))
     if counts:
-        guard.debit(query)
+        guard.debit(box)
         assert guard.spent > 0
     else:
-        assert entry_of(query, trust).event.kind == "nonprivate"
+        assert entry_of(box, trust).event.kind == "nonprivate"
         with pytest.raises(PartyDeclined, match="HR-221"):
-            guard.debit(query)
+            guard.debit(box)
         assert len(guard.ledger) == 0
 
 
 def test_an_open_sum_is_declined_and_keeping_something_is_free():
     guard = Guard(BUDGET)
     with pytest.raises(PartyDeclined, match="without noise"):
-        guard.debit(asked(Shield()))
-    guard.debit(Query(1, "each", norm_of_x))
+        guard.debit(asked(Release()))
+    guard.debit(outbox(norm_of_x, verb="each"))
     assert guard.spent == 0
-    Guard(Budget(np.inf, 1e-6, unit="record")).debit(asked(Shield()))
+    Guard(Budget(np.inf, 1e-6, unit="record")).debit(asked(Release()))
 
 
 @dataclass(frozen=True)
-class Steps:
+class Steps(Plan):
     """Noisy steps of a party."""
 
     unit: str = "record"
@@ -181,44 +183,39 @@ def test_who_may_push_another_party_out_pays_twice_the_distance():
 
 
 @dataclass(frozen=True)
-class Spanning:
-    """A mechanism of which the first question pays for all."""
+class Spanning(Noise):
+    """A mechanism of somebody else's, of which the first question pays for all."""
 
-    name: str
-    use: int
-    at: str = "party"
+    name: str = ""
+    use: int = 0
 
-    def event(self, bounds):
-        return Event("prepaid") if self.use else Event("gaussian", 5.0)
+    @property
+    def key(self):
+        return self.name
 
-    def __str__(self):
-        return f"{self.name} at the party"
+    @property
+    def covered(self):
+        return self.use > 0
 
 
 def spanning(mechanism, number, streams=SEEDED, bound=PER_RECORD, **how):
     """A question through a mechanism of which the first question pays for all."""
-    return asked(Shield(None, bound, mechanism), number, streams=streams, **how)
+    return asked(Release(None, bound, mechanism), number, streams=streams, **how)
 
 
-def test_a_prepaid_question_needs_a_payment_where_the_cost_of_the_whole_is_not_said():
-    guard = Guard(BUDGET)
-    with pytest.raises(PartyDeclined, match="never paid"):
-        guard.debit(spanning(Spanning("tree", 1), 2))
-    guard.debit(spanning(Spanning("tree", 0), 1))
-    spent = guard.spent
-    guard.debit(spanning(Spanning("tree", 1), 2))
-    with pytest.raises(PartyDeclined):
-        guard.debit(spanning(Spanning("another tree", 1), 3))
-    assert guard.spent == spent > 0
-    assert len(guard.ledger) == 2
+def test_a_question_that_another_covers_is_charged_whole_where_the_party_did_not_pay():
+    guard, spent = Guard(LOOSE), []
+    for name, use in (("tree", 1), ("tree", 2), ("another tree", 1), ("another tree", 0), ("tree", 3)):
+        guard.debit(spanning(Spanning("gaussian", 5.0, "party", name=name, use=use), len(spent) + 1))
+        spent.append(guard.spent)
+    assert charged(guard.ledger) == ["gaussian", "covered", "gaussian", "gaussian", "covered"]
+    assert 0 < spent[0] == spent[1] < spent[2] < spent[3] == spent[4]
+    with pytest.raises(BudgetExhausted):
+        Guard(Budget(0.5, 1e-6, unit="record")).debit(spanning(Spanning("gaussian", 5.0, "party", name="tree", use=1), 2))
 
 
 def tree(use, z=1.0, rounds=3, every=1):
     return replace(Tree(z, rounds, every), use=use)
-
-
-def charged(guard):
-    return [entry.event.kind for entry in guard.ledger.entries]
 
 
 @pytest.mark.parametrize("first", [0, 1, 2])
@@ -226,7 +223,7 @@ def test_a_party_pays_for_the_whole_tree_with_the_first_question_that_it_answers
     guard = Guard(LOOSE, trust="server")
     for use in range(first, 3):
         guard.debit(spanning(tree(use), use + 1))
-    assert charged(guard) == ["gaussian"] + ["prepaid"] * (2 - first)
+    assert charged(guard.ledger) == ["gaussian"] + ["covered"] * (2 - first)
     assert guard.spent == Guard.spent.fget(paying()) > 0
 
 
@@ -251,7 +248,7 @@ def paying():
 def test_a_payment_holds_for_nothing_else(other):
     guard = paying()
     guard.debit(spanning(**{"mechanism": tree(1), "number": 2} | other))
-    assert charged(guard) == ["gaussian", "gaussian"]
+    assert charged(guard.ledger) == ["gaussian", "gaussian"]
 
 
 def test_a_later_party_pays_for_a_whole_conversation():
@@ -259,15 +256,16 @@ def test_a_later_party_pays_for_a_whole_conversation():
     conversation = SparseVector(1.0, 2, 10.0, begun=7)
     for use in (3, 4):
         guard.debit(spanning(replace(conversation, use=use), use))
-    assert [entry.event for entry in guard.ledger.entries] == [Event("pure", epsilon=1.0), Event("prepaid")]
+    assert charged(guard.ledger) == ["pure", "covered"]
+    assert guard.ledger.entries[0].event == Event("pure", epsilon=1.0)
 
 
 def test_reports_about_one_column_do_not_pay_for_those_about_another():
     guard, plan = Guard(Budget(100.0, 1e-6)), Permanent(reports=10)
     for column, use in [("a", 0), ("a", 1), ("b", 1), ("b", 2)]:
         ask = partial(report, plan=replace(plan, use=use), column=column, levels=4)
-        guard.debit(Query(use + 1, "sum", ask, None, Shield(plan=replace(plan, use=use)), streams=SEEDED))
-    assert charged(guard) == ["pure", "prepaid", "pure", "prepaid"]
+        guard.debit(outbox(ask, None, Release(plan=replace(plan, use=use)), use + 1, streams=SEEDED))
+    assert charged(guard.ledger) == ["pure", "covered", "pure", "covered"]
 
 
 def test_a_resumed_run_without_a_seed_pays_anew_for_what_spans_questions():
@@ -275,23 +273,23 @@ def test_a_resumed_run_without_a_seed_pays_anew_for_what_spans_questions():
     guard.debit(spanning(tree(0), 1, streams))
     guard.rewind(0, replay=False)
     guard.debit(spanning(tree(1), 2, streams))
-    assert charged(guard) == ["gaussian", "gaussian"]
+    assert charged(guard.ledger) == ["gaussian", "gaussian"]
 
 
 def test_a_simulation_that_is_resumed_within_a_tree_pays_as_before():
     guard = Guard(LOOSE, trust="server")
     for use in (1, 2, 3):  # the party comes late to the first tree, and has one question of the second
         guard.debit(spanning(tree(use), use + 1))
-    kinds, spent = charged(guard), guard.spent
-    assert kinds == ["gaussian", "prepaid", "gaussian"]
+    kinds, spent = charged(guard.ledger), guard.spent
+    assert kinds == ["gaussian", "covered", "gaussian"]
     for mark in (0, 1, 2, 3, 4):
         guard.rewind(mark, replay=True)
         streams = Streams(0)
         for use in range(max(mark, 1), 4):
             guard.debit(spanning(tree(use), use + 1, streams))
-        assert (charged(guard), guard.spent) == (kinds, spent)
+        assert (charged(guard.ledger), guard.spent) == (kinds, spent)
     guard.debit(spanning(tree(4), 5, streams))
-    assert charged(guard)[-1] == "prepaid"
+    assert charged(guard.ledger)[-1] == "covered"
 
 
 @pytest.mark.parametrize("streams", [(Streams(), Streams()), (Streams(1), Streams(2))], ids=["secrets", "seeds"])
@@ -330,7 +328,9 @@ def test_the_engine_sees_the_same_sequence_where_all_answer():
 
 def test_nobody_left_for_other_reasons_is_a_decline():
     with pytest.raises(PartyDeclined, match="HR-221") as caught:
-        willing({"a": Guard(BUDGET), "b": Guard(Budget(2.0, 1e-6))}, ("a", "b"), asked(Shield(None, PER_RECORD, Gaussian(1.0))))
+        willing(
+            {"a": Guard(BUDGET), "b": Guard(Budget(2.0, 1e-6))}, ("a", "b"), asked(Release(None, PER_RECORD, Gaussian(1.0)))
+        )
     assert caught.value.codes == {"a": "HR-221", "b": "HR-221"}
 
 
@@ -383,10 +383,10 @@ def test_a_question_that_was_declined_is_declined_again_in_a_resumed_simulation(
 
     def answered():
         found = []
-        for query in questions:
+        for box in questions:
             with suppress(BudgetExhausted):
-                guard.debit(query)
-                found.append(query.number)
+                guard.debit(box)
+                found.append(box.question.number)
         return found
 
     assert answered() == [1, 3]
@@ -404,12 +404,12 @@ def test_a_question_that_was_declined_is_declined_again_in_a_resumed_simulation(
 
 def test_a_measurement_aside_may_stay_away_from_a_resumed_simulation():
     guard = Guard(BUDGET)
-    for number in (1, -3, 2, -5):
-        guard.debit(asked(number=number, streams=SEEDED))
+    for number, branch in ((1, MAIN), (1, ASIDE), (2, MAIN), (2, ASIDE)):
+        guard.debit(asked(number=number, branch=branch, streams=SEEDED))
     spent = guard.spent
     guard.rewind(1, replay=True)
-    for number in (2, -5):
-        guard.debit(asked(number=number, streams=SEEDED))
+    for branch in (MAIN, ASIDE):
+        guard.debit(asked(number=2, branch=branch, streams=SEEDED))
     assert (guard.spent, len(guard.ledger)) == (spent, 4)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import hedgerow as hr
 from hedgerow.core import Federation, Parties
 from hedgerow.core.randomness import Streams
 from hedgerow.data import Column, Schema
@@ -17,6 +18,7 @@ from hedgerow.privacy import Budget
 from hedgerow.privacy.local import Bloom
 from hedgerow.privacy.local.chance import WORD
 from hedgerow.privacy.local.rappor import Permanent, collect, decode, lasso, no_memory, report
+from helpers import charged
 
 LEVELS = 6
 PLAN = Permanent(Bloom(bits=16, cohorts=4), f=0.5, p=0.35, q=0.65, reports=50)
@@ -66,7 +68,7 @@ def test_permanent_words_flip_no_less_than_stated():
 def test_the_first_question_is_charged_for_all_of_them():
     fed = people(30).within(Budget(PLAN.forever * 1.001, 1e-6))
     last(collect(fed, "code", LEVELS, PLAN, 3))
-    assert [entry.event.kind for entry in fed.ledger.entries] == ["pure", "prepaid", "prepaid"]
+    assert charged(fed.ledger) == ["pure", "covered", "covered"]
     assert fed.ledger.entries[0].event.epsilon == pytest.approx(PLAN.forever)
     with pytest.raises(BudgetExhausted):
         last(collect(fed, "code", LEVELS, PLAN, 1))
@@ -100,7 +102,7 @@ def test_a_party_answers_from_its_permanent_answer_even_if_its_value_changes():
     np.testing.assert_array_equal(first["n"], again["n"])
 
 
-def test_prepaid_questions_learn_nothing_of_who_has_nothing_to_remember():
+def test_covered_questions_learn_nothing_of_who_has_nothing_to_remember():
     """Word for word the same answer whatever the value: without a first, charged question there is no memory."""
     late = replace(PLAN, use=3)
     for seed in range(20):
@@ -187,7 +189,7 @@ def test_estimates_of_one_report_are_unbiased():
     """Chi-square of the estimates' sum of squares over 60 collections, at one false alarm in a million."""
     plan = Permanent(Bloom(bits=16, cohorts=2), f=0.25, p=0.25, q=0.75, reports=1)
     fed = people(60)
-    true = np.bincount(fed.engine.held.columns["code"], minlength=LEVELS).astype(float)
+    true = np.bincount(hr.engines.records(fed).columns["code"], minlength=LEVELS).astype(float)
     scheme = plan.scheme(LEVELS)
     z = []
     for seed in range(60):

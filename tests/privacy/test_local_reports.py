@@ -1,7 +1,6 @@
 """Local reports: unbiased estimates, exact chances, an attack that stays below epsilon, and twins that do not."""
 
 import math
-from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import pairwise
@@ -13,6 +12,8 @@ from scipy import stats
 from hedgerow import l1, l2
 from hedgerow.core import Federation, Parties
 from hedgerow.core.arrays import Layout
+from hedgerow.core.cohort import Cohort
+from hedgerow.core.federation import handle, inside
 from hedgerow.core.randomness import Streams
 from hedgerow.data import Column, Schema
 from hedgerow.engines import InProcess, Loop
@@ -276,7 +277,7 @@ def stages(broadcast, party, rng):
 
 def test_an_empty_cohort_releases_zeros():
     fed = clinics(Loop(), [1] * 3).protect(clip=l1(1), mechanism=HadamardSketch(1.0))
-    np.testing.assert_array_equal(replace(fed, members=(), cohort=1).sum(stages), np.zeros(3))
+    np.testing.assert_array_equal(handle(inside(fed)._replace(cohort=Cohort(number=1))).sum(stages), np.zeros(3))
 
 
 # ---- refusals ---------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import pytest
 from attack import FALSE_ALARM, low_bits
 from scipy import stats
 
+import hedgerow as hr
 from hedgerow import Budget, l2, linf
 from hedgerow.core.arrays import Layout
 from hedgerow.core.randomness import Streams
@@ -26,7 +27,7 @@ def test_it_is_refused_without_a_seed_before_anybody_is_asked(at):
     with pytest.raises(BudgetInvalid, match="Use Gaussian"):
         fed.sum(totals, bound=BOUND)
     assert len(fed.ledger) == 0
-    assert fed.view("server") == []
+    assert hr.engines.view(fed, "server") == []
 
 
 @pytest.mark.parametrize("at", ["server", "party"])

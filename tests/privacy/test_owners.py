@@ -7,14 +7,13 @@ import pytest
 
 from hedgerow import Budget, Gaussian, l2
 from hedgerow.core import Ledger
-from hedgerow.core.release import Release
 from hedgerow.core.events import Event, Sampling
-from hedgerow.core.question import Query
+from hedgerow.core.release import Release
 from hedgerow.errors import BudgetInvalid
 from hedgerow.privacy import epsilon
 from hedgerow.privacy.guard import Guard
 from hedgerow.privacy.owners import disjoint, linked, per_owner, unknown
-from helpers import norm_of_x
+from helpers import norm_of_x, outbox
 
 BUDGET = Budget(20.0, 1e-6, unit="record", accountant="rdp")
 Z = {"a": 2.0, "b": 3.0, "c": 4.0}
@@ -25,7 +24,7 @@ def ledgers(at="party"):
     found = {}
     for owner, z in Z.items():
         guard = Guard(BUDGET, trust="server")
-        guard.debit(Query(1, "sum", norm_of_x, None, Shield(None, l2(1.0, unit="record"), Gaussian(z, at=at))))
+        guard.debit(outbox(norm_of_x, None, Release(None, l2(1.0, unit="record"), Gaussian(z, at=at))))
         found[owner] = guard.ledger
     return found
 

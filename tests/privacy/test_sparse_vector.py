@@ -7,15 +7,17 @@ import pytest
 from attack import FALSE_ALARM, entropy
 from scipy import stats
 
+import hedgerow as hr
 from hedgerow import Budget, linf
 from hedgerow.core.arrays import Layout
+from hedgerow.core.cohort import Cohort
 from hedgerow.core.events import Event
 from hedgerow.core.randomness import Streams
 from hedgerow.errors import BudgetExhausted, BudgetInvalid
 from hedgerow.privacy import epsilon
 from hedgerow.privacy.choice import Question, above_threshold
 from hedgerow.privacy.choice.sparse import SparseVector
-from helpers import federation
+from helpers import charged, federation
 
 RECORD = linf(1.0, unit="record")
 NUMBER = Layout((("", ()),))
@@ -36,10 +38,6 @@ def at(*thresholds):
     return [Question(n_records, None, t) for t in thresholds]
 
 
-def kinds(fed):
-    return [entry.event.kind for entry in fed.ledger.entries]
-
-
 def asked(fed, *thresholds, **settings):
     return list(above_threshold(fed, at(*thresholds), 0.0, **{"epsilon": 20.0, "bound": RECORD, **settings}))
 
@@ -53,7 +51,7 @@ def test_questions_far_from_their_threshold_are_answered_right():
 def test_the_first_question_is_charged_for_all():
     fed = federation()
     asked(fed, *[N + 40] * 30)
-    assert kinds(fed) == ["pure"] + ["prepaid"] * 29
+    assert charged(fed.ledger) == ["pure"] + ["covered"] * 29
     assert fed.ledger.entries[0].event == Event("pure", epsilon=20.0)
     assert epsilon(fed.ledger.charges("record"), delta=1e-6, adjacency="add-remove") == pytest.approx(20.0)
 
@@ -68,14 +66,14 @@ def test_another_conversation_is_charged_anew_and_has_noise_of_its_own():
     fed = federation()
     asked(fed, N + 40, N + 40)
     asked(fed, N + 40, N + 40)
-    assert kinds(fed) == ["pure", "prepaid"] * 2
+    assert charged(fed.ledger) == ["pure", "covered"] * 2
     assert len({entry.mechanism for entry in fed.ledger.entries}) == 2
 
 
 def test_numbers_are_charged_apart_and_drawn_anew():
     fed = federation()
     answers = asked(fed, N - 40, N + 40, N - 40, most=2, numbers=4.0)
-    assert kinds(fed) == ["pure", "laplace", "prepaid", "prepaid", "laplace"]
+    assert charged(fed.ledger) == ["pure", "laplace", "covered", "covered", "laplace"]
     assert [entry.event.noise_multiplier for entry in fed.ledger.entries if entry.event.kind == "laplace"] == [0.5, 0.5]
     values = [answer.value for answer in answers]
     assert values[1] is None
@@ -102,7 +100,7 @@ def test_a_budget_refuses_the_conversation_before_anybody_is_asked():
     fed = federation(recording=True).within(Budget(epsilon=3.0, delta=1e-6, unit="record"))
     with pytest.raises(BudgetExhausted):
         asked(fed, N, N, epsilon=5.0)
-    assert fed.view("server") == []
+    assert hr.engines.view(fed, "server") == []
     assert len(asked(fed, N + 400, N + 400, epsilon=2.5)) == 2
 
 
@@ -133,12 +131,12 @@ def test_the_threshold_keeps_its_noise_and_questions_do_not():
     mechanism = SparseVector(1.0, 5, 0.0)
     total, found = np.array([0]), set()
     for use in range(4):
-        turned = mechanism.turn(use, Streams(None))
+        turned = mechanism.taken(use, Streams(None), Cohort())
         turned.event(RECORD)
         turned.at_server(total, RECORD, NUMBER, entropy(use))
         found.add(mechanism.memory.noise)
     assert len(found) == 1
-    draws = {SparseVector(1.0, 1, 0.0).turn(0, Streams(None)).memory.noise for _ in range(2)}
+    draws = {SparseVector(1.0, 1, 0.0).taken(0, Streams(None), Cohort()).memory.noise for _ in range(2)}
     assert draws == {None}  # nothing is drawn before it is needed
 
 
@@ -159,7 +157,7 @@ def test_no_answer_is_left_after_the_last_one_that_was_paid_for():
     assert len(fed.ledger) == 1
 
 
-def test_a_twin_of_the_same_name_is_not_prepaid():
+def test_a_twin_of_the_same_name_is_not_covered():
     fed = federation()
     fed.protect(mechanism=SparseVector(20.0, 1, N + 40)).sum(n_records, bound=RECORD)
     with pytest.raises(BudgetInvalid, match="was used before"):

@@ -18,7 +18,7 @@ PER_RECORD = l2(1.0, unit="record")
 def asked(at="server", n=2, seed=0, record=None, budget=None):
     fed = federation(seed=seed).protect(mechanism=Gaussian(3.0, at=at))
     if record is not None:
-        fed.ledger.attach(record)
+        fed.recorded(record)
     if budget is not None:
         fed.within(budget)
     for _ in range(n):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import hedgerow as hr
 from hedgerow import Gaussian, l2
 from hedgerow.core import Federation, Parties
 from hedgerow.core.randomness import Streams
@@ -47,7 +48,7 @@ def shapeless(columns):
 
 def test_counts_and_sums_are_right_up_to_the_noise():
     fed = clinics()
-    held = fed.engine.held.columns
+    held = hr.engines.records(fed).columns
     sulq = Sulq(fed, 3, Gaussian(2.0))
     found = [sulq.count(smokes), sulq.count(older, than=60.0), sulq.count(everybody)]
     true = [held["smoker"].sum(), (held["age"] > 60).sum(), 900]
@@ -69,7 +70,7 @@ def test_the_question_beyond_the_number_agreed_is_refused_whoever_asks():
 
 def test_what_a_function_says_is_cut_to_the_unit_interval():
     """The neighbour test of the bound: whatever is said, a record moves the total by at most one."""
-    party = clinics().engine.held[0]
+    party = hr.engines.records(clinics())[0]
     assert total(None, party, None, of=years) == 200
     assert total(None, party, None, of=broken) == 0
     for of in (years, broken, smokes):

@@ -9,10 +9,11 @@ import pytest
 from scipy.stats import chi2
 
 from hedgerow import Budget, Gaussian, l2
+from hedgerow.core.events import Sampling
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, UnlawfulChannel
 from hedgerow.privacy import Tree, epsilon
 from hedgerow.privacy.tree import distance, tiles
-from helpers import ENGINES, federation, zeros
+from helpers import ENGINES, charged, federation, zeros
 
 
 @pytest.mark.parametrize("t", [1, 2, 7, 8, 100, 1023])
@@ -55,14 +56,14 @@ def test_the_whole_tree_is_charged_with_its_first_question():
     for _ in range(6):
         fed.sum(partial(zeros, size=2))
         spent.append(epsilon(fed.ledger.charges("party"), delta=1e-5, adjacency="add-remove"))
-    once = epsilon([(fed.sampling, (Gaussian(2.0).event(l2(1.0)),))], delta=1e-5, adjacency="add-remove")
+    once = epsilon([(Sampling(), (Gaussian(2.0).event(l2(1.0)),))], delta=1e-5, adjacency="add-remove")
     assert spent[:4] == [once] * 4
     assert spent[4] == spent[5] > once
-    assert [entry.event.kind for entry in fed.ledger.entries] == ["gaussian", *["prepaid"] * 3, "gaussian", "prepaid"]
+    assert charged(fed.ledger) == ["gaussian", *["covered"] * 3, "gaussian", "covered"]
 
 
 def test_a_second_tree_is_refused_by_a_budget_for_one():
-    once = epsilon([(federation().sampling, (Gaussian(2.0).event(l2(1.0)),))], delta=1e-5, adjacency="add-remove")
+    once = epsilon([(Sampling(), (Gaussian(2.0).event(l2(1.0)),))], delta=1e-5, adjacency="add-remove")
     fed = federation().protect(clip=l2(1.0), mechanism=Tree(2.0, 3)).within(Budget(once * 1.001, 1e-5))
     totals_of(fed, 3, 2)
     with pytest.raises(BudgetExhausted):

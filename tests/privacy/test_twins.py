@@ -13,6 +13,7 @@ from scipy.stats import norm
 
 from hedgerow import l2, linf
 from hedgerow.core.arrays import Layout
+from hedgerow.core.mechanism import Mechanism
 from hedgerow.errors import BudgetExhausted
 from hedgerow.privacy.choice import Choice, Exponential, NoisyMax, PermuteAndFlip
 from hedgerow.privacy.choice.sparse import SparseVector
@@ -203,7 +204,7 @@ def test_the_summed_delta_is_that_of_the_noise_that_is_drawn():
 
 # ---- seeds and bits -------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class SameSeed:
+class SameSeed(Mechanism):
     """Gaussian noise from a seed of its own, the same for each release."""
 
     inner: Noise

@@ -210,7 +210,7 @@ def test_a_run_folder_keeps_its_own_lines_beside_a_shared_ledger(tmp_path, path)
     record = record_of(folder, path)
     assert isinstance(record, LedgerPair)
     fed = federation().protect(clip=l2(1.0), mechanism=Gaussian(1.0))
-    fed.ledger.attach(record)
+    fed.recorded(record)
     for _ in range(3):
         fed.sum(norm_of_x)
     assert list(read_chain(folder).entries) == fed.ledger.entries

@@ -5,6 +5,7 @@ import pytest
 from clinic import clinic
 from scipy import stats
 
+import hedgerow as hr
 from hedgerow.data import stores
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, SchemaInvalid, SettingsInvalid
@@ -24,7 +25,7 @@ def last(states):
 
 
 def held(federation, n=None):
-    return np.bincount(federation.engine.held.columns["stage"][:n].astype(int), minlength=3)
+    return np.bincount(hr.engines.records(federation).columns["stage"][:n].astype(int), minlength=3)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import statsmodels.api as sm
 import statsmodels.formula.api as smf
 from clinic import ENGINE_NAMES, ENGINES, clinic, federation
 
+import hedgerow as hr
 from hedgerow import data
 from hedgerow.core import Federation
 from hedgerow.engines import InProcess
@@ -229,10 +230,10 @@ def test_every_engine_gives_the_same_fit(regression, target, engine):
 def test_parties_that_drop_out_leave_the_fit_of_the_others():
     whole = federation()
     gone = ["party 2", "party 7"]
-    held = whole.engine.held
+    held = hr.engines.records(whole)
     stay = np.concatenate([np.full(size, name not in gone) for name, size in zip(held.ids, held.sizes, strict=True)])
     frame = pd.DataFrame({name: held.columns[name][stay] for name in ["ill", "age", "dose"]})
-    fit = logistic_regression(whole.on(InProcess(dropped=gone)), "ill ~ age + dose")
+    fit = logistic_regression(hr.engines.on(whole, InProcess(dropped=gone)), "ill ~ age + dose")
     assert_same_estimates(fit, logit("ill ~ age + dose", frame))
     assert fit.n_records == len(frame)
 

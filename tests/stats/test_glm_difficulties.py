@@ -7,6 +7,7 @@ from clinic import federation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hedgerow as hr
 from hedgerow import data
 from hedgerow.data import Column, Schema, Table
 from hedgerow.engines import InProcess
@@ -157,7 +158,7 @@ def test_an_undefined_expression_is_named(rng):
 
 def test_parties_that_come_and_go_keep_it_from_converging(rng):
     x = rng.normal(size=500)
-    fed = made((rng.random(500) < 1 / (1 + np.exp(-x))).astype(float), x=x).on(InProcess(dropout_rate=0.2))
+    fed = hr.engines.on(made((rng.random(500) < 1 / (1 + np.exp(-x))).astype(float), x=x), InProcess(dropout_rate=0.2))
     with pytest.raises(NotConverged, match="after 12 rounds") as caught:
         logistic_regression(fed, "y ~ x", max_rounds=12)
     assert "drop out" in str(caught.value)

@@ -7,13 +7,16 @@ import pytest
 from clinic import ENGINE_NAMES, ENGINES, clinic, federation
 from scipy.stats import chi2
 
+import hedgerow as hr
 from hedgerow import Budget, Gaussian, Laplace, l2
+from hedgerow.core.question import MAIN
 from hedgerow.errors import BudgetExhausted, UnboundedSum
 from hedgerow.stats import Design, design, linear_regression, logistic_regression, newton
 from hedgerow.stats.linear.losses import LOSSES
 from hedgerow.stats.linear.reach import Reach
 from hedgerow.stats.linear.sums import linear_sums
 from hedgerow.stats.noisy import BOUNDED, noise_level, raised
+from helpers import run_of
 
 CHANNELS = {
     "central": {"mechanism": Gaussian(1.0)},
@@ -68,10 +71,12 @@ def test_the_noise_is_as_large_as_the_floor_assumes(name):
 
 
 def test_only_bounded_sums_are_asked_for():
-    fed = federation().protect(mechanism=Gaussian(1.0)).watch()
+    fed = hr.engines.watch(federation().protect(mechanism=Gaussian(1.0)))
     fit = logistic_regression(fed, "ill ~ age + dose", rounds=3)
-    assert [seen.kind for seen in fed.view("world")] == ["release"] * 3
-    assert {tuple(key for key, _ in seen.layout.shapes) for seen in fed.view("world")} == {("score", "information", "n")}
+    assert [seen.kind for seen in hr.engines.view(fed, "world")] == ["release"] * 3
+    assert {tuple(key for key, _ in seen.layout.shapes) for seen in hr.engines.view(fed, "world")} == {
+        ("score", "information", "n")
+    }
     assert fit.log_likelihood is None
     assert fit.r_squared is None
     text = " ".join(fit.summary().split())
@@ -109,7 +114,7 @@ def test_a_protected_fit_resumes_from_every_state():
     states = list(newton(federation().protect(mechanism=Gaussian(1.0)), spec, rounds=3))
     for i, state in enumerate(states[:-1]):
         fed = federation().protect(mechanism=Gaussian(1.0))
-        fed.clock.queries = i + 1
+        run_of(fed).counts[MAIN].questions = i + 1
         *_, found = newton(fed, spec, rounds=3, start=state)
         np.testing.assert_array_equal(found.beta, states[-1].beta)
     assert states[-1].converged

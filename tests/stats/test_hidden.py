@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from clinic import ENGINE_NAMES, ENGINES, clinic, federation
 
+import hedgerow as hr
 from hedgerow.core import Party
 from hedgerow.core.arrays import Layout, flatten
 from hedgerow.core.conversation import Contribution
+from hedgerow.core.federation import inside
 from hedgerow.crypto.conversation import drive
 from hedgerow.crypto.privfl import CUBIC, PrivFL, PrivFLParty, PrivFLServer
 from hedgerow.crypto.secagg import Party as SecAggParty
@@ -133,7 +135,7 @@ def test_descent_on_an_encrypted_model_equals_the_plain_one_to_the_step(family, 
     fed = standardise(fed, ["age", "dose"] + ["pain"] * (family == "gaussian"))
     spec = Design.of(FORMULA[family], fed.schema)
     held = fed.prepare(design, spec=spec)
-    parties = {party.id: party for party in fed.engine.held.prepared(held.preparations, together=False)}
+    parties = {party.id: party for party in hr.engines.records(fed).prepared(inside(held).view, together=False)}
     grid = grid_of(spec, family, degree, parties=4, records=max(len(p.w) for p in parties.values()), largest=1.0)
     settings = PrivFL(bits=512, insecure=True)
     sides = {id: PrivFLParty(id, settings, SecAggParty(id, SecAgg())) for id in parties}

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from hedgerow.stats.hidden.scaling import hidden_standardise
 
 import hedgerow as hr
 from hedgerow.core.engine import Outbox
@@ -11,7 +12,6 @@ from hedgerow.data import Column, Schema, Table, iid
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.errors import RangeExceeded, SettingsInvalid, UnboundedSum
 from hedgerow.stats import linear_regression
-from hedgerow.stats.hidden.scaling import hidden_standardise
 from hedgerow.stats.hidden.sso import secure_scaling
 
 SCHEMA = Schema(
@@ -57,7 +57,7 @@ def behind(federation):
 
 
 def values(fed):
-    return np.column_stack([fed.engine.held.columns[name] for name in NAMES])
+    return np.column_stack([hr.engines.records(fed).columns[name] for name in NAMES])
 
 
 @pytest.mark.slow
@@ -99,18 +99,18 @@ def test_stores_are_told_the_same_whatever_mean_and_scale_are():
 def test_the_server_gets_letters_of_strangers_keys_and_how_many_were_answered():
     fed = stores()
     hidden_standardise(behind(fed), NAMES, **SHORT)
-    assert {seen.kind for seen in fed.view("server")} == {"masked row", "release"}
+    assert {seen.kind for seen in hr.engines.view(fed, "server")} == {"masked row", "release"}
     last = fed.ledger.entries[-1]
     assert (last.aggregation, last.query) == ("encrypted data request", "hedgerow.stats.hidden.scaling:record")
-    assert fed.view("server")[-1].values == [9.0]
+    assert hr.engines.view(fed, "server")[-1].values == [9.0]
 
 
 @pytest.mark.parametrize("step", ["scaling ask", "scaling reply"])
 def test_a_store_that_was_not_answered_leaves_the_federation(step):
     fed = stores(engine=Watched(threads=1, at=step, who=("party 3", "party 5")))
     found, x = hidden_standardise(behind(fed), NAMES, **SHORT), values(fed)
-    assert set(fed.engine.parties) - set(found.members) == {"party 3", "party 5"}
-    kept = [i for i, id in enumerate(fed.engine.parties) if id in found.members]
+    assert set(fed.names) - set(found.members) == {"party 3", "party 5"}
+    kept = [i for i, id in enumerate(fed.names) if id in found.members]
     np.testing.assert_allclose(values(found), ((x - x.mean(0)) / x.std(0))[kept], atol=2.0**-20)
 
 

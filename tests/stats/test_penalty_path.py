@@ -7,6 +7,7 @@ from hiding import Hiding
 from sklearn.linear_model import ElasticNetCV, LassoCV, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+import hedgerow as hr
 from hedgerow import data
 from hedgerow.errors import SettingsInvalid
 from hedgerow.runs import load_checkpoint, save_checkpoint
@@ -18,7 +19,7 @@ CANCER = "malignant ~ mean_radius + mean_texture + mean_smoothness"
 
 def pooled(fed, formula, n_folds):
     """Rows and folds of all records, in the order in which the parties hold them."""
-    held = fed.engine.held
+    held = hr.engines.records(fed)
     made = design(held.columns, spec=Design.of(formula, fed.schema))
     turns = [first_fold(name, n_folds) + np.arange(size) for name, size in zip(held.ids, held.sizes, strict=True)]
     return made["X"][:, 1:], made["y"], np.concatenate(turns) % n_folds

@@ -6,6 +6,7 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose
 
 import hedgerow as hr
+from helpers import run_of
 
 FORMULA = "malignant ~ mean_radius + mean_texture"
 COLUMNS = ["mean_radius", "mean_texture"]
@@ -25,9 +26,9 @@ def pooled(table, stayed):
 
 def stayed(federation):
     """Which stores are still there."""
-    away = federation.engine._leaving
-    parties = federation.engine.parties
-    leaves = federation.streams.uniform(len(parties), 0, "engine", "dropout") < away.rate
+    away = run_of(federation).engine._leaving
+    parties = federation.names
+    leaves = run_of(federation).streams.uniform(len(parties), 0, "engine", "dropout") < away.rate
     return ~leaves
 
 

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
+import hedgerow as hr
 from hedgerow.core import Party
+from hedgerow.core.federation import inside
 from hedgerow.crypto import SecAgg
 from hedgerow.data import Table, stores
 from hedgerow.engines import InProcess, Loop, simulate
@@ -46,7 +48,7 @@ def shop(n=60, seed=0):
 
 
 def rows(fed, formula):
-    held = fed.engine.held
+    held = hr.engines.records(fed)
     found = design(held.columns, spec=Design.of(formula, fed.schema))
     return found["X"], found["y"]
 

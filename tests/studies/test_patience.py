@@ -11,7 +11,7 @@ from hedgerow.errors import StudyInvalid
 from hedgerow.runs import drive, load_checkpoint
 from hedgerow.studies import run_study
 from hedgerow.studies.rounds import read_rounds
-from helpers import federation, totals
+from helpers import federation, run_of, totals
 
 LONG = {"rounds": 40, "learning_rate": 0.5}
 
@@ -83,7 +83,7 @@ def test_what_had_enough_is_asked_nothing_when_it_continues(tmp_path):
     )
     assert (ended.stopped, ended.reason, ended.state, len(first.ledger)) == ("patience", "enough", Step(3), 3)
     again = federation()
-    again.ledger.entries = list(first.ledger.entries)
+    run_of(again).ledger.entries = list(first.ledger.entries)
     ended = drive(partial(steps, rounds=9), again, enough=lambda: "enough", start=load_checkpoint(path, Step, ""))
     assert (ended.stopped, ended.state, len(again.ledger)) == ("patience", Step(3), 3)
 

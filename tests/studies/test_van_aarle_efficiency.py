@@ -5,6 +5,7 @@ import csv
 import numpy as np
 import pytest
 
+import hedgerow as hr
 import hedgerow.crypto.secagg.epoch as epoch
 from hedgerow.core.bound import linf
 from hedgerow.crypto import AdditiveShares, PairwiseMasks, SecAgg
@@ -83,7 +84,7 @@ def test_in_the_open_each_store_is_asked_by_itself():
 def test_secrets_of_a_measurement_are_let_go():
     asked, clocked = federation(), Clocked(AdditiveShares(records=1))
     asked.protect(aggregation=clocked).sum(count, bound=linf(1.0, "record"))
-    kept = asked.engine.held.correspondents
+    kept = hr.engines.records(asked).correspondents
     assert [len(sides) for sides in kept.values()] == [8]
     clocked.forget()
     assert [len(sides) for sides in kept.values()] == [0]

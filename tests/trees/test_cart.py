@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+import hedgerow as hr
 from hedgerow.core import l2
 from hedgerow.data import iid, load
 from hedgerow.engines import InProcess, Loop, simulate
@@ -18,6 +19,7 @@ from hedgerow.privacy import Gaussian
 from hedgerow.runs import drive, last, load_checkpoint, save_checkpoint
 from hedgerow.runs.checkpoint import join, split
 from hedgerow.trees import TreeState, decision_tree, grow
+from helpers import run_of
 
 TARGETS = ["ill", "arm", "days"]
 CHANNELS = {
@@ -92,7 +94,7 @@ def test_every_engine_grows_the_same_tree(table, federate, engine, channel, targ
 
 def test_dropped_parties_leave_the_tree_of_the_others(table, federate):
     dropping = federate(table, InProcess(dropped=("party 2", "party 5")))
-    held = dropping.engine.held
+    held = hr.engines.records(dropping)
     kept = np.repeat([name not in ("party 2", "party 5") for name in held.ids], held.sizes)
     others = replace(table, columns={name: column[kept] for name, column in held.columns.items()})
     assert_same(last(grow(dropping, depth=3)), last(grow(simulate(others, iid(parties=6)), depth=3)))
@@ -113,7 +115,7 @@ def test_a_noisy_run_resumes_from_its_checkpoint(table, federate, tmp_path):
     program, path = partial(grow, depth=4), tmp_path / "state.safetensors"
     state = next(state for state in program(stopped) if state.round == 2)
     save_checkpoint(path, state, stopped, "demo")
-    resumed.ledger.entries += stopped.ledger.entries
+    run_of(resumed).ledger.entries += stopped.ledger.entries
     run = drive(program, resumed, start=load_checkpoint(path, TreeState, "demo"))
     assert_same(run.state, last(program(whole)))
     assert len(resumed.ledger) == 4

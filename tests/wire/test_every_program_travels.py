@@ -26,6 +26,7 @@ from hedgerow.stats import hidden_gradient_descent
 from hedgerow.stats.counts import level_totals
 from hedgerow.studies import PROGRAMS, parse
 from hedgerow.studies.build import build
+from helpers import run_of
 
 CANCER = {"data": {"name": "breast_cancer", "features": ["mean_radius", "mean_texture", "mean_smoothness"]}}
 DIABETES = {"data": {"name": "diabetes"}}
@@ -102,7 +103,7 @@ def state_of(name, engine, **more):
     program = {"name": name, **{key: value for key, value in settings.items() if value is not None}}
     base = {"name": "small", "partition": {"by": "iid", "parties": 4}, "baselines": False}
     built = build(parse(base | sections | {"program": program} | more))
-    return last(built.listing.program(built.settings)(built.federation.on(engine)))
+    return last(built.listing.program(built.settings)(hr.engines.on(built.federation, engine)))
 
 
 @pytest.mark.parametrize("name", each(CASES))
@@ -231,10 +232,14 @@ QUESTIONS = {
         law.__name__: lambda fed, law=law: last(level_totals(fed.protect(mechanism=law(2.0, 150)), ["sex"])).counts["sex"]
         for law in (KRandomisedResponse, SymmetricUnary, Rappor, CountMeanSketch, HadamardSketch)
     },
-    "odds": lambda fed: hr.stats.odds_ratio_table(clinic(fed.engine), LOG).to_numpy(float),
-    "metrics": lambda fed: hr.stats.binary_metrics(clinic(fed.engine), hr.stats.logistic_regression(clinic(fed.engine), LOG)),
-    "a curve": lambda fed: hr.stats.roc(clinic(fed.engine), hr.stats.logistic_regression(clinic(fed.engine), LOG)),
-    "label shares": lambda fed: hr.learn.label_spread(digits(fed.engine)),
+    "odds": lambda fed: hr.stats.odds_ratio_table(clinic(run_of(fed).engine), LOG).to_numpy(float),
+    "metrics": lambda fed: hr.stats.binary_metrics(
+        clinic(run_of(fed).engine), hr.stats.logistic_regression(clinic(run_of(fed).engine), LOG)
+    ),
+    "a curve": lambda fed: hr.stats.roc(
+        clinic(run_of(fed).engine), hr.stats.logistic_regression(clinic(run_of(fed).engine), LOG)
+    ),
+    "label shares": lambda fed: hr.learn.label_spread(digits(run_of(fed).engine)),
     "spread": lambda fed: hr.learn.spread(fed, mlp(11, [2], 1)),
     "a hidden model": lambda fed: last(
         hidden_gradient_descent(fed.protect(aggregation=SHORT_KEYS), "progression ~ bmi", learning_rate=0.1, rounds=1)

@@ -66,7 +66,7 @@ def answer(outbox: Outbox, parties: Parties, which: Array, *, together: bool = F
     if question.verb != "each":
         layout = Layout.of(made, lead=int(stacked))
         own = Rngs(outbox, ids, which, "compression")
-        coded = Coding(outbox.public, own, party.state, LOST + question.name, stacked) if release.compression else None
+        coded = Coding(lambda: outbox.public, own, party.state, LOST + question.name, stacked) if release.compression else None
         rows = _rows(made, layout, stacked, len(which), question.name)
         left = layout, release.close(rows, layout, lambda k: outbox.stream(ids[int(which[k])], "noise").entropy, coded)
     if keeps_state:

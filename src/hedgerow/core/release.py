@@ -169,14 +169,14 @@ class Release:
     def _encoded(self, rows: Array, layout: Layout, by: Compression, coded: Coding) -> Array:
         """Encode rows; a compression that remembers adds what it left out before, and keeps what it leaves out now."""
         if not by.remembers:
-            return by.encode(rows, layout, coded.public, coded.own)
+            return by.encode(rows, layout, coded.public(), coded.own)
         shape = rows.shape if coded.stacked else (layout.size,)
         lost = np.asarray(coded.state.get(coded.key, np.zeros(shape, np.float32)))
         wanted = rows + lost.reshape(rows.shape)
-        code = by.encode(wanted, layout, coded.public, coded.own)
+        code = by.encode(wanted, layout, coded.public(), coded.own)
         code = self.bounded(code, by.code(layout))  # the clip holds for the code; clipping `wanted` would shrink what is sent
         with np.errstate(invalid="ignore", over="ignore"):
-            waits = (wanted - by.decode(code, layout, coded.public)).astype(np.float32)
+            waits = (wanted - by.decode(code, layout, coded.public())).astype(np.float32)
         kept = np.where(np.isfinite(waits).all(-1, keepdims=True), waits, np.float32(0))
         coded.state[coded.key] = kept.reshape(lost.shape)
         return code
@@ -200,8 +200,8 @@ class Coding:
 
     Attributes
     ----------
-    public : Stream
-        Randomness that all parties of the question share.
+    public : callable
+        Gives the randomness that all parties of the question share, each time from its beginning.
     own : sequence of Stream
         Of each row's party.
     state : dict
@@ -212,7 +212,7 @@ class Coding:
         Whether the state has a leading axis.
     """
 
-    public: Stream
+    public: Callable[[], Stream]
     own: Sequence[Stream]
     state: State
     key: str
