@@ -25,6 +25,7 @@ from hedgerow.data import PARTITIONERS
 from hedgerow.errors import catalogue
 from hedgerow.stations.config import StationConfig
 from hedgerow.studies import PROGRAMS, Study
+from hedgerow.studies.keys import keys_of, shared_by
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -141,7 +142,7 @@ def programs() -> str:
     """Each program with its own keys; those that a room shares come once, before the first program that has them."""
     made, said = [], False
     for name, listing in PROGRAMS.items():
-        shared, model = listing.shared(), listing.keys()
+        shared, model = shared_by(listing), keys_of(listing)
         if shared and not said:
             made.append(f"### Shared by the programs that train models {{: #shared }}\n\n{keys(part(model, shared))}")
             said = True

@@ -4,11 +4,12 @@ import pytest
 
 from hedgerow.errors import StudyInvalid
 from hedgerow.studies import PROGRAMS
+from hedgerow.studies.keys import keys_of, settings_of
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_key_says_what_it_means(name):
-    keys = PROGRAMS[name].keys().model_fields
+    keys = keys_of(PROGRAMS[name]).model_fields
     assert {key for key, field in keys.items() if not field.description} == set()
 
 
@@ -20,7 +21,7 @@ def test_every_program_names_the_state_it_yields(name):
 
 def test_all_problems_of_a_program_are_said_at_once():
     with pytest.raises(StudyInvalid) as caught:
-        PROGRAMS["fedavg"].settings({"round": 3, "epochs": "many"})
+        settings_of(PROGRAMS["fedavg"], {"round": 3, "epochs": "many"})
     assert "3 problem(s)" in str(caught.value)
     for words in ("rounds: Field required", "epochs", "Did you mean 'rounds'"):
         assert words in str(caught.value)

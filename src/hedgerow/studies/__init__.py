@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
-    from hedgerow.report import Outcome
-
     from .abroad import build_abroad
     from .catalogue import PROGRAMS
     from .cells import Cell, cells, sweep
     from .changes import change as parse_change
     from .compare import Compared, compare
-    from .listing import Listing
     from .rehearse import Rehearsal, rehearse, rehearse_built, rehearse_cells
     from .runner import Result, read_report
     from .runner import run as run_study
@@ -24,7 +21,6 @@ __all__ = [
     "PROGRAMS",
     "Cell",
     "Compared",
-    "Listing",
     "Outcome",
     "Rehearsal",
     "Result",

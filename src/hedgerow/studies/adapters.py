@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, Literal
 
-from pydantic import Field
-
+from hedgerow.core.declaration import Declaration, Key
 from hedgerow.data import Schema
+from hedgerow.report import Outcome
 from hedgerow.stats import Fitted
 from hedgerow.stats.linear.loss import FamilyName
 
 from . import model_scores as scores
 from . import regression as room
-from .listing import Listing, Outcome
 
 
-def regression(family: FamilyName, sentence: str) -> Listing:
+def listed(path: str, sentence: str, **more: Any) -> Declaration:
+    """Declare a program that does not declare itself."""
+    module, _, name = path.partition(":")
+    return Declaration(function=getattr(import_module(module), name), name=name, sentence=sentence, **more)
+
+
+def regression(family: FamilyName, sentence: str) -> Declaration:
     """List the linear or the logistic regression."""
     gaussian = family == "gaussian"
     return _statistic(
@@ -30,7 +36,7 @@ def regression(family: FamilyName, sentence: str) -> Listing:
     )
 
 
-def log_regression(family: FamilyName, sentence: str) -> Listing:
+def log_regression(family: FamilyName, sentence: str) -> Declaration:
     """List the regression of a family with a log link."""
     shown, judge = room.outcome(family), scores.explained(family)
     path, fixed = "hedgerow.studies.models:log_regression", {"family": family}
@@ -47,10 +53,10 @@ def _statistic(
     *,
     ask: bool = True,
     **more: Any,
-) -> Listing:
+) -> Declaration:
     """List a program of statistics; with `ask` the finished fit can be measured by sums over the parties."""
     known = scores.score(read, judge)
-    return Listing(
+    return listed(
         path,
         sentence,
         outcome=outcome,
@@ -62,9 +68,9 @@ def _statistic(
     )
 
 
-def multinomial_regression(sentence: str) -> Listing:
+def multinomial_regression(sentence: str) -> Declaration:
     """List the regression of a category's levels."""
-    return Listing(
+    return listed(
         "hedgerow.studies.models:multinomial_regression",
         sentence,
         outcome=room.multinomial,
@@ -74,14 +80,14 @@ def multinomial_regression(sentence: str) -> Listing:
     )
 
 
-def negative_binomial_regression(sentence: str) -> Listing:
+def negative_binomial_regression(sentence: str) -> Declaration:
     """List the regression of counts that estimates alpha."""
     read = scores.reading("negative binomial", lambda state: state.beta[:-1])
     path = "hedgerow.studies.models:negative_binomial_regression"
     return _statistic(path, sentence, room.negative_binomial, read, scores.count_loss, ("log-loss", False), ask=False)
 
 
-def firth_regression(sentence: str) -> Listing:
+def firth_regression(sentence: str) -> Declaration:
     """List Firth's logistic regression."""
     read = scores.reading("binomial", lambda state: state.newton.beta)
     return _statistic(
@@ -89,35 +95,33 @@ def firth_regression(sentence: str) -> Listing:
     )
 
 
-def penalised_regression(sentence: str) -> Listing:
+def penalised_regression(sentence: str) -> Declaration:
     """List the lasso, ridge and elastic net."""
     path = "hedgerow.studies.models:penalised_regression"
     return _statistic(path, sentence, room.penalised, scores.reading(), scores.explained(), ("D2", True))
 
 
 CHOOSE = {
-    "choose": (
+    "choose": Key(
         Literal["best", "one_se"],
-        Field(
-            "best",
-            description='the penalty of the least deviance ("best"), or the largest within one standard error of it ("one_se")',
-        ),
+        "best",
+        'the penalty of the least deviance ("best"), or the largest within one standard error of it ("one_se")',
     )
 }
 """The key by which a study chooses one penalty of a path."""
 
 
-def penalty_path(sentence: str) -> Listing:
+def penalty_path(sentence: str) -> Declaration:
     """List the cross-validated path of penalties."""
 
     def read(schema: Schema, settings: Mapping[str, Any], state: Any) -> Fitted:
         return scores.reading(beta=lambda found: room.chosen(settings, found))(schema, settings, state)
 
     path = "hedgerow.studies.models:penalty_path"
-    return _statistic(path, sentence, room.path, read, scores.explained(), ("D2", True), instead=CHOOSE)
+    return _statistic(path, sentence, room.path, read, scores.explained(), ("D2", True), keys=CHOOSE)
 
 
-def gradient_descent(sentence: str) -> Listing:
+def gradient_descent(sentence: str) -> Declaration:
     """List gradient descent on sums; baselines ask everybody in every round."""
     read = scores.reading()
     return _statistic(
@@ -131,28 +135,28 @@ def gradient_descent(sentence: str) -> Listing:
     )
 
 
-def hidden_gradient_descent(sentence: str) -> Listing:
+def hidden_gradient_descent(sentence: str) -> Declaration:
     """List gradient descent whose model can be hidden from parties."""
     read = scores.reading(beta=lambda state: state.packed["theta"])
     path = "hedgerow.studies.models:hidden_gradient_descent"
     return _statistic(path, sentence, room.hidden(read), read, scores.explained(), ("D2", True))
 
 
-def svm(sentence: str) -> Listing:
+def svm(sentence: str) -> Declaration:
     """List the linear support vector machine."""
     read = scores.reading("binomial", lambda state: state.packed["beta"])
     path = "hedgerow.studies.models:svm"
     return _statistic(path, sentence, room.svm(read), read, scores.accuracy, ("accuracy", True), ask=False)
 
 
-def huber_regression(sentence: str) -> Listing:
+def huber_regression(sentence: str) -> Declaration:
     """List Huber's regression."""
     read = scores.reading("gaussian", lambda state: state.lines.beta)
     path = "hedgerow.studies.models:huber_regression"
     return _statistic(path, sentence, room.huber, read, scores.absolute_error, ("mean absolute error", False))
 
 
-def quantile_regression(sentence: str) -> Listing:
+def quantile_regression(sentence: str) -> Declaration:
     """List quantile regression."""
     path = "hedgerow.studies.models:quantile_regression"
     read = scores.reading("gaussian")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 from hedgerow.core.declaration import Declaration, declared
 from hedgerow.errors import MissingExtra, ProgramInvalid, StudyInvalid, suggestion
 
 from . import adapters, found
-from .listing import Listing
 
-LISTED: dict[str, Listing] = {
+LISTED: dict[str, Declaration] = {
     "logistic_regression": adapters.regression("binomial", "Logistic regression; without noise equal to the pooled fit."),
     "linear_regression": adapters.regression("gaussian", "Linear regression; without noise equal to the pooled fit."),
     "firth_regression": adapters.firth_regression("Firth's logistic regression: finite where classes separate (Firth 1993)."),
@@ -39,7 +38,7 @@ LISTED: dict[str, Listing] = {
 }
 
 
-class Catalogue(MutableMapping[str, Listing]):
+class Catalogue(Mapping[str, Declaration]):
     """Programs by name. Names are known without an import; a program is imported when it is looked up."""
 
     def __iter__(self) -> Iterator[str]:
@@ -51,7 +50,7 @@ class Catalogue(MutableMapping[str, Listing]):
     def __contains__(self, name: object) -> bool:
         return name in LISTED or name in found.own() or name in found.others()
 
-    def __getitem__(self, name: str) -> Listing:
+    def __getitem__(self, name: str) -> Declaration:
         """Import a program.
 
         Raises
@@ -63,13 +62,7 @@ class Catalogue(MutableMapping[str, Listing]):
         MissingExtra (HR-105)
             It needs a package that is not installed.
         """
-        return LISTED[name] if name in LISTED else Listing.of(declaration(name))
-
-    def __setitem__(self, name: str, listing: Listing) -> None:
-        LISTED[name] = listing
-
-    def __delitem__(self, name: str) -> None:
-        del LISTED[name]
+        return LISTED[name] if name in LISTED else _declaration(name)
 
     def sentences(self) -> dict[str, str]:
         """What each program does, in one sentence; of a package that is broken, that it is."""
@@ -86,7 +79,7 @@ PROGRAMS = Catalogue()
 
 
 @cache
-def declaration(name: str) -> Declaration:
+def _declaration(name: str) -> Declaration:
     """Import a program and return what it says of itself. Names of this package cannot be taken by another one."""
     ours = name in found.own()
     places = [found.own()[name]] if ours else list(found.others()[name])
@@ -107,8 +100,8 @@ def declaration(name: str) -> Declaration:
         ) from error
 
 
-def listing(name: str) -> Listing:
-    """Return the listing of a program, or refuse a name that is not in the catalogue."""
+def listing(name: str) -> Declaration:
+    """Return the declaration of a program, or refuse a name that is not in the catalogue."""
     if name not in PROGRAMS:
         raise StudyInvalid(f"no program {name!r}.", remedy=suggestion(name, PROGRAMS))
     return PROGRAMS[name]

@@ -12,7 +12,7 @@ import pandas as pd
 
 from hedgerow.core.federation import Federation
 from hedgerow.errors import SettingsInvalid
-from hedgerow.report import Curve, Series
+from hedgerow.report import Curve, Outcome, Series
 from hedgerow.stats import (
     DescentState,
     FirthState,
@@ -41,7 +41,6 @@ from hedgerow.stats.hidden.descent import HiddenState
 from hedgerow.stats.linear.loss import FamilyName
 from hedgerow.stats.regression import left_of, protection_of
 
-from .listing import Outcome
 from .model_scores import Read
 from .model_states import RobustState, ScaledState
 
