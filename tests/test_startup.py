@@ -98,6 +98,28 @@ else:
     assert "hedgerow.learn.fedavg" not in loaded(code)
 
 
+TRAINING = """
+import numpy
+import hedgerow as hr
+from hedgerow.learn.descent import kernel
+rng, label = numpy.random.default_rng(0), hr.data.Column("label", "binary", role="target")
+schema = hr.data.Schema((hr.data.Column("a", "number", low=0, high=1), hr.data.Column("b", "number", low=0, high=1), label))
+columns = {"a": rng.random(40), "b": rng.random(40), "label": rng.integers(0, 2, 40)}
+federation = hr.simulate(hr.data.Table(schema.admit(columns), schema), hr.data.iid(parties=1))
+hr.last(hr.learn.fedavg(federation, hr.learn.mlp(2, [3], 1), rounds=1))
+if not kernel.available:
+    import torch._dynamo
+"""
+
+
+@pytest.mark.slow
+def test_a_party_trains_linear_layers_without_the_compiler_of_torch():
+    """It takes seconds to import. Where the kernel was not compiled, training is traced, which needs it."""
+    from hedgerow.learn.descent import kernel
+
+    assert ("torch._dynamo" in loaded(TRAINING)) is not kernel.available
+
+
 def test_a_renamed_import_and_a_module_are_found(tmp_path, monkeypatch):
     package = tmp_path / "hedge"
     (package / "inner").mkdir(parents=True)

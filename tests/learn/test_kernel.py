@@ -11,11 +11,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from hedgerow.learn import linear, mlp
 from hedgerow.learn.descent import kernel
 from hedgerow.learn.descent.kernel import Stack, descend, fits
-from hedgerow.learn.models import per_record_loss
+from hedgerow.learn.models import Model, per_record_loss
+from hedgerow.learn.training import can_be_stacked
 
 compiled = pytest.mark.skipif(not kernel.available, reason="the kernel was not compiled at installation")
 
@@ -289,6 +291,22 @@ def test_sequential_modules_are_recognised():
     assert fits(mlp(7, (6, 5), 1), "number") == Stack((7, 6, 5, 1))
     inner = nn.Sequential(nn.Linear(4, 3), nn.Tanh())
     assert fits(nn.Sequential(nn.Identity(), inner, nn.Linear(3, 2)), "category") == Stack((4, 3, 2), "tanh")
+
+
+@pytest.mark.parametrize(
+    "module", [linear(4, 3), mlp(4, (6, 5), 3), nn.Sequential(nn.Linear(4, 9), nn.Tanh(), nn.Linear(9, 3))]
+)
+def test_of_a_stack_is_known_what_a_trial_finds(module):
+    """Its operations are those that torch counts, and `vmap` of its gradient works; see `learn.training.can_be_stacked`."""
+    model = Model(module, "category")
+    assert model.stack is not None
+    with FlopCounterMode(display=False) as counter:
+        module(torch.randn(7, 4))
+    assert 7 * model.stack.flops == counter.get_total_flops()
+    made_up = {"model_input": np.ones((2, 4), np.float32), "model_target": np.arange(2)}
+    assert can_be_stacked(model, made_up)
+    model.__dict__["stack"] = None  # a trial is needed then
+    assert can_be_stacked(model, made_up)
 
 
 @compiled

@@ -18,9 +18,11 @@ from hedgerow.core.release import Release
 from hedgerow.core.conversation import Step
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.events import Sampling
+from hedgerow.core.party import Parties
 from hedgerow.core.question import Preparation, Query
 from hedgerow.core.randomness import Streams
 from hedgerow.crypto.aggregation import context_of
+from hedgerow.engines.host import Host
 from hedgerow.errors import MessageRefused
 from hedgerow.privacy import Gaussian, Tree
 from hedgerow.privacy.choice.sparse import SparseVector
@@ -175,6 +177,7 @@ def test_a_question_that_is_none_is_refused(changes):
     "changes",
     [
         {"ids": ()},
+        {"ids": None},
         {"ids": ["a", "b", "c", "d"]},
         {"ids": ("a", "b", "c", "c")},
         {"ids": ("a", "b", "c", "")},
@@ -193,6 +196,29 @@ def test_own_parts_that_are_none_are_refused(changes):
         question(common(CONVERSATION), pack(unpack(own(CONVERSATION, IDS)) | changes))
     with pytest.raises(MessageRefused):
         question(own(CONVERSATION, IDS), common(CONVERSATION))
+
+
+def test_a_question_that_names_nobody_is_to_all_of_a_host_that_takes_it_and_refused_by_others():
+    parts = common(CONVERSATION), own(CONVERSATION, IDS, named=False)
+    assert unpack(parts[1])["ids"] is None
+    assert len(parts[1]) < len(own(CONVERSATION, IDS))
+    found = question(*parts, here=IDS)
+    assert (found.ids, found.query.counted, found.step) == (IDS, QUERY.counted, STEP)
+    with pytest.raises(MessageRefused, match="nobody"):
+        question(*parts)
+    with pytest.raises(MessageRefused, match="letter"):
+        question(*parts, here=(*IDS, "e"))
+
+
+@pytest.mark.parametrize("nameless", [True, False])
+def test_a_host_takes_a_question_that_names_nobody_only_where_it_is_told_to(nameless):
+    host = Host(hr.InProcess(threads=1).hosting(Parties(IDS, {"x": np.arange(4.0)}, [1] * len(IDS))), nameless=nameless)
+    parts = common(CONVERSATION), own(CONVERSATION, IDS, named=False)
+    if nameless:
+        assert host.question(*parts).ids == host.fresh().question(*parts).ids == IDS
+        return
+    with pytest.raises(MessageRefused, match="nobody"):
+        host.question(*parts)
 
 
 # ---- answers --------------------------------------------------------------------------------------------------------

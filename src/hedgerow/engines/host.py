@@ -35,12 +35,20 @@ class Host:
     seeded : bool
         Whether a seed that the server names is used, as in a simulation. Otherwise all randomness is this host's own: noise
         that a server could foretell would be none.
+    nameless : bool
+        Whether a question may name nobody and is then to all parties here, as in a simulation.
     """
 
     def __init__(
-        self, engine: InProcess, *, names: Names = HEDGEROW, own: Credentials | None = None, seeded: bool = False
+        self,
+        engine: InProcess,
+        *,
+        names: Names = HEDGEROW,
+        own: Credentials | None = None,
+        seeded: bool = False,
+        nameless: bool = False,
     ) -> None:
-        self.engine, self.names, self.seeded = engine, names, seeded
+        self.engine, self.names, self.seeded, self.nameless = engine, names, seeded, nameless
         self.own = own or Credentials()
         self._streams: dict[int | None, Streams] = {}
 
@@ -59,9 +67,10 @@ class Host:
         MessageRefused (HR-242)
             The bytes are no question, or one to parties that are not here.
         """
-        asked = question(common, own, streams=self.streams, names=self.names)
-        held = self.engine.held.position
-        if unknown := [id for id in asked.ids if id not in held]:
+        held = self.engine.held
+        here = held.ids if self.nameless else ()
+        asked = question(common, own, streams=self.streams, names=self.names, here=here)
+        if unknown := [id for id in asked.ids if id not in held.position] if asked.ids is not here else []:
             raise MessageRefused(f"a question to {unknown[0]!r}, who is not here.", remedy="Parties are those of the hello.")
         return asked
 
@@ -81,7 +90,7 @@ class Host:
         """The same parties, before they were asked anything; on another engine where one is given."""
         chosen = self.engine if engine is None else engine
         again = replace(chosen, held=self.engine.held.fresh())
-        return Host(again, names=self.names, own=self.own, seeded=self.seeded)
+        return Host(again, names=self.names, own=self.own, seeded=self.seeded, nameless=self.nameless)
 
 
 def code_of(error: Exception) -> str:

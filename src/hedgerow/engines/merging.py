@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -27,19 +28,22 @@ def merged(query: str, ids: Sequence[str], inboxes: Sequence[Inbox]) -> Inbox:
             remedy = "Declare levels and shapes in the schema, so that every party returns the same keys and shapes."
             raise ContributionInvalid(f"{query}: one party contributed {layout}, another {one.layout}.", remedy=remedy)
         layout = layout or one.layout
-    came = tuple(id for one in inboxes for id in one.answered)
-    place = {id: i for i, id in enumerate(ids)}
-    order = np.argsort([place[id] for id in came], kind="stable")
+    came = tuple(chain.from_iterable(one.answered for one in inboxes))
+    letters = {id: letter for one in inboxes for id, letter in one.letters.items()}
+    order: Array | None = None
+    if came != tuple(ids):
+        place = {id: i for i, id in enumerate(ids)}
+        order = np.argsort([place[id] for id in came], kind="stable")
+        came = tuple(came[i] for i in order)
     totals = [one.total for one in inboxes if one.total is not None]
     rows = [one.rows for one in inboxes if one.rows is not None]
-    letters = {id: letter for one in inboxes for id, letter in one.letters.items()}
     return Inbox(
-        tuple(came[i] for i in order),
+        came,
         layout,
         _added(totals) if totals else None,
-        np.concatenate(rows)[order] if rows else None,
+        (np.concatenate(rows) if order is None else np.concatenate(rows)[order]) if rows else None,
         masked=any(one.masked for one in inboxes),
-        letters={id: letters[id] for id in sorted(letters, key=place.__getitem__)},
+        letters={id: letters[id] for id in came if id in letters} if letters else {},
         codes={id: code for one in inboxes for id, code in one.codes.items()},
     )
 

@@ -77,7 +77,9 @@ class Shards:
     def host(self, number: int, about: str, common: Mapping[str, Array], own: Mapping[str, Array]) -> None:
         """Take parties in; see `parcels`."""
         engine = InProcess(threads=self.threads, collapse=json.loads(about)["collapse"])
-        self._hosts[number] = Host(engine.hosting(parties_in(about, common, own)), names=Importable(), seeded=True)
+        self._hosts[number] = Host(
+            engine.hosting(parties_in(about, common, own)), names=Importable(), seeded=True, nameless=True
+        )
 
     def _roster(self, number: int, roster: Any) -> bytes:
         told = unpack(roster)

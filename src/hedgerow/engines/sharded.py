@@ -87,6 +87,8 @@ class Hosted:
         self.crew, self.collapse = crew, collapse
         self.bounds = split(held.sizes, crew.shards)
         self.position = held.position
+        self.ids = held.ids
+        self.whole = [held.ids[begin:end] for begin, end in pairwise(self.bounds)]
         self._held: Parties | None = held
         self._number = 0
         self._keeps: dict[int, int] = {}
@@ -94,6 +96,8 @@ class Hosted:
 
     def shards_of(self, ids: Sequence[str]) -> dict[int, Sequence[str]]:
         """Parties by the shard that holds them, shards and parties in order."""
+        if len(ids) == len(self.ids) and tuple(ids) == self.ids:
+            return dict(enumerate(self.whole))
         at = np.array([self.position[id] for id in ids])
         shard = np.searchsorted(self.bounds, at, side="right") - 1
         if (shard == shard[0]).all():
@@ -318,7 +322,7 @@ class Sharded:
             )
         asked = replace(outbox, ids=ids, question=replace(question, cohort=replace(question.cohort, first=None)))
         shards = self.hosted.shards_of(ids)
-        bodies = {k: own(asked, some) for k, some in shards.items()}
+        bodies = {k: own(asked, some, named=some is not self.hosted.whole[k]) for k, some in shards.items()}
         if step is not None:
             self.hosted.introduce(shards)
         replies = self.hosted.told("question", [common(asked)], bodies, needs=not outbox.stateless)

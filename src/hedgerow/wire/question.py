@@ -1,7 +1,8 @@
 """Questions and answers on the wire.
 
 A question to the parties of one host is two messages: `common`, the same for every host, and `own`, of these parties alone:
-their names, their letters, and the rounds of theirs that were counted. An answer is one: who answered, what they add up to
+their names, their letters, and the rounds of theirs that were counted. Within a simulation names may be left out where
+everybody of a host is asked. An answer is one: who answered, what they add up to
 or their rows, letters, and the codes of refusals. What comes in is taken only if it is exactly that.
 
     server   common(outbox), own(outbox, ids)  ->  question(common, own, streams=...)   host
@@ -94,12 +95,12 @@ def common(outbox: Outbox) -> bytes:
     return pack(fields)
 
 
-def own(outbox: Outbox, ids: Sequence[str]) -> bytes:
-    """Write what belongs to these parties."""
+def own(outbox: Outbox, ids: Sequence[str], *, named: bool = True) -> bytes:
+    """Write what belongs to these parties; not `named`, they are all that the host has, in its order."""
     letters, counted = None if outbox.step is None else outbox.step.letters, outbox.counted
     return pack(
         {
-            "ids": tuple(map(str, ids)),  # names may be numpy's
+            "ids": tuple(map(str, ids)) if named else None,  # names may be numpy's
             "letters": None if letters is None else tuple(letters[id] for id in ids),
             "counted": {str(id): counted[id] for id in ids if id in counted} if counted else {},
         }
@@ -107,7 +108,12 @@ def own(outbox: Outbox, ids: Sequence[str]) -> bytes:
 
 
 def question(
-    common: bytes, own: bytes, *, streams: Callable[[int | None], Streams] = Streams, names: Names = HEDGEROW
+    common: bytes,
+    own: bytes,
+    *,
+    streams: Callable[[int | None], Streams] = Streams,
+    names: Names = HEDGEROW,
+    here: tuple[str, ...] = (),
 ) -> Received:
     """Read a question.
 
@@ -117,6 +123,9 @@ def question(
         Gets the seed that the server names, or None, and returns the randomness that is used.
     names : Names
         Whose functions and classes may be named.
+    here : tuple of str
+        Who is asked by a question that names nobody: within a simulation, all parties of this host. Elsewhere such a question
+        is refused.
 
     Raises
     ------
@@ -126,9 +135,11 @@ def question(
     told, mine = _fields(unpack(common, names), COMMON, "a question"), _fields(unpack(own, names), OWN, "a question")
     _check_query(told)
     ids, letters, counted = mine["ids"], mine["letters"], mine["counted"]
-    if not fits(ids, tuple[str, ...]) or not ids or len(set(ids)) != len(ids) or not all(ids):
+    if ids is None and here:
+        ids = here
+    elif not fits(ids, tuple[str, ...]) or not ids or len(set(ids)) != len(ids) or not all(ids):
         refused("asks nobody, or somebody twice")
-    if not fits(counted, dict[str, int]) or not counted.keys() <= set(ids):
+    if not fits(counted, dict[str, int]) or (counted and not counted.keys() <= set(ids)):
         refused("counts rounds of others")
     step, asked = told["step"], told["asked"]
     if type(asked) is not int or asked < len(ids):
@@ -190,10 +201,13 @@ def _check_query(told: Mapping[str, Any]) -> None:
 
 def answer(inbox: Inbox, ids: Sequence[str]) -> bytes:
     """Write what came of a question to these parties."""
-    came = set(inbox.answered)
-    answered = np.array([id in came for id in ids], dtype=bool)
-    order = [id for id in ids if id in came]
-    if order != list(inbox.answered):
+    order, came = tuple(inbox.answered), tuple(ids)
+    answered = np.ones(len(came), bool)
+    if order != came:
+        there = set(order)
+        answered = np.array([id in there for id in ids], dtype=bool)
+        came = tuple(id for id in ids if id in there)
+    if order != came:
         raise MessageRefused(
             f"{len(inbox.answered)} answers are not those of {len(ids)} parties in their order.",
             remedy="An engine returns answers in the order in which parties were asked.",
@@ -205,7 +219,7 @@ def answer(inbox: Inbox, ids: Sequence[str]) -> bytes:
         inbox.rows,
         bool(inbox.masked),
         tuple(inbox.letters[id] for id in order) if inbox.letters else None,
-        {k: inbox.codes[id] for k, id in enumerate(ids) if id in inbox.codes},
+        {k: inbox.codes[id] for k, id in enumerate(ids) if id in inbox.codes} if inbox.codes else {},
     )
     return pack(dict(zip(ANSWER, told, strict=True)))
 
@@ -228,7 +242,7 @@ def inbox(raw: bytes, ids: Sequence[str], outbox: Outbox | None = None) -> Inbox
     answered, layout, masked, letters, codes = (told[name] for name in ("answered", "layout", "masked", "letters", "codes"))
     if not _is_array(answered, TRUTHS, (len(ids),)):
         refused("answers for others than were asked")
-    came = tuple(id for id, here in zip(ids, answered.tolist(), strict=True) if here)
+    came = tuple(ids) if answered.all() else tuple(id for id, here in zip(ids, answered.tolist(), strict=True) if here)
     if not fits(layout, Layout | None) or type(masked) is not bool:
         refused("has no valid layout")
     if letters is not None and (not fits(letters, tuple[bytes, ...]) or len(letters) != len(came)):
