@@ -7,14 +7,14 @@ several runs share (`hedgerow.runs.LedgerBase`) is read and charged in one turn,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, CheckpointMismatch, LedgerDamaged, MixedUnits
 
-from .events import FREE, Charge, Debit, Event, Sampling, Unit, charges_of
+from .events import FREE, Charge, Debit, Event, Part, Sampling, Unit, charges_of
 from .tally import Priced, Tally
 
 
@@ -36,6 +36,8 @@ class Entry:
         What a party sends and receives, with 32 bits to a number that is not compressed.
     run : str
         Which run of a shared record asked, since numbers of questions and cohorts are a run's own; "" is this one.
+    part : Part or None
+        Which part of a partition was asked, where questions to other parts cost nothing more (`debit`).
     """
 
     round: int
@@ -57,6 +59,7 @@ class Entry:
     sampling: Sampling
     randomness: str
     run: str = ""
+    part: Part | None = None
 
     @property
     def protection(self) -> tuple[str, str]:
@@ -66,7 +69,8 @@ class Entry:
     def debit(self, unit: Unit) -> Debit | None:
         """Return what an accountant has to know of it; None where it costs nothing.
 
-        An event at a party is never amplified by sampling: the server sees who answered.
+        An event at a party is never amplified by sampling: the server sees who answered. Parts of a sampled cohort stay in
+        its sampling event; parts of everybody, or of a public schedule, are one group whatever the numbers of their cohorts.
 
         Raises
         ------
@@ -82,15 +86,21 @@ class Entry:
             )
         alone = unit == "record" and self.sampling.kind in ("fixed", "given")  # a record pushes no party out of a cohort
         sampling = Sampling() if alone else self.sampling
-        return Debit((self.run, self.cohort != 0, self.cohort or self.round, sampling), sampling, self.event)
+        part = None if self.part is None else ((self.part.partition, self.part.n_parts), self.part.index)
+        cohort: Hashable = (self.run, self.cohort != 0, self.cohort or self.round, sampling)
+        if part is not None and sampling.kind in ("all", "given"):
+            cohort = (self.run, sampling.kind, part[0])
+        return Debit(cohort, sampling, self.event, part)
 
     def to_json(self) -> dict[str, Any]:
         told = vars(self) | {"event": self.event.to_json(), "sampling": self.sampling.to_json()}
-        return {name: value for name, value in told.items() if name != "run" or value}
+        told["part"] = self.part and self.part.to_json()
+        return {name: value for name, value in told.items() if name not in ("run", "part") or value}
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Entry:
-        return cls(**found | {"event": Event(**found["event"]), "sampling": Sampling(**found["sampling"])})
+        part = Part(*found["part"]) if "part" in found else None
+        return cls(**found | {"event": Event(**found["event"]), "sampling": Sampling(**found["sampling"]), "part": part})
 
 
 class Limit(Protocol):
@@ -179,7 +189,7 @@ class Ledger:
 
     @property
     def numbers(self) -> tuple[int, int]:
-        """Largest numbers of a question and of a cohort so far, zero at first."""
+        """Largest numbers of a question, and of a cohort or partition, so far; zero at first."""
         return self._tally().numbers
 
     def payment(self, mechanism: str) -> Entry | None:

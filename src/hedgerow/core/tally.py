@@ -42,7 +42,7 @@ class Tally:
     Attributes
     ----------
     numbers : (int, int)
-        Largest numbers of a question and of a cohort.
+        Largest numbers of a question, and of a cohort or partition.
     uses, recent : Counter of str
         Questions by mechanism: all, and those from entry `start` on.
     payments : dict from mechanism to Entry
@@ -61,7 +61,8 @@ class Tally:
     def caught_up(self) -> Tally:
         """This tally, with all entries counted."""
         for entry in self._followed.unread():
-            self.numbers = max(self.numbers[0], entry.round), max(self.numbers[1], entry.cohort)
+            cohort = entry.cohort if entry.part is None else max(entry.cohort, entry.part.partition)
+            self.numbers = max(self.numbers[0], entry.round), max(self.numbers[1], cohort)
             self.uses[entry.mechanism] += 1
             if self._followed.n >= self._start:
                 self.recent[entry.mechanism] += 1

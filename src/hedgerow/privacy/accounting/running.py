@@ -196,9 +196,9 @@ class Running:
     def _change(self, debit: Debit) -> tuple[Cohort, Change]:
         before = self._cohorts.get(debit.cohort)
         if before is None:
-            cohort = _alone(debit.sampling, self.adjacency, debit.event)
+            cohort = _alone(debit.sampling, self.adjacency, debit.event, debit.part)
             return cohort, Change(cohort.costs(), Counter())
-        cohort = before.plus(debit.event)
+        cohort = before.plus(debit.event, debit.part)
         old, new = before.costs(), cohort.costs()
         return cohort, Change(new - old, old - new)
 
@@ -292,8 +292,8 @@ class Running:
 
 
 @lru_cache(maxsize=1024)
-def _alone(sampling: Sampling, adjacency: Adjacency, event: Event) -> Cohort:
-    return Cohort(sampling, adjacency, (event,))
+def _alone(sampling: Sampling, adjacency: Adjacency, event: Event, part: tuple[Hashable, int] | None) -> Cohort:
+    return Cohort(sampling, adjacency).plus(event, part)
 
 
 def _sure(low: float, high: float, limit: float) -> bool | None:
