@@ -134,9 +134,9 @@ def test_distributions_composed_one_by_one_are_within_their_error():
 
 
 # ---- ledgers --------------------------------------------------------------------------------------------------------
-def entry(number, z=6.0, sampling=ALL, cohort=0, unit="party", mechanism="Gaussian"):
+def entry(number, z=6.0, sampling=ALL, cohort=0, unit="party", mechanism="Gaussian", key=""):
     asked = (number, cohort, "sum", "m:f", 10.0, 1, "x", 4.0, 0.0, "l2(1)", "none", "none", mechanism, "plain", unit)
-    return Entry(*asked, Event("gaussian", z), sampling, "seeded")
+    return Entry(*asked, Event("gaussian", z), sampling, "seeded", key=key)
 
 
 def fill(ledger):

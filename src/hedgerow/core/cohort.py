@@ -4,27 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from .events import Sampling
-
-
-class Part(NamedTuple):
-    """One of several disjoint groups, to one of which each party belongs, whatever its data are.
-
-    Attributes
-    ----------
-    partition : int
-        Number of the partition; 0 is the one by which parties take turns.
-    group : int
-        Of the group, from 0.
-    of : int
-        Groups in the partition.
-    """
-
-    partition: int
-    group: int
-    of: int
+from .events import Part, Sampling
 
 
 @dataclass(frozen=True)
@@ -42,7 +23,7 @@ class Cohort:
     first : int, optional
         The first so many answers count; the others are spare.
     part : Part, optional
-        The group of a partition that they are.
+        Which group of a partition they are; partition 0 is the one by which parties take turns.
     """
 
     members: Sequence[str] = ()
@@ -56,4 +37,4 @@ class Cohort:
         """(i, k) for the i-th of k groups that take turns, (0, 1) for everybody, None for any other cohort."""
         if self.sampling.kind == "all":
             return (0, 1)
-        return (self.part.group, self.part.of) if self.part is not None and self.part.partition == 0 else None
+        return (self.part.index, self.part.n_parts) if self.part is not None and self.part.partition == 0 else None

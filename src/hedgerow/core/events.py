@@ -9,6 +9,8 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
 
+from hedgerow.errors import BudgetInvalid
+
 Unit = Literal["record", "party"]
 Kind = Literal["none", "gaussian", "laplace", "skellam", "pure", "exponential", "approximate", "nonprivate"]
 
@@ -58,17 +60,17 @@ class Sampling:
 
     Parameters
     ----------
-    kind : {"all", "poisson", "records", "fixed", "given"}
+    kind : {"all", "poisson", "records", "fixed", "given", "part"}
         Everybody; each party by itself with probability `rate`; each record of every party by itself with probability
         `rate`; exactly `size` parties without replacement; `size` parties by a public schedule, at which neighbours differ
-        in what one party contributes.
+        in what one party contributes; a group of a partition, to which a party belongs by its name alone.
     rate : float
         Probability that a given party, or record, is in the cohort.
     size : int
-        Parties in the cohort (`fixed` and `given` only).
+        Parties in the cohort (`fixed`, `given` and `part` only).
     """
 
-    kind: Literal["all", "poisson", "records", "fixed", "given"] = "all"
+    kind: Literal["all", "poisson", "records", "fixed", "given", "part"] = "all"
     rate: float = 1.0
     size: int = 0
 
@@ -82,24 +84,87 @@ class Sampling:
             "records": f"Poisson rate {self.rate:g} of records",
             "fixed": f"{self.size} parties",
             "given": f"{self.size} by schedule",
+            "part": f"{self.size} of a partition",
         }[self.kind]
 
 
-Charge = tuple[Sampling, tuple[Event, ...]]
+@dataclass(frozen=True)
+class Part:
+    """One part of a partition of the parties, made by their names and by nothing that they keep.
+
+    Parameters
+    ----------
+    partition : int
+        Number of the partition, as a run's cohorts are numbered: no number comes twice, also in a resumed run.
+    index, n_parts : int
+        Which part, from 0, of how many.
+
+    Raises
+    ------
+    BudgetInvalid (HR-214)
+        There is no such part.
+    """
+
+    partition: int
+    index: int
+    n_parts: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.index < self.n_parts:
+            raise BudgetInvalid(
+                f"a partition into {self.n_parts} parts has no part {self.index}.", remedy="Parts are numbered from 0."
+            )
+
+    def to_json(self) -> list[int]:
+        return [self.partition, self.index, self.n_parts]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What was released of parts of one partition: a unit is in one of them at most, so the dearest part counts.
+
+    Attributes
+    ----------
+    events : tuple of tuple of Event
+        For each part that was asked.
+    """
+
+    events: tuple[tuple[Event, ...], ...]
+
+    def __str__(self) -> str:
+        told = dict.fromkeys(", ".join(map(str, events)) for events in self.events)
+        return f"one of {len(self.events)} parts ({' or '.join(told)})"
+
+
+Charge = tuple[Sampling, tuple[Event | Parts, ...]]
 """One cohort and everything that was released from it: composes inside one sampling event."""
 
 
 class Debit(NamedTuple):
-    """One event of a ledger and the cohort that it was released from. Debits of a cohort compose inside one sampling event."""
+    """One event of a ledger and the cohort that it was released from. Debits of a cohort compose inside one sampling event.
+
+    `part` names a partition and which part of it was asked, where it was not the whole cohort.
+    """
 
     cohort: Hashable
     sampling: Sampling
     event: Event
+    part: tuple[Hashable, int] | None = None
 
 
 def charges_of(debits: Iterable[Debit]) -> list[Charge]:
-    """Group debits by cohort, each in the order in which they came."""
-    cohorts: dict[Hashable, tuple[Sampling, list[Event]]] = {}
+    """Group debits by cohort, and those of parts by partition, each in the order in which they came."""
+    samplings: dict[Hashable, Sampling] = {}
+    whole: dict[Hashable, list[Event]] = {}
+    parts: dict[Hashable, dict[Hashable, dict[int, list[Event]]]] = {}
     for debit in debits:
-        cohorts.setdefault(debit.cohort, (debit.sampling, []))[1].append(debit.event)
-    return [(sampling, tuple(events)) for sampling, events in cohorts.values()]
+        samplings.setdefault(debit.cohort, debit.sampling)
+        events = whole.setdefault(debit.cohort, [])
+        if debit.part is not None:
+            partition, index = debit.part
+            events = parts.setdefault(debit.cohort, {}).setdefault(partition, {}).setdefault(index, [])
+        events.append(debit.event)
+    return [
+        (sampling, (*whole[cohort], *(Parts(tuple(map(tuple, of.values()))) for of in parts.get(cohort, {}).values())))
+        for cohort, sampling in samplings.items()
+    ]

@@ -13,7 +13,8 @@ runs, studies) open handles by `inside`; rooms of programs may not import it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from hashlib import blake2b
+from typing import Any, Literal, NamedTuple, NoReturn
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -23,9 +24,9 @@ from hedgerow.errors import BudgetInvalid, SlotFilled, UnlawfulChannel
 from .arrays import Array, Arrays
 from .bound import Bounds
 from .channel import Channel, Protection
-from .cohort import Cohort, Part
+from .cohort import Cohort
 from .engine import Engine
-from .events import Sampling
+from .events import Part, Sampling
 from .ledger import Ledger, LedgerView, Limit, Record
 from .party import Local
 from .question import ASIDE, MAIN, Preparation, Question, Verb, function_of, name_of
@@ -260,10 +261,11 @@ class Federation:
         return self._cohort(Sampling("given", len(wanted) / run.size, len(wanted)), chosen)
 
     def split(self, groups: int) -> tuple[Federation, ...]:
-        """Return a partition of the parties into so many disjoint groups, as equal as can be.
+        """Return a partition of the parties into so many disjoint groups.
 
-        Each party belongs to one group, which follows from the randomness of the server and from nobody's data. Questions to
-        different groups therefore cost a unit what the questions to its own group cost, and not their sum.
+        A party's group follows from its name and from randomness of the server, whoever else is there and whatever the data
+        are. A unit is in one group, so questions to all groups cost what the questions to the dearest one cost, and not their
+        sum. Groups differ in size, and one may be empty.
 
         Raises
         ------
@@ -279,8 +281,10 @@ class Federation:
                 remedy="Split the federation, into at least one group and at most as many as there are parties.",
             )
         partition = run.next_cohort(_INSIDE[self].branch)
-        place = run.streams.uniform(run.size, self._place_of_cohort, "server", "groups").argsort(kind="stable").argsort()
-        return tuple(self._group(place % groups == k, Part(partition, k, groups)) for k in range(groups))
+        key = run.streams.entropy(self._place_of_cohort, "server", "groups")(32)
+        drawn = (blake2b(name.encode(), key=key, digest_size=16).digest() for name in run.engine.parties)
+        own = np.array([int.from_bytes(one, "little") % groups for one in drawn])
+        return tuple(self._group("part", own == k, Part(partition, k, groups)) for k in range(groups))
 
     def _in_turn(self, every: int) -> Federation:
         """The group whose turn it is: by the questions that share the mechanism's noise, else by cohorts."""
@@ -290,11 +294,11 @@ class Federation:
         order = np.argsort(uniforms(run.streams.recalled(0, "server", "turns"), run.size), kind="stable")
         chosen = np.zeros(run.size, bool)
         chosen[order[np.arange(run.size) % every == now]] = True
-        return self._group(chosen, Part(0, now, every))
+        return self._group("given", chosen, Part(0, now, every))
 
-    def _group(self, chosen: Array, part: Part) -> Federation:
+    def _group(self, kind: Literal["given", "part"], chosen: Array, part: Part) -> Federation:
         size = int(chosen.sum())
-        return self._cohort(Sampling("given", size / len(chosen), size), chosen, part=part)
+        return self._cohort(Sampling(kind, size / len(chosen), size), chosen, part=part)
 
     @property
     def _place_of_cohort(self) -> int | str:

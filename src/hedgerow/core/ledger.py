@@ -8,7 +8,7 @@ twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,8 +16,7 @@ from weakref import WeakKeyDictionary
 
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, CheckpointMismatch, LedgerDamaged, MixedUnits
 
-from .cohort import Part
-from .events import Charge, Debit, Event, Sampling, Unit, charges_of
+from .events import Charge, Debit, Event, Part, Sampling, Unit, charges_of
 from .question import MAIN
 from .tally import Priced, Tally
 
@@ -47,7 +46,7 @@ class Entry:
     cites : int
         Number of the question whose charge covers this one; 0 where this one is charged itself.
     part : Part, optional
-        The group of a partition that was asked.
+        Which part of a partition was asked, where questions to other parts cost nothing more (`debit`).
     """
 
     round: int
@@ -92,7 +91,8 @@ class Entry:
     def debit(self, unit: Unit) -> Debit | None:
         """Return what an accountant has to know of it; None where it costs nothing.
 
-        An event at a party is never amplified by sampling: the server sees who answered.
+        An event at a party is never amplified by sampling: the server sees who answered. Parts of a sampled cohort stay in
+        its sampling event; parts of everybody, or of a public schedule, are one group whatever the numbers of their cohorts.
 
         Raises
         ------
@@ -108,11 +108,15 @@ class Entry:
             )
         alone = unit == "record" and self.sampling.kind in ("fixed", "given")  # a record pushes no party out of a cohort
         sampling = Sampling() if alone else self.sampling
-        cohort = (self.run, self.branch, self.cohort != 0, self.cohort or self.round, sampling)
-        return Debit(cohort, sampling, self.event)
+        part = None if self.part is None else ((self.part.partition, self.part.n_parts), self.part.index)
+        cohort: Hashable = (self.run, self.branch, self.cohort != 0, self.cohort or self.round, sampling)
+        if part is not None and sampling.kind in ("all", "given", "part"):
+            cohort = (self.run, self.branch, sampling.kind, part[0])
+        return Debit(cohort, sampling, self.event, part)
 
     def to_json(self) -> dict[str, Any]:
         values = vars(self) | {"event": self.event.to_json(), "sampling": self.sampling.to_json()}
+        values["part"] = self.part and self.part.to_json()
         return {name: value for name, value in values.items() if value or name not in ("run", "branch", "key", "cites", "part")}
 
     @classmethod
@@ -207,7 +211,7 @@ class Ledger:
         return len(self.entries)
 
     def numbers(self, branch: str = MAIN) -> tuple[int, int]:
-        """Largest numbers of a question and of a cohort of a branch so far, zero at first."""
+        """Largest numbers of a question, and of a cohort or partition, of a branch so far; zero at first."""
         return self._tally().numbers.get(branch, (0, 0))
 
     def payment(self, key: str) -> Entry | None:

@@ -40,7 +40,7 @@ class Tally:
     Attributes
     ----------
     numbers : dict from branch to (int, int)
-        Largest numbers of a question and of a cohort.
+        Largest numbers of a question, and of a cohort or partition.
     uses, recent : Counter of str
         Questions by key: all, and those from entry `start` on.
     payments : dict from key to Entry
@@ -59,8 +59,9 @@ class Tally:
     def caught_up(self) -> Tally:
         """This tally, with all entries counted."""
         for entry in self._followed.unread():
-            question, cohort = self.numbers.get(entry.branch, (0, 0))
-            self.numbers[entry.branch] = max(question, entry.round), max(cohort, entry.cohort)
+            question, drawn = self.numbers.get(entry.branch, (0, 0))
+            cohort = entry.cohort if entry.part is None else max(entry.cohort, entry.part.partition)
+            self.numbers[entry.branch] = max(question, entry.round), max(drawn, cohort)
             if not entry.key:
                 continue
             self.uses[entry.key] += 1

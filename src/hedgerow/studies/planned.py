@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 
-from hedgerow.core.events import Charge, Event
+from hedgerow.core.events import Charge, Event, Parts
 from hedgerow.errors import StudyInvalid
 from hedgerow.privacy.accounting.calibration import least_noise
 
@@ -67,7 +67,7 @@ def with_noise(study: Study, make: Make = build, where: Hashable = None, *, most
 
     least = least_noise(charges, budget.epsilon, budget.delta, accountant=budget.accountant)
     if mechanism.law == "discrete gaussian":  # its events fall short of its multiplier, by less the larger that is
-        while budget.spent(_charges(study, least, most, make)) > budget.epsilon:
+        while budget.spent(_charges(study, least, most, make, where)) > budget.epsilon:
             least *= 1.002
     return _with(study, least)
 
@@ -113,7 +113,16 @@ def _between(one: Charge, two: Charge, noise_multiplier: float) -> Charge:
     return one[0], tuple(_scaled(a, b, noise_multiplier) for a, b in zip(one[1], two[1], strict=True))
 
 
-def _scaled(one: Event, two: Event, z: float) -> Event:
+def _scaled(one: Event | Parts, two: Event | Parts, z: float) -> Event | Parts:
+    if isinstance(one, Parts) and isinstance(two, Parts):
+        pairs = (zip(*events, strict=True) for events in zip(one.events, two.events, strict=True))
+        return Parts(tuple(tuple(_scaled_event(a, b, z) for a, b in pair) for pair in pairs))
+    assert isinstance(one, Event)
+    assert isinstance(two, Event)
+    return _scaled_event(one, two, z)
+
+
+def _scaled_event(one: Event, two: Event, z: float) -> Event:
     grown = one.noise_multiplier + (two.noise_multiplier - one.noise_multiplier) * (z - 1)
     return replace(one, noise_multiplier=grown, epsilon=one.epsilon / (z if two.epsilon < one.epsilon else 1.0))
 

@@ -3,6 +3,7 @@
 How a cohort was drawn decides what its events cost:
 
     all      the events as they are
+    part     the same: to which group a party belongs follows from its own name, and nobody is pushed out of one
     poisson  several Gaussians are one with z = (sum of z_i^-2)^(-1/2); one use of one mechanism is amplified by the
     records  sampling rate, times its own; several mechanisms stay together in a `Batch`, amplified as a whole
     fixed    a new party can push another out of a cohort of fixed size, so the sum moves by twice its bound, and no
@@ -11,20 +12,27 @@ How a cohort was drawn decides what its events cost:
 
 Twice the bound halves the multiplier of a noise. For a mechanism known by its epsilon it is the privacy of a group of two.
 
+Where a cohort was divided into parts by the names of parties, a unit is in one part, which no data decide. All other parts
+answer alike whether it is there or not, also where later questions follow from earlier answers. So what is released of all
+parts is as private as what is released of the dearest one (parallel composition, McSherry 2009). `dearest` is a list of uses
+that holds, use by use, at least what each part's list holds: exactly one part's, where parts were asked the same. It is no
+mean or maximum of epsilons, so any accountant composes it with everything else.
+
 That is for neighbours of which one has a unit more (`add-remove`). Where one unit is exchanged for another (`replace-one`),
 the sum always moves by twice its bound. A cohort of fixed size then amplifies one use of one mechanism, as nobody is pushed
-out; Poisson sampling is not amplified: its theorems are about a unit more.
+out; Poisson sampling is not amplified: its theorems are about a unit more. Parts are then charged as if they overlapped, and
+so are parts of a cohort of fixed size: two units may change at once, in two parts.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from copy import copy
 from typing import Literal, NamedTuple, get_args
 
-from hedgerow.core.events import Charge, Event, Kind, Sampling
+from hedgerow.core.events import Charge, Event, Kind, Parts, Sampling
 from hedgerow.errors import BudgetInvalid, suggestion
 
 Adjacency = Literal["add-remove", "replace-one"]
@@ -121,7 +129,7 @@ def costs(charges: Iterable[Charge], adjacency: Adjacency = "add-remove") -> Cos
     """
     counts: Counter[Cost] = Counter()
     for (sampling, events), times in Counter(charges).items():
-        for cost, count in Cohort(sampling, adjacency, events).costs().items():
+        for cost, count in CohortCost(sampling, adjacency, events).costs().items():
             counts[cost] += times * count
     return in_order(counts)
 
@@ -131,7 +139,7 @@ def in_order(counts: Mapping[Cost, int]) -> Costs:
     return tuple(sorted(counts.items(), key=repr))
 
 
-class Cohort:
+class CohortCost:
     """What was released from one cohort; it never changes, so that many can share one.
 
     Attributes
@@ -140,35 +148,48 @@ class Cohort:
         Whether each of its events costs what it would cost alone.
     """
 
-    __slots__ = ("_doubled", "_rate", "_uses")
+    __slots__ = ("_disjoint", "_doubled", "_parts", "_rate", "_uses")
 
-    def __init__(self, sampling: Sampling, adjacency: Adjacency, events: Iterable[Event] = ()) -> None:
+    def __init__(self, sampling: Sampling, adjacency: Adjacency, events: Iterable[Event | Parts] = ()) -> None:
         self._rate, self._doubled = _drawn(sampling, adjacency)
+        self._disjoint = adjacency == "add-remove" and sampling.kind != "fixed"
         self._uses: Counter[Use] = Counter()
-        self._add(events)
+        self._parts: dict[Hashable, dict[int, Counter[Use]]] = {}
+        for place, event in enumerate(events):
+            if isinstance(event, Event):
+                self._add(event, None)
+                continue
+            for index, one in enumerate(event.events):
+                for inner in one:
+                    self._add(inner, (place, index))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Cohort) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return isinstance(other, CohortCost) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
     __hash__ = None  # type: ignore[assignment]
 
     @property
     def additive(self) -> bool:
-        return self._rate == 1
+        return self._rate == 1 and not self._parts
 
-    def plus(self, event: Event) -> Cohort:
-        """Return the cohort with one more event."""
+    def plus(self, event: Event, part: tuple[Hashable, int] | None = None) -> CohortCost:
+        """Return the cohort with one more event, of all of it or of a part of a partition."""
         cohort = copy(self)
-        cohort._uses = Counter(self._uses)
-        cohort._add((event,))
+        cohort._uses, cohort._parts = Counter(self._uses), dict(self._parts)
+        if part is not None and part[0] in cohort._parts:
+            of = cohort._parts[part[0]]
+            cohort._parts[part[0]] = of | {part[1]: Counter(of.get(part[1]))}
+        cohort._add(event, part)
         return cohort
 
     def costs(self) -> Counter[Cost]:
         """Return its mechanisms with the number of their uses, as its sampling amplifies them."""
-        rate, doubled = self._rate, self._doubled
+        rate, doubled, inside = self._rate, self._doubled, Counter(self._uses)
+        for parts in self._parts.values():
+            inside.update(dearest(parts.values()))
         if rate == 1:
-            return Counter[Cost](self._uses)
-        uses = Counter(dict(as_one_gaussian(self._uses.items())))
+            return Counter[Cost](inside)
+        uses = Counter(dict(as_one_gaussian(inside.items())))
         if len(uses) == 1 and uses.total() == 1:
             (use,) = uses
             return Counter[Cost]({use._replace(rate=rate * use.rate, exchanged=doubled): 1})
@@ -176,16 +197,38 @@ class Cohort:
             return Counter[Cost](uses)
         return Counter[Cost]({Batch(rate, tuple(sorted(uses.items()))): 1} if uses else {})
 
-    def _add(self, events: Iterable[Event]) -> None:
-        for event in events:
-            use = _use(event)
-            if use is not None:
-                self._uses[_doubled(use) if self._doubled else use] += event.count
+    def _add(self, event: Event, part: tuple[Hashable, int] | None) -> None:
+        use, into = _use(event), self._uses
+        if use is None:
+            return
+        if part is not None and self._disjoint:
+            into = self._parts.setdefault(part[0], {}).setdefault(part[1], Counter())
+        into[_doubled(use) if self._doubled else use] += event.count
+
+
+def dearest(parts: Iterable[Counter[Use]]) -> Counter[Use]:
+    """Return the least list of uses that holds, use by use, one at least as strong for each use of each part.
+
+    Of one kind at one rate, less noise or more epsilon is stronger: the weaker can be computed from the stronger, by adding
+    noise. Skellam noise stands for itself alone.
+    """
+    lists, found = list(parts), Counter[Use]()
+    families: dict[Hashable, list[Use]] = {}
+    for use in {use for uses in lists for use in uses}:
+        alone = use if use.kind == "skellam" else use._replace(noise_multiplier=0.0, epsilon=0.0)
+        families.setdefault(alone, []).append(use)
+    for uses in families.values():
+        held, most = [0] * len(lists), 0
+        for use in sorted(uses, key=lambda use: (use.noise_multiplier, -use.epsilon)):
+            held = [n + of[use] for n, of in zip(held, lists, strict=True)]
+            if max(held) > most:
+                found[use], most = max(held) - most, max(held)
+    return found
 
 
 def _drawn(sampling: Sampling, adjacency: Adjacency) -> tuple[float, bool]:
     """Return the rate of a sample that amplifies, else 1, and whether neighbours are two units apart."""
-    known = ("all", "poisson", "records", "fixed", "given")
+    known = ("all", "poisson", "records", "fixed", "given", "part")
     if sampling.kind not in known:
         raise BudgetInvalid(f"no sampling is called {sampling.kind!r}", remedy=suggestion(sampling.kind, known))
     refuse_rate(sampling.rate)

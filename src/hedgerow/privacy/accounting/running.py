@@ -23,7 +23,7 @@ from hedgerow.core.events import Debit, Event, Sampling
 
 from . import bounds, losses, renyi
 from .bounds import Accountant
-from .costs import Adjacency, Cohort, Cost, Costs, Use, in_order
+from .costs import Adjacency, CohortCost, Cost, Costs, Use, in_order
 from .gaussian import gaussian_epsilon
 
 SLACK = 1e-9
@@ -131,7 +131,7 @@ class Running:
     def __init__(self, adjacency: Adjacency = "add-remove") -> None:
         self.adjacency = adjacency
         self._counts: Counter[Cost] = Counter()
-        self._cohorts: dict[Hashable, Cohort] = {}
+        self._cohorts: dict[Hashable, CohortCost] = {}
         self._sums = Sums()
         self._curves: dict[renyi.Orders, Curve] = {}
         self._last: Hashable = None  # the cohort that may grow next; its costs are not in `_base`
@@ -193,12 +193,12 @@ class Running:
         return self._counts == other._counts and self._cohorts == other._cohorts
 
     # ---- inside -----------------------------------------------------------------------------------------------------
-    def _change(self, debit: Debit) -> tuple[Cohort, Change]:
+    def _change(self, debit: Debit) -> tuple[CohortCost, Change]:
         before = self._cohorts.get(debit.cohort)
         if before is None:
-            cohort = _alone(debit.sampling, self.adjacency, debit.event)
+            cohort = _alone(debit.sampling, self.adjacency, debit.event, debit.part)
             return cohort, Change(cohort.costs(), Counter())
-        cohort = before.plus(debit.event)
+        cohort = before.plus(debit.event, debit.part)
         old, new = before.costs(), cohort.costs()
         return cohort, Change(new - old, old - new)
 
@@ -292,8 +292,8 @@ class Running:
 
 
 @lru_cache(maxsize=1024)
-def _alone(sampling: Sampling, adjacency: Adjacency, event: Event) -> Cohort:
-    return Cohort(sampling, adjacency, (event,))
+def _alone(sampling: Sampling, adjacency: Adjacency, event: Event, part: tuple[Hashable, int] | None) -> CohortCost:
+    return CohortCost(sampling, adjacency).plus(event, part)
 
 
 def _sure(low: float, high: float, limit: float) -> bool | None:

@@ -1,0 +1,93 @@
+"""Groups of a partition: each party is in one of them by its name alone, and all of them cost what one costs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers import federation, parties, totals
+
+import hedgerow as hr
+from hedgerow.core import Federation, Parties
+from hedgerow.core.randomness import Streams
+from hedgerow.engines import InProcess
+from hedgerow.errors import BudgetExhausted, BudgetInvalid
+
+ONE = 4.377178095681
+"""Epsilon of one Gaussian of multiplier 1 at delta 1e-5."""
+
+BUDGET = hr.Budget(epsilon=4.4, delta=1e-5)
+
+
+def private(n_parties: int = 40) -> Federation:
+    return federation(n_parties=n_parties).protect(clip=hr.l2(5.0), mechanism=hr.Gaussian(1.0))
+
+
+@pytest.mark.parametrize("groups", [1, 2, 5, 10])
+def test_groups_are_disjoint_and_are_everybody(groups: int) -> None:
+    fed = private()
+    names = [name for group in fed.split(groups) for name in group.members]
+    assert sorted(names) == sorted(fed.names)
+
+
+@pytest.mark.parametrize("groups", [2, 5, 10])
+def test_one_question_to_each_group_costs_what_one_question_costs(groups: int) -> None:
+    """The median of groups: 6.573 and 11.480 would be charged where groups were taken for everybody, twice and five times."""
+    fed = private().within(BUDGET)
+    released = [group.sum(totals) for group in fed.split(groups)]
+    assert len(released) == len(fed.ledger) == groups
+    assert BUDGET.spent(fed.ledger.charges("party")) == pytest.approx(ONE, rel=1e-9)
+    with pytest.raises(BudgetExhausted):  # a second partition is charged beside the first
+        fed.split(groups)[0].sum(totals)
+    with pytest.raises(BudgetExhausted):
+        fed.sum(totals)
+
+
+def test_a_group_that_is_asked_again_is_charged_again() -> None:
+    fed = private().within(BUDGET)
+    first, second = fed.split(2)
+    first.sum(totals)
+    second.sum(totals)
+    with pytest.raises(BudgetExhausted):
+        first.sum(totals)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_party_more_changes_one_group_by_one_row_and_no_other(seed: int) -> None:
+    """Neighbours: the group of every other party is the same, and the new party's row moves one total by at most its bound."""
+    held = parties(12, seed)
+    n = int(held.sizes[:-1].sum())
+    fewer = Parties(held.ids[:-1], {name: column[:n] for name, column in held.columns.items()}, held.sizes[:-1])
+    both = [Federation(InProcess(threads=1).hosting(one), streams=Streams(seed)).protect(clip=hr.l2(1.0)) for one in (held, fewer)]
+    with_it, without = ([group.members for group in fed.split(4)] for fed in both)
+    changed = [set(one) ^ set(other) for one, other in zip(with_it, without, strict=True)]
+    assert sorted(map(len, changed)) == [0, 0, 0, 1]
+    assert {held.ids[-1]} in changed
+    moved = []
+    for group, other in zip(both[0].split(4), both[1].split(4), strict=True):
+        if group.members and other.members:
+            one, two = (np.concatenate([np.ravel(part) for part in asked.sum(totals).values()]) for asked in (group, other))
+            moved.append(float(np.linalg.norm(one - two)))
+    assert max(moved) <= 1 + 1e-3
+    assert sum(length > 0 for length in moved) <= 1
+
+
+def test_another_seed_makes_other_groups_and_a_second_partition_is_another_one() -> None:
+    one, other = (federation(seed=seed, n_parties=40).split(4)[0].members for seed in (0, 1))
+    fed = federation(n_parties=40)
+    assert one != other
+    assert fed.split(4)[0].members == one != fed.split(4)[0].members
+
+
+@pytest.mark.parametrize("groups", [0, -1, 7, True, 2.0])
+def test_what_is_no_number_of_groups_is_refused(groups: object) -> None:
+    with pytest.raises(BudgetInvalid, match="cannot be split"):
+        federation(n_parties=6).split(groups)  # type: ignore[arg-type]
+
+
+def test_a_party_that_pays_by_itself_pays_for_its_own_group() -> None:
+    guards = {name: hr.privacy.Guard(BUDGET, trust="server") for name in parties(8).ids}
+    fed = federation(InProcess(threads=1, guards=guards), n_parties=8).protect(clip=hr.l2(5.0), mechanism=hr.Gaussian(1.0))
+    for group in fed.split(3):
+        if group.members:
+            group.sum(totals)
+    assert {round(guard.spent, 6) for guard in guards.values()} == {round(ONE, 6)}
