@@ -227,7 +227,7 @@ def test_many_models_at_once_have_the_gradients_of_each():
 def test_steps_as_printed_stand_still_and_the_longer_the_more():
     data = federation()
     loss = Loss("squared")
-    rows = pooled(data, BOXED)
+    rows = pooled(data.engine.held, BOXED)
     best = optimum(loss, *rows, 2.0)
 
     def left(steps, horizon):
@@ -245,7 +245,7 @@ def test_steps_as_printed_stand_still_and_the_longer_the_more():
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_best_model_has_fitness_zero_and_no_other_in_the_box_is_better(kind, box):
     spec, loss = replace(BOXED, classes=kind != "squared"), Loss(kind, 0.1)
-    rows = pooled(federation(classes=kind != "squared"), spec)
+    rows = pooled(federation(classes=kind != "squared").engine.held, spec)
     best = optimum(loss, *rows, box)
     assert np.abs(best).max() <= box
     assert relative_fitness(loss, best, best, *rows) == 0.0

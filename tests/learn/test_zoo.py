@@ -15,8 +15,7 @@ import hedgerow as hr
 from hedgerow.errors import ModelInvalid, SettingsInvalid
 from hedgerow.learn import ZOO, evaluate, fedavg, lenet, lstm, mcmahan_cnn, resnet18, two_nn
 from hedgerow.learn.models import Model
-from hedgerow.studies.adapters import MODEL
-from hedgerow.studies.neural import module_for
+from hedgerow.learn.results import MODEL, module_for
 
 SIZES = {
     ("logistic", (28, 28), 10): 7_850,
@@ -239,7 +238,7 @@ def test_a_study_names_a_model_of_the_zoo(name):
 
 @pytest.mark.parametrize("name", ZOO)
 def test_the_key_of_a_study_lists_the_zoo(name):
-    assert name in MODEL["model"][1].description
+    assert name in MODEL["model"].meaning
 
 
 def by_shape(shape, n_outputs):

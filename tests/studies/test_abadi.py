@@ -14,6 +14,7 @@ from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import BudgetExhausted, HedgerowError, HedgerowWarning
 from hedgerow.learn import mlp
 from hedgerow.learn.features import FeatureState, dpsgd_on_features
+from hedgerow.learn.features.results import module_for, on_table, over_parties
 from hedgerow.privacy import Budget, Gaussian
 from hedgerow.privacy.accounting import epsilon
 from hedgerow.runs import drive
@@ -21,7 +22,6 @@ from hedgerow.runs.checkpoint import load_checkpoint
 from hedgerow.studies import load
 from hedgerow.studies.build import build
 from hedgerow.studies.cells import cells
-from hedgerow.studies.feature_results import module_for, on_table, over_parties
 from hedgerow.studies.runner import run
 
 CELLS = {cell.row: cell.study for cell in cells(load("abadi-mnist"))}

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 from hedgerow import data
-from hedgerow.core import Federation, Parties
+from hedgerow.core import Parties
 from hedgerow.data.icd9 import CODES, GROUPS, group_of
-from hedgerow.engines import InProcess
 from hedgerow.privacy.local import Reports
 from hedgerow.stats import oracle_of
+from hedgerow.stats.frequency_results import exact, root_mean_square
 from hedgerow.studies import cells, compare, load, parse, run_study
-from hedgerow.studies.frequencies import exact, root_mean_square
 
 DATA = Path(os.environ.get("HEDGEROW_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="set HEDGEROW_DATA to the folder of public data sets")
@@ -106,9 +105,8 @@ def test_what_stands_beside_our_numbers_is_theory():
 
 def test_exact_counts_give_each_party_one_vote():
     held = Parties(["a", "b", "c"], {"stage": np.array([0, 1, 1, 2, 2, 2])}, [1, 3, 2])
-    fed = Federation(InProcess(threads=1).hosting(held))
-    np.testing.assert_allclose(exact(fed, "stage", 3, 3), [1, 2 / 3, 1 / 3 + 1])
-    np.testing.assert_allclose(exact(fed, "stage", 3, 1), [1, 0, 0])
+    np.testing.assert_allclose(exact(held, "stage", 3, 3), [1, 2 / 3, 1 / 3 + 1])
+    np.testing.assert_allclose(exact(held, "stage", 3, 1), [1, 0, 0])
 
 
 def test_every_code_has_a_chapter():

@@ -7,10 +7,10 @@ from comparing import study
 import hedgerow as hr
 from hedgerow.errors import StudyInvalid
 from hedgerow.learn import evaluate_on, fedavg
+from hedgerow.learn.results import module_for
 from hedgerow.runs import last
 from hedgerow.studies import load, rehearse, run_study
 from hedgerow.studies.build import build
-from hedgerow.studies.neural import module_for
 from hedgerow.studies.rounds import read_rounds
 from hedgerow.studies.validation import draw
 

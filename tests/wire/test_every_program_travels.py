@@ -1,5 +1,6 @@
 """Every program of the catalogue, asked as bytes, gives exactly what it gives without a wire."""
 
+import re
 from functools import partial
 
 import numpy as np
@@ -33,7 +34,7 @@ VISITS = {"data": {"name": "hie"}}
 LOG, LINE, COUNT = "malignant ~ mean_radius + mean_texture", "progression ~ bmi + bp + sex", "mdvis ~ lncoins + hlthp"
 LINES = {"name": "hie", "features": ["lncoins", "idp", "physlm", "disea"]}
 QUERIES = {"model": "linear", "ridge": 1.0, "n_records": 20190, "box": 1.0, "step": 0.5}
-NEURAL = [name for name, listing in PROGRAMS.items() if listing.path.startswith("hedgerow.learn:")]
+NEURAL = [name for name, listing in PROGRAMS.items() if re.fullmatch(r"hedgerow\.learn\.\w+:\w+", listing.path)]
 OWN = {"incremental": {"rounds": None}, "subfedavg": {"share": 0.3}, "fedopt": {"rule": "yogi", "server_rate": 0.1}}
 CASES = {
     **{name: (DIGITS, {"rounds": 1} | OWN.get(name, {})) for name in NEURAL},

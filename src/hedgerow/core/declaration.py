@@ -62,6 +62,8 @@ class Case:
         As a study's `[protection]` section has it, where the program needs one.
     tolerance : float
         By how much engines may differ, relative to the largest number of a result above one.
+    timed : bool
+        Whether states hold times of a clock, so that no two runs are alike.
     """
 
     table: Any
@@ -69,6 +71,7 @@ class Case:
     parties: int = 4
     protection: Settings = field(default_factory=dict)
     tolerance: float = 1e-9
+    timed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +94,9 @@ class Declaration:
         Name of an argument to `(schema, settings) -> value`, where a file cannot hold its value.
     outcome : callable
         `(federation, settings, state) -> hedgerow.report.Outcome`: what the report shows; by default the state's fields.
+    with_records : bool
+        Whether `outcome` takes the parties' records (`hedgerow.core.Parties`) as a fourth argument, to compare with what only
+        a simulation knows; elsewhere it is given None.
     watch : callable, optional
         `(settings, state, schema, test) -> dict` of metrics after a round; `test` is the server's table or None.
     score : callable, optional
@@ -111,7 +117,8 @@ class Declaration:
     fixed: Settings = field(default_factory=dict)
     keys: Mapping[str, Key] = field(default_factory=dict)
     bind: Mapping[str, Callable[[Any, Settings], Any]] = field(default_factory=dict)
-    outcome: Callable[[Any, Settings, Any], Any] | None = None
+    outcome: Callable[..., Any] | None = None
+    with_records: bool = False
     watch: Callable[[Settings, Any, Any, Any], dict[str, float]] | None = None
     score: Callable[[Settings, Any, Any, Any], float] | None = None
     metric: Callable[[Any], tuple[str, bool]] = lambda schema: ("score", True)

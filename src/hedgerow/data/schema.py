@@ -64,6 +64,11 @@ class Schema:
         return next(iter(self._with_role("target")), None)
 
     @property
+    def classifies(self) -> bool:
+        """Whether the target is a class."""
+        return self.target is not None and self[self.target].kind in ("binary", "category")
+
+    @property
     def weight(self) -> str | None:
         """Name of the column of record weights."""
         return next(iter(self._with_role("weight")), None)

@@ -32,12 +32,14 @@ from typing import Any, Unpack
 import numpy as np
 from torch import nn
 
+from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local, travels
 
 from .descent import Correction, Solver, descend
 from .models import Model, Weights
+from .results import declares
 from .settings import Settings, Weighting
 from .training import Training, above, at_least
 from .weighting import weighed
@@ -105,6 +107,7 @@ def summed(y: np.ndarray, u: np.ndarray) -> np.ndarray:
     return y.astype(float) + u
 
 
+@program("Consensus ADMM: the pooled optimum of convex models (Boyd et al. 2011).", **declares(rounds=2))
 def admm(
     federation: Federation,
     module: nn.Module,

@@ -18,6 +18,7 @@ from typing import Any, Unpack
 
 from torch import nn
 
+from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Parties
 from hedgerow.core.randomness import Streams
@@ -25,10 +26,12 @@ from hedgerow.data import Table
 
 from .fedavg import ModelState, fedavg
 from .personal import own_copy, train_own
+from .results import declares
 from .settings import Settings
 from .training import Training, equal_parties
 
 
+@program("Every party trains alone and keeps its model: a baseline.", **declares(personal=True, rounds=2))
 def local_only(
     federation: Federation,
     module: nn.Module,

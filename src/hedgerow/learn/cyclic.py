@@ -29,11 +29,13 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 from torch import nn
 
+from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.errors import NobodyAnswered, SettingsInvalid, UnlawfulChannel
 
 from .local import local_sgd
 from .models import Weights
+from .results import declares
 from .settings import Settings
 from .training import Training, equal_parties, mean_of
 
@@ -61,6 +63,7 @@ class TransferState:
     order: np.ndarray
 
 
+@program("One model handed from party to party, several times round (Chang et al. 2018).", **declares(rounds=2))
 def cyclic_transfer(
     federation: Federation,
     module: nn.Module,
@@ -100,6 +103,7 @@ def cyclic_transfer(
     yield from hand_on(training, order, start)
 
 
+@program("One model handed from party to party, once (Sheller et al. 2018).", **declares())
 def incremental(
     federation: Federation,
     module: nn.Module,

@@ -26,11 +26,13 @@ from typing import Any, Unpack
 import numpy as np
 from torch import nn
 
+from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Local
 
 from .local import gradient, local_sgd
 from .models import Weights
+from .results import declares
 from .settings import Settings
 from .training import Training, mean_of
 
@@ -51,6 +53,7 @@ class ModelState:
     weights: Weights
 
 
+@program("Federated averaging of a torch model (McMahan et al. 2017).", **declares(rounds=2))
 def fedavg(
     federation: Federation,
     module: nn.Module,
@@ -99,6 +102,7 @@ def average(training: Training, start: ModelState | None, train: Local, **terms:
         yield ModelState(t + 1, model.named(w))
 
 
+@program("Federated SGD of a torch model: one gradient step a round (McMahan et al. 2017).", **declares(rounds=2))
 def fedsgd(
     federation: Federation,
     module: nn.Module,

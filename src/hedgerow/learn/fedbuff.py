@@ -34,6 +34,7 @@ from typing import Any, Unpack
 import numpy as np
 from torch import nn
 
+from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local, travels
@@ -41,6 +42,7 @@ from hedgerow.errors import NobodyAnswered, SettingsInvalid
 
 from .descent import Solver, descend
 from .models import Model, Weights
+from .results import declares
 from .settings import Settings, Weighting
 from .training import Training, above, at_least, equal_parties, mean_of
 
@@ -140,6 +142,7 @@ def hand_in(now: np.ndarray, party: Party, rng: Any, *, weighting: Weighting) ->
     return {"update": update} | ({} if weighting == "expected" else {"n": has.astype(float)})
 
 
+@program("Buffered asynchronous averaging in simulated time (Nguyen et al. 2022).", **declares(rounds=2))
 def fedbuff(
     federation: Federation,
     module: nn.Module,

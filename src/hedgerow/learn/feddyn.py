@@ -20,12 +20,14 @@ from typing import Any, Unpack
 import numpy as np
 from torch import nn
 
+from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local, travels
 
 from .descent import Correction, Solver, descend
 from .models import Model, Weights
+from .results import declares
 from .settings import Settings, Weighting
 from .training import Training, above, equal_parties, mean_of
 from .weighting import weighed
@@ -65,6 +67,7 @@ def regularised_sgd(
     return weighed(party, weighting, largest_weight, update=change)
 
 
+@program("Dynamically regularised parties (Acar et al. 2021).", **declares(rounds=2))
 def feddyn(
     federation: Federation,
     module: nn.Module,

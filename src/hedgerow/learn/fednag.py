@@ -29,6 +29,7 @@ from typing import Any, Unpack
 import numpy as np
 from torch import nn
 
+from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
@@ -36,6 +37,7 @@ from hedgerow.errors import SettingsInvalid
 
 from .descent import Solver, descend
 from .models import Model, Weights
+from .results import declares
 from .settings import Settings, Weighting
 from .training import Training, mean_of
 from .weighting import weighed
@@ -67,6 +69,7 @@ def accelerated_sgd(
     return weighed(party, weighting, largest_weight, update=found.change, v=-rate * found.velocity - v)
 
 
+@program("Nesterov momentum at the parties, averaged like the weights (Yang et al. 2022).", **declares(rounds=2))
 def fednag(
     federation: Federation,
     module: nn.Module,

@@ -21,6 +21,7 @@ from typing import Any, Unpack
 import numpy as np
 from torch import nn
 
+from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
@@ -29,6 +30,7 @@ from hedgerow.errors import SettingsInvalid
 from .descent import Correction, Solver, descend
 from .fedavg import ModelState
 from .models import Model
+from .results import declares
 from .settings import Settings, Weighting
 from .training import Training, at_least
 from .weighting import weighed
@@ -68,6 +70,7 @@ def gradient_weight(steps: np.ndarray, solver: Solver, mu: float) -> np.ndarray:
     return np.asarray(after)[np.asarray(steps, int)]
 
 
+@program("Averaging normalised by local work (Wang et al. 2020).", **declares(rounds=2))
 def fednova(
     federation: Federation,
     module: nn.Module,

@@ -25,10 +25,12 @@ from typing import Literal, Unpack
 import numpy as np
 from torch import nn
 
+from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 
 from .local import local_sgd
 from .models import Weights
+from .results import declares
 from .settings import Settings
 from .training import Training, at_least, mean_of
 
@@ -51,6 +53,9 @@ class ServerState:
     v: np.ndarray
 
 
+@program(
+    "Momentum, Adagrad, Adam or Yogi at the server (Reddi et al. 2021).", **declares(rounds=2, rule="yogi", server_rate=0.1)
+)
 def fedopt(
     federation: Federation,
     module: nn.Module,

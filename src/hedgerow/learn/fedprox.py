@@ -18,14 +18,17 @@ from typing import Unpack
 
 from torch import nn
 
+from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 
 from .fedavg import ModelState
 from .local import local_sgd
+from .results import declares
 from .settings import Settings
 from .training import Training, at_least, mean_of
 
 
+@program("FedAvg with a proximal term (Li et al. 2020).", **declares(rounds=2))
 def fedprox(
     federation: Federation,
     module: nn.Module,

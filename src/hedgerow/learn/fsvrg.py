@@ -30,6 +30,7 @@ from typing import Any, Unpack
 import numpy as np
 from torch import nn
 
+from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
@@ -38,6 +39,7 @@ from .descent import Correction, Solver, descend
 from .fedavg import ModelState
 from .local import gradient
 from .models import Model
+from .results import declares
 from .settings import Settings, Weighting
 from .training import Training, equal_parties, mean_of
 from .weighting import weighed
@@ -77,6 +79,7 @@ def batches(party: Party, solver: Solver) -> np.ndarray:
     return np.ceil(counted / (solver.batch_size or np.maximum(counted, 1)))
 
 
+@program("The federation's gradient, then variance-reduced local passes (Konecny et al. 2016).", **declares(rounds=2))
 def fsvrg(
     federation: Federation,
     module: nn.Module,

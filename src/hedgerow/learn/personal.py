@@ -26,6 +26,7 @@ from typing import Any, Unpack
 import numpy as np
 from torch import nn
 
+from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local, travels
@@ -34,6 +35,7 @@ from .descent import NOTHING, Correction, Solver, descend
 from .fedavg import ModelState, average
 from .local import local_sgd
 from .models import Model
+from .results import declares
 from .settings import Settings, Weighting
 from .training import Training, above, at_least, mean_of
 from .weighting import weighed
@@ -75,6 +77,10 @@ def train_own(w: np.ndarray, party: Party, rng: Any, *, model: Model, solver: So
     party.state["v"] = v + descend(v, party, rng, model=model, solver=solver, correction=NOTHING).change
 
 
+@program(
+    "FedAvg, and a personal model at each party, pulled towards the global one (Li et al. 2021).",
+    **declares(personal=True, rounds=2),
+)
 def ditto(
     federation: Federation,
     module: nn.Module,
@@ -123,6 +129,7 @@ def personal_solver(solver: Solver, epochs: int | None, steps: int | None, rate:
     return solver if rate is None else replace(solver, learning_rate=rate)
 
 
+@program("FedAvg, and a last round in which each party trains the model for itself.", **declares(personal=True, rounds=2))
 def fine_tune(
     federation: Federation,
     module: nn.Module,

@@ -28,6 +28,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from torch import nn
 
+from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local, travels
@@ -35,6 +36,7 @@ from hedgerow.core.query import local, travels
 from .descent import Correction, Solver, descend
 from .local import gradient
 from .models import Model, Weights
+from .results import declares
 from .settings import Settings, Weighting
 from .training import Training, at_least, equal_parties, mean_of
 from .weighting import weighed
@@ -79,6 +81,7 @@ def controlled_sgd(
     return weighed(party, weighting, largest_weight, dy=found.change, dc=ci_new - ci)
 
 
+@program("Control variates against drift (Karimireddy et al. 2020).", **declares(rounds=2))
 def scaffold(
     federation: Federation,
     module: nn.Module,

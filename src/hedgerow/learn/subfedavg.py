@@ -35,6 +35,7 @@ from typing import Any, Unpack
 import numpy as np
 from torch import nn
 
+from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local, travels
@@ -45,6 +46,7 @@ from .evaluate import metrics
 from .local import score
 from .models import Model, Weights
 from .pruning import Pruning
+from .results import declares
 from .settings import Settings, Weighting
 from .tensors import prepared
 from .training import Training, mean_of, model_of
@@ -100,6 +102,7 @@ def pruning_sgd(
     return weighed(party, weighting, largest_weight, update=found.change * kept, **masks)
 
 
+@program("Personal subnetworks, averaged where they overlap (Vahidian et al. 2021).", **declares(rounds=2, share=0.3))
 def subfedavg(
     federation: Federation,
     module: nn.Module,

@@ -20,7 +20,7 @@ from .design import Design, design
 from .firth import FirthState, firth
 from .fit import Fit
 from .fitted import Fitted
-from .frequencies import FrequencyState, frequencies, oracle_of
+from .frequencies import FrequencyState, frequencies
 from .glm import newton
 from .hidden.descent import HiddenState, hidden_gradient_descent
 from .hidden.scaling import hidden_standardise
@@ -52,6 +52,7 @@ from .negative_binomial import (
     negative_binomial_fit,
     negative_binomial_regression,
 )
+from .oracles import oracle_of
 from .penalty.cross_validation import Path, cross_validated, path_of
 from .penalty.path import PathState, penalty_path
 from .penalty.penalised import PenalisedFit, PenalisedState, penalised, penalised_fit, penalised_regression

@@ -13,29 +13,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import l1
+from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
+from hedgerow.data import load
 from hedgerow.errors import SettingsInvalid
-from hedgerow.privacy.local import (
-    Bloom,
-    CountMeanSketch,
-    HadamardSketch,
-    KRandomisedResponse,
-    OptimisedUnary,
-    Rappor,
-    Reports,
-    SymmetricUnary,
-)
 
 from .columns import COUNTED, chosen, levels_of, schema_of
 from .counts import level_counts
-
-OracleName = Literal["k-ary", "symmetric", "optimised", "rappor", "sketch", "hadamard"]
+from .frequency_results import outcome
+from .oracles import OracleName, oracle_of
 
 
 @dataclass(frozen=True)
@@ -56,19 +47,12 @@ class FrequencyState:
     counts: Array
 
 
-def oracle_of(
-    oracle: OracleName, epsilon: float, *, hashes: int = 16, width: int = 256, bits: int = 64, cohorts: int = 8
-) -> Reports:
-    """Return the mechanism of an oracle's name, as `frequencies`."""
-    simple = {"k-ary": KRandomisedResponse, "symmetric": SymmetricUnary, "optimised": OptimisedUnary}
-    if oracle in simple:
-        return simple[oracle](epsilon)
-    if oracle == "rappor":
-        return Rappor(epsilon, bloom=Bloom(bits=bits, cohorts=cohorts))
-    sketch = CountMeanSketch if oracle == "sketch" else HadamardSketch
-    return sketch(epsilon, hashes=hashes, width=width)
-
-
+@program(
+    "Frequencies of levels by local reports, each noisy by itself.",
+    outcome=outcome,
+    with_records=True,
+    case=lambda: Case(load("fair").take(range(200)), {"column": "occupation", "epsilon": 2.0, "epsilons": [1.0]}),
+)
 def frequencies(
     federation: Federation,
     column: str,

@@ -1,11 +1,13 @@
 """Studies: whole experiments in one TOML file, the programs they can run, and the runner."""
 
+from hedgerow.report import Outcome
+
 from .abroad import build_abroad
 from .catalogue import PROGRAMS
 from .cells import Cell, cells, sweep
 from .changes import change as parse_change
 from .compare import Compared, compare
-from .listing import Listing, Outcome
+from .listing import Listing
 from .rehearse import Rehearsal, rehearse, rehearse_built, rehearse_cells
 from .runner import Result, read_report
 from .runner import run as run_study

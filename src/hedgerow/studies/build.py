@@ -17,8 +17,10 @@ from hedgerow.core.ledger import Ledger
 from hedgerow.data import Partition, Schema, Table, load, partitioner, read
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.engines.shared import warn_of_copies
+from hedgerow.engines.simulate import parties_of
 from hedgerow.errors import HedgerowWarning, StudyInvalid, suggestion
 from hedgerow.privacy.budget import warn_if_large
+from hedgerow.report import Outcome
 from hedgerow.runs import read_chain
 
 from .catalogue import listing
@@ -82,6 +84,13 @@ class Built:
         for name, column in sorted(self.table.columns.items()):
             found.update(name.encode() + np.ascontiguousarray(column).tobytes())
         return found.hexdigest()[:16]
+
+    def shown(self, state: Any) -> Outcome:
+        """What a state has to show; in a simulation beside what only that knows."""
+        given: tuple[Any, ...] = (self.federation, self.settings, state)
+        if self.listing.with_records:
+            given = (*given, parties_of(self.table, self.partition) if self.simulated else None)
+        return self.listing.outcome(*given)
 
     def measure(self, state: Any) -> dict[str, float]:
         """Metrics of a state, where they are due in its round."""

@@ -8,34 +8,10 @@ from functools import cache
 from hedgerow.core.declaration import Declaration, declared
 from hedgerow.errors import MissingExtra, ProgramInvalid, StudyInvalid, suggestion
 
-from . import adapters, client_level, features, found, frequencies, private, queries
-from .efficiency_results import timings
+from . import adapters, found
 from .listing import Listing
-from .van_aarle_tables import replays
 
 LISTED: dict[str, Listing] = {
-    "fedavg": adapters.neural("fedavg", "Federated averaging of a torch model (McMahan et al. 2017)."),
-    "fedprox": adapters.neural("fedprox", "FedAvg with a proximal term (Li et al. 2020)."),
-    "scaffold": adapters.neural("scaffold", "Control variates against drift (Karimireddy et al. 2020)."),
-    "fednova": adapters.neural("fednova", "Averaging normalised by local work (Wang et al. 2020)."),
-    "feddyn": adapters.neural("feddyn", "Dynamically regularised parties (Acar et al. 2021)."),
-    "fednag": adapters.neural("fednag", "Nesterov momentum at the parties, averaged like the weights (Yang et al. 2022)."),
-    "fsvrg": adapters.neural("fsvrg", "The federation's gradient, then variance-reduced local passes (Konecny et al. 2016)."),
-    "subfedavg": adapters.neural("subfedavg", "Personal subnetworks, averaged where they overlap (Vahidian et al. 2021)."),
-    "admm": adapters.neural("admm", "Consensus ADMM: the pooled optimum of convex models (Boyd et al. 2011)."),
-    "fedbuff": adapters.neural("fedbuff", "Buffered asynchronous averaging in simulated time (Nguyen et al. 2022)."),
-    "ditto": adapters.neural(
-        "ditto", "FedAvg, and a personal model at each party, pulled towards the global one (Li et al. 2021).", personal=True
-    ),
-    "fine_tune": adapters.neural(
-        "fine_tune", "FedAvg, and a last round in which each party trains the model for itself.", personal=True
-    ),
-    "cyclic_transfer": adapters.neural(
-        "cyclic_transfer", "One model handed from party to party, several times round (Chang et al. 2018)."
-    ),
-    "incremental": adapters.neural("incremental", "One model handed from party to party, once (Sheller et al. 2018)."),
-    "local_only": adapters.neural("local_only", "Every party trains alone and keeps its model: a baseline.", personal=True),
-    "fedopt": adapters.neural("fedopt", "Momentum, Adagrad, Adam or Yogi at the server (Reddi et al. 2021)."),
     "logistic_regression": adapters.regression("binomial", "Logistic regression; without noise equal to the pooled fit."),
     "linear_regression": adapters.regression("gaussian", "Linear regression; without noise equal to the pooled fit."),
     "firth_regression": adapters.firth_regression("Firth's logistic regression: finite where classes separate (Firth 1993)."),
@@ -60,22 +36,6 @@ LISTED: dict[str, Listing] = {
     "hidden_gradient_descent": adapters.hidden_gradient_descent(
         "Gradient descent by terms that need no model, so that parties need not see it (Mandal & Gong 2019)."
     ),
-    "frequencies": Listing(
-        "hedgerow.stats:frequencies", "Frequencies of levels by local reports, each noisy by itself.", frequencies.outcome
-    ),
-    "decision_tree": adapters.tree("One decision tree from sums of histograms, level by level (Breiman et al. 1984)."),
-    "fedsgd": adapters.neural("fedsgd", "Federated SGD of a torch model: one gradient step a round (McMahan et al. 2017)."),
-    "dpsgd": private.per_record("dpsgd", "Private training: noisy sums of clipped record gradients (Abadi et al. 2016)."),
-    "local_dpsgd": private.per_record("local_dpsgd", "DP-SGD at each party, which stops by its own budget (PriMIA 2021)."),
-    "dpsgd_on_features": features.on_features(
-        "DP-SGD on scattering, private centres and components (Abadi et al. 2016; Tramer & Boneh 2021)."
-    ),
-    "dp_fedavg": client_level.private("dp_fedavg", "FedAvg that hides parties, with a private clip (Andrew et al. 2021)."),
-    "geyer": client_level.private("geyer", "Growing cohorts, a clip at the median, a threshold for delta (Geyer et al. 2017)."),
-    "gradient_queries": queries.single(),
-    "query_trials": queries.trials(),
-    "van_aarle": replays(),
-    "van_aarle_efficiency": timings(),
 }
 
 

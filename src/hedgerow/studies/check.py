@@ -85,7 +85,7 @@ def measures(built: Built, *, ended: bool = True) -> list[str] | None:
     tried = replace(built, federation=federation, test=None if built.test is None else built.test.take(slice(RECORDS)))
     try:
         state = next(iter(built.listing.program(settings)(federation)))
-        outcome = built.listing.outcome(federation, built.settings, state) if ended else None
+        outcome = tried.shown(state) if ended else None
         return [*tried.metrics(state), *(outcome.metrics if outcome else ())]
     except (HedgerowError, np.linalg.LinAlgError, StopIteration):
         return None

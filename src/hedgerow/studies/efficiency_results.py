@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
-from pydantic import Field
 
 from hedgerow.core.federation import Federation
 from hedgerow.crypto.secagg.settings import COMPLETE
-from hedgerow.report import Curve, Series
+from hedgerow.report import Curve, Outcome, Series
 
-from .listing import Listing, Outcome
 from .van_aarle_efficiency import WAYS, EfficiencyState
 
 Settings = Mapping[str, Any]
@@ -29,16 +27,6 @@ MEASURE = "hours of a store and the server"
 """Of all iterations, by SecAgg, or by the last way that was timed."""
 
 BOTH = "one after the other, hours"
-
-
-def timings() -> Listing:
-    """List the efficiency of the thesis."""
-    return Listing(
-        "hedgerow.studies.van_aarle_efficiency:efficiency",
-        "Seconds of a store and of the server for one hidden sum, by protocol and number of stores (van Aarle 2021, 6.2.7).",
-        instead={"iterations": (int, Field(800, ge=1, description="for which set-ups are shared and totals are given"))},
-        outcome=outcome,
-    )
 
 
 def outcome(federation: Federation, settings: Settings, state: EfficiencyState) -> Outcome:

@@ -16,13 +16,12 @@ from hedgerow.core.ledger import Entry, Ledger
 from hedgerow.data import Heat as PartitionHeat
 from hedgerow.privacy import Budget
 from hedgerow.privacy.statement import Statement, statement
-from hedgerow.report import Comparison, Curve, Grid, Heat, Report, Series
+from hedgerow.report import Comparison, Curve, Grid, Heat, Outcome, Report, Series
 from hedgerow.report.model import Cell
 from hedgerow.runs import Run
 
 from .baselines import Baselines
 from .build import Built
-from .listing import Outcome
 from .rounds import Row, best, first_metric, metrics_of, reached
 from .study import Study
 

@@ -52,7 +52,8 @@ class Listing:
 
     path: str
     sentence: str
-    outcome: Callable[[Federation, Settings, Any], Outcome] = plain_outcome
+    outcome: Callable[..., Outcome] = plain_outcome
+    with_records: bool = False
     fixed: Settings = field(default_factory=dict)
     instead: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     bind: Mapping[str, Callable[[Schema, Settings], Any]] = field(default_factory=dict)
@@ -69,6 +70,7 @@ class Listing:
             path=one.path,
             sentence=one.sentence,
             outcome=one.outcome or plain_outcome,
+            with_records=one.with_records,
             fixed=one.fixed,
             instead={name: _field(key) for name, key in one.keys.items()},
             bind=one.bind,

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.errors import CannotWrite, CheckpointMismatch, HedgerowWarning, StudyInvalid, UnknownStudy
-from hedgerow.report import Report, write
+from hedgerow.report import Outcome, Report, write
 from hedgerow.runs import Run, drive, record_of
 from hedgerow.runs.checkpoint import load_checkpoint, write_arrays, write_bytes
 
@@ -29,7 +29,6 @@ from .build import Built, build
 from .changes import to_toml
 from .check import check
 from .explain import explain
-from .listing import Outcome
 from .planned import Make, with_noise
 from .rounds import Progress, Rounds
 from .study import Study
@@ -101,7 +100,7 @@ def run(
                 start=start,
             )
             seconds = time.perf_counter() - started
-            outcome = built.listing.outcome(built.federation, built.settings, ended.state) if ended.state else Outcome()
+            outcome = built.shown(ended.state) if ended.state else Outcome()
         compare = built.study.baselines and built.simulated and ended.state and ended.stopped != "interrupted"
         compared = baselines(built, ended.state) if compare else Baselines()
     said = tuple(dict.fromkeys(str(warning.message) for warning in caught if issubclass(warning.category, HedgerowWarning)))

@@ -14,14 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.declaration import NEEDED, Case, Key, program
 from hedgerow.core.federation import Federation
+from hedgerow.core.party import Parties
 from hedgerow.core.query import travels
-from hedgerow.data import Column, Schema
+from hedgerow.data import Column, Schema, load
 from hedgerow.errors import Separated, SettingsInvalid
 from hedgerow.stats import Scaling, design_of, linear_regression, logistic_regression, moments
 from hedgerow.stats.factors import Number
@@ -29,6 +31,11 @@ from hedgerow.stats.fit import Fit
 from hedgerow.stats.losses.descent import TABLE_6_1, gradient_descent, sweep
 from hedgerow.stats.quality.metrics import binary_metrics, linear_metrics
 from hedgerow.stats.quality.roc import roc
+
+from .van_aarle_published import TABLES
+
+if TYPE_CHECKING:
+    from hedgerow.report import Outcome
 
 FamilyName = Literal["gaussian", "binomial"]
 Method = Literal[
@@ -77,6 +84,39 @@ class ReplayState:
     others: Mapping[str, Array] = field(default_factory=dict)
 
 
+def outcome(federation: Federation, settings: Mapping[str, Any], state: ReplayState, records: Parties | None) -> Outcome:
+    """The tables of the thesis that the run belongs to."""
+    from .van_aarle_tables import outcome
+
+    return outcome(federation, settings, state, records)
+
+
+@program(
+    "Regression over personal data stores: gradient descent, exact fits and pooled fits (van Aarle 2021, chapter 6).",
+    name="van_aarle",
+    keys={
+        "tables": Key(
+            list[Literal[tuple(TABLES)]],  # type: ignore[misc]
+            NEEDED,
+            "of the thesis, such as 6.8; a run may belong to several",
+        ),
+        "called": Key(str, NEEDED, "the data set, as the thesis calls it"),
+        "remark": Key(str, "", "what differs from the thesis, for the last column"),
+    },
+    outcome=outcome,
+    with_records=True,
+    case=lambda: Case(
+        load("diabetes").take(range(100)),
+        {
+            "tables": [],
+            "called": "diabetes",
+            "formula": "progression ~ bmi + bp",
+            "family": "gaussian",
+            "methods": ["exact", "sso"],
+            "effort": 0.02,
+        },
+    ),
+)
 def replay(
     federation: Federation,
     *,

@@ -14,25 +14,30 @@ Unit     : record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.channel import Plain
 from hedgerow.core.conversation import Sessions
+from hedgerow.core.declaration import Case, Key, program
 from hedgerow.core.federation import Federation
 from hedgerow.crypto import AdditiveShares, Hidden, HiddenModel, PairwiseMasks, PrivFL, SecAgg
+from hedgerow.data import load
 from hedgerow.errors import RoundRefused, SettingsInvalid
 from hedgerow.stats import design_of
 from hedgerow.stats.design import design
 from hedgerow.stats.hidden.terms import gradient_bound, grid_of, terms_of
 
 from .clocked import Clocked
+
+if TYPE_CHECKING:
+    from hedgerow.report import Outcome
 
 WayName = Literal["pairwise", "grouped", "secagg", "additive", "privfl"]
 
@@ -106,6 +111,24 @@ class EfficiencyState:
         return sorted((row for row in found if row["way"] == place), key=lambda row: row["stores"])
 
 
+def outcome(federation: Federation, settings: Mapping[str, Any], state: EfficiencyState) -> Outcome:
+    """Both figures of the thesis and their numbers."""
+    from .efficiency_results import outcome
+
+    return outcome(federation, settings, state)
+
+
+@program(
+    "Seconds of a store and of the server for one hidden sum, by protocol and number of stores (van Aarle 2021, 6.2.7).",
+    name="van_aarle_efficiency",
+    keys={"iterations": Key(int, 800, "for which set-ups are shared and totals are given", {"ge": 1})},
+    outcome=outcome,
+    case=lambda: Case(
+        load("breast_cancer").take(range(40)),
+        {"formula": "malignant ~ mean_radius + mean_texture", "stores": [4], "ways": ["grouped"], "group": 3},
+        timed=True,
+    ),
+)
 def efficiency(
     federation: Federation,
     *,

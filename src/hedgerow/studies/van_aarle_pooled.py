@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
+from hedgerow.core.party import Parties
 from hedgerow.errors import MissingExtra
 from hedgerow.stats import design_of
 
@@ -35,20 +36,18 @@ class Pooled:
     others: Mapping[str, Array]
 
 
-def pooled_fits(federation: Federation, settings: Mapping[str, Any]) -> Pooled | None:
-    """Fit the records of all stores in one place; None where they are not in this process, or are not simulated.
+def pooled_fits(records: Parties, federation: Federation, settings: Mapping[str, Any]) -> Pooled:
+    """Fit the records of all stores in one place.
 
     Raises
     ------
     MissingExtra (HR-105)
         statsmodels or scikit-learn is not installed.
     """
-    if federation.streams.seed is None or not hasattr(federation.engine, "held"):
-        return None
-    held, names = federation.engine.held, tuple(settings["numbers"] or ())
-    columns = {**held.columns, **codes(held.columns, names=names)}
+    names = tuple(settings["numbers"] or ())
+    columns = {**records.columns, **codes(records.columns, names=names)}
     spec = design_of(as_numbers(federation, names).schema, settings["formula"], settings["family"])
-    n = len(held.w)
+    n = len(records.w)
     k = min(settings["fitted"] or n, n)
     if settings["standardised"]:
         read = {factor.text for term in spec.terms for factor in term.factors}

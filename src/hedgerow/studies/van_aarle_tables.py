@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from pydantic import Field
 from scipy.special import ndtri, stdtrit
 
 from hedgerow.core.federation import Federation
+from hedgerow.core.party import Parties
+from hedgerow.report import Outcome
 
-from .listing import Listing, Outcome
 from .van_aarle import FIGURES, METHODS, ReplayState
 from .van_aarle_pooled import Pooled, pooled_fits
 from .van_aarle_published import ORIGINS, TABLES, Printed, agrees
@@ -27,24 +27,9 @@ OTHER_DATA = (*ORIGINS, "TWOC-150", "TWOC-5000")
 """Sets whose records cannot be those of the thesis, so that its numbers cannot come again."""
 
 
-def replays() -> Listing:
-    """List the replay of the thesis."""
-    tables = Field(description="of the thesis, such as 6.8; a run may belong to several")
-    return Listing(
-        "hedgerow.studies.van_aarle:replay",
-        "Regression over personal data stores: gradient descent, exact fits and pooled fits (van Aarle 2021, chapter 6).",
-        instead={
-            "tables": (list[Literal[tuple(TABLES)]], tables),  # type: ignore[misc]
-            "called": (str, Field(description="the data set, as the thesis calls it")),
-            "remark": (str, Field("", description="what differs from the thesis, for the last column")),
-        },
-        outcome=outcome,
-    )
-
-
-def outcome(federation: Federation, settings: Settings, state: ReplayState) -> Outcome:
+def outcome(federation: Federation, settings: Settings, state: ReplayState, records: Parties | None) -> Outcome:
     """One table for each table of the thesis that the run belongs to, and the largest error against the pooled fit."""
-    pooled = pooled_fits(federation, settings)
+    pooled = None if records is None else pooled_fits(records, federation, settings)
     n = min(settings["fitted"] or federation.size, federation.size)
     names = variables(settings["formula"])
     ended = state.round == len(settings["methods"])

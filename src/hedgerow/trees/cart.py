@@ -27,11 +27,14 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
+from hedgerow.data import load
 from hedgerow.errors import SettingsInvalid
 
+from . import results
 from .bins import Bins, binned
 from .split import Splits, best_splits, by_feature, weigh
 from .tree import LEAF, Tree, TreeState, descend
@@ -73,6 +76,15 @@ def histogram(tree: Mapping[str, Array], party: Party, rng: Any, *, sizes: tuple
     return found.reshape((*lead, n_open, n_classes or 2, sum(sizes))).swapaxes(-1, -2)
 
 
+@program(
+    "One decision tree from sums of histograms, level by level (Breiman et al. 1984).",
+    name="decision_tree",
+    outcome=results.outcome,
+    watch=results.watch,
+    score=results.score,
+    metric=results.metric,
+    case=lambda: Case(load("diabetes").take(range(200)), {"depth": 2}),
+)
 def grow(
     federation: Federation,
     *,

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
-from hedgerow.data import Schema
 from hedgerow.errors import SettingsInvalid
 
 from ..descent.rules import RuleName
@@ -41,11 +41,10 @@ from ..schedule import Schedule
 from ..settings import ScheduleName
 from ..tensors import width
 from ..training import at_least
-from .centre import centre, centring
-from .principal import Basis, principal, projection, some_basis
-from .scattering import scattering
-from .steps import Step
-from .straight import straightening
+from .centre import centre
+from .chain import Features
+from .principal import principal, some_basis
+from .results import declares
 
 
 @dataclass(frozen=True)
@@ -79,55 +78,19 @@ class FeatureState:
 NOTHING = np.zeros(0, np.float32)
 
 
-@dataclass(frozen=True)
-class Features:
-    """What a module reads: steps from a table's columns to its input.
-
-    Parameters
-    ----------
-    middle : array of shape (d,), optional
-    basis : Basis, optional
-    """
-
-    straighten: bool = False
-    scatter: bool = False
-    middle: np.ndarray | None = None
-    basis: Basis | None = None
-    length: float = 1.0
-
-    @classmethod
-    def of(cls, state: FeatureState, *, straighten: bool, scatter: bool, length: float) -> Features:
-        """Those of a state."""
-        middle = state.middle if state.middle.size else None
-        basis = Basis(state.vectors, state.values) if state.vectors.size else None
-        return cls(straighten, scatter, middle, basis, length)
-
-    def steps(self, schema: Schema) -> tuple[Step, ...]:
-        """The steps, in their order, for tables of a schema."""
-        found: list[Step] = []
-
-        def then(step: Step) -> None:
-            nonlocal schema
-            found.append(step)
-            schema = step.schema(schema)
-
-        if self.straighten:
-            then(straightening(schema))
-        if self.scatter:
-            then(scattering(schema))
-        if self.middle is not None:
-            then(centring(schema, self.middle))
-        if self.basis is not None:
-            then(projection(schema, self.basis, length=self.length))
-        return tuple(found)
-
-    def at_parties(self, federation: Federation) -> Federation:
-        """The federation whose parties make the features."""
-        for step in self.steps(federation.schema):
-            federation = step.at_parties(federation)
-        return federation
-
-
+@program(
+    "DP-SGD on scattering, private centres and components (Abadi et al. 2016; Tramer & Boneh 2021).",
+    **declares(
+        sampling_rate=0.5,
+        batch_size=60,
+        model="mlp",
+        hidden=[4],
+        components=5,
+        centre_rounds=1,
+        basis_rounds=1,
+        rounds=2,
+    ),
+)
 def dpsgd_on_features(
     federation: Federation,
     module: nn.Module,

@@ -26,6 +26,7 @@ from typing import Unpack
 import numpy as np
 from torch import nn
 
+from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy import Budget
@@ -36,6 +37,7 @@ from ..models import Weights
 from ..settings import Settings
 from ..training import Training, above, at_least
 from .clipping import UNIT, Split, followed, in_units_of_the_clip, noise_now, read
+from .results import declares
 from .schedules import Growth, grown
 from .views import Inputs, step_of
 
@@ -73,6 +75,10 @@ class PrivateState:
     variance: float = math.nan
 
 
+@program(
+    "FedAvg that hides parties, with a private clip (Andrew et al. 2021).",
+    **declares({"mechanism": {"law": "gaussian", "noise_multiplier": 1.0}}, rounds=2),
+)
 def dp_fedavg(
     federation: Federation,
     module: nn.Module,

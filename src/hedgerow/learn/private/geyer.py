@@ -34,6 +34,7 @@ from torch import nn
 
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import l2
+from hedgerow.core.declaration import program
 from hedgerow.core.events import Charge, Event, Sampling
 from hedgerow.core.federation import Federation
 from hedgerow.core.randomness import Entropy
@@ -45,10 +46,15 @@ from ..local import local_sgd
 from ..settings import Settings
 from ..training import Training
 from .dp_fedavg import PrivateState, delta_threshold, dp_fedavg, update_scale
+from .results import declares
 from .schedules import Growth, grown
 from .views import Inputs, step_of
 
 
+@program(
+    "Growing cohorts, a clip at the median, a threshold for delta (Geyer et al. 2017).",
+    **declares(rounds=2, parties=3),
+)
 def geyer(
     federation: Federation,
     module: nn.Module,

@@ -2,11 +2,13 @@
 
 from .answers import Answers, multiplier
 from .fitness import noiseless, optimum, pooled, relative_fitness
+from .grid import Trial, looks_of, trials_of
 from .inputs import Inputs, inputs
+from .lengths import answers_for, bound_of, length_of, longest_of
 from .losses import Loss, loss_of
-from .program import QueryState, answers_for, bound_of, gradient, gradient_queries, length_of, longest_of, private_gradient
+from .program import QueryState, gradient, gradient_queries, private_gradient
 from .steps import Steps
-from .trials import Trial, TrialState, looks_of, partial_gradient, private_gradients, query_trials, trials_of
+from .trials import TrialState, partial_gradient, private_gradients, query_trials
 
 __all__ = [
     "Answers",

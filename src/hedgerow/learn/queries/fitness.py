@@ -7,12 +7,10 @@ Source: Wu 2019, section 3.3.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.federation import Federation
+from hedgerow.core.party import Parties
 
 from .inputs import LOT, Inputs, X, Y, inputs
 from .losses import Loss
@@ -22,12 +20,11 @@ WIDTHS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """The hinge is rounded off over so much of the margin, less and less: an error of at most a quarter of the last."""
 
 
-def pooled(federation: Federation, spec: Inputs, share: float = 1.0) -> tuple[Array, Array, Array]:
-    """All parties' rows, targets and weights in one place, or a share of them by their lots; in a simulation only."""
-    held: Any = federation.engine.held  # type: ignore[attr-defined]
-    made = inputs(held.columns, spec=spec)
+def pooled(records: Parties, spec: Inputs, share: float = 1.0) -> tuple[Array, Array, Array]:
+    """All parties' rows, targets and weights in one place, or a share of them by their lots; a simulation holds them."""
+    made = inputs(records.columns, spec=spec)
     kept = made[LOT] < share
-    return made[X][kept], made[Y][kept], held.w[kept]
+    return made[X][kept], made[Y][kept], records.w[kept]
 
 
 def optimum(loss: Loss, x: Array, y: Array, w: Array, box: float) -> Array:

@@ -17,26 +17,27 @@ Source   : Wu 2019, Algorithms 1 and 2. Differs: owners send sums, and n is a co
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.bound import Bound, l1, l2
+from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.query import local
+from hedgerow.data import load
 from hedgerow.errors import BudgetExhausted, SettingsInvalid, UnboundedSum
 
-from .answers import Answers, Neighbours, NoiseLaw
+from . import results
+from .answers import Answers
 from .inputs import Inputs, X, Y, inputs
+from .keys import INPUTS, OWNERS, loss_of_keys, planned_answers, spec_of_keys, steps_of_keys
+from .lengths import bound_of, longest_of
 from .losses import Loss
 from .steps import Steps
-
-if TYPE_CHECKING:
-    from hedgerow.data import Schema
 
 
 @dataclass(frozen=True)
@@ -75,74 +76,24 @@ def held(theta: Array, box: float) -> Array:
     return inside
 
 
-def length_of(loss: Loss, spec: Inputs, box: float, norm: int) -> float:
-    """Largest l1- or l2-length of one record's gradient, the thesis's Xi.
-
-    A margin x'theta reaches at most |x|_1 box, and a gradient is the slope there times x.
-    """
-    return loss.steepest(spec.length(1) * box) * spec.length(norm)
-
-
-def longest_of(schema: Schema | None, loss: Loss, spec: Inputs, box: float, norm: int) -> float | None:
-    """The same for a record of the largest declared weight; None where weights declare no range."""
-    heaviest = 1.0 if schema is None else schema.heaviest
-    return None if heaviest is None else heaviest * length_of(loss, spec, box, norm)
-
-
-def bound_of(federation: Federation, loss: Loss, spec: Inputs, box: float, times: int = 1) -> Bound | None:
-    """The bound of one record's gradient, in the norm of the channel's noise; None where weights declare no range.
-
-    Parameters
-    ----------
-    times : int
-        So many gradients are asked at once.
-    """
-    norm = 1 if getattr(federation.channel.mechanism, "law", "gaussian") in ("laplace", "geometric") else 2
-    longest = longest_of(federation.schema, loss, spec, box, norm)
-    if longest is None:
-        return None
-    return l1(times * longest, unit="record") if norm == 1 else l2(times**0.5 * longest, unit="record")
-
-
-def answers_for(
-    schema: Schema | None,
-    epsilons: Mapping[str, float],
-    horizon: int,
-    loss: Loss,
-    spec: Inputs,
-    box: float,
-    *,
-    law: NoiseLaw = "laplace",
-    neighbours: Neighbours = "replace-one",
-    delta: float = 0.0,
-    repeats: int = 1,
-) -> Answers:
-    """Plan the owners' answers to `gradient_queries`.
-
-    Parameters
-    ----------
-    epsilons : mapping from owner to float
-        Over the horizon.
-    horizon : int
-        Questions on which the owners agree.
-    box : float
-        That of the steps.
-    law, neighbours, delta, repeats
-        As of `Answers`.
-
-    Raises
-    ------
-    UnboundedSum (HR-210)
-        Record weights declare no range.
-    BudgetInvalid (HR-214)
-        An epsilon, a horizon or a delta that is out of its range.
-    """
-    radius = longest_of(schema, loss, spec, box, 1 if law == "laplace" else 2)
-    if radius is None:
-        raise UnboundedSum("record weights declare no range, so a record's gradient has no bound.", remedy="Declare it.")
-    return Answers.of(epsilons, horizon, radius=radius, law=law, neighbours=neighbours, delta=delta, repeats=repeats)
-
-
+@program(
+    "Linear models by noisy gradients, each owner under an epsilon of its own (Wu 2019, Algorithms 1 and 2).",
+    keys={**INPUTS, **OWNERS},
+    bind={"loss": loss_of_keys, "spec": spec_of_keys, "steps": steps_of_keys, "answers": planned_answers},
+    outcome=results.model,
+    watch=results.watch,
+    case=lambda: Case(
+        load("hie").select(["mdvis", "lncoins", "idp", "physlm", "disea"]).take(range(200)),
+        {
+            "rounds": 2,
+            "epsilons": {f"party {i}": 50.0 * i for i in range(1, 5)},
+            "ridge": 1.0,
+            "n_records": 200,
+            "box": 1.0,
+            "step": 0.5,
+        },
+    ),
+)
 def gradient_queries(
     federation: Federation,
     *,

@@ -23,41 +23,30 @@ Unit     : record.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.query import local, travels
-from hedgerow.errors import SettingsInvalid, UnlawfulChannel, suggestion
+from hedgerow.data import load
+from hedgerow.errors import SettingsInvalid, UnlawfulChannel
 from hedgerow.privacy import Gaussian
 
+from . import results
 from .answers import Answers, Neighbours, multiplier
+from .grid import NoiseName, Trial, looks_of, trials_of
 from .inputs import LOT, Inputs, X, Y, inputs
+from .keys import INPUTS, loss_of_keys, spec_of_keys
+from .lengths import answers_for, bound_of
 from .losses import Loss
-from .program import answers_for, bound_of, held
+from .program import held
 from .steps import Rule, Steps
-
-NoiseName = Literal["laplace", "gaussian", "server"]
-NOISES: tuple[NoiseName, ...] = get_args(NoiseName)
-
-LOOKS = 12
-"""After about so many questions the results so far are kept, evenly spread over factors."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One combination of a study."""
-
-    noise: NoiseName
-    epsilon: float
-    share: float
-    horizon: int
 
 
 @dataclass(frozen=True)
@@ -79,27 +68,6 @@ class TrialState:
     path: Array
 
 
-def trials_of(
-    noises: Sequence[NoiseName], epsilons: Sequence[float], shares: Sequence[float], horizons: Sequence[int]
-) -> list[Trial]:
-    """Every combination, in the order of a state's arrays."""
-    for noise in noises:
-        if noise not in NOISES:
-            raise SettingsInvalid(f"no noise of trials is called {noise!r}.", remedy=suggestion(str(noise), NOISES))
-    for name, values in (("noises", noises), ("epsilons", epsilons), ("shares", shares), ("horizons", horizons)):
-        if not values or len(set(values)) < len(values):
-            raise SettingsInvalid(f"{name} = {list(values)!r}.", remedy="Give at least one value, and each once.")
-    if not all(0 < share <= 1 for share in shares):
-        raise SettingsInvalid(f"shares = {list(shares)!r}.", remedy="A share of each party's records lies in (0, 1].")
-    return [Trial(*values) for values in product(noises, epsilons, shares, horizons)]
-
-
-def looks_of(horizons: Sequence[int]) -> list[int]:
-    """After how many questions results are kept."""
-    spread = np.geomspace(1, max(horizons), LOOKS).round().astype(int)
-    return sorted({*map(int, spread), *horizons})
-
-
 @travels
 def partial_gradient(broadcast: Array, party: Any, rng: Any, *, loss: Loss, box: float, share: float) -> Array:
     """Sum of the gradients of a share of a party's records, by their lots: shape (..., d) for theta of that shape."""
@@ -113,6 +81,17 @@ def private_gradients(broadcast: Array, party: Any, rng: Any, *, loss: Loss, box
     return plan.noisy(party.id, partial_gradient(broadcast, party, rng, loss=loss, box=box, share=share), rng.entropy)
 
 
+@program(
+    "Gradient queries many times over, to see what noise costs: slopes by epsilon, records and horizon (Wu 2019).",
+    keys=INPUTS,
+    bind={"loss": loss_of_keys, "spec": spec_of_keys},
+    outcome=results.trials,
+    with_records=True,
+    case=lambda: Case(
+        load("hie").select(["mdvis", "lncoins", "idp", "physlm", "disea"]).take(range(200)),
+        {"repeats": 3, "horizons": [3], "epsilons": [1.0], "ridge": 1.0, "n_records": 200, "step": 0.5},
+    ),
+)
 def query_trials(
     federation: Federation,
     *,

@@ -27,6 +27,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel
@@ -41,6 +42,7 @@ from ..training import above, at_least, model_of
 from .clipped import clipped_gradients, recipe_of
 from .clipping import Clipping
 from .recipe import Recipe
+from .results import declares
 from .rewrite import separate
 
 
@@ -126,6 +128,10 @@ class Task:
         return self.recipe.trained.numpy()
 
 
+@program(
+    "Private training: noisy sums of clipped record gradients (Abadi et al. 2016).",
+    **declares(rounds=2, sampling_rate=0.5, batch_size=60),
+)
 def dpsgd(
     federation: Federation,
     module: nn.Module,

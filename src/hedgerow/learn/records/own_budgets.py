@@ -30,6 +30,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from hedgerow.core.declaration import program
 from hedgerow.core.events import Event
 from hedgerow.core.federation import Federation
 from hedgerow.core.ledger import Ledger
@@ -47,6 +48,7 @@ from .clipped import clipped_sum, recipe_of
 from .clipping import Clipping
 from .dpsgd import Step, Task, unclipped
 from .plan import RecordPlan
+from .results import declares
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,10 @@ def noisy_steps(
     return {"update": y - began, "n": np.ones(())}
 
 
+@program(
+    "DP-SGD at each party, which stops by its own budget (PriMIA 2021).",
+    **declares(rounds=2, sampling_rate=0.5, batch_size=15, noise_multiplier=1.0, steps=3),
+)
 def local_dpsgd(
     federation: Federation,
     module: nn.Module,

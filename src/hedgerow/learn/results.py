@@ -1,4 +1,4 @@
-"""Training of torch models as a study: a model by name or import path, metrics on a table or over the parties."""
+"""What programs that train torch models declare: a model by name or import path, metrics of a state, and baselines."""
 
 from __future__ import annotations
 
@@ -6,19 +6,82 @@ import math
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from torch import nn
 
+from hedgerow.core.declaration import Case, Key
 from hedgerow.core.federation import Federation
-from hedgerow.data import Schema, Table
+from hedgerow.data import Schema, Table, load
 from hedgerow.errors import HedgerowError, ModelInvalid, suggestion
-from hedgerow.learn import ZOO, ModelState, evaluate, evaluate_on, evaluate_personal, linear, mlp
-from hedgerow.learn.made import has_note, note
-from hedgerow.learn.tensors import width
+from hedgerow.report import Outcome
 
-from .listing import Outcome
+from .evaluate import evaluate, evaluate_on
+from .evaluate_own import evaluate_personal
+from .made import has_note, note
+from .models import linear, mlp
+from .tensors import width
+from .zoo import ZOO
+
+if TYPE_CHECKING:
+    from .fedavg import ModelState
+
+MODEL = {
+    "model": Key(
+        str,
+        "linear",
+        "linear, mlp, logistic, two_nn, geyer_net, mcmahan_cnn, lenet, resnet18, lstm, or "
+        "package.module:factory, called with (n_inputs, n_outputs), or (shape, n_outputs) if it begins with shape",
+    ),
+    "hidden": Key(list[int], [32], "units of each hidden layer of an mlp"),
+    "model_seed": Key(int, 0, "of the initial weights"),
+}
+"""The keys by which a study names a model."""
+
+MOST_PASSES = 30
+"""Baselines of trained models take at most so many passes over their records."""
+
+SINGLE = 2e-4
+"""By how much engines may differ in single precision."""
+
+
+def declares(*, personal: bool = False, records: int = 120, **settings: Any) -> dict[str, Any]:
+    """What a program that trains a model declares besides its name and sentence.
+
+    Parameters
+    ----------
+    personal : bool
+        Whether parties keep models of their own, which `evaluation.on = "parties"` measures beside the global one.
+    records : int
+        Digits of its case.
+    **settings
+        Of its case.
+    """
+    return {
+        "keys": MODEL,
+        "bind": {"module": module_for},
+        "outcome": outcome,
+        "watch": on_table,
+        "score": accuracy,
+        "metric": metric,
+        "alone": few_passes,
+        "ask": own_models if personal else over_parties,
+        "case": lambda: Case(load("digits").take(range(records)), settings, tolerance=SINGLE),
+    }
+
+
+def metric(schema: Schema) -> tuple[str, bool]:
+    """Name of the headline score, and whether more is better."""
+    return ("accuracy", True) if schema.classifies else ("mean squared error", False)
+
+
+def few_passes(settings: Mapping[str, Any], rounds: int) -> dict[str, Any]:
+    """Everybody in every round, one pass a round, at most `MOST_PASSES` of them."""
+    epochs = settings.get("epochs", 1)
+    passes = min(rounds * (epochs if isinstance(epochs, int) else max(epochs)), MOST_PASSES)
+    plain = {"rounds": passes, "epochs": 1, "rate": None, "size": None, "every": None, "spare": 0, "stragglers": 0.0}
+    plain |= {"buffer": None, "concurrency": None}
+    return {name: plain.get(name, value) for name, value in settings.items()}
 
 
 def module_for(schema: Schema, settings: Mapping[str, Any]) -> nn.Module:
@@ -75,7 +138,7 @@ def _first_parameter(factory: Callable[..., Any]) -> str:
 
 def on_table(settings: Mapping[str, Any], state: ModelState, schema: Schema, test: Table | None) -> dict[str, float]:
     """Metrics of a state on the server's table; nothing where it holds none."""
-    return {} if test is None else _named(evaluate_on(test, module_for(schema, settings), state.weights), "test ")
+    return {} if test is None else named(evaluate_on(test, module_for(schema, settings), state.weights), "test ")
 
 
 def over_parties(federation: Federation, settings: Mapping[str, Any], state: ModelState) -> dict[str, float]:
@@ -88,7 +151,7 @@ def over_parties(federation: Federation, settings: Mapping[str, Any], state: Mod
     noisy = federation.channel.mechanism is not None
     judge = evaluate_personal if federation.channel.open else evaluate
     found = judge(federation, module, state.weights, held_out=held_out)
-    return _named(found, "noisy " * noisy + "validation " * bool(held_out))
+    return named(found, "noisy " * noisy + "validation " * bool(held_out))
 
 
 def own_models(federation: Federation, settings: Mapping[str, Any], state: ModelState) -> dict[str, float]:
@@ -96,7 +159,7 @@ def own_models(federation: Federation, settings: Mapping[str, Any], state: Model
     held_out, module = settings.get("held_out"), module_for(federation.schema, settings)
     own = over_parties(federation, settings, state)
     prefix = "global " + "noisy " * (federation.channel.mechanism is not None) + "validation " * bool(held_out)
-    return own | _named(evaluate(federation, module, state.weights, held_out=held_out), prefix)
+    return own | named(evaluate(federation, module, state.weights, held_out=held_out), prefix)
 
 
 def accuracy(settings: Mapping[str, Any], state: ModelState, schema: Schema, table: Table) -> float:
@@ -107,11 +170,13 @@ def accuracy(settings: Mapping[str, Any], state: ModelState, schema: Schema, tab
 
 def outcome(federation: Federation, settings: Mapping[str, Any], state: ModelState) -> Outcome:
     """The trained weights, and a table of their shapes."""
+    import pandas
+
     shapes = [(name, " x ".join(map(str, value.shape)), int(value.size)) for name, value in state.weights.items()]
-    table = pd.DataFrame(shapes, columns=["parameter", "shape", "numbers"])
+    table = pandas.DataFrame(shapes, columns=["parameter", "shape", "numbers"])
     return Outcome(tables={"Model": table}, arrays=dict(state.weights))
 
 
-def _named(found: Mapping[str, float], prefix: str) -> dict[str, float]:
+def named(found: Mapping[str, float], prefix: str) -> dict[str, float]:
     told = {name: name.replace("_", " ").replace("matthews", "Matthews") for name in found}
     return {prefix + told[name]: value for name, value in found.items() if name not in ("n", "parties")}

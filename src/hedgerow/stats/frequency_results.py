@@ -1,22 +1,26 @@
-"""Local frequencies as a study: the recovered table, and how the error falls with epsilon and with parties, beside theory."""
+"""What local frequencies show: the recovered table, and how the error falls with epsilon and with parties, beside theory."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
+from hedgerow.core.party import Parties
 from hedgerow.privacy.local import Reports
-from hedgerow.report import Curve, Series
-from hedgerow.stats import FrequencyState, oracle_of
-from hedgerow.stats.columns import levels_of
+from hedgerow.report import Curve, Outcome, Series
 
-from .listing import Outcome
+from .columns import levels_of
+from .oracles import oracle_of
+
+if TYPE_CHECKING:
+    import pandas
+
+    from .frequencies import FrequencyState
 
 SHOWN = 25
 """At most so many levels are shown, the most frequent ones."""
@@ -31,12 +35,15 @@ NAMES = {
 }
 
 
-def outcome(federation: Federation, settings: Mapping[str, Any], state: FrequencyState) -> Outcome:
+def outcome(
+    federation: Federation, settings: Mapping[str, Any], state: FrequencyState, records: Parties | None = None
+) -> Outcome:
     """Compare every question's estimates with what only a simulation knows: the parties' own counts."""
+    import pandas
+
     levels = np.array(levels_of(federation.schema[settings["column"]]))
-    known = federation.streams.seed is not None and hasattr(federation.engine, "held")
     n = state.parties.astype(int)
-    true = [exact(federation, settings["column"], len(levels), few) for few in n] if known else None
+    true = None if records is None else [exact(records, settings["column"], len(levels), few) for few in n]
     basis = true if true is not None else [np.maximum(row, 0) for row in state.counts]
     deviations = [oracle(settings, e).deviation(row) for e, row in zip(state.epsilons, basis, strict=True)]
     theory = [root_mean_square(d) / int(few) for d, few in zip(deviations, n, strict=True)]
@@ -44,7 +51,7 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: Frequenc
     if true is None:
         return Outcome({"theory's error": theory[0]}, tables={"Recovered frequencies": recovered}, coefficients=recovered)
     errors = [root_mean_square(row - t) / int(few) for row, t, few in zip(state.counts, true, n, strict=True)]
-    trials = pd.DataFrame({"epsilon": state.epsilons, "parties": n, "error of shares": errors, "theory": theory})
+    trials = pandas.DataFrame({"epsilon": state.epsilons, "parties": n, "error of shares": errors, "theory": theory})
     return Outcome(
         {"error of shares": errors[0], "theory's error": theory[0], "error over theory": errors[0] / theory[0]},
         tables={"Recovered frequencies": recovered, "Error of shares": trials},
@@ -53,15 +60,14 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: Frequenc
     )
 
 
-def exact(federation: Federation, column: str, levels: int, parties: int) -> Array:
+def exact(records: Parties, column: str, levels: int, parties: int) -> Array:
     """How many of the first parties hold each level; one that holds several records counts as shares of one."""
-    held = federation.engine.held  # type: ignore[attr-defined]
-    sizes = held.sizes[:parties]
+    sizes = records.sizes[:parties]
     owner = np.repeat(np.arange(parties), sizes)
-    w = held.w[: len(owner)]
+    w = records.w[: len(owner)]
     total = np.bincount(owner, weights=w, minlength=parties)
     share = w / np.where(total > 0, total, 1.0)[owner]
-    return np.bincount(held.columns[column][: len(owner)].astype(int), weights=share, minlength=levels)
+    return np.bincount(records.columns[column][: len(owner)].astype(int), weights=share, minlength=levels)
 
 
 def oracle(settings: Mapping[str, Any], epsilon: float, name: str | None = None) -> Reports:
@@ -75,14 +81,16 @@ def root_mean_square(values: Array) -> float:
     return float(math.sqrt(np.mean(np.asarray(values) ** 2)))
 
 
-def recovered_table(levels: Array, n: int, counts: Array, deviations: Array, true: Array | None) -> pd.DataFrame:
+def recovered_table(levels: Array, n: int, counts: Array, deviations: Array, true: Array | None) -> pandas.DataFrame:
     """True and estimated shares of the most frequent levels, with the standard error that theory gives."""
+    import pandas
+
     order = np.argsort(-(counts if true is None else true), kind="stable")[:SHOWN]
     columns: dict[str, Any] = {} if true is None else {"true share": true[order] / n}
     columns |= {"estimated": counts[order] / n, "standard error": deviations[order] / n}
     if true is not None:
         columns["off by standard errors"] = (counts - true)[order] / np.maximum(deviations[order], 1e-300)
-    return pd.DataFrame(columns, index=pd.Index(levels[order], name="level"))
+    return pandas.DataFrame(columns, index=pandas.Index(levels[order], name="level"))
 
 
 def curves(

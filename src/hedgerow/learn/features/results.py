@@ -4,22 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import nn
 
+from hedgerow.core.declaration import Case
 from hedgerow.core.federation import Federation
-from hedgerow.data import Schema, Table
-from hedgerow.learn import evaluate, evaluate_on
-from hedgerow.learn.features import Basis, Features, FeatureState
-from hedgerow.learn.tensors import width
+from hedgerow.data import Schema, Table, load
 
-from . import neural
-from .neural import _named as named
+from .. import results
+from ..evaluate import evaluate, evaluate_on
+from ..results import named
+from ..tensors import width
+from .chain import Features
+from .principal import Basis
+
+if TYPE_CHECKING:
+    from .training import FeatureState
 
 FIXED = ("straighten", "scatter", "length")
 """Settings from which features are made, beside what a state holds."""
+
+
+def declares(**settings: Any) -> dict[str, Any]:
+    """What a program declares besides its name and sentence; `settings` of its case."""
+    return {
+        "keys": results.MODEL,
+        "bind": {"module": module_for},
+        "outcome": results.outcome,
+        "watch": on_table,
+        "score": accuracy,
+        "metric": results.metric,
+        "alone": lambda given, rounds: dict(given) | {"rounds": rounds},
+        "ask": over_parties,
+        "case": lambda: Case(load("digits").take(range(120)), settings, tolerance=results.SINGLE),
+    }
 
 
 def module_for(schema: Schema, settings: Mapping[str, Any]) -> nn.Module:
@@ -31,7 +51,7 @@ def module_for(schema: Schema, settings: Mapping[str, Any]) -> nn.Module:
         d = int(np.prod(width(schema)))
         blank = Basis(np.eye(d, n, dtype=np.float32), np.ones(n))
         schema = replace(found, straighten=False, scatter=False, basis=blank).steps(schema)[-1].schema(schema)
-    return neural.module_for(schema, settings)
+    return results.module_for(schema, settings)
 
 
 def on_table(settings: Mapping[str, Any], state: FeatureState, schema: Schema, test: Table | None) -> dict[str, float]:

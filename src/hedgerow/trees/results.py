@@ -1,4 +1,4 @@
-"""Trees as a study: rules, importances, and a score for the baselines."""
+"""What a tree declares: rules, importances, and a score."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, Table
-from hedgerow.trees import Bins, Tree, TreeState
+from hedgerow.report import Outcome
 
-from .listing import Outcome
+from .bins import Bins
+from .tree import Tree, TreeState
 
 
 def tree_of(settings: Mapping[str, Any], state: TreeState, schema: Schema) -> Tree:
@@ -34,6 +34,11 @@ def score(settings: Mapping[str, Any], state: TreeState, schema: Schema, table: 
     return 1 - float(np.average((target - predicted) ** 2, weights=w) / np.average((target - mean) ** 2, weights=w))
 
 
+def metric(schema: Schema) -> tuple[str, bool]:
+    """Name of the score; more is better."""
+    return "accuracy" if schema.classifies else "R2", True
+
+
 def watch(settings: Mapping[str, Any], state: TreeState, schema: Schema, test: Table | None) -> dict[str, float]:
     """Score of a state on the server's table."""
     name = "test accuracy" if Bins.of(schema, target=settings["target"]).classes else "test R2"
@@ -42,12 +47,14 @@ def watch(settings: Mapping[str, Any], state: TreeState, schema: Schema, test: T
 
 def outcome(federation: Federation, settings: Mapping[str, Any], state: TreeState) -> Outcome:
     """The tree as rules and as a table, its importances and its arrays."""
+    import pandas
+
     tree = tree_of(settings, state, federation.schema)
     shares = sorted(tree.importance.items(), key=lambda pair: -pair[1])
     arrays = {name: value for name, value in vars(state).items() if isinstance(value, np.ndarray)}
     return Outcome(
         tables={
-            "Importance of the features": pd.DataFrame(shares, columns=["feature", "share of the gain"]),
+            "Importance of the features": pandas.DataFrame(shares, columns=["feature", "share of the gain"]),
             "Nodes": tree.to_frame(),
         },
         text={"The tree": tree.to_text()},

@@ -4,34 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from hedgerow.core.federation import Federation
+from hedgerow.core.party import Parties
 from hedgerow.data import Schema, Table
-from hedgerow.learn.queries import (
-    Answers,
-    Inputs,
-    Loss,
-    QueryState,
-    Steps,
-    Trial,
-    TrialState,
-    looks_of,
-    loss_of,
-    noiseless,
-    optimum,
-    pooled,
-    relative_fitness,
-    trials_of,
-)
-from hedgerow.learn.queries import answers_for as owners_answers
-from hedgerow.report import Curve, Series
+from hedgerow.report import Curve, Outcome, Series
 from hedgerow.report.numerals import show
 
-from .listing import Outcome
+from .fitness import noiseless, optimum, pooled, relative_fitness
+from .grid import Trial, looks_of, trials_of
+from .keys import loss_of_keys, planned_answers, spec_of_keys
+from .steps import Steps
+
+if TYPE_CHECKING:
+    import pandas
+
+    from .program import QueryState
+    from .trials import TrialState
 
 Settings = Mapping[str, Any]
 
@@ -47,110 +39,67 @@ LEAST, MOST = 0.25, 0.1
 """Slopes are fitted where noise adds at least so much of the fitness without noise, and ends below so much of the first."""
 
 
-# ---- from keys to arguments -----------------------------------------------------------------------------------------
-def loss_for(schema: Schema, settings: Settings) -> Loss:
-    """The loss that the keys name."""
-    return loss_of(settings["model"], settings["ridge"])
-
-
-def spec_for(schema: Schema, settings: Settings) -> Inputs:
-    """The inputs that the keys describe; by declared ranges where no centre is given."""
-    radius, constant = settings["radius"], settings["constant"]
-    if not settings["centre"]:
-        return Inputs.scaled(schema, radius=radius, constant=constant)
-    classes = schema.target is not None and schema[schema.target].kind == "binary"
-    return Inputs(
-        schema.features,
-        schema.target or "",
-        tuple(settings["centre"]),
-        tuple(settings["spread"]),
-        tuple(map(tuple, settings["projection"])),
-        radius=radius,
-        constant=constant,
-        target_centre=settings["target_centre"],
-        target_spread=settings["target_spread"],
-        classes=classes,
-    )
-
-
-def steps_for(schema: Schema, settings: Settings) -> Steps:
-    """The steps that the keys describe."""
-    return Steps(settings["rule"], settings["step"], settings["box"], settings["convexity"])
-
-
-def answers_for(schema: Schema, settings: Settings) -> Answers | None:
-    """The owners' noise, where the keys give them epsilons."""
-    if not settings["epsilons"]:
-        return None
-    law = settings["noise"]
-    return owners_answers(
-        schema,
-        settings["epsilons"],
-        settings["rounds"],
-        loss_for(schema, settings),
-        spec_for(schema, settings),
-        settings["box"],
-        law=law,
-        neighbours=settings["neighbours"],
-        delta=settings["delta"] if law == "gaussian" else 0.0,
-    )
-
-
 # ---- one training ---------------------------------------------------------------------------------------------------
 def watch(settings: Settings, state: QueryState, schema: Schema, test: Table | None) -> dict[str, float]:
     """f of the result on the server's table."""
     if test is None:
         return {}
-    spec = spec_for(schema, settings)
+    spec = spec_of_keys(schema, settings)
     w = np.ones(len(test)) if schema.weight is None else np.asarray(test[schema.weight])
-    cost = loss_for(schema, settings).cost(state.average, spec.rows(test.columns), spec.targets(test.columns), w)
+    cost = loss_of_keys(schema, settings).cost(state.average, spec.rows(test.columns), spec.targets(test.columns), w)
     return {"test loss": float(cost)}
 
 
 def model(federation: Federation, settings: Settings, state: QueryState) -> Outcome:
     """Coefficients, and epsilon by owner."""
-    spec, answers = spec_for(federation.schema, settings), answers_for(federation.schema, settings)
+    import pandas
+
+    spec, answers = spec_of_keys(federation.schema, settings), planned_answers(federation.schema, settings)
     kept = [f"component {i + 1}" for i in range(len(spec.projection))] or list(spec.features)
-    frame = pd.DataFrame(
-        {"coefficient": state.average}, index=pd.Index([*kept, *["constant"] * bool(spec.constant)], name="input")
+    frame = pandas.DataFrame(
+        {"coefficient": state.average}, index=pandas.Index([*kept, *["constant"] * bool(spec.constant)], name="input")
     )
     tables = {"Coefficients": frame}
     if answers is not None:
         spent, noise = answers.spent(state.round), dict(answers.multipliers)
         rows = [(name, epsilon, spent[name], noise[name] * answers.bound.radius) for name, epsilon in answers.epsilons]
         columns = ["owner", "agreed epsilon", f"spent, {answers.neighbours}", "scale of the noise on a sum"]
-        tables["Epsilon by owner"] = pd.DataFrame(rows, columns=columns)
+        tables["Epsilon by owner"] = pandas.DataFrame(rows, columns=columns)
     return Outcome(tables=tables, arrays={"theta": state.theta, "average": state.average}, coefficients=frame)
 
 
 # ---- many trainings -------------------------------------------------------------------------------------------------
-def trials(federation: Federation, settings: Settings, state: TrialState) -> Outcome:
+def trials(federation: Federation, settings: Settings, state: TrialState, records: Parties | None = None) -> Outcome:
     """Mean relative fitness of each combination, slopes on log-log axes, figures, and the gain of exact composition."""
-    loss, spec, box = loss_for(federation.schema, settings), spec_for(federation.schema, settings), settings["box"]
+    import pandas
+
+    if records is None:
+        return Outcome(text={"Trials": "Relative fitness is known to a simulation only."}, arrays={"average": state.average})
+    loss, spec, box = loss_of_keys(federation.schema, settings), spec_of_keys(federation.schema, settings), settings["box"]
     found = trials_of(settings["noises"], settings["epsilons"], settings["shares"], settings["horizons"])
     steps = Steps(settings["rule"], settings["step"], box, settings["convexity"])
-    records = {share: pooled(federation, spec, share) for share in settings["shares"]}
-    best = {share: optimum(loss, *rows, box) for share, rows in records.items()}
-    least = {share: float(loss.cost(best[share], *rows)) for share, rows in records.items()}
+    parts = {share: pooled(records, spec, share) for share in settings["shares"]}
+    best = {share: optimum(loss, *rows, box) for share, rows in parts.items()}
+    least = {share: float(loss.cost(best[share], *rows)) for share, rows in parts.items()}
 
     def fitness(theta: np.ndarray, share: float) -> np.ndarray:
-        return relative_fitness(loss, theta, best[share], *records[share])
+        return relative_fitness(loss, theta, best[share], *parts[share])
 
     rows = []
     for i, trial in enumerate(found):
         each = fitness(state.average[i], trial.share)
-        quiet = fitness(noiseless(loss, steps, trial.horizon, *records[trial.share]), trial.share)
+        quiet = fitness(noiseless(loss, steps, trial.horizon, *parts[trial.share]), trial.share)
         begun = fitness(np.zeros(spec.size), trial.share)
         n = round(trial.share * settings["n_records"])
         low, middle, high = np.percentile(each, (25, 50, 75))
         row = (trial.noise, trial.epsilon, n, trial.horizon, each.mean(), middle, low, high, float(quiet), float(begun))
         rows.append((*row, each.mean() * least[trial.share]))
     names = "noise epsilon records horizon mean median low high noiseless first excess"
-    table = pd.DataFrame(rows, columns=names.split())
+    table = pandas.DataFrame(rows, columns=names.split())
     table["share"] = [trial.share for trial in found]
     swept = [axis for axis in AXES if len(settings[AXES[axis]]) > 2]
     slopes = [slope_of(table, noise, axis) for axis in swept for noise in settings["noises"]]
-    fits = pd.DataFrame(slopes, columns=["noise", "in", "slope", "standard error", "points", "others"])
+    fits = pandas.DataFrame(slopes, columns=["noise", "in", "slope", "standard error", "points", "others"])
     main = {f"slope{SHORT[noise]}": value for noise, _, value, *_ in reversed(slopes)}  # of the first axis
     lines = gains(table, settings["delta"])
     return Outcome(
@@ -174,7 +123,7 @@ _HEADS = {
 }
 
 
-def slope_of(table: pd.DataFrame, noise: str, axis: str) -> tuple[str, str, float, float, int, str]:
+def slope_of(table: pandas.DataFrame, noise: str, axis: str) -> tuple[str, str, float, float, int, str]:
     """Fit the log of what noise adds to mean fitness by the log of an axis; of several fits the one with most points.
 
     Noise that adds less than `LEAST` is lost in what so many steps leave without noise; beyond `MOST` the box cuts it.
@@ -194,7 +143,7 @@ def slope_of(table: pd.DataFrame, noise: str, axis: str) -> tuple[str, str, floa
     return noise, x, *max(fits, key=lambda fit: fit[2])
 
 
-def gains(table: pd.DataFrame, delta: float) -> list[tuple[str, float]]:
+def gains(table: pandas.DataFrame, delta: float) -> list[tuple[str, float]]:
     """One line for each kind of Gaussian noise: its excess loss beside the thesis's, at the epsilon nearest to 1."""
     lines = []
     n, horizon = table["records"].max(), min(table["horizon"], key=lambda t: abs(math.log(t / 100)))
@@ -228,7 +177,7 @@ def by_round(state: TrialState, found: Sequence[Trial], fitness: Any) -> tuple[C
     return (Curve("Relative fitness by question", "question", "relative fitness", tuple(series), note=note, log="xy"),)
 
 
-def by_axis(table: pd.DataFrame, axis: str) -> Curve:
+def by_axis(table: pandas.DataFrame, axis: str) -> Curve:
     """Mean fitness by epsilon, records or horizon, a line for each noise, at the first of the other settings."""
     x, series = COLUMNS[axis], []
     others = [name for name in AXES if name != axis]
@@ -241,5 +190,5 @@ def by_axis(table: pd.DataFrame, axis: str) -> Curve:
     return Curve(f"Relative fitness by {x}", x, "relative fitness", tuple(series), note=note, log="xy")
 
 
-def _floats(values: pd.Series) -> tuple[float, ...]:
+def _floats(values: pandas.Series) -> tuple[float, ...]:
     return tuple(float(value) for value in values)

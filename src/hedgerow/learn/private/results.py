@@ -1,28 +1,57 @@
-"""Party-level private training as a study: a module for the inputs that a program makes, and metrics of its states."""
+"""What private training by party declares: a module for the inputs that a program makes, metrics of a state, baselines."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
-from hedgerow.data import Schema, Table
-from hedgerow.learn import evaluate_on
-from hedgerow.learn.private import PrivateState, step_of
+from hedgerow.core.declaration import Case
+from hedgerow.data import Schema, Table, load
+from hedgerow.errors import SettingsInvalid
 
-from .neural import module_for
+from .. import results
+from ..evaluate import evaluate_on
+from .views import step_of
+
+if TYPE_CHECKING:
+    from .dp_fedavg import PrivateState
 
 _LARGEST = 4
 _made: list[tuple[Table, str, Table]] = []
 """Tables with features, kept beside the tables that they were made from, the latest last."""
 
 
+def declares(protection: Mapping[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
+    """What a program declares besides its name and sentence; `protection` and `settings` of its case."""
+    return {
+        "keys": results.MODEL,
+        "bind": {"module": module_of_inputs},
+        "outcome": results.outcome,
+        "watch": watched,
+        "score": accuracy,
+        "metric": results.metric,
+        "alone": without_schedule,
+        "case": lambda: Case(load("digits").take(range(120)), settings, protection=protection or {}, tolerance=results.SINGLE),
+    }
+
+
+def without_schedule(settings: Mapping[str, Any], rounds: int) -> dict[str, Any]:
+    """Settings of a baseline: everybody in every round, and nothing measured besides."""
+    plain = {"last_rate": None, "rates": None, "quantile": None, "clip": 1e6, "delta_at": None, "spread_every": 0}
+    plain |= {"parties": 1, "last_parties": None}
+    few = results.few_passes(settings, rounds)
+    if "parties" in settings:
+        raise SettingsInvalid("geyer has no baseline of one party.", remedy="baselines = false")
+    return {name: plain.get(name, value) for name, value in few.items()}
+
+
 def module_of_inputs(schema: Schema, settings: Mapping[str, Any]) -> nn.Module:
     """Build the module that reads what the program makes of the columns."""
     step = step_of(schema, settings["inputs"])
-    return module_for(schema if step is None else step.schema(schema), settings)
+    return results.module_for(schema if step is None else step.schema(schema), settings)
 
 
 def watched(settings: Mapping[str, Any], state: PrivateState, schema: Schema, test: Table | None) -> dict[str, float]:
