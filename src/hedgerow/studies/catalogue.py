@@ -1,4 +1,4 @@
-"""The programs that a study can name. To add one: a module, a test, and a line here."""
+"""The programs that a study can name: those that declare themselves beside their code."""
 
 from __future__ import annotations
 
@@ -8,35 +8,11 @@ from functools import cache
 from hedgerow.core.declaration import Declaration, declared
 from hedgerow.errors import MissingExtra, ProgramInvalid, StudyInvalid, suggestion
 
-from . import adapters, found
+from . import found
 from .listing import Listing
 
-LISTED: dict[str, Listing] = {
-    "logistic_regression": adapters.regression("binomial", "Logistic regression; without noise equal to the pooled fit."),
-    "linear_regression": adapters.regression("gaussian", "Linear regression; without noise equal to the pooled fit."),
-    "firth_regression": adapters.firth_regression("Firth's logistic regression: finite where classes separate (Firth 1993)."),
-    "poisson_regression": adapters.log_regression(
-        "poisson", "Poisson regression of counts, log link; equal to the pooled fit."
-    ),
-    "gamma_regression": adapters.log_regression("gamma", "Gamma regression of a target above zero, log link."),
-    "negative_binomial_regression": adapters.negative_binomial_regression(
-        "Counts that vary more than a Poisson distribution (NB2); alpha is estimated."
-    ),
-    "multinomial_regression": adapters.multinomial_regression("Logistic regression of a category of several levels."),
-    "penalised_regression": adapters.penalised_regression("Lasso, ridge and elastic net of a linear, logistic or count model."),
-    "penalty_path": adapters.penalty_path("A path of penalties with cross-validation by sums, and the penalty it chooses."),
-    "huber_regression": adapters.huber_regression("Robust linear regression by Huber's loss, with intervals (Huber 1981)."),
-    "quantile_regression": adapters.quantile_regression(
-        "The line below which a share of targets lies (Koenker & Bassett 1978)."
-    ),
-    "svm": adapters.svm("Soft-margin linear support vector machine (Cortes & Vapnik 1995)."),
-    "gradient_descent": adapters.gradient_descent(
-        "Gradient descent on sums, plain or AdaGrad: the programs of van Aarle 2021, to be compared with exact fits."
-    ),
-    "hidden_gradient_descent": adapters.hidden_gradient_descent(
-        "Gradient descent by terms that need no model, so that parties need not see it (Mandal & Gong 2019)."
-    ),
-}
+LISTED: dict[str, Listing] = {}
+"""Programs that were listed while the package runs."""
 
 
 class Catalogue(MutableMapping[str, Listing]):
