@@ -23,9 +23,9 @@ if TYPE_CHECKING:
         independence,
         level_totals,
     )
-    from .design import Design, design
+    from .design import Design, design, design_of
     from .firth import FirthState, firth
-    from .fit import Fit
+    from .fit import Fit, fit_of
     from .fitted import Fitted
     from .frequencies import FrequencyState, frequencies
     from .glm import newton
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
         moments,
         moments_of,
     )
-    from .multinomial import MultinomialState, softmax_newton
-    from .multinomial_fit import MultinomialFit, classes_of, multinomial_fit, multinomial_regression
+    from .multinomial import MultinomialState, multinomial_regression, softmax_newton
+    from .multinomial_fit import MultinomialFit, classes_of, multinomial_fit
     from .negative_binomial import (
         NegativeBinomialState,
         joint_newton,
@@ -59,16 +59,14 @@ if TYPE_CHECKING:
         negative_binomial_regression,
     )
     from .oracles import oracle_of
-    from .penalty.cross_validation import Path, cross_validated, path_of
-    from .penalty.path import PathState, penalty_path
+    from .penalty.cross_validation import Path, path_of
+    from .penalty.path import PathState, cross_validated, penalty_path
     from .penalty.penalised import PenalisedFit, PenalisedState, penalised, penalised_fit, penalised_regression
     from .quality.metrics import BinaryMetrics, Calibration, LinearMetrics, binary_metrics, calibration, linear_metrics
     from .quality.odds import odds_ratio_table
     from .quality.roc import Roc, roc
     from .quantiles import QuantileState, bisection, quantiles, quantiles_of
     from .regression import (
-        design_of,
-        fit_of,
         gamma_regression,
         linear_regression,
         logistic_regression,

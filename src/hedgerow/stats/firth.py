@@ -33,20 +33,26 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.data import load
 from hedgerow.errors import NotConverged, UnlawfulChannel
+from hedgerow.report import Outcome
 
 from .blocks import by_blocks
-from .columns import is_exact
-from .design import Design
+from .columns import is_exact, schema_of
+from .design import Design, design_of
 from .difficulties import check_identified
+from .fit import Fit, fit_of
 from .glm import glm_sums
 from .linear.asking import Asked, ask_for
 from .linear.binomial import BINOMIAL
 from .linear.newton import has_risen, rounding, until_converged
 from .linear.sums import along
+from .results import Settings, show_fit, spec_of
+from .scores import log_loss, reading, scored
 from .state import NewtonState, solve
 
 METHOD = "Firth's penalised likelihood: finite, and without the bias of first order; intervals and p-values are Wald's"
@@ -114,26 +120,34 @@ class FirthState:
         )
 
 
+def show(federation: Federation, settings: Settings, state: FirthState) -> Outcome:
+    """Show the fit."""
+    return show_fit(firth_fit(federation, spec_of(federation, settings, "binomial"), state))
+
+
+@program(
+    "Firth's logistic regression: finite where classes separate (Firth 1993).",
+    name="firth_regression",
+    outcome=show,
+    case=lambda: Case(load("breast_cancer").take(range(200)), {"formula": "malignant ~ mean_texture + mean_smoothness"}),
+    **scored(reading("binomial", lambda state: state.newton.beta), log_loss, "log-loss"),
+)
 def firth(
     federation: Federation,
-    spec: Design,
     *,
+    formula: str,
+    offset: str | None = None,
+    weights: str | None = None,
     tol: float = 1e-8,
     max_rounds: int = 200,
     start: FirthState | None = None,
 ) -> Iterator[FirthState]:
-    """Maximise Firth's penalised likelihood of a logistic regression.
+    """Maximise Firth's penalised likelihood of a logistic regression; settings as `hedgerow.stats.regression`.
 
     Parameters
     ----------
-    federation : Federation
-    spec : Design
-    tol : float
-        Stop when the next step is shorter than this, in standard errors.
     max_rounds : int
         Rounds before giving up; an iteration takes two.
-    start : FirthState, optional
-        Continue from a state that was yielded before.
 
     Yields
     ------
@@ -142,9 +156,8 @@ def firth(
 
     Raises
     ------
-    NotIdentified (HR-320), NotConverged (HR-322)
     UnlawfulChannel (HR-211)
-        The channel clips or adds noise, of which leverages make too much.
+        The channel clips or adds noise, of which leverages make too much. Others as `regression`.
 
     Source
     ------
@@ -155,6 +168,7 @@ def firth(
             "Firth's correction inverts the information, and a channel that clips or adds noise would spoil it.",
             remedy="Ask through a channel without noise or clip; or logistic_regression without firth.",
         )
+    spec = design_of(schema_of(federation), formula, "binomial", offset=offset, weights=weights)
     asked, nothing = ask_for(federation, spec), np.zeros((0, spec.size))
     begun = start or FirthState(NewtonState.at_zero(spec.size).packed(), nothing, nothing)
     yield from until_converged(asked, begun, lambda state: _advance(state, asked, tol), max_rounds=max_rounds, tol=tol)
@@ -214,3 +228,8 @@ def _score(asked: Asked, beta: Array, inverse: Array) -> Array:
     bounds = asked.bounds(limits)
     score: Array = asked.total(corrected_score, {"beta": beta, "inverse": inverse}, bounds and bounds[""])
     return score
+
+
+def firth_fit(federation: Federation, spec: Design, state: FirthState, asked_before: int = 0) -> Fit:
+    """Turn the last state of `firth` into a fit."""
+    return replace(fit_of(federation, spec, "binomial", state.newton, asked_before), method=METHOD)

@@ -14,13 +14,12 @@ from hedgerow.core.federation import Federation
 from hedgerow.errors import SettingsInvalid
 
 from .columns import schema_of
-from .design import Design, design
+from .design import Design, design, design_of
 from .expressions import interval, is_binary
 from .factors import Levels, Number
 from .fit import Fit
 from .linear.asking import refuse_unbounded
 from .linear.reach import Reach
-from .regression import design_of
 from .scaling import Scaling
 from .standard import scaled
 

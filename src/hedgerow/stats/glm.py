@@ -66,17 +66,8 @@ def newton(
     federation : Federation
     spec : Design
         Columns, target, offset and weights.
-    family : {"binomial", "gaussian", "poisson", "gamma", "negative binomial"}
-    tol : float
-        Stop when the next step is shorter than this, in standard errors.
-    max_rounds : int
-        Rounds before giving up.
-    rounds : int
-        Rounds through a channel that clips or adds noise; a linear regression takes one.
-    start : NewtonState, optional
-        Continue from a state that was yielded before.
-    alpha : float
-        Dispersion of a negative binomial.
+    family, tol, max_rounds, rounds, start, alpha
+        As `hedgerow.stats.regression`.
 
     Yields
     ------

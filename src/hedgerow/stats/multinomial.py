@@ -26,21 +26,24 @@ import numpy as np
 from scipy.special import logsumexp
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, travels
+from hedgerow.data import load
 from hedgerow.errors import Separated, SettingsInvalid
 
 from .blocks import by_blocks
-from .columns import is_exact
+from .columns import is_exact, schema_of
 from .design import Design, design
 from .difficulties import check_identified, separated
-from .factors import Levels
 from .linear.asking import Asked, ask_for
 from .linear.newton import PATIENCE, crawls, has_risen, is_last, until_converged
 from .linear.reach import predictor_range
 from .linear.sums import products, symmetric, triangle
+from .multinomial_fit import MultinomialFit, class_loss, classes_of, labels_of, multinomial_fit, show
 from .noisy import refuse_unbounded
+from .scores import scored_by
 from .state import solve
 
 
@@ -116,27 +119,28 @@ class MultinomialState:
         )
 
 
+@program(
+    "Logistic regression of a category of several levels.",
+    name="multinomial_regression",
+    outcome=show,
+    case=lambda: Case(load("fair").take(range(300)), {"formula": "occupation ~ educ"}),
+    **scored_by(class_loss, "log-loss"),
+)
 def softmax_newton(
     federation: Federation,
-    spec: Design,
     *,
+    formula: str,
+    weights: str | None = None,
     tol: float = 1e-8,
     max_rounds: int = 50,
     start: MultinomialState | None = None,
 ) -> Iterator[MultinomialState]:
-    """Maximum likelihood of a multinomial logistic regression.
+    """Maximum likelihood of a multinomial logistic regression; settings as `hedgerow.stats.regression`.
 
     Parameters
     ----------
-    federation : Federation
-    spec : Design
-        Made with `classes=True`.
-    tol : float
-        Stop when the next step is shorter than this, in standard errors.
-    max_rounds : int
-        Rounds before giving up.
-    start : MultinomialState, optional
-        Continue from a state that was yielded before.
+    formula : str
+        The target is a category; its first level is the reference, or the one named: `C(stage, Treatment('II')) ~ age`.
 
     Yields
     ------
@@ -145,6 +149,8 @@ def softmax_newton(
 
     Raises
     ------
+    FormulaInvalid (HR-310)
+        The target is a number, or the schema has an offset, which would mean the same for every level.
     NotIdentified (HR-320), Separated (HR-321), NotConverged (HR-322)
     UnboundedSum (HR-210)
         The channel clips or adds noise; or it hides rows, and a column has no declared range.
@@ -153,6 +159,7 @@ def softmax_newton(
     --------
     See the module.
     """
+    spec = classes_of(schema_of(federation), formula, weights=weights)
     if max_rounds < 1 or not tol > 0:
         raise SettingsInvalid(f"max_rounds is {max_rounds}, tol is {tol}.", remedy="Rounds are one or more, tol above zero.")
     if not is_exact(federation):
@@ -200,12 +207,6 @@ def _advance(state: MultinomialState, asked: Asked, tol: float) -> MultinomialSt
     return MultinomialState(state.round + 1, *points, deviance, length, crawled, converged)
 
 
-def labels_of(spec: Design) -> tuple[str, ...]:
-    """Return the levels of the target but the reference."""
-    assert isinstance(spec.response, Levels)
-    return spec.response.labels
-
-
 def _check_levels(levels: Array, spec: Design) -> None:
     if not (levels > 1e-9).all():
         empty = [label for label, n in zip(("the reference", *labels_of(spec)), levels, strict=True) if not n > 1e-9]
@@ -213,3 +214,22 @@ def _check_levels(levels: Array, spec: Design) -> None:
             f"no record has level {', '.join(empty)} of the target, so its coefficients are infinite.",
             remedy="Drop the level in the schema, or merge it with another.",
         )
+
+
+def multinomial_regression(federation: Federation, formula: str, **settings: Any) -> MultinomialFit:
+    """Multinomial logistic regression of a category by maximum likelihood; equal to the pooled fit.
+
+    Parameters
+    ----------
+    federation : Federation
+    formula, **settings
+        `weights`, `tol` and `max_rounds`, as `softmax_newton`.
+
+    Examples
+    --------
+    >>> multinomial_regression(federation, "stage ~ age + dose").to_frame()
+    """
+    asked_before = len(federation.ledger)
+    *_, state = softmax_newton(federation, formula=formula, **settings)
+    spec = classes_of(schema_of(federation), formula, weights=settings.get("weights"))
+    return multinomial_fit(federation, spec, state, asked_before)

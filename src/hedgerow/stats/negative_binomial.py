@@ -21,33 +21,40 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.data import load
 from hedgerow.errors import NotIdentified, SettingsInvalid
+from hedgerow.report import Outcome
 
 from .blocks import by_blocks
 from .columns import is_exact, schema_of
-from .design import Design
-from .fit import Fit
+from .design import Design, design_of
+from .fit import Fit, fit_of
 from .glm import newton
 from .linear.asking import Asked, ask_for
-from .linear.loss import FARTHEST
+from .linear.loss import FARTHEST, FamilyName
 from .linear.newton import has_risen, is_last, until_converged
 from .linear.poisson import POISSON
-from .linear.reach import reach_of, response_range
+from .linear.reach import reach_of
 from .linear.sums import along, products, symmetric, triangle
 from .noisy import refuse_unbounded
-from .regression import design_of, fit_of, left_of, protection_of, regression
+from .provenance import provenance
+from .regression import fitted
+from .results import Settings, show_fit, spec_of
+from .scores import count_loss, reading, scored
 from .state import NewtonState, solve
 
+NAME: FamilyName = "negative binomial"
 LEAST, MOST = 1e-4, 1e3
 """Between these alpha is looked for; below, counts are Poisson for every purpose, and digits vanish."""
 
@@ -160,26 +167,39 @@ class NegativeBinomialState:
         )
 
 
+def show(federation: Federation, settings: Settings, state: NegativeBinomialState) -> Outcome:
+    """Show the fit; of one that has not come beyond its Poisson regression, that one."""
+    spec = spec_of(federation, settings, NAME)
+    if not state.information.any():
+        return show_fit(fit_of(federation, spec, "poisson", state.poisson))
+    return show_fit(negative_binomial_fit(federation, spec, state))
+
+
+@program(
+    "Counts that vary more than a Poisson distribution (NB2); alpha is estimated.",
+    name="negative_binomial_regression",
+    outcome=show,
+    case=lambda: Case(load("hie").take(range(400)), {"formula": "mdvis ~ lncoins + hlthp"}),
+    **scored(reading("negative binomial", lambda state: state.beta[:-1]), count_loss, "log-loss", ask=False),
+)
 def joint_newton(
     federation: Federation,
-    spec: Design,
     *,
+    formula: str,
+    offset: str | None = None,
+    weights: str | None = None,
     tol: float = 1e-8,
     max_rounds: int = 50,
     start: NegativeBinomialState | None = None,
 ) -> Iterator[NegativeBinomialState]:
-    """Maximum likelihood of coefficients and alpha together.
+    """Maximum likelihood of coefficients and alpha together; settings as `hedgerow.stats.regression`.
 
     Parameters
     ----------
-    federation : Federation
-    spec : Design
-    tol : float
-        Stop when the next step is shorter than this, in standard errors.
+    formula : str
+        For example `"visits ~ age + C(site)"`; the target is a count.
     max_rounds : int
         Rounds before giving up, those of the Poisson regression included.
-    start : NegativeBinomialState, optional
-        Continue from a state that was yielded before.
 
     Yields
     ------
@@ -188,11 +208,12 @@ def joint_newton(
 
     Raises
     ------
-    NotIdentified (HR-320), Separated (HR-321), NotConverged (HR-322)
-        As `newton`; or counts vary no more than a Poisson distribution, so that alpha is zero.
+    NotIdentified (HR-320)
+        Counts vary no more than a Poisson distribution, so that alpha is zero. Others as `regression`.
     """
+    spec = design_of(schema_of(federation), formula, NAME, offset=offset, weights=weights)
     if not is_exact(federation):
-        refuse_unbounded("negative binomial")
+        refuse_unbounded(NAME)
     d = spec.size
     if start is None or not start.poisson.converged:
         before = None if start is None else start.poisson
@@ -221,7 +242,7 @@ def _first_alpha(asked: Asked, beta: Array) -> float:
     low, high = reach = _reach(asked, beta)
 
     def limits() -> dict[str, float]:
-        bottom, top = response_range(asked.spec) or (0.0, 0.0)
+        bottom, top = asked.spec.response_range or (0.0, 0.0)
         mean = math.exp(high)
         return {"excess": max((top - math.exp(low)) ** 2, (mean - bottom) ** 2) + top, "squares": mean**2}
 
@@ -254,7 +275,7 @@ def _sums(asked: Asked, trial: Array) -> dict[str, Array]:
 
 def joint_limits(spec: Design, reach: tuple[float, float], alpha: float) -> dict[str, float]:
     """Return by how much a record of weight one moves each sum of `joint_score_and_information`."""
-    bottom, top = response_range(spec) or (0.0, 0.0)
+    bottom, top = spec.response_range or (0.0, 0.0)
     x, (low, high), r = max(*(spec.limits or ()), 1.0), np.exp(reach), 1.0 / alpha
     away = max(top - low, high - bottom)  # of a target from its mean
     first = max(abs(digamma(top + r) - digamma(r)), math.log1p(high * alpha)) + away / (r + low)
@@ -304,24 +325,15 @@ def _advance(state: NegativeBinomialState, sums: dict[str, Array], asked: Asked,
     )
 
 
-def negative_binomial_regression(
-    federation: Federation,
-    formula: str,
-    *,
-    alpha: float | None = None,
-    offset: str | None = None,
-    weights: str | None = None,
-    tol: float = 1e-8,
-    max_rounds: int = 50,
-) -> Fit:
+def negative_binomial_regression(federation: Federation, formula: str, *, alpha: float | None = None, **settings: Any) -> Fit:
     """Regression of counts that vary more than a Poisson distribution (NB2), log link.
 
     Parameters
     ----------
     alpha : float, optional
         The variance is m + alpha m^2; estimated by maximum likelihood where it is left out.
-    offset, weights, tol, max_rounds
-        As `poisson_regression`.
+    **settings
+        `offset`, `weights`, `tol` and `max_rounds`, as `regression`.
 
     Notes
     -----
@@ -331,23 +343,19 @@ def negative_binomial_regression(
     Raises
     ------
     NotIdentified (HR-320)
-        Counts vary no more than a Poisson distribution. Others as `poisson_regression`.
+        Counts vary no more than a Poisson distribution. Others as `regression`.
 
     Examples
     --------
     >>> negative_binomial_regression(federation, "visits ~ age + hlthp").alpha
     """
-    schema, asked_before = schema_of(federation), len(federation.ledger)
-    spec = design_of(schema, formula, "negative binomial", offset=offset, weights=weights)
     if alpha is not None:
         if not alpha > 0:
             raise SettingsInvalid(f"alpha={alpha!r}.", remedy="Give a number above zero, or use poisson_regression.")
-        settings: dict[str, Any] = {"offset": offset, "weights": weights, "tol": tol, "max_rounds": max_rounds}
-        ask = partial(regression, federation, formula=formula, family="negative binomial", alpha=alpha)
-        *_, known = ask(**settings)
-        return fit_of(federation, spec, "negative binomial", known, asked_before, alpha=alpha)
-    *_, state = joint_newton(federation, spec, tol=tol, max_rounds=max_rounds)
-    return negative_binomial_fit(federation, spec, state, asked_before)
+        return fitted(federation, formula, NAME, alpha, **settings)
+    asked_before = len(federation.ledger)
+    *_, state = joint_newton(federation, formula=formula, **settings)
+    return negative_binomial_fit(federation, spec_of(federation, settings | {"formula": formula}, NAME), state, asked_before)
 
 
 def negative_binomial_fit(federation: Federation, spec: Design, state: NegativeBinomialState, asked_before: int = 0) -> Fit:
@@ -357,16 +365,13 @@ def negative_binomial_fit(federation: Federation, spec: Design, state: NegativeB
     loss = state.loss + state.factorials
     return Fit(
         spec=spec,
-        family="negative binomial",
+        family=NAME,
         coef_=state.beta[:-1],
         covariance=covariance[:-1, :-1],
         dispersion=1.0,
         n_records=state.n,
         rounds=state.round,
-        n_parties=len(federation.members),
-        n_missing=federation.missing,
-        left=left_of(federation, asked_before),
-        protection=protection_of(federation),
+        **provenance(federation, asked_before),
         deviance=2 * loss,
         saturated=0.0,
         target_mean=state.response / state.n,

@@ -21,7 +21,7 @@ from hedgerow.errors import ContributionInvalid, NotFinite, PartyDeclined
 from ..design import Design, design
 from .loss import Loss, LossName
 from .losses import SHAPED, loss_of
-from .reach import SLACK, Reach, offset_range, reach_of, response_range, undeclared
+from .reach import SLACK, Reach, reach_of, undeclared
 from .sums import linear_sums, symmetric
 
 WHOLE = ": an aggregation that hides rows makes whole numbers of sums, which need a range"
@@ -207,8 +207,8 @@ def ask_for(federation: Federation, spec: Design, prepare: Any = design, *, targ
     protection = federation.protection
     hidden, noisy = protection.hides_rows, protection.noisy
     unit = spec.to_unit() if hidden or noisy or scaled else spec
-    bounded = unit.limits is not None and unit.weight_limit is not None and offset_range(unit) is not None
-    bounded = bounded and (response_range(unit) is not None or not target)
+    bounded = unit.limits is not None and unit.weight_limit is not None and unit.offset_range is not None
+    bounded = bounded and (unit.response_range is not None or not target)
     if hidden and not noisy and not bounded and protection.largest is None:
         raise undeclared(spec, WHOLE)
     factors = np.array(unit.scales or np.ones(spec.size)) / np.array(spec.scales or np.ones(spec.size))

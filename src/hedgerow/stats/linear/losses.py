@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from .binomial import BINOMIAL
 from .corners import HINGE, check
 from .gamma import GAMMA
 from .gaussian import GAUSSIAN
 from .huber import HUBER
-from .loss import Loss, LossName
+from .loss import FamilyName, Loss, LossName
 from .negative_binomial import negative_binomial
 from .poisson import POISSON
 
@@ -22,6 +24,14 @@ def loss_of(name: LossName, shape: float | None = None) -> Loss:
     if name in FIXED:
         return FIXED[name]
     return SHAPED[name](float(USUAL[name] if shape is None else shape))
+
+
+READS: dict[str, FamilyName] = {"hinge": "binomial", "huber": "gaussian", "check": "gaussian"}
+
+
+def family_of(name: LossName) -> FamilyName:
+    """Return the family whose targets a loss reads: itself of a likelihood."""
+    return READS.get(name) or cast(FamilyName, name)
 
 
 LOSSES: dict[str, Loss] = FIXED | {name: loss_of(name) for name in SHAPED}

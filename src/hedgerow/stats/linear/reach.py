@@ -22,8 +22,8 @@ from hedgerow.core.bound import Bound, l1, l2, linf
 from hedgerow.errors import RangeExceeded, UnboundedSum
 
 from ..design import Design
-from ..expressions import Interval, interval
-from ..factors import Factor, Levels, Number, Term
+from ..expressions import Interval
+from ..factors import Levels, Number, Term
 from .loss import FARTHEST, Loss
 from .sums import kind_of, limits_of
 
@@ -75,12 +75,12 @@ class Reach:
         UnboundedSum (HR-210)
             The range of a gamma target holds zero.
         """
-        target = response_range(spec) or (-math.inf, math.inf)
+        target = spec.response_range or (-math.inf, math.inf)
         if loss.name == "gamma" and target[0] <= 0:
             raise undeclared(spec, ": a gamma target needs a lower end above zero")
         ends = [reach_of(spec, loss, point) for point in points]
         eta = min(low for low, _ in ends), max(high for _, high in ends)
-        below, above = (offset_range(spec) or (0.0, 0.0)) if loss.name == "gaussian" else (0.0, 0.0)
+        below, above = (spec.offset_range or (0.0, 0.0)) if loss.name == "gaussian" else (0.0, 0.0)
         away = max(abs(target[1] - (below + centre)), abs(target[0] - (above + centre)))
         return cls(spec.weight_limit or 1.0, max(spec.limits or (1.0,)), target, eta, away)
 
@@ -107,25 +107,10 @@ class Reach:
 
 
 # ---- ranges ---------------------------------------------------------------------------------------------------------
-def factor_range(factor: Factor, spec: Design) -> Interval | None:
-    """Return the range of a factor; of levels that of their indicators."""
-    return (0.0, 1.0) if isinstance(factor, Levels) else interval(factor.text, spec.schema)
-
-
-def response_range(spec: Design) -> Interval | None:
-    """Return the range of the target."""
-    return factor_range(spec.response, spec)
-
-
-def offset_range(spec: Design) -> Interval | None:
-    """Return the range of the offset, which is zero where there is none."""
-    return interval(spec.offset, spec.schema) if spec.offset else (0.0, 0.0)
-
-
 def _term_range(term: Term, spec: Design) -> Interval:
     low, high = 1.0, 1.0
     for factor in term.factors:
-        found = factor_range(factor, spec)
+        found = spec.factor_range(factor)
         assert found is not None, "limits are asked for only where ranges are declared"
         ends = [a * b for a, b in product((low, high), found)]
         low, high = min(ends), max(ends)
@@ -134,7 +119,7 @@ def _term_range(term: Term, spec: Design) -> Interval:
 
 def predictor_range(spec: Design, beta: Array) -> Interval:
     """Return the range of the linear predictor at coefficients `beta` (d,) of the columns as scaled."""
-    low, high = offset_range(spec) or (0.0, 0.0)
+    low, high = spec.offset_range or (0.0, 0.0)
     beta = beta / np.array(spec.scales or np.ones(spec.size))
     starts = np.cumsum([0, *(len(term.names) for term in spec.terms)])
     for term, (a, b) in zip(spec.terms, pairwise(starts), strict=True):
@@ -150,7 +135,7 @@ def reach_of(spec: Design, loss: Loss, beta: Array) -> Interval:
     low, high = predictor_range(spec, beta)
     if not loss.log_link:
         return low, high
-    bottom, top = response_range(spec) or (0.0, 0.0)
+    bottom, top = spec.response_range or (0.0, 0.0)
     roof = math.log(ROOM * max(top, 1e-9))
     floor = math.log(bottom / ROOM) if loss.name == "gamma" and bottom > 0 else -FARTHEST
     low, high = min(max(low, floor), roof), max(min(high, roof), floor)

@@ -16,19 +16,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
+from hedgerow.data import load
 from hedgerow.errors import NotConverged, SettingsInvalid
+from hedgerow.report import Outcome
 
 from ..columns import schema_of, upper_end
-from ..design import Design
+from ..design import Design, design_of
 from ..linear.asking import Asked, ask_for
-from ..regression import design_of
+from ..results import Settings, brief, spec_of
+from ..scores import absolute_error, reading, scored
 from ..state import solve
 from .middle import median_residual
 from .smooth import least_squares, refuse_noise
@@ -108,6 +112,8 @@ class HuberState:
     beta : array of shape (d,)
     scale : float
         At which `beta` was fitted.
+    covariance : array of shape (d, d)
+        Of the coefficients; NaN until they have converged.
     change : float
         Of the scale since the state before, relative.
     objective : float
@@ -120,12 +126,28 @@ class HuberState:
     beta: Array
     scale: float
     n: float
+    covariance: Array
     change: float = float("inf")
     objective: float = float("nan")
     asked: int = 0
     converged: bool = False
 
 
+def show(federation: Federation, settings: Settings, state: HuberState) -> Outcome:
+    """Show the line, with intervals."""
+    fit = robust_fit(spec_of(federation, settings, "gaussian"), state)
+    metrics = {"scale of residuals": fit.scale, "objective": fit.objective}
+    words = f"Huber's loss, linear beyond {settings['threshold']:g} scales; intervals by Huber's first proposal"
+    return brief(federation, settings, f"converged at {state.round} scales", fit.to_frame(), metrics, words)
+
+
+@program(
+    "Robust linear regression by Huber's loss, with intervals (Huber 1981).",
+    name="huber_regression",
+    outcome=show,
+    case=lambda: Case(load("diabetes").take(range(200)), {"formula": "progression ~ bmi + sex", "tol": 1e-2}),
+    **scored(reading("gaussian"), absolute_error, "mean absolute error"),
+)
 def huber_lines(
     federation: Federation,
     *,
@@ -137,13 +159,43 @@ def huber_lines(
     weights: str | None = None,
     start: HuberState | None = None,
 ) -> Iterator[HuberState]:
-    """The program behind `huber_regression`, with its parameters; a state for each scale."""
+    """Fit lines at scales until both hold still; settings as `hedgerow.stats.regression`.
+
+    Parameters
+    ----------
+    formula : str
+        As of a linear regression.
+    threshold : float
+        Residuals beyond so many scales pull with a constant force; 1.345 loses 5 percent of efficiency where errors are
+        normal.
+    tol : float
+        Stop when the scale moves by less than this, relative.
+    max_rounds : int
+        Scales, each of which takes some five questions.
+    offset : str, optional
+        Column or expression that is subtracted from the target.
+
+    Yields
+    ------
+    HuberState
+        After each scale; the last one has a covariance.
+
+    Raises
+    ------
+    SettingsInvalid (HR-511), FormulaInvalid (HR-310), UnlawfulChannel (HR-211)
+        Before any party is asked.
+    NotIdentified (HR-320), NotConverged (HR-322)
+
+    Releases
+    --------
+    See the module.
+    """
     if not (threshold > 0 and tol > 0 and max_rounds >= 1):
         raise SettingsInvalid(f"threshold={threshold!r}, tol={tol!r}, max_rounds={max_rounds!r}.", remedy="All are above zero.")
     refuse_noise(federation, "huber_regression", "Ask gradient_descent(family='check'), or a linear regression.")
     spec = design_of(schema_of(federation), formula, "gaussian", offset=offset, weights=weights)
 
-    def program() -> Iterator[HuberState]:
+    def lines() -> Iterator[HuberState]:
         asked = ask_for(federation, spec, target=False)
         state = start or _begin(asked)
         while not state.converged:
@@ -152,14 +204,17 @@ def huber_lines(
                     f"after {state.round} scales the last one moved by {state.change:.2g}.", remedy="Give a larger max_rounds."
                 )
             state = _advance(asked, state, threshold, tol)
+            if state.converged:
+                state = replace(state, covariance=huber_covariance(asked, state, threshold), asked=state.asked + 2)
             yield state
 
-    return program()
+    return lines()
 
 
 def _begin(asked: Asked) -> HuberState:
     first = least_squares(asked)
-    return HuberState(0, first.beta, first.next_width / 2, 0.0, asked=1)
+    unknown = np.full((len(first.beta), len(first.beta)), np.nan)
+    return HuberState(0, first.beta, first.next_width / 2, 0.0, unknown, asked=1)
 
 
 def _advance(asked: Asked, state: HuberState, threshold: float, tol: float) -> HuberState:
@@ -205,45 +260,15 @@ def _fit_at(asked: Asked, state: HuberState, scale: float, threshold: float) -> 
     return replace(state, beta=beta, n=n, objective=best / n / scale**2), times
 
 
-def huber_regression(
-    federation: Federation,
-    formula: str,
-    *,
-    threshold: float = 1.345,
-    tol: float = 1e-9,
-    max_rounds: int = 50,
-    offset: str | None = None,
-    weights: str | None = None,
-) -> RobustFit:
-    """Huber's regression with the scale of the median absolute residual, as statsmodels' RLM.
+def huber_regression(federation: Federation, formula: str, **settings: Any) -> RobustFit:
+    """Huber's regression with the scale of the median absolute residual, as statsmodels' RLM; settings as `huber_lines`."""
+    *_, state = huber_lines(federation, formula=formula, **settings)
+    return robust_fit(spec_of(federation, settings | {"formula": formula}, "gaussian"), state)
 
-    Parameters
-    ----------
-    formula : str
-        As of `hedgerow.stats.linear_regression`.
-    threshold : float
-        Residuals beyond so many scales pull with a constant force; 1.345 loses 5 percent of efficiency where errors are
-        normal.
-    tol : float
-        Stop when the scale moves by less than this, relative.
-    max_rounds : int
-        Scales, each of which takes some five questions.
 
-    Releases
-    --------
-    See the module.
-
-    Raises
-    ------
-    SettingsInvalid (HR-511), FormulaInvalid (HR-310), UnlawfulChannel (HR-211)
-        Before any party is asked.
-    NotIdentified (HR-320), NotConverged (HR-322)
-    """
-    settings = {"offset": offset, "weights": weights}
-    *_, state = huber_lines(federation, formula=formula, threshold=threshold, tol=tol, max_rounds=max_rounds, **settings)
-    spec = design_of(schema_of(federation), formula, "gaussian", **settings)
-    covariance = huber_covariance(ask_for(federation, spec, target=False), state, threshold)
-    return RobustFit(spec, state.beta, covariance, state.scale, state.n, state.objective, state.asked + 2)
+def robust_fit(spec: Design, state: HuberState) -> RobustFit:
+    """Turn a state of `huber_lines` into a fit."""
+    return RobustFit(spec, state.beta, state.covariance, state.scale, state.n, state.objective, state.asked)
 
 
 def huber_covariance(asked: Asked, state: HuberState, threshold: float) -> Array:

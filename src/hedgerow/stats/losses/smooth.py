@@ -21,7 +21,7 @@ Source   : Nesterov 2005 for the rounding; Madsen & Nielsen 1993 for Newton step
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -33,7 +33,8 @@ from ..columns import is_exact
 from ..difficulties import check_identified
 from ..linear.asking import Asked
 from ..linear.loss import LossName
-from ..standard import without_intercept
+from ..scaling import Scaling
+from ..standard import scaling_of_state, without_intercept
 from ..state import solve
 
 KEYS = ("gradient", "curvature", "n", "loss", "smooth", "gap")
@@ -66,6 +67,8 @@ class SmoothState:
         What the Newton step from `beta` promises.
     width, next_width : float
         Of the corner at `beta`, and of the next question.
+    names : str
+        The standardised columns, one to a line, with `means` and `scales`.
     """
 
     round: int
@@ -83,6 +86,14 @@ class SmoothState:
     n: float = 0.0
     first_width: float = 0.0
     converged: bool = False
+    names: str = ""
+    means: Array = field(default_factory=lambda: np.zeros(0))
+    scales: Array = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def scaling(self) -> Scaling | None:
+        """What standardised the columns, where they were."""
+        return scaling_of_state(self)
 
     @classmethod
     def at(cls, beta: Array, width: float, gram: Array, round: int = 0) -> SmoothState:
@@ -170,7 +181,7 @@ def _judge(state: SmoothState, points: Array, sums: dict[str, Array], ridge: Arr
     n, i = float(sums["n"][0]), int(np.argmin(sums["smooth"] / sums["n"] + held_back))
     sums = {key: found[i] for key, found in sums.items()}
     point = points[i]
-    smooth, value = float(sums["smooth"]) / n + held_back[i], float(sums["loss"]) / n + held_back[i]
+    smooth, value = (float(sums[key] / n + held_back[i]) for key in ("smooth", "loss"))
     if state.width == state.next_width and n == state.n and smooth >= state.smooth:
         return replace(state, round=state.round + 1, trial=state.beta + SHARES[-1] / 4 * (state.trial - state.beta))
     gradient = sums["gradient"] / n + 2 * ridge * point

@@ -16,24 +16,32 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound
+from hedgerow.core.declaration import Case, Key, program
 from hedgerow.core.federation import Federation
+from hedgerow.data import load
 from hedgerow.errors import NotConverged, SettingsInvalid
 
-from ..design import Design
+from ..columns import schema_of
+from ..design import Design, design_of
 from ..glm import constant_of
 from ..linear.asking import Asked, ask_for
-from ..linear.loss import FamilyName, Loss
+from ..linear.loss import Loss
 from ..linear.newton import has_risen, is_last
 from ..linear.reach import refuse_beyond
 from ..linear.sums import symmetric
+from ..results import spec_of
+from ..scores import explained, scored
 from .columns import penalised_columns, scales_of
+from .cross_validation import Path, path_of
 from .folds import fold_products, fold_sums
-from .penalised import PenalisedState, Penalty, check_penalty, penalised, penalised_law
+from .path_results import read, show
+from .penalised import PenalisedFamily, PenalisedState, Penalty, check_penalty, penalised, penalised_law
 
 NUMBERS_AT_ONCE = 8192
 """A question about many penalties asks for about so many numbers."""
@@ -79,7 +87,7 @@ class PathState:
 
 @dataclass(frozen=True)
 class Plan:
-    """Which penalties are tried, on which folds; attributes as `hedgerow.stats.cross_validated`."""
+    """Which penalties are tried, on which folds; attributes as `hedgerow.stats.penalty_path`."""
 
     l1_ratio: float
     penalties: Sequence[float] | None
@@ -110,32 +118,71 @@ class Plan:
         return np.geomspace(largest, largest * self.smallest, self.n_penalties)
 
 
+@program(
+    "A path of penalties with cross-validation by sums, and the penalty it chooses.",
+    keys={
+        "choose": Key(
+            Literal["best", "one_se"],
+            "best",
+            'the penalty of the least deviance ("best"), or the largest within one standard error of it ("one_se")',
+        )
+    },
+    outcome=show,
+    case=lambda: Case(
+        load("breast_cancer").take(range(200)),
+        {"formula": "malignant ~ mean_texture + mean_smoothness", "family": "binomial", "n_penalties": 2, "folds": 2},
+    ),
+    **scored(read, explained(), "D2", more=True),
+)
 def penalty_path(
     federation: Federation,
-    spec: Design,
     *,
-    family: FamilyName = "gaussian",
+    formula: str,
+    family: PenalisedFamily = "gaussian",
     l1_ratio: float = 1.0,
-    penalties: Sequence[float] | None = None,
+    penalties: list[float] | None = None,
     n_penalties: int = 50,
     smallest: float = 1e-3,
     folds: int = 5,
     standardised: bool = False,
+    offset: str | None = None,
+    weights: str | None = None,
     tol: float = 1e-7,
     max_rounds: int = 200,
     start: PathState | None = None,
 ) -> Iterator[PathState]:
-    """Fit all penalties, on all records and without each fold; parameters as `hedgerow.stats.cross_validated`.
+    """Fit all penalties, on all records and without each fold.
+
+    Settings as `hedgerow.stats.regression`, penalties as `hedgerow.stats.penalised`.
+
+    Parameters
+    ----------
+    penalties : list of float, optional
+        By default `n_penalties`, evenly spaced by their logarithms, down from the smallest that leaves all coefficients zero.
+    n_penalties : int
+        How many penalties, where they are not given.
+    smallest : float
+        The least penalty over the largest, where they are not given.
+    folds : int
+        Of cross-validation: records of a party take turns in them, from a fold that the party's name decides.
+    tol : float
+        Stop when the next step is shorter than this, of families but the linear one.
 
     Yields
     ------
     PathState
         After each round that asks about folds; a linear regression asks once.
 
+    Raises
+    ------
+    SettingsInvalid (HR-511)
+        A fold has no records, or a setting is out of its range. Others as `penalised`.
+
     Releases
     --------
     See the module.
     """
+    spec = design_of(schema_of(federation), formula, family, offset=offset, weights=weights)
     law = penalised_law(federation, family)
     plan = Plan(l1_ratio, penalties, n_penalties, smallest, folds, standardised)
     asked = ask_for(federation, spec)
@@ -209,11 +256,12 @@ def _check_folds(n: Array) -> None:
 
 
 # ---- other families: rounds -----------------------------------------------------------------------------------------
-def _before(federation: Federation, asked: Asked, spec: Design, family: FamilyName, plan: Plan) -> PathState:
+def _before(federation: Federation, asked: Asked, spec: Design, family: PenalisedFamily, plan: Plan) -> PathState:
     """Fit the columns that are not penalised, which gives the largest penalty, and from which all models start."""
     scales = scales_of(asked, spec, plan.standardised)
     first: PenalisedState
-    *_, first = penalised(federation, spec, family=family, penalty=math.inf, l1_ratio=plan.l1_ratio)
+    given: dict[str, Any] = {"formula": spec.formula, "offset": spec.offset, "weights": spec.weights, "family": family}
+    *_, first = penalised(federation, penalty=math.inf, l1_ratio=plan.l1_ratio, **given)
     grid = plan.grid(first.newton.score, first.newton.n, scales * penalised_columns(spec))
     beta = np.tile(first.beta, (len(grid), plan.folds + 1, 1))
     models = (len(grid), plan.folds + 1)
@@ -278,3 +326,30 @@ def _fold_sums(asked: Asked, law: Loss, trial: Array, folds: int) -> dict[str, A
     bounds = bounds and bounds | {"left_out": bounds["deviance"]}
     sums = asked.total(partial(fold_sums, family=law.name, n_folds=folds), broadcast, bounds)
     return sums | {"information": symmetric(sums["information"])}
+
+
+def cross_validated(
+    federation: Federation,
+    formula: str,
+    *,
+    family: PenalisedFamily = "gaussian",
+    l1_ratio: float = 1.0,
+    standardised: bool = False,
+    **settings: Any,
+) -> Path:
+    """Choose the penalty of a lasso, ridge or elastic net by cross-validation.
+
+    Parameters
+    ----------
+    family, l1_ratio, standardised, **settings
+        As `penalty_path`.
+
+    Examples
+    --------
+    >>> path = cross_validated(federation, "progression ~ .", standardised=True)
+    >>> path.fit(path.one_se).to_frame()
+    """
+    asked_before = len(federation.ledger)
+    kept: dict[str, Any] = {"family": family, "l1_ratio": l1_ratio, "standardised": standardised}
+    *_, state = penalty_path(federation, formula=formula, **kept, **settings)
+    return path_of(federation, spec_of(federation, settings | {"formula": formula}, family), state, asked_before, **kept)

@@ -23,23 +23,28 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
+from hedgerow.data import load
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel
+from hedgerow.report import Outcome
 
 from ..columns import is_exact, schema_of
-from ..design import Design
+from ..design import Design, design_of
 from ..difficulties import check_counts, check_target
 from ..glm import at_constant, glm_sums
 from ..linear.asking import Asked, ask_for
 from ..linear.loss import FamilyName, Loss
 from ..linear.losses import loss_of
 from ..linear.newton import has_risen, is_last, until_converged
-from ..regression import design_of, left_of, protection_of
+from ..provenance import provenance
+from ..results import Settings, spec_of
+from ..scores import explained, reading, scored
 from ..state import NewtonState
 from .columns import penalised_columns, scales_of
 from .signs import least
@@ -47,7 +52,8 @@ from .signs import least
 if TYPE_CHECKING:
     import pandas
 
-PENALISED = ("gaussian", "binomial", "poisson", "gamma")
+PenalisedFamily = Literal["gaussian", "binomial", "poisson", "gamma"]
+PENALISED = get_args(PenalisedFamily)
 
 
 @dataclass(frozen=True)
@@ -133,33 +139,60 @@ def check_penalty(penalty: float, l1_ratio: float) -> None:
         )
 
 
+def show(federation: Federation, settings: Settings, state: PenalisedState) -> Outcome:
+    """Show a lasso, ridge or elastic net."""
+    spec, sums = spec_of(federation, settings, settings["family"]), state.newton
+    kept = {key: settings[key] for key in ("family", "penalty", "l1_ratio", "standardised")}
+    fit = penalised_fit(federation, spec, state, **kept)
+    metrics = {"selected": float(fit.n_selected), "deviance": fit.deviance}
+    if fit.family == "gaussian" and spec.has_constant and sums.n:
+        metrics["R2"] = 1 - fit.deviance / sums.total_squares
+    frame = fit.to_frame()
+    return Outcome(metrics, tables={"Coefficients": frame}, text={"Summary": fit.summary()}, coefficients=frame)
+
+
+@program(
+    "Lasso, ridge and elastic net of a linear, logistic or count model.",
+    name="penalised_regression",
+    outcome=show,
+    case=lambda: Case(
+        load("breast_cancer").take(range(200)),
+        {"formula": "malignant ~ mean_texture + mean_smoothness", "family": "binomial", "penalty": 0.02, "standardised": True},
+    ),
+    **scored(reading(), explained(), "D2", more=True),
+)
 def penalised(
     federation: Federation,
-    spec: Design,
     *,
-    family: FamilyName = "gaussian",
+    formula: str,
+    family: PenalisedFamily = "gaussian",
     penalty: float,
     l1_ratio: float = 1.0,
     standardised: bool = False,
+    offset: str | None = None,
+    weights: str | None = None,
     tol: float = 1e-8,
     max_rounds: int = 50,
     start: PenalisedState | None = None,
 ) -> Iterator[PenalisedState]:
-    """Minimise half the mean deviance plus a penalty.
+    """Minimise half the mean deviance plus a penalty; settings as `hedgerow.stats.regression`.
 
     Parameters
     ----------
-    federation : Federation
-    spec : Design
+    formula : str
+        As of a regression without penalty.
     family : {"gaussian", "binomial", "poisson", "gamma"}
-    penalty, l1_ratio, standardised
-        As `penalised_regression`.
+        Of the target: linear, logistic, counts, or above zero.
+    penalty : float
+        `alpha` of scikit-learn's `ElasticNet`: it is added to half the mean deviance. `Ridge(alpha)` is
+        `penalty=alpha / n, l1_ratio=0`; `LogisticRegression(C)` is `penalty=1 / (n * C)`.
+    l1_ratio : float
+        1 for the lasso, 0 for ridge, between them an elastic net.
+    standardised : bool
+        Whether coefficients are penalised in units of their columns' standard deviations (n in the denominator). They are
+        returned in units of the columns all the same.
     tol : float
         Stop when the next step is shorter than this, in units of the quadratic model (standard errors without penalty).
-    max_rounds : int
-        Rounds before giving up.
-    start : PenalisedState, optional
-        Continue from a state that was yielded before.
 
     Yields
     ------
@@ -171,7 +204,12 @@ def penalised(
     Separated (HR-321), NotConverged (HR-322)
     UnlawfulChannel (HR-211)
         The channel clips or adds noise.
+
+    Releases
+    --------
+    As `newton`; with `standardised` sums and squares of the design's columns besides, once.
     """
+    spec = design_of(schema_of(federation), formula, family, offset=offset, weights=weights)
     check_penalty(penalty, l1_ratio)
     law = penalised_law(federation, family)
     asked = ask_for(federation, spec)
@@ -269,10 +307,7 @@ class PenalisedFit:
 
     def predict(self, frame: pandas.DataFrame) -> Array:
         """Expected target of new records, as `Fit.predict`."""
-        given = {name: np.asarray(frame[name]) for name in self.spec.reads if name in frame}
-        columns, n = self.spec.schema.select(self.spec.reads).admit(given), len(frame)
-        eta = self.spec.matrix(columns, n) @ self.coef_ + self.spec.offsets(columns, n)
-        return loss_of(self.family).mean(eta)
+        return loss_of(self.family).mean(self.spec.predictor(self.coef_, frame))
 
     def to_frame(self) -> pandas.DataFrame:
         """Return one row for each coefficient."""
@@ -294,47 +329,27 @@ def penalised_regression(
     federation: Federation,
     formula: str,
     *,
-    family: FamilyName = "gaussian",
+    family: PenalisedFamily = "gaussian",
     penalty: float,
     l1_ratio: float = 1.0,
     standardised: bool = False,
-    offset: str | None = None,
-    weights: str | None = None,
-    tol: float = 1e-8,
-    max_rounds: int = 50,
+    **settings: Any,
 ) -> PenalisedFit:
     """Lasso, ridge or elastic net; equal to the pooled fit.
 
     Parameters
     ----------
-    federation : Federation
-    formula : str
-        As `logistic_regression`.
-    family : {"gaussian", "binomial", "poisson", "gamma"}
-    penalty : float
-        `alpha` of scikit-learn's `ElasticNet`: it is added to half the mean deviance. `Ridge(alpha)` is
-        `penalty=alpha / n, l1_ratio=0`; `LogisticRegression(C)` is `penalty=1 / (n * C)`.
-    l1_ratio : float
-        1 for the lasso, 0 for ridge, between them an elastic net.
-    standardised : bool
-        Whether coefficients are penalised in units of their columns' standard deviations (n in the denominator). They are
-        returned in units of the columns all the same.
-    offset, weights, tol, max_rounds
-        As `logistic_regression`.
-
-    Releases
-    --------
-    As `newton`; with `standardised` sums and squares of the design's columns besides, once.
+    family, penalty, l1_ratio, standardised, **settings
+        As `penalised`.
 
     Examples
     --------
     >>> penalised_regression(federation, "progression ~ .", penalty=0.1, standardised=True).to_frame()
     """
     asked_before = len(federation.ledger)
-    spec = design_of(schema_of(federation), formula, family, offset=offset, weights=weights)
-    settings: dict[str, Any] = {"family": family, "penalty": penalty, "l1_ratio": l1_ratio, "standardised": standardised}
-    *_, state = penalised(federation, spec, tol=tol, max_rounds=max_rounds, **settings)
-    return penalised_fit(federation, spec, state, asked_before, **settings)
+    kept: dict[str, Any] = {"family": family, "penalty": penalty, "l1_ratio": l1_ratio, "standardised": standardised}
+    *_, state = penalised(federation, formula=formula, **kept, **settings)
+    return penalised_fit(federation, spec_of(federation, settings | {"formula": formula}, family), state, asked_before, **kept)
 
 
 def penalised_fit(
@@ -347,9 +362,6 @@ def penalised_fit(
         n_records=state.newton.n,
         deviance=state.newton.deviance,
         rounds=state.round,
-        n_parties=len(federation.members),
-        n_missing=federation.missing,
-        left=left_of(federation, asked_before),
-        protection=protection_of(federation),
+        **provenance(federation, asked_before),
         **settings,
     )

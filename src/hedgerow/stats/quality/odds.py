@@ -24,12 +24,12 @@ from hedgerow.core.question import local
 
 from ..blocks import by_blocks
 from ..columns import schema_of, upper_end
-from ..design import Design, design
+from ..design import Design, design, design_of
 from ..expressions import is_binary
 from ..factors import Levels, Term
+from ..fit import fit_of
 from ..glm import newton
 from ..linear.asking import refuse_unbounded
-from ..regression import design_of, fit_of
 
 if TYPE_CHECKING:
     import pandas
@@ -63,7 +63,7 @@ def odds_ratio_table(
     Parameters
     ----------
     formula : str
-        As of `hedgerow.stats.logistic_regression`. Each term but the intercept is a variable; levels of one category are
+        As of `hedgerow.stats.regression`. Each term but the intercept is a variable; levels of one category are
         compared with its reference level.
     level : float
         Of the intervals (Wald, on the log scale).
@@ -78,7 +78,7 @@ def odds_ratio_table(
 
     Raises
     ------
-    As `hedgerow.stats.logistic_regression`.
+    As `hedgerow.stats.regression`.
     """
     import pandas
 
