@@ -31,7 +31,7 @@ from hedgerow.studies.keys import keys_of
 from hedgerow.wire.names import Names
 
 from .neighbours import Heard, few, hearing, longest, padded
-from .subject import Subject, numbers, quiet
+from .subject import Subject, assert_same, numbers, quiet
 from .wired import Wired
 
 SLACK = 1e-6
@@ -68,7 +68,7 @@ def runs_from_a_study_file(subject: Subject, folder: Path) -> None:
 
 def is_the_same_on_every_engine(subject: Subject, folder: Path) -> None:
     """The plain loop and the fast engine give the same numbers."""
-    one, other = (subject.last(engine) for engine in (Loop(), InProcess(threads=2)))
+    one, other = (numbers(subject.last(engine)) for engine in (Loop(), InProcess(threads=2)))
     assert one.keys() == other.keys()
     for key, value in one.items():
         scale = max(1.0, float(np.abs(value[np.isfinite(value)]).max(initial=0.0)))
@@ -88,14 +88,14 @@ def resumes_from_every_state(subject: Subject, folder: Path) -> None:
         start = load_checkpoint(file, subject.declaration.state, "case")
         with quiet():
             ended = drive(again.listing.program(again.settings), again.federation, start=start)
-        _same(numbers(ended.state), numbers(state))
+        assert_same(ended.state, state)
 
 
 def travels_as_bytes(subject: Subject, folder: Path) -> None:
     """Between a server and stations, which see nothing but bytes, it gives the same numbers to the last bit."""
     package = subject.declaration.function.__module__.partition(".")[0]
     names = Names(tuple(dict.fromkeys(("hedgerow", package))))
-    _same(subject.last(Wired(names)), subject.last(InProcess(threads=1)))
+    assert_same(subject.last(Wired(names)), subject.last(InProcess(threads=1)))
 
 
 def is_rehearsed_as_it_runs(subject: Subject, folder: Path) -> None:
@@ -205,9 +205,3 @@ def _kind(entry: Entry) -> tuple[str, ...]:
         str(entry.event),
         str(entry.sampling),
     )
-
-
-def _same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> None:
-    assert one.keys() == other.keys()
-    for key, value in one.items():
-        np.testing.assert_array_equal(value, other[key], err_msg=key)
