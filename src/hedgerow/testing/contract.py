@@ -77,7 +77,8 @@ def is_the_same_on_every_engine(subject: Subject, folder: Path) -> None:
 
 def resumes_from_every_state(subject: Subject, folder: Path) -> None:
     """From the checkpoint of any state it ends as if it had never stopped, to the last bit."""
-    built, files = subject.built(InProcess(threads=1)), []
+    built = subject.built(InProcess(threads=1))
+    files: list[Path] = []
     for state in subject.states(built):
         files.append(folder / f"{len(files)}.safetensors")
         save_checkpoint(files[-1], state, built.federation, "case")
@@ -193,7 +194,7 @@ def _asked(subject: Subject) -> list[Heard]:
     return few(heard)
 
 
-def _kind(entry: Entry) -> tuple[str, ...]:
+def _kind(entry: Entry) -> tuple[str | None, ...]:
     """What of a question does not depend on earlier answers, as sizes and bounds may."""
     return (
         entry.verb,
