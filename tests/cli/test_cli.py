@@ -68,7 +68,7 @@ def test_rehearse_asks_nobody_and_says_what_leaves(study, monkeypatch):
     ended = invoke("rehearse", study)
     assert ended.exit_code == 0, ended.exception
     assert "no party was asked" in ended.output
-    assert "score_and_information" in ended.output
+    assert "linear_sums" in ended.output
     assert asked
     assert not any((ages == ages.round()).all() for ages in asked)  # the file's ages are whole, made-up ones are not
 

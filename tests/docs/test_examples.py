@@ -51,7 +51,7 @@ def test_a_study_runs_as_rehearsed(name, beside_patients):
     expected = rehearse(study)
     result = run_study(study, beside_patients / "run")
     assert result.report.privacy_ok == (name == "patients_private")
-    assert {entry.query for entry in expected.entries} == {"hedgerow.stats.glm:score_and_information"}
+    assert {entry.query for entry in expected.entries} == {"hedgerow.stats.linear.sums:linear_sums"}
     if result.report.privacy_ok:  # otherwise the number of rounds depends on the records
         assert result.report.privacy.startswith(expected.statement.sentence)
 

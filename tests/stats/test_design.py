@@ -173,6 +173,15 @@ def test_offsets_and_weights_are_numbers(settings, error, match):
         Design.of("ill ~ age", SCHEMA, **settings)
 
 
+@pytest.mark.slow
+def test_a_sum_of_many_columns_is_read():
+    names = [f"x{i}" for i in range(600)]
+    schema = Schema((Column("y", "number"), *(Column(name, "number") for name in names), Column("a b", "number")))
+    right = " + ".join(names)
+    found = Design.of(f"y ~ log(x1) + {right} + `a b` - x3 + x0:x1 + 0", schema).names
+    assert found == ("log(x1)", *(name for name in names if name != "x3"), "a b", "x0:x1")
+
+
 def test_powers_of_numbers_end():
     assert evaluate("age + 9 ** 9 ** 9 ** 9", {"age": np.ones(1)}) == np.inf
 

@@ -13,7 +13,7 @@ from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import FormulaInvalid, NotFinite, Separated, UnboundedSum
 from hedgerow.runs import load_checkpoint, save_checkpoint
 from hedgerow.stats import Design, NewtonState, gamma_regression, newton, poisson_regression
-from hedgerow.stats.families import FAMILIES, negative_binomial
+from hedgerow.stats.linear.losses import loss_of
 
 VISITS = "mdvis ~ lncoins + idp + lpi + fmde + physlm + disea + hlthg + hlthf + hlthp"
 
@@ -135,10 +135,10 @@ def test_a_deviance_is_twice_the_distance_to_a_perfect_fit(y, eta, alpha):
     mean, y = np.exp(eta), np.array(float(y))
     r = 1 / alpha
     for law, logpmf in [
-        (FAMILIES["poisson"], poisson(mean).logpmf(y)),
-        (negative_binomial(alpha), nbinom(r, r / (r + mean)).logpmf(y)),
+        (loss_of("poisson"), poisson(mean).logpmf(y)),
+        (loss_of("negative binomial", alpha), nbinom(r, r / (r + mean)).logpmf(y)),
     ]:
-        found = law.saturated(y) - law.deviance(y, np.array(eta)) / 2
+        found = law.part("saturated", y, np.array(eta)) - law.deviance(y, np.array(eta)) / 2
         np.testing.assert_allclose(found, logpmf, rtol=1e-8, atol=1e-8)
 
 

@@ -85,12 +85,11 @@ def test_hidden_sums_give_the_same_fit(separated):
 
 
 def test_a_fit_resumes_from_every_state(tmp_path):
-    spec = Design.of("ill ~ age + dose", federation().schema)
-    states = list(firth(federation(), spec))
+    states = list(firth(federation(), formula="ill ~ age + dose"))
     for state in states[:-1]:
         save_checkpoint(tmp_path / "state", state, federation(), "test")
         start = load_checkpoint(tmp_path / "state", FirthState, "test").state
-        *_, found = firth(federation(), spec, start=start)
+        *_, found = firth(federation(), formula="ill ~ age + dose", start=start)
         np.testing.assert_allclose(found.newton.beta, states[-1].newton.beta, rtol=1e-12)
 
 

@@ -9,8 +9,10 @@ from scipy.stats import chi2
 
 from hedgerow import Budget, Gaussian, Laplace, l2
 from hedgerow.errors import BudgetExhausted, UnboundedSum
-from hedgerow.stats import Design, design, linear_regression, logistic_regression, newton, score_and_information
-from hedgerow.stats.families import BINOMIAL
+from hedgerow.stats import Design, design, linear_regression, logistic_regression, newton
+from hedgerow.stats.linear.losses import LOSSES
+from hedgerow.stats.linear.reach import Reach
+from hedgerow.stats.linear.sums import linear_sums
 from hedgerow.stats.noisy import BOUNDED, noise_level, raised
 
 CHANNELS = {
@@ -54,11 +56,11 @@ def test_the_noise_is_as_large_as_the_floor_assumes(name):
     """About 400 numbers: a variance outside this interval is a false alarm once in a million runs of Gaussian noise."""
     plain = federation()
     spec = Design.of("ill ~ (age + dose + visits + smoker + stage) ** 2", plain.schema).to_unit()
-    ask = partial(score_and_information, family="binomial", keys=BOUNDED["binomial"])
-    broadcast = {"beta": np.zeros(spec.size), "centre": np.array(0.0)}
+    ask = partial(linear_sums, loss="binomial", keys=BOUNDED["binomial"])
+    broadcast = {"beta": np.zeros(spec.size)}
     clip = {"clip": l2(1e6)} if "clip" in CHANNELS[name] else {}
     protected = plain.protect(**CHANNELS[name] | clip).prepare(design, spec=spec)
-    bounds = BINOMIAL.bounds(spec)
+    bounds = Reach.by_length(spec, np.zeros(spec.size)).bounds(LOSSES["binomial"], BOUNDED["binomial"], lengths=True)
     released, exact = (fed.sum(ask, broadcast, bound=bounds) for fed in (protected, plain.prepare(design, spec=spec)))
     level, size = noise_level(protected, bounds, "information", spec.size**2), spec.size**2
     low, high = chi2.interval(1 - 1e-6, size)

@@ -28,10 +28,11 @@ from hedgerow.stats import (
     poisson_regression,
     quantiles,
 )
-from hedgerow.stats.families import law_of
 from hedgerow.stats.firth import corrected_score
-from hedgerow.stats.glm import EVERYTHING, score_and_information
-from hedgerow.stats.limits import glm_limits, predictor_range, reach_of, refuse_beyond, symmetric, triangle
+from hedgerow.stats.glm import EVERYTHING
+from hedgerow.stats.linear.losses import loss_of
+from hedgerow.stats.linear.reach import Reach, predictor_range, reach_of, refuse_beyond
+from hedgerow.stats.linear.sums import linear_sums, symmetric, triangle
 from hedgerow.stats.multinomial import class_design, class_limits, softmax_score_and_information
 from hedgerow.stats.negative_binomial import joint_limits, joint_score_and_information
 from hedgerow.stats.penalty.folds import fold_sums
@@ -183,21 +184,28 @@ def assert_limits(found, limits, w):
         assert np.abs(value).max() <= w * limits[key] * (1 + 1e-8) + 1e-9, f"{key}: {value} exceeds {limits[key]}"
 
 
+def assert_bounds(found, bounds):
+    assert set(found) == set(bounds)
+    for key, value in found.items():
+        assert np.abs(value).max() <= bounds[key].radius * (1 + 1e-8) + 1e-9, f"{key}: {value} exceeds {bounds[key]}"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("family", TARGETS)
 @settings(max_examples=60)
 @given(record=records, beta=BETAS, centre=st.floats(-5, 20), alpha=st.floats(0.05, 4))
 def test_sums_of_one_record_keep_to_their_limits(family, record, beta, centre, alpha):
     spec = Design.of(f"{TARGETS[family]} ~ age + stage * smoker + 0 + arm", WEIGHTED, offset="exposure").to_unit()
-    law, beta = law_of(family, alpha), np.array(beta)[: spec.size]
+    law, beta = loss_of(family, alpha), np.array(beta)[: spec.size]
     assert spec.size <= 8
     broadcast = {"beta": beta, "centre": np.array(centre)}
-    keys = (*EVERYTHING, *(("saturated",) if law.saturated else ()), *(("pearson",) if law.pearson else ()))
+    keys = (*EVERYTHING, *(name for name in ("saturated", "pearson") if law.has(name)))
     if law.log_link:
         broadcast["reach"] = np.array(reach_of(spec, law, beta))
         keys = (*keys, "beyond")
-    ask = partial(score_and_information, family=family, alpha=alpha, keys=keys, upper=True)
-    assert_limits(ask(broadcast, party(record, spec), None), glm_limits(spec, law, beta, centre), record["copies"])
+    ask = partial(linear_sums, loss=family, shape=alpha, keys=keys, upper=True)
+    bounds = Reach.by_column(spec, law, [beta], centre).bounds(law, keys, lengths=False)
+    assert_bounds(ask(broadcast, party(record, spec), None), bounds)
 
 
 @pytest.mark.slow
@@ -206,7 +214,7 @@ def test_sums_of_one_record_keep_to_their_limits(family, record, beta, centre, a
 def test_derivatives_in_alpha_keep_to_their_limits(record, beta, alpha):
     spec = Design.of("visits ~ age + stage", WEIGHTED, offset="exposure").to_unit()
     beta = np.array(beta)[: spec.size]
-    reach = reach_of(spec, law_of("poisson"), beta)
+    reach = reach_of(spec, loss_of("poisson"), beta)
     broadcast = {"beta": beta, "log_alpha": np.array(np.log(alpha)), "reach": np.array(reach)}
     found = joint_score_and_information(broadcast, party(record, spec), None)
     assert_limits(found, joint_limits(spec, reach, alpha), record["copies"])
@@ -244,8 +252,9 @@ def test_corrected_scores_and_folds_keep_to_their_limits(record, beta):
     assert np.abs(score).max() <= 1.5 * record["copies"] + 1e-9
     models = np.tile(b, (2, 4, 1))
     found = fold_sums({"beta": models}, one, None, family="binomial", n_folds=3)
-    limits = glm_limits(spec, law_of("binomial"), b)
-    assert_limits(found, limits | {"left_out": limits["deviance"]}, record["copies"])
+    law, keys = loss_of("binomial"), ("score", "information", "deviance", "beyond", "n")
+    bounds = Reach.by_column(spec, law, [b]).bounds(law, keys, lengths=False)
+    assert_bounds(found, bounds | {"left_out": bounds["deviance"]})
 
 
 def test_triangles_are_turned_back_into_matrices():

@@ -112,14 +112,13 @@ def test_every_engine_gives_the_same_fit(engine):
 
 
 def test_a_fit_resumes_from_every_state(tmp_path):
-    spec = Design.of("ill ~ age + stage", federation().schema)
-    settings = {"family": "binomial", "penalty": 0.01}
-    states = list(penalised(federation(), spec, **settings))
+    settings = {"formula": "ill ~ age + stage", "family": "binomial", "penalty": 0.01}
+    states = list(penalised(federation(), **settings))
     for state in states[:-1]:
         fed = federation()
         save_checkpoint(tmp_path / "state", state, fed, "test")
         start = load_checkpoint(tmp_path / "state", PenalisedState, "test").state
-        *_, found = penalised(fed, spec, start=start, **settings)
+        *_, found = penalised(fed, start=start, **settings)
         np.testing.assert_array_equal(found.beta, states[-1].beta)
 
 

@@ -127,15 +127,14 @@ def test_stores_of_one_record_are_whole_folds():
 
 
 def test_a_path_resumes_from_every_state(tmp_path):
-    spec = Design.of("ill ~ age + dose", federation().schema)
-    ask = {"family": "binomial", "n_penalties": 3, "folds": 3}
-    states = list(penalty_path(federation(), spec, **ask))
+    ask = {"formula": "ill ~ age + dose", "family": "binomial", "n_penalties": 3, "folds": 3}
+    states = list(penalty_path(federation(), **ask))
     for state in states[:-1]:
         save_checkpoint(tmp_path / "state", state, federation(), "test")
         start = load_checkpoint(tmp_path / "state", PathState, "test").state
-        *_, found = penalty_path(federation(), spec, start=start, **ask)
+        *_, found = penalty_path(federation(), start=start, **ask)
         np.testing.assert_array_equal(found.beta, states[-1].beta)
-    assert list(penalty_path(federation(), spec, start=states[-1], **ask)) == []
+    assert list(penalty_path(federation(), start=states[-1], **ask)) == []
 
 
 @pytest.mark.parametrize("wrong", [{"folds": 1}, {"n_penalties": 0}, {"smallest": 2.0}, {"penalties": []}, {"folds": 299}])

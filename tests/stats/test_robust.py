@@ -13,6 +13,7 @@ from hedgerow.errors import NotConverged, NotIdentified, SettingsInvalid, Unlawf
 from hedgerow.privacy import Gaussian
 from hedgerow.runs import load_checkpoint, save_checkpoint
 from hedgerow.stats import Design, HuberState, design, huber_lines, huber_regression, quantile_lines, quantile_regression
+from hedgerow.stats.linear.asking import ask_for
 from hedgerow.stats.losses.middle import median_residual, residual_bounds, residuals_below
 
 PAIN = "pain ~ age + dose + stage"
@@ -86,7 +87,7 @@ def test_residuals_without_a_scale_are_refused():
 @pytest.mark.parametrize("guess", [1e-6, 3.0, 1e6])
 def test_the_median_residual_is_found_from_any_guess(n, guess):
     fed, spec = federation(clinic(n)), Design.of("pain ~ age", SCHEMA)
-    found, rounds = median_residual(fed.prepare(design, spec=spec), spec, np.array([5.0, 0.1]), guess=guess, tol=1e-10)
+    found, rounds = median_residual(ask_for(fed, spec), np.array([5.0, 0.1]), guess=guess, tol=1e-10)
     expected = np.median(np.abs(clinic(n)["pain"] - 5 - 0.1 * clinic(n)["age"]))
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     assert rounds < 20

@@ -12,8 +12,10 @@ from hedgerow.core import Bound, Party
 from hedgerow.stats import Design, bisection, centred_sums, design, newton
 from hedgerow.stats.columns import heaviest, range_of
 from hedgerow.stats.counts import bin_counts, count_bound, level_counts, pair_counts
-from hedgerow.stats.families import FAMILIES
-from hedgerow.stats.glm import score_and_information
+from hedgerow.stats.glm import EVERYTHING
+from hedgerow.stats.linear.losses import LOSSES
+from hedgerow.stats.linear.reach import Reach
+from hedgerow.stats.linear.sums import linear_sums
 from hedgerow.stats.moments import deviation_bounds, deviations
 from hedgerow.stats.noisy import BOUNDED
 from hedgerow.stats.quantiles import below_bounds, counts_below
@@ -86,25 +88,30 @@ LINEAR = Design.of("pain ~ age + stage", WEIGHTED, offset="exposure").to_unit()
 @settings(deadline=None, max_examples=60)
 @given(record=records, beta=st.lists(st.floats(-3, 3), min_size=8, max_size=8))
 def test_score_and_information_at_any_coefficients(spec, record, beta):
-    ask = partial(score_and_information, family="binomial", keys=BOUNDED["binomial"])
-    broadcast = {"beta": np.array(beta[: spec.size]), "centre": np.array(0.0)}
-    assert_within(ask(broadcast, party(record, spec), None), FAMILIES["binomial"].bounds(spec))
+    ask = partial(linear_sums, loss="binomial", keys=BOUNDED["binomial"])
+    found = ask({"beta": np.array(beta[: spec.size])}, party(record, spec), None)
+    assert_within(found, noise_bounds(spec, "binomial"))
+
+
+def noise_bounds(spec, loss):
+    reach = Reach.by_length(spec, np.zeros(spec.size))
+    return reach and reach.bounds(LOSSES[loss], BOUNDED[loss], lengths=True, slack=1.0)
 
 
 @settings(deadline=None, max_examples=60)
 @given(record=records)
 def test_least_squares_at_zero(record):
-    ask = partial(score_and_information, family="gaussian", keys=BOUNDED["gaussian"])
-    broadcast = {"beta": np.zeros(LINEAR.size), "centre": np.array(0.0)}
-    assert_within(ask(broadcast, party(record, LINEAR), None), FAMILIES["gaussian"].bounds(LINEAR))
+    ask = partial(linear_sums, loss="gaussian", keys=BOUNDED["gaussian"])
+    found = ask({"beta": np.zeros(LINEAR.size)}, party(record, LINEAR), None)
+    assert_within(found, noise_bounds(LINEAR, "gaussian"))
 
 
 def test_what_has_no_declared_range_has_no_bound():
     undeclared = WEIGHTED["open"]
     assert deviation_bounds(np.zeros(1), [undeclared], 1.0, cross=False) is None
-    assert FAMILIES["binomial"].bounds(Design.of("ill ~ open", WEIGHTED)) is None
-    assert FAMILIES["gaussian"].bounds(Design.of("open ~ age", WEIGHTED)) is None
-    assert FAMILIES["binomial"].bounds(Design.of("ill ~ age", SCHEMA, weights="open")) is None
+    assert noise_bounds(Design.of("ill ~ open", WEIGHTED), "binomial") is None
+    assert noise_bounds(Design.of("open ~ age", WEIGHTED), "gaussian") is None
+    assert noise_bounds(Design.of("ill ~ age", SCHEMA, weights="open"), "binomial") is None
     assert below_bounds(None) is None
     assert count_bound(None) is None
 
@@ -116,8 +123,8 @@ LOCALS = {
     "pair_counts": (partial(pair_counts, pair=("stage", "arm"), shape=(3, 2)), None),
     "bin_counts": (partial(bin_counts, column="age"), np.array([18.0, 50, 90])),
     "counts_below": (partial(counts_below, column="age"), np.array([30.0, 60])),
-    "binomial": (partial(score_and_information, family="binomial"), {"beta": np.full(5, 0.01), "centre": np.array(0.3)}),
-    "gaussian": (partial(score_and_information, family="gaussian"), {"beta": np.full(5, 0.01), "centre": np.array(0.3)}),
+    "binomial": (partial(linear_sums, loss="binomial", keys=EVERYTHING), {"beta": np.full(5, 0.01), "centre": np.array(0.3)}),
+    "gaussian": (partial(linear_sums, loss="gaussian", keys=EVERYTHING), {"beta": np.full(5, 0.01), "centre": np.array(0.3)}),
 }
 
 

@@ -28,11 +28,14 @@ from hedgerow.stats import (
     scaling,
     sweep,
 )
+from hedgerow.stats.linear.losses import loss_of
+from hedgerow.stats.linear.reach import Reach
+from hedgerow.stats.linear.sums import linear_sums, symmetric, triangle
 from hedgerow.stats.losses.descent import EPSILON, TABLE_6_1
-from hedgerow.stats.losses.sums import LOSSES, Reach, loss_sums, sum_bounds, sums_at_points, symmetric, upper
 
 KEYS = ("gradient", "curvature", "n", "loss", "smooth", "gap", "pull", "inside")
 CORNERS = ("hinge", "check")
+LOSSES = {name: loss_of(name) for name in ("gaussian", "binomial", "hinge", "huber", "check")}
 ILL, PAIN = "ill ~ age + dose + stage", "pain ~ age + dose + stage"
 TINY = {"binomial": 1e-4, "gaussian": 1e-4, "hinge": 1e-4, "check": 1e-3}
 
@@ -268,9 +271,10 @@ def test_one_record_adds_at_most_its_bound(record, beta, width):
         spec = UNIT[law.binary]
         one = Party("neighbour", columns | design(columns, spec=spec), w)
         keys = tuple(key for key in KEYS if key != "gap" or family in CORNERS)
-        found = loss_sums(broadcast, one, None, loss=family, keys=keys, share=0.2)
+        found = linear_sums(broadcast, one, None, loss=family, keys=keys, shape=0.2)
         for noisy in (False, True):
-            bounds = sum_bounds(law, Reach.of(spec, broadcast["beta"]), keys, width, noisy=noisy)
+            reach = Reach.by_length(spec, broadcast["beta"]) if noisy else Reach.by_column(spec, law, [broadcast["beta"]])
+            bounds = reach.bounds(loss_of(family, 0.2), keys, width, lengths=noisy)
             assert set(bounds) == set(keys)
             for key, bound in bounds.items():
                 assert bound.unit == "record"
@@ -286,7 +290,7 @@ def test_stacked_parties_add_up_like_single_ones_and_padding_counts_nothing(fami
     w, d = rng.integers(0, 3, 24).astype(float), columns["X"].shape[1]
     stacked = Party("2 parties", {k: c.reshape(2, 12, *c.shape[1:]) for k, c in columns.items()}, w.reshape(2, 12))
     alone = [Party("one", {k: c[part] for k, c in columns.items()}, w[part]) for part in (slice(0, 12), slice(12, 24))]
-    ask = partial(sums_at_points if points else loss_sums, loss=family, keys=KEYS)
+    ask = partial(linear_sums, loss=family, keys=KEYS)
     broadcast = {"beta": rng.normal(size=(3, d) if points else d) / 50, "width": np.array(0.7)}
     together, single = ask(broadcast, stacked, None), [ask(broadcast, one, None) for one in alone]
     nothing = ask(broadcast, Party("padding", columns, np.zeros(24)), None)
@@ -300,17 +304,18 @@ def test_slopes_and_curvatures_are_derivatives(family):
     rng, h = np.random.default_rng(1), 1e-6
     y = rng.integers(0, 2, 50).astype(float) if LOSSES[family].binary else rng.normal(size=50)
     eta = rng.normal(size=50)
-    at, up, down = (LOSSES[family].at(y, eta + shift, 0.4, 0.3) for shift in (0, h, -h))
-    np.testing.assert_allclose(at.slope, (up.smooth - down.smooth) / (2 * h), atol=1e-6)
-    np.testing.assert_allclose(at.curvature, (up.slope - down.slope) / (2 * h), atol=1e-4)
+    at, up, down = (loss_of(family, 0.3).parts(y, eta + shift, 0.4) for shift in (0, h, -h))
+    smooth = "smooth" if family in CORNERS else "value"
+    np.testing.assert_allclose(at["slope"](), (up[smooth]() - down[smooth]()) / (2 * h), atol=1e-6)
+    np.testing.assert_allclose(at["curvature"](), (up["slope"]() - down["slope"]()) / (2 * h), atol=1e-4)
     if family in CORNERS:
-        assert (at.smooth <= at.value + 1e-12).all()
-        assert (at.value <= at.smooth + 0.2 + 1e-12).all()
+        assert (at["smooth"]() <= at["value"]() + 1e-12).all()
+        assert (at["value"]() <= at["smooth"]() + 0.2 + 1e-12).all()
 
 
 def test_triangles_keep_a_matrix():
     a = np.arange(9.0).reshape(3, 3)
-    np.testing.assert_array_equal(symmetric(upper(a + a.T), 3), a + a.T)
+    np.testing.assert_array_equal(symmetric(triangle(a + a.T)), a + a.T)
 
 
 # ---- refused beforehand ---------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Support vector machines reach the objective of scikit-learn's, and say how far they may be from the least one."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from clinic import clinic, federation
@@ -11,7 +13,8 @@ from hedgerow.errors import NotBinary, NotConverged, NotFinite, SettingsInvalid,
 from hedgerow.privacy import Gaussian
 from hedgerow.runs import load_checkpoint, save_checkpoint
 from hedgerow.stats import SmoothState, design_of, gradient_descent, margin_of, margins, standardise, svm
-from hedgerow.stats.losses.sums import Asking, loss_sums
+from hedgerow.stats.linear.asking import ask_for
+from hedgerow.stats.linear.sums import linear_sums
 
 COLUMNS = ["mean_radius", "mean_texture", "mean_smoothness", "mean_concavity"]
 CANCER = "malignant ~ " + " + ".join(COLUMNS)
@@ -81,10 +84,11 @@ def test_decisions_are_the_linear_predictor():
 
 def test_one_question_about_several_points_is_several_questions_about_one():
     spec = design_of(federation().schema, ILL, "binomial")
-    asking, points = Asking.of(federation(), spec, "hinge"), np.array([[0.1, 0.01, -0.2], [0.0, 0.02, 0.1]])
-    together = asking.sums(points, ("gradient", "curvature", "loss", "gap"), 0.5)
+    points, keys = np.array([[0.1, 0.01, -0.2], [0.0, 0.02, 0.1]]), ("gradient", "curvature", "loss", "gap")
+    ask = partial(ask_for(federation(), spec).sums, "hinge", keys=keys, width=0.5)
+    together = ask(points)
     for i, point in enumerate(points):
-        for key, found in asking.sums(point, ("gradient", "curvature", "loss", "gap"), 0.5).items():
+        for key, found in ask(point).items():
             np.testing.assert_allclose(together[key][i], found, rtol=1e-12)
 
 
@@ -142,5 +146,5 @@ def test_noise_is_refused_with_another_way():
 
 
 def test_the_local_function_may_be_pooled_and_stacked():
-    assert loss_sums.additive
-    assert loss_sums.stackable
+    assert linear_sums.additive
+    assert linear_sums.stackable

@@ -12,11 +12,10 @@ from hedgerow.data import load as table_of
 from hedgerow.errors import HedgerowError, StudyInvalid
 from hedgerow.runs import drive, last
 from hedgerow.runs.checkpoint import load_checkpoint
-from hedgerow.stats import Scaling, logistic_regression
+from hedgerow.stats import HuberState, Scaling, logistic_regression
 from hedgerow.studies import PROGRAMS, parse, rehearse, run_study
 from hedgerow.studies.build import build
 from hedgerow.studies.keys import settings_of
-from hedgerow.studies.model_states import RobustState
 
 CANCER, DIABETES, VISITS, WORK = ({"name": name} for name in ("breast_cancer", "diabetes", "hie", "fair"))
 LOG = "malignant ~ mean_radius + mean_texture + mean_smoothness"
@@ -334,7 +333,7 @@ def test_a_rehearsal_asks_what_the_run_asks(name, plain):
 def test_intervals_are_not_asked_for_before_the_line_is_there(plain):
     built, state, _ = plain("huber_regression")
     first = next(iter(built.listing.program(built.settings)(build(study("huber_regression")).federation)))
-    assert isinstance(first, RobustState)
+    assert isinstance(first, HuberState)
     assert np.isnan(first.covariance).all()
     assert np.isfinite(state.covariance).all()
 

@@ -26,7 +26,7 @@ from hedgerow.privacy import Gaussian, Tree
 from hedgerow.privacy.choice.sparse import SparseVector
 from hedgerow.privacy.local.reports import OptimisedUnary
 from hedgerow.stats.counts import level_counts
-from hedgerow.stats.glm import score_and_information
+from hedgerow.stats.linear.sums import linear_sums
 from hedgerow.stats.scaling import rescale
 from hedgerow.wire.question import ASKED, COMMON, answer, common, inbox, own, question
 from hedgerow.wire.values import pack, unpack
@@ -36,7 +36,7 @@ LAYOUT = Layout((("score", (2,)), ("n", ())))
 QUERY = Query(
     7,
     "sum",
-    partial(score_and_information, family="binomial"),
+    partial(linear_sums, loss="binomial"),
     {"beta": np.arange(2.0), "alpha": np.float32(1.5)},
     Shield(bounds=l2(1.0), mechanism=Gaussian(2.0)),
     (Preparation(rescale, (("means", (1.0,)), ("names", ("x",)), ("scales", (2.0,)))),),
@@ -62,8 +62,8 @@ def test_a_question_comes_back_with_the_letters_and_rounds_of_its_parties_alone(
     assert found.query.counted == {"c": 6}
     for name in set(ASKED) - {"local", "broadcast"}:
         assert getattr(found.query, name) == getattr(QUERY, name)
-    assert found.query.local.func is score_and_information
-    assert found.query.local.keywords == {"family": "binomial"}
+    assert found.query.local.func is linear_sums
+    assert found.query.local.keywords == {"loss": "binomial"}
     assert type(found.query.broadcast["alpha"]) is np.float32
     np.testing.assert_array_equal(found.query.broadcast["beta"], QUERY.broadcast["beta"])
     assert context_of(found.query, LAYOUT) == context_of(QUERY, LAYOUT)
@@ -139,9 +139,9 @@ def name_of_changes(changes):
         {"number": 7.0},
         {"verb": "tell"},
         {"local": None},
-        {"local": "hedgerow.stats.glm:score_and_information"},
+        {"local": "hedgerow.stats.linear.sums:linear_sums"},
         {"local": l2(1.0)},
-        {"local": partial(score_and_information, 1)},
+        {"local": partial(linear_sums, 1)},
         {"shield": None},
         {"shield": Gaussian(1.0)},
         {"preparations": [rescale]},
@@ -264,7 +264,7 @@ def test_a_hostile_answer_is_refused(changes):
 def test_an_answer_names_no_function():
     told = unpack(answer(INBOXES["rows"], IDS))
     with pytest.raises(MessageRefused, match="no allowed package"):
-        inbox(pack(told | {"layout": score_and_information}), IDS)
+        inbox(pack(told | {"layout": linear_sums}), IDS)
 
 
 def test_sizes_are_those_of_what_leaves_a_party():

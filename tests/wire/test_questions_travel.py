@@ -22,56 +22,12 @@ from hedgerow.privacy.sulq import Sulq
 from hedgerow.runs import last
 from hedgerow.stats import hidden_gradient_descent
 from hedgerow.stats.counts import level_totals
-from hedgerow.studies import parse
-from hedgerow.studies.build import build
 from hedgerow.testing import Wired
 from hedgerow.testing.subject import assert_same
 from hedgerow.wire.names import Names
 
-CANCER = {"data": {"name": "breast_cancer", "features": ["mean_radius", "mean_texture", "mean_smoothness"]}}
-DIABETES = {"data": {"name": "diabetes"}}
-VISITS = {"data": {"name": "hie"}}
-LOG, LINE, COUNT = "malignant ~ mean_radius + mean_texture", "progression ~ bmi + bp + sex", "mdvis ~ lncoins + hlthp"
 OWN = Names(("hedgerow", "test_questions_travel"))
-CASES = {
-    "logistic_regression": (CANCER, {"formula": LOG}),
-    "linear_regression": (DIABETES, {"formula": LINE}),
-    "firth_regression": (CANCER, {"formula": LOG}),
-    "poisson_regression": (VISITS, {"formula": COUNT}),
-    "gamma_regression": ({"data": {"name": "diabetes", "ranges": {"progression": [1, 400]}}}, {"formula": LINE}),
-    "negative_binomial_regression": (VISITS, {"formula": COUNT}),
-    "multinomial_regression": ({"data": {"name": "fair"}}, {"formula": "occupation ~ educ"}),
-    "penalised_regression": (CANCER, {"formula": LOG, "family": "binomial", "penalty": 0.02, "standardised": True}),
-    "penalty_path": (CANCER, {"formula": LOG, "family": "binomial", "n_penalties": 2, "folds": 2}),
-    "huber_regression": (DIABETES, {"formula": LINE, "tol": 1e-2}),
-    "quantile_regression": (DIABETES, {"formula": LINE, "share": 0.8, "tol": 0.1}),
-    "svm": (CANCER, {"formula": LOG, "standardise": True, "tol": 0.1}),
-    "gradient_descent": (CANCER, {"formula": LOG, "family": "binomial", "learning_rate": 1.0, "rounds": 3}),
-    "hidden_gradient_descent": (DIABETES, {"formula": LINE, "learning_rate": 0.5, "rounds": 3}),
-}
-
-
-SLOW = {"spread", "negative_binomial_regression", "penalty_path", "multinomial_regression", "penalised_regression"}
-SLOW |= {"huber_regression"}
-
-
-def each(cases):
-    """Names of cases, the slow ones marked."""
-    return [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in cases]
-
-
-def state_of(name, engine, **more):
-    sections, settings = CASES[name]
-    program = {"name": name, **{key: value for key, value in settings.items() if value is not None}}
-    base = {"name": "small", "partition": {"by": "iid", "parties": 4}, "baselines": False}
-    built = build(parse(base | sections | {"program": program} | more))
-    return last(built.listing.program(built.settings)(built.federation.on(engine)))
-
-
-@pytest.mark.parametrize("name", each(CASES))
-def test_a_program_travels(name):
-    assert_same(state_of(name, InProcess(threads=1)), state_of(name, Wired()))
-
+LOG = "malignant ~ mean_radius + mean_texture"
 
 CHANNELS = {
     "secagg": {"aggregation": hr.SecAgg(largest=1e4)},
@@ -206,7 +162,7 @@ QUESTIONS = {
 
 
 @pytest.mark.filterwarnings("ignore:a clip of")
-@pytest.mark.parametrize("name", each(QUESTIONS))
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "spread")) for name in QUESTIONS])
 def test_a_question_of_another_kind_travels(name):
     table = load("diabetes")
     one, other = (

@@ -22,7 +22,7 @@ from hedgerow.learn.models import Model
 from hedgerow.learn.records import without_batch_norm
 from hedgerow.runs.checkpoint import write_bytes
 from hedgerow.stats.design import design
-from hedgerow.stats.glm import score_and_information
+from hedgerow.stats.linear.sums import linear_sums
 from hedgerow.wire.travellers import TRAVELLERS, hints
 from hedgerow.wire.values import DEPTH, DTYPES, HEDGEROW, MAGIC, Names, pack, unpack
 
@@ -88,8 +88,8 @@ VALUES = {
     "numbers of numpy": (np.float32(0.1), np.int8(-3), np.bool_(True), np.float64("nan"), np.complex64(1j)),
     "bytes": (b"x" * 4095, b"y" * 4096, b"z" * 70_001),
     "functions": [
-        score_and_information,
-        partial(score_and_information, family="binomial"),
+        linear_sums,
+        partial(linear_sums, loss="binomial"),
         partial(mine, dose=Dose(1.5, (1, 2))),
     ],
     "arrays": [np.arange(24).reshape(2, 3, 4), np.array(5.0), np.zeros((0, 4)), np.asfortranarray(np.eye(3)), np.eye(400)[::2]],
@@ -106,7 +106,7 @@ def test_a_value_comes_back_exactly_and_is_always_the_same_bytes(name):
     if name != "functions":
         assert same(found, VALUES[name])
     else:
-        assert [getattr(f, "func", f) for f in found] == [score_and_information, score_and_information, mine]
+        assert [getattr(f, "func", f) for f in found] == [linear_sums, linear_sums, mine]
         assert found[2].keywords == {"dose": Dose(1.5, (1, 2))}
 
 
@@ -175,22 +175,22 @@ def message(*tokens, body=b""):
     "name",
     [
         "hedgerow.runs.checkpoint:write_bytes",  # defined here, and not marked
-        "hedgerow.stats.glm:np",
-        "hedgerow.stats:score_and_information",  # imported there, defined elsewhere
+        "hedgerow.stats.linear.sums:np",
+        "hedgerow.stats:linear_sums",  # imported there, defined elsewhere
         "hedgerow.core.query:travels",
         "hedgerow.core.query:Query",
         "os:system",
         "builtins:eval",
         "test_values:mine",  # marked, in a package that is not allowed
         "hedgerowx:f",
-        "hedgerow.stats.glm:score_and_information.__globals__",
+        "hedgerow.stats.linear.sums:linear_sums.__globals__",
         "hedgerow.__main__:main",
         "hedgerow.nowhere:f",
         "hedgerow..stats:f",
         "hedgerow",
         "",
         ":",
-        "hedgerow.stats.glm:",
+        "hedgerow.stats.linear.sums:",
     ],
 )
 def test_what_is_not_marked_in_an_allowed_package_cannot_be_named(name):
@@ -275,7 +275,7 @@ def test_a_module_without_a_true_note_does_not_travel():
         Made(hr.learn.linear, ("four", 1)),
         Made(mine, (None, None, None)),
         Made(design, ()),
-        Made(score_and_information, (None, None, None)),
+        Made(linear_sums, (None, None, None)),
     ],
     ids=["other", "huge", "large", "wrong", "no module", "no factory", "a local function"],
 )
@@ -335,7 +335,7 @@ def test_preparations_are_the_same_object_each_time():
         (b"i", b"\1"),
         (b"i", bytes(1 << 14)),
         (b"p", 1, b"t", 0, b"d", 0),
-        (b"p", b"f", "hedgerow.stats.glm:score_and_information", b"t", 0, b"d", 1, 5, 5),
+        (b"p", b"f", "hedgerow.stats.linear.sums:linear_sums", b"t", 0, b"d", 1, 5, 5),
         (b"?",),
         (b"",),
         (1, 2),

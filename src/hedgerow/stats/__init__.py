@@ -16,15 +16,16 @@ from .counts import (
     independence,
     level_totals,
 )
-from .design import Design, design
+from .design import Design, design, design_of
 from .firth import FirthState, firth
-from .fit import Fit
+from .fit import Fit, fit_of
 from .fitted import Fitted
 from .frequencies import FrequencyState, frequencies
-from .glm import newton, score_and_information
+from .glm import newton
 from .hidden.descent import HiddenState, hidden_gradient_descent
 from .hidden.scaling import hidden_standardise
 from .hidden.sso import secure_scaling
+from .linear.sums import linear_sums
 from .losses.descent import DescentState, Sweep, gradient_descent, mean_loss, sweep
 from .losses.quantreg import quantile_lines, quantile_regression
 from .losses.robust import HuberState, RobustFit, huber_lines, huber_regression
@@ -43,8 +44,8 @@ from .moments import (
     moments,
     moments_of,
 )
-from .multinomial import MultinomialState, softmax_newton
-from .multinomial_fit import MultinomialFit, classes_of, multinomial_fit, multinomial_regression
+from .multinomial import MultinomialState, multinomial_regression, softmax_newton
+from .multinomial_fit import MultinomialFit, classes_of, multinomial_fit
 from .negative_binomial import (
     NegativeBinomialState,
     joint_newton,
@@ -52,16 +53,14 @@ from .negative_binomial import (
     negative_binomial_regression,
 )
 from .oracles import oracle_of
-from .penalty.cross_validation import Path, cross_validated, path_of
-from .penalty.path import PathState, penalty_path
+from .penalty.cross_validation import Path, path_of
+from .penalty.path import PathState, cross_validated, penalty_path
 from .penalty.penalised import PenalisedFit, PenalisedState, penalised, penalised_fit, penalised_regression
 from .quality.metrics import BinaryMetrics, Calibration, LinearMetrics, binary_metrics, calibration, linear_metrics
 from .quality.odds import odds_ratio_table
 from .quality.roc import Roc, roc
 from .quantiles import QuantileState, bisection, quantiles, quantiles_of
 from .regression import (
-    design_of,
-    fit_of,
     gamma_regression,
     linear_regression,
     logistic_regression,
@@ -140,6 +139,7 @@ __all__ = [
     "level_totals",
     "linear_metrics",
     "linear_regression",
+    "linear_sums",
     "logistic_regression",
     "margin_of",
     "margins",
@@ -171,7 +171,6 @@ __all__ = [
     "rescale",
     "roc",
     "scaling",
-    "score_and_information",
     "secure_scaling",
     "softmax_newton",
     "standardise",

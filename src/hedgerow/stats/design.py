@@ -20,15 +20,19 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.party import WEIGHTS
 from hedgerow.core.query import travels
+from hedgerow.errors import FormulaInvalid, NotBinary, OutOfRange
 
 from .columns import heaviest
-from .expressions import evaluate
+from .expressions import Interval, evaluate, interval, is_binary
 from .factors import Factor, Levels, Number, Term
 from .formula import read_formula, read_number
 
 if TYPE_CHECKING:
+    import pandas
+
     from hedgerow.data import Schema
-from hedgerow.errors import OutOfRange
+
+    from .linear.loss import FamilyName
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,20 @@ class Design:
         limits = [part.limit(self.schema) for part in (self.response, *self._offset)]
         return None if None in limits else float(sum(limit for limit in limits if limit is not None))
 
+    @property
+    def response_range(self) -> Interval | None:
+        """Declared range of the target."""
+        return self.factor_range(self.response)
+
+    @property
+    def offset_range(self) -> Interval | None:
+        """Declared range of the offset, which is zero where there is none."""
+        return interval(self.offset, self.schema) if self.offset else (0.0, 0.0)
+
+    def factor_range(self, factor: Factor) -> Interval | None:
+        """Declared range of a factor; of levels that of their indicators."""
+        return (0.0, 1.0) if isinstance(factor, Levels) else interval(factor.text, self.schema)
+
     def to_unit(self) -> Design:
         """Return the design with each column divided by its limit, so that noise is in proportion to every column."""
         limits = replace(self, scales=()).limits
@@ -141,11 +159,30 @@ class Design:
     # ---- rows -------------------------------------------------------------------------------------------------------
     def matrix(self, columns: Mapping[str, Array], n: int) -> Array:
         """Return the right-hand side of `n` records, shape (n, size)."""
-        return np.concatenate([term.columns(columns, n) for term in self.terms], axis=1) / self._scales
+        found, start = np.empty((n, self.size)), 0
+        for term in self.terms:
+            end = start + len(term.names)
+            found[:, start:end] = term.columns(columns, n)
+            start = end
+        if self.scales:
+            found /= self._scales
+        return found
 
     def offsets(self, columns: Mapping[str, Array], n: int) -> Array:
         """Return what is added to the linear predictor, shape (n,)."""
         return np.broadcast_to(evaluate(self.offset, columns) if self.offset else 0.0, n)
+
+    def predictor(self, coef: Array, frame: pandas.DataFrame) -> Array:
+        """Return the linear predictor of new records, whose columns are checked; `coef` is (d,), or (K, d) for (n, K).
+
+        Raises
+        ------
+        MissingColumn, NotFinite, OutOfRange (HR-403, 404, 405)
+        """
+        given = {name: np.asarray(frame[name]) for name in self.reads if name in frame}
+        columns, n = self.schema.select(self.reads).admit(given), len(frame)
+        eta = self.matrix(columns, n) @ coef.T
+        return eta + (self.offsets(columns, n) if coef.ndim == 1 else 0.0)
 
     @property
     def _offset(self) -> tuple[Number, ...]:
@@ -154,6 +191,27 @@ class Design:
     @property
     def _scales(self) -> Array:
         return np.array(self.scales or np.ones(self.size))
+
+
+def design_of(
+    schema: Schema, formula: str, family: FamilyName, *, offset: str | None = None, weights: str | None = None
+) -> Design:
+    """Read a formula and check that its target fits the family; nobody is asked."""
+    spec = Design.of(formula, schema, offset=offset, weights=weights)
+    if family != "binomial" and isinstance(spec.response, Levels):
+        raise FormulaInvalid(f"target {spec.response.column!r} is a category.", remedy="Use logistic_regression.")
+    target, counts = spec.response_range, family in ("poisson", "negative binomial")
+    if target is not None and ((counts and target[0] < 0) or (family == "gamma" and target[1] <= 0)):
+        raise FormulaInvalid(
+            f"target {spec.response.text!r} of a {family} regression is declared to reach from {target[0]:g} to {target[1]:g}.",
+            remedy="Counts are zero or more, and a gamma target is above zero; use linear_regression otherwise.",
+        )
+    if family == "binomial" and isinstance(spec.response, Number) and not is_binary(spec.response.text, spec.schema):
+        raise NotBinary(
+            f"target {spec.response.text!r} is not declared binary.",
+            remedy="Use linear_regression; or compare it, e.g. I(visits > 0); or declare its kind binary in the schema.",
+        )
+    return spec
 
 
 @travels

@@ -93,5 +93,7 @@ class Term:
         return None if None in limits else float(np.prod([limit for limit in limits if limit is not None]))
 
     def columns(self, columns: Mapping[str, Array], n: int) -> Array:
+        if not self.factors:
+            return np.ones((n, 1))
         parts = [factor.columns(columns) for factor in self.factors]
-        return reduce(lambda left, right: (left[:, :, None] * right[:, None, :]).reshape(n, -1), parts, np.ones((n, 1)))
+        return reduce(lambda left, right: (left[:, :, None] * right[:, None, :]).reshape(n, -1), parts)

@@ -33,17 +33,26 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
+from hedgerow.data import load
 from hedgerow.errors import NotConverged, UnlawfulChannel
+from hedgerow.report import Outcome
 
-from .columns import is_exact
-from .design import Design
+from .blocks import by_blocks
+from .columns import is_exact, schema_of
+from .design import Design, design_of
 from .difficulties import check_identified
-from .families import BINOMIAL
-from .glm import STALLED, STALLED_HIDDEN, finite_sums, glm_sums
-from .limits import Asked, ask_for
+from .fit import Fit, fit_of
+from .glm import glm_sums
+from .linear.asking import Asked, ask_for
+from .linear.binomial import BINOMIAL
+from .linear.newton import has_risen, rounding, until_converged
+from .linear.sums import along
+from .results import Settings, show_fit, spec_of
+from .scores import log_loss, reading, scored
 from .state import NewtonState, solve
 
 METHOD = "Firth's penalised likelihood: finite, and without the bias of first order; intervals and p-values are Wald's"
@@ -54,16 +63,15 @@ MEMORY = 6
 
 
 @local(additive=True, stackable=True)
+@by_blocks
 def corrected_score(broadcast: dict[str, Array], party: Party, rng: Any) -> Array:
     """Add up the score at `beta`, corrected by leverages under the `inverse` information (d, d)."""
-    X, y, w = party["X"], party["y"], party.w
+    X = party["X"]
     with np.errstate(all="ignore"):
         p = BINOMIAL.mean(X @ broadcast["beta"] + party["offset"])
         leverage = p * (1 - p) * ((X @ broadcast["inverse"]) * X).sum(-1)
         leverage = np.minimum(leverage, 1.0)  # it is, but for a record that was missing from the information
-        residual = y - p + leverage * (0.5 - p)
-        score: Array = (np.swapaxes(X, -1, -2) @ (w * residual)[..., None])[..., 0]
-        return score
+        return along(X, party.w * (party["y"] - p + leverage * (0.5 - p)))
 
 
 @dataclass(frozen=True)
@@ -112,26 +120,34 @@ class FirthState:
         )
 
 
+def show(federation: Federation, settings: Settings, state: FirthState) -> Outcome:
+    """Show the fit."""
+    return show_fit(firth_fit(federation, spec_of(federation, settings, "binomial"), state))
+
+
+@program(
+    "Firth's logistic regression: finite where classes separate (Firth 1993).",
+    name="firth_regression",
+    outcome=show,
+    case=lambda: Case(load("breast_cancer").take(range(200)), {"formula": "malignant ~ mean_texture + mean_smoothness"}),
+    **scored(reading("binomial", lambda state: state.newton.beta), log_loss, "log-loss"),
+)
 def firth(
     federation: Federation,
-    spec: Design,
     *,
+    formula: str,
+    offset: str | None = None,
+    weights: str | None = None,
     tol: float = 1e-8,
     max_rounds: int = 200,
     start: FirthState | None = None,
 ) -> Iterator[FirthState]:
-    """Maximise Firth's penalised likelihood of a logistic regression.
+    """Maximise Firth's penalised likelihood of a logistic regression; settings as `hedgerow.stats.regression`.
 
     Parameters
     ----------
-    federation : Federation
-    spec : Design
-    tol : float
-        Stop when the next step is shorter than this, in standard errors.
     max_rounds : int
         Rounds before giving up; an iteration takes two.
-    start : FirthState, optional
-        Continue from a state that was yielded before.
 
     Yields
     ------
@@ -140,9 +156,8 @@ def firth(
 
     Raises
     ------
-    NotIdentified (HR-320), NotConverged (HR-322)
     UnlawfulChannel (HR-211)
-        The channel clips or adds noise, of which leverages make too much.
+        The channel clips or adds noise, of which leverages make too much. Others as `regression`.
 
     Source
     ------
@@ -153,32 +168,23 @@ def firth(
             "Firth's correction inverts the information, and a channel that clips or adds noise would spoil it.",
             remedy="Ask through a channel without noise or clip; or logistic_regression without firth.",
         )
-    asked = ask_for(federation, spec)
-    factors = np.ones(spec.size) if asked.factors is None else asked.factors
-    nothing = np.zeros((0, spec.size))
-    state = (start or FirthState(NewtonState.at_zero(spec.size).packed(), nothing, nothing)).of_columns(1 / factors)
-    while not state.converged:
-        if state.round >= max_rounds:
-            raise NotConverged(
-                f"after {state.round} rounds the next step is {state.newton.length:.2g} standard errors long; tol is {tol:g}.",
-                remedy="Allow more rounds with max_rounds=; if parties drop out, resume when they are back.",
-            )
-        state = _advance(state, asked, tol)
-        yield state.of_columns(factors)
+    spec = design_of(schema_of(federation), formula, "binomial", offset=offset, weights=weights)
+    asked, nothing = ask_for(federation, spec), np.zeros((0, spec.size))
+    begun = start or FirthState(NewtonState.at_zero(spec.size).packed(), nothing, nothing)
+    yield from until_converged(asked, begun, lambda state: _advance(state, asked, tol), max_rounds=max_rounds, tol=tol)
 
 
 def _advance(state: FirthState, asked: Asked, tol: float) -> FirthState:
     """Judge the trial point by its sums: shorten the step that led there, or accept it and look for the next."""
     old = state.newton
-    sums = glm_sums(asked, old, BINOMIAL, "binomial")
+    sums = glm_sums(asked, old, BINOMIAL)
     n, deviance, information = float(sums["n"]), float(sums["deviance"]), sums["information"]
     if old.round == 0:
         check_identified(information, n, asked.spec.names, residual=False)
     sign, log_det = np.linalg.slogdet(information)
     penalised = -deviance / 2 + log_det / 2 if sign > 0 else -math.inf
-    slack = 1e-6 if asked.hidden else 1e-10
-    judged = old.round > 0 and n == old.n and (old.length > 0.5 or not asked.hidden)
-    if sign <= 0 or (judged and not penalised >= state.penalised - slack * abs(state.penalised)):
+    judged = old.round > 0 and n == old.n
+    if sign <= 0 or (judged and has_risen(-penalised, -state.penalised, old.length, asked.hidden)):
         if not len(state.steps):
             raise NotConverged("the information vanished.", remedy="Scale the columns: hr.stats.standardise(federation).")
         was_combined = len(state.steps) > 1
@@ -189,20 +195,13 @@ def _advance(state: FirthState, asked: Asked, tol: float) -> FirthState:
     score = _score(asked, old.trial, (inverse + inverse.T) / 2)
     step = inverse @ score
     length = math.sqrt(max(float(step @ score), 0.0))
-    stalled = length < (STALLED_HIDDEN if asked.hidden else STALLED) and length > old.length and old.n > 0
+    stalled = rounding(asked.hidden) > length > old.length and old.n > 0
     memory = MEMORY if length > old.length / 4 else 1  # steps that shrink fast need no help
     points, steps = np.vstack([state.points, old.trial])[-memory:], np.vstack([state.steps, step])[-memory:]
-    reached = NewtonState(
+    reached = replace(
+        old.reached(sums | {"score": score}),
         round=old.round + 2,
-        beta=old.trial,
         trial=combined(points, steps, information),
-        score=score,
-        information=information,
-        deviance=deviance,
-        n=n,
-        centre=old.mean,
-        response=float(sums["y"]),
-        squares=float(sums["yy"]),
         length=length,
         converged=length < tol or stalled,
     )
@@ -227,7 +226,10 @@ def _score(asked: Asked, beta: Array, inverse: Array) -> Array:
         return {"": max(asked.spec.limits or (1.0,)) * 1.5}
 
     bounds = asked.bounds(limits)
-    bound = None if bounds is None else bounds[""]
-    broadcast = {"beta": beta, "inverse": inverse}
-    score: Array = finite_sums(asked, lambda: asked.federation.sum(corrected_score, broadcast, bound=bound))
+    score: Array = asked.total(corrected_score, {"beta": beta, "inverse": inverse}, bounds and bounds[""])
     return score
+
+
+def firth_fit(federation: Federation, spec: Design, state: FirthState, asked_before: int = 0) -> Fit:
+    """Turn the last state of `firth` into a fit."""
+    return replace(fit_of(federation, spec, "binomial", state.newton, asked_before), method=METHOD)

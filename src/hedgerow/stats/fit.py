@@ -10,11 +10,15 @@ import numpy as np
 from scipy import special
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.federation import Federation
 from hedgerow.errors import SettingsInvalid
 
-from .columns import upper_end
+from .columns import is_exact, upper_end
 from .design import Design
-from .families import FamilyName, law_of
+from .linear.loss import FamilyName
+from .linear.losses import loss_of
+from .provenance import provenance
+from .state import NewtonState, solve
 
 if TYPE_CHECKING:
     import pandas
@@ -230,11 +234,7 @@ class Fit:
         ------
         MissingColumn, NotFinite, OutOfRange (HR-403, 404, 405)
         """
-        given = {name: np.asarray(frame[name]) for name in self.spec.reads if name in frame}
-        columns, n = self.spec.schema.select(self.spec.reads).admit(given), len(frame)
-        eta = self.spec.matrix(columns, n) @ self.coef_ + self.spec.offsets(columns, n)
-        mean: Array = law_of(self.family).mean(eta)
-        return mean
+        return loss_of(self.family).mean(self.spec.predictor(self.coef_, frame))
 
     def to_frame(self, level: float = 0.95) -> pandas.DataFrame:
         """Return one row for each coefficient."""
@@ -263,3 +263,47 @@ class Fit:
 
     def __str__(self) -> str:
         return self.summary()
+
+
+def fit_of(
+    federation: Federation,
+    spec: Design,
+    family: FamilyName,
+    state: NewtonState,
+    asked_before: int = 0,
+    *,
+    alpha: float | None = None,
+) -> Fit:
+    """Turn the last state of `newton` into a fit; `asked_before` is the length of the ledger before its first question."""
+    exact = is_exact(federation)
+    dispersion = _dispersion(state, family)
+    if exact:
+        inverse = solve(state.information, np.eye(spec.size))
+    else:  # the information holds noise, and its inverse would pass for certainty
+        inverse = np.full((spec.size, spec.size), np.nan)
+    return Fit(
+        spec=spec,
+        family=family,
+        coef_=state.beta,
+        covariance=dispersion * (inverse + inverse.T) / 2,
+        dispersion=dispersion,
+        n_records=state.n,
+        rounds=state.round,
+        **provenance(federation, asked_before),
+        deviance=state.deviance if exact else None,
+        total_squares=(state.total_squares if spec.has_constant else state.raw_squares) if exact else None,
+        target_mean=state.mean if exact else None,
+        saturated=state.saturated if exact else None,
+        null_deviance=state.null_deviance if exact and math.isfinite(state.null_deviance) and family == "poisson" else None,
+        alpha=alpha if family == "negative binomial" else None,
+    )
+
+
+def _dispersion(state: NewtonState, family: FamilyName) -> float:
+    """Residual variance; NaN where noise left nothing of it."""
+    if not loss_of(family).free_dispersion:
+        return 1.0
+    df = state.n - len(state.beta)
+    if family == "gamma":
+        return state.pearson / df
+    return state.deviance / df if df > 0 and state.deviance >= 0 else float("nan")

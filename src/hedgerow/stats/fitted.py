@@ -14,12 +14,12 @@ from hedgerow.core.federation import Federation
 from hedgerow.errors import SettingsInvalid
 
 from .columns import schema_of
-from .design import Design, design
+from .design import Design, design, design_of
 from .expressions import interval, is_binary
 from .factors import Levels, Number
 from .fit import Fit
-from .losses.sums import Reach, refuse_unbounded
-from .regression import design_of
+from .linear.asking import refuse_unbounded
+from .linear.reach import Reach
 from .scaling import Scaling
 from .standard import scaled
 
@@ -102,7 +102,7 @@ class Fitted:
     @property
     def reach(self) -> Reach | None:
         """How far one record reaches, by declared ranges."""
-        return Reach.of(self.spec, self.coef)
+        return Reach.by_length(self.spec, self.coef)
 
     def bounded(self, federation: Federation, bounds: Mapping[str, Bound] | None) -> Mapping[str, Bound] | None:
         """Return bounds as they are, or refuse a sum that must have them.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hedgerow.data import Column, Schema
 
 _DOT = re.compile(r"(?<![\w.])\.(?![\w.])")
+_NAME = re.compile(r"\s*(?:[^\W\d]\w*|`[^`]*`)\s*")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m|⧛\[[0-9;]*m|⧚")
 
 
@@ -78,8 +79,9 @@ def _parse(formula: str, schema: Schema, aside: Sequence[str]) -> tuple[str, lis
     if not dot and _DOT.search(formula):
         raise FormulaInvalid(f"`.` in {formula!r} stands for no column.", remedy="Declare features that are not arrays.")
     try:
-        _refuse_many(formula, len(dot))
-        parsed = Formula(formula, _context=context)
+        written = _grouped(formula)
+        _refuse_many(written, len(dot))
+        parsed = Formula(written, _context=context)
     except RecursionError:
         raise FormulaInvalid(f"a formula of {len(formula)} characters is nested too deep.", remedy="Write `a + b`.") from None
     except (FormulaicError, SyntaxError) as error:
@@ -91,6 +93,26 @@ def _parse(formula: str, schema: Schema, aside: Sequence[str]) -> tuple[str, lis
     if len(targets) != 1:
         raise FormulaInvalid(f"{formula!r} has {len(targets)} targets.", remedy="Write one before the `~`.")
     return targets[0], [[_text(factor) for factor in term.factors if factor.expr != "1"] for term in parsed.rhs]
+
+
+NAMES_TOGETHER = 64
+
+
+def _grouped(formula: str) -> str:
+    """Write a long sum of names as a sum of short ones, `(a + b) + (c + d)`, since a parser nests one level for each `+`."""
+    target, tilde, right = formula.partition("~")
+    if right.count("+") < NAMES_TOGETHER:
+        return formula
+    sums: list[list[str]] = []
+    depth, follows_name = 0, False
+    for part in right.split("+"):
+        is_name = depth == 0 and _NAME.fullmatch(part) is not None
+        if is_name and follows_name and len(sums[-1]) < NAMES_TOGETHER:
+            sums[-1].append(part)
+        else:
+            sums.append([part])
+        depth, follows_name = depth + part.count("(") - part.count(")"), is_name
+    return target + tilde + "+".join("+".join(names) if len(names) == 1 else f"({'+'.join(names)})" for names in sums)
 
 
 MOST_TERMS = 10_000

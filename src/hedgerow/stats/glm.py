@@ -11,7 +11,7 @@ The iterates are those of the pooled fit. A linear regression is solved by the f
 the solution, and refines what rounding left, so ill-conditioned columns lose no digits.
 
 Behind a log link the first step starts from the constant fit, which the sums at zero give. Where rows are hidden every
-sum has a bound (`hedgerow.stats.limits`), and of the information only its upper triangle is asked. Through a channel that
+sum has a bound (`hedgerow.stats.linear.reach`), and of the information only its upper triangle is asked. Through a channel that
 clips or adds noise, only what has a bound is asked (`hedgerow.stats.noisy`).
 
 Releases : score (d,), information (d, d), n, deviance, and the target's sum and squares; once a round. For counts and
@@ -26,83 +26,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
-from hedgerow.core.party import Party
-from hedgerow.core.query import local
-from hedgerow.errors import ContributionInvalid, NotConverged, NotFinite, PartyDeclined, SettingsInvalid
+from hedgerow.errors import SettingsInvalid
 
 from .columns import is_exact
 from .design import Design
 from .difficulties import check_counts, check_identified, check_target, separated
 from .factors import Levels
-from .families import GAUSSIAN, Family, FamilyName, law_of
-from .limits import Asked, ask_for, glm_limits, reach_of, refuse_beyond, symmetric, triangle
+from .linear.asking import Asked, ask_for
+from .linear.loss import FamilyName, Loss
+from .linear.losses import loss_of
+from .linear.newton import PATIENCE, crawls, has_risen, is_last, until_converged
 from .noisy import noisy_newton
 from .state import NewtonState, solve
 
 EVERYTHING = ("score", "information", "n", "deviance", "y", "yy")
-
-STALLED = 1e-6
-"""Steps shorter than this, in standard errors, that no longer shrink have met rounding."""
-STALLED_HIDDEN = 1e-3
-"""The same where rows are hidden, whose fixed-point steps may be larger than rounding."""
-GAINS_NOTHING = 0.1
-"""Steps shorter than this raise the log-likelihood by less than 0.01."""
-PATIENCE = 2
-"""Rounds in a row with steps that gain nothing and hardly shrink, after which classes are separated.
-
-Newton's method squares such a step in the next round, unless a coefficient runs to infinity: then the linear predictor
-moves by about one in every round, and the length falls by exp(-1/2) only."""
-
-
-@local(additive=True, stackable=True)
-def score_and_information(
-    broadcast: dict[str, Array],
-    party: Party,
-    rng: Any,
-    *,
-    family: FamilyName,
-    keys: tuple[str, ...] = EVERYTHING,
-    alpha: float = 1.0,
-    upper: bool = False,
-) -> dict[str, Array]:
-    """Add up score, information and deviance at `beta`, and the target's deviations from `centre` and their squares.
-
-    Reads `X` (..., n, d), `y` and `offset` (..., n), as `design` prepares them. With `upper` the information is its upper
-    triangle; with `reach` (2,) in the broadcast linear predictors are cut off, and those beyond are counted.
-    """
-    law, X, y, w, offset = law_of(family, alpha), party["X"], party["y"], party.w, party["offset"]
-    transposed = np.swapaxes(X, -1, -2)
-    with np.errstate(all="ignore"):  # what a formula leaves undefined is found once it has been added up
-        eta = linear = X @ broadcast["beta"] + offset
-        if "reach" in broadcast:
-            eta = np.clip(linear, *broadcast["reach"])
-        mean = law.mean(eta)
-        deviation = y - broadcast["centre"] - (offset if law is GAUSSIAN else 0.0)
-        residual = y - mean if law.gain is None else law.gain(mean) * (y - mean)
-        information = transposed @ ((w * law.variance(mean))[..., None] * X)
-        sums = {
-            "score": (transposed @ (w * residual)[..., None])[..., 0],
-            "information": triangle(information) if upper else information,
-            "n": party.n,
-            "deviance": (w * law.deviance(y, eta)).sum(-1),
-            "y": (w * deviation).sum(-1),
-            "yy": (w * deviation**2).sum(-1),
-        }
-        if law.saturated is not None:
-            sums["saturated"] = (w * law.saturated(y)).sum(-1)
-        if law.pearson is not None:
-            sums["pearson"] = (w * law.pearson(y, mean)).sum(-1)
-        if "reach" in broadcast:
-            sums["beyond"] = (w * (eta != linear)).sum(-1)
-    return {key: sums[key] for key in keys}
 
 
 def newton(
@@ -123,17 +66,8 @@ def newton(
     federation : Federation
     spec : Design
         Columns, target, offset and weights.
-    family : {"binomial", "gaussian", "poisson", "gamma", "negative binomial"}
-    tol : float
-        Stop when the next step is shorter than this, in standard errors.
-    max_rounds : int
-        Rounds before giving up.
-    rounds : int
-        Rounds through a channel that clips or adds noise; a linear regression takes one.
-    start : NewtonState, optional
-        Continue from a state that was yielded before.
-    alpha : float
-        Dispersion of a negative binomial.
+    family, tol, max_rounds, rounds, start, alpha
+        As `hedgerow.stats.regression`.
 
     Yields
     ------
@@ -162,96 +96,49 @@ def newton(
     if max_rounds < 1 or rounds < 1 or not tol > 0:
         reason = f"max_rounds is {max_rounds}, rounds is {rounds}, tol is {tol}."
         raise SettingsInvalid(reason, remedy="Rounds are at least one, a tolerance is above zero.")
-    ask = partial(score_and_information, family=family)
     if not is_exact(federation):
-        yield from noisy_newton(federation, spec, ask, family, rounds, start)
+        yield from noisy_newton(federation, spec, family, rounds, start)
         return
     asked = ask_for(federation, spec)
-    state = asked.inward(start or NewtonState.at_zero(spec.size))
-    while not state.converged:
-        if state.round >= max_rounds:
-            refuse_beyond(state.beyond, spec)
-            raise _gave_up(state, tol)
-        law = law_of(family, alpha if state.round else 0.0)  # a negative binomial begins as a Poisson distribution
-        state = _advance(state, glm_sums(asked, state, law, family, alpha if state.round else 0.0), asked, law, tol)
-        if state.converged:
-            refuse_beyond(state.beyond, spec)
-        yield asked.outward(state)
+
+    def advance(state: NewtonState) -> NewtonState:
+        shape = alpha if state.round else 0.0  # a negative binomial begins as a Poisson distribution
+        loss = loss_of(family, shape)
+        return _advance(state, glm_sums(asked, state, loss, shape), asked, loss, tol)
+
+    begun = start or NewtonState.at_zero(spec.size)
+    yield from until_converged(asked, begun, advance, max_rounds=max_rounds, tol=tol, remedy=WHY_NOT)
 
 
-def glm_sums(
-    asked: Asked, state: NewtonState, law: Family, family: FamilyName, alpha: float = 1.0, keys: tuple[str, ...] = ()
-) -> dict[str, Array]:
-    """Ask for `score_and_information` at the trial point, everything by default, with bounds where rows are hidden.
+WHY_NOT = (
+    "If parties drop out, rounds are about different records: resume when they are back.\n"
+    "Otherwise a column may separate the classes; or allow more rounds with max_rounds=."
+)
+
+
+def glm_sums(asked: Asked, state: NewtonState, loss: Loss, alpha: float | None = None) -> dict[str, Array]:
+    """Ask for everything that a fit shows, at the trial point.
 
     Raises
     ------
     NotFinite (HR-404)
         A party's sums are not finite.
     """
-    cut = asked.bounded and law.log_link
-    if not keys:
-        extra = {"saturated": law.saturated is not None, "pearson": law.pearson is not None, "beyond": cut}
-        keys = (*EVERYTHING, *(key for key, wanted in extra.items() if wanted))
-    settings: dict[str, Any] = {"family": family}
-    settings |= {"alpha": alpha} if family == "negative binomial" else {}
-    settings |= {"keys": keys} if keys != EVERYTHING else {}
-    settings |= {"upper": True} if asked.hidden else {}
-    broadcast = {"beta": state.trial, "centre": np.array(state.mean)}
-    if cut:
-        broadcast["reach"] = np.array(reach_of(asked.spec, law, state.trial))
-    bounds = asked.bounds(lambda: glm_limits(asked.spec, law, state.trial, state.mean), keys)
-    ask = partial(score_and_information, **settings)
-    found = finite_sums(asked, lambda: asked.federation.sum(ask, broadcast, bound=bounds))
-    return found | {"information": symmetric(found["information"])} if asked.hidden else found
+    cut = ("beyond",) if asked.bounded and asked.hidden and loss.log_link else ()
+    keys = (*EVERYTHING, *(name for name in ("saturated", "pearson") if loss.has(name)), *cut)
+    return asked.sums(loss.name, state.trial, keys, shape=alpha, centre=state.mean)
 
 
-def finite_sums(asked: Asked, ask: Any) -> dict[str, Array]:
-    """Ask, and name the formula where a party's sums are not finite.
-
-    Raises
-    ------
-    NotFinite (HR-404)
-    """
-    try:
-        found: dict[str, Array] = ask()
-    except PartyDeclined as refusal:
-        if ContributionInvalid.code not in refusal.codes.values():
-            raise
-        raise NotFinite(
-            f"{', '.join(refusal.codes)}: a sum for {asked.spec.formula!r} is not finite.",
-            remedy="Look for the log of zero, a division by zero, or a root of a negative number in the formula;\n"
-            "counts are zero or more, and the target of a gamma regression is above zero.",
-            asked=True,
-        ) from refusal
-    return found
-
-
-def _advance(state: NewtonState, sums: dict[str, Array], asked: Asked, law: Family, tol: float) -> NewtonState:
+def _advance(state: NewtonState, sums: dict[str, Array], asked: Asked, law: Loss, tol: float) -> NewtonState:
     """Judge the trial point by its sums: halve the step that led there, or accept it and look for the next."""
-    spec, n, deviance = asked.spec, float(sums["n"]), float(sums["deviance"])
+    spec, n = asked.spec, float(sums["n"])
     if state.round == 0:
         check_identified(sums["information"], n, spec.names, residual=law.free_dispersion)
         if law.name == "binomial":
             check_target(float(sums["y"]), n)
-    elif law.name != "gaussian" and _same_records(state, sums, asked.hidden) and _rises(deviance, state, asked.hidden):
+    elif law.name != "gaussian" and _rises(state, sums, asked.hidden):
         return replace(state, round=state.round + 1, trial=(state.beta + state.trial) / 2)
-    reached = NewtonState(
-        round=state.round + 1,
-        beta=state.trial,
-        trial=state.trial,
-        score=sums["score"],
-        information=sums["information"],
-        deviance=deviance,
-        n=n,
-        centre=state.mean,
-        response=float(sums["y"]),
-        squares=float(sums["yy"]),
-        pearson=float(sums.get("pearson", 0.0)),
-        saturated=float(sums.get("saturated", 0.0)),
-        null_deviance=state.null_deviance,
-        beyond=float(sums.get("beyond", 0.0)),
-    )
+    reached = state.reached(sums)
     if state.round == 0 and law.log_link:
         check_counts(reached.raw_sum, n)
         reached = at_constant(reached, spec, law)
@@ -260,35 +147,24 @@ def _advance(state: NewtonState, sums: dict[str, Array], asked: Asked, law: Fami
     except np.linalg.LinAlgError:  # the columns are independent, so it is the variances that have vanished
         raise separated(state.trial - state.beta, state.trial, spec.names, counts=law.log_link) from None
     length = math.sqrt(max(float(step @ reached.score), 0.0) / _dispersion(reached, law))
-    rounding = STALLED_HIDDEN if asked.hidden else STALLED
-    crawls = not law.free_dispersion and rounding < length < GAINS_NOTHING and length > state.length / 3
-    crawled = state.crawled + 1 if crawls and state.round else 0
+    slowly = not law.free_dispersion and state.round > 0 and crawls(length, state.length, asked.hidden)
+    crawled = state.crawled + 1 if slowly else 0
     trial = reached.beta + step
     if crawled == PATIENCE:
         raise separated(step, trial, spec.names, counts=law.log_link)
-    stalled = length < rounding and length > state.length / 2
-    converged = (length < tol or stalled) and (state.round > 0 or not law.log_link)
+    converged = is_last(length, state.length, tol, asked.hidden) and (state.round > 0 or not law.log_link)
     return replace(reached, trial=trial, length=length, crawled=crawled, converged=converged)
 
 
-def _same_records(state: NewtonState, sums: dict[str, Array], hidden: bool) -> bool:
-    """Whether sums are of the records of the state, so that their deviances can be compared: parties come and go.
-
-    They are of others where records, or the target, add up to something else.
-    """
+def _rises(state: NewtonState, sums: dict[str, Array], hidden: bool) -> bool:
+    """Whether a step has raised the deviance of the same records; they are others where the target adds up to another sum."""
     n, total = float(sums["n"]), float(sums["y"]) + float(sums["n"]) * state.mean
     apart = (1e-3 if hidden else 1e-6) * (1 + abs(state.raw_sum))  # fixed-point steps may be larger than rounding
-    return n == state.n and abs(total - state.raw_sum) <= apart
+    same = n == state.n and abs(total - state.raw_sum) <= apart
+    return same and has_risen(float(sums["deviance"]), state.deviance, state.length, hidden)
 
 
-def _rises(deviance: float, state: NewtonState, hidden: bool) -> bool:
-    """Whether a step has raised the deviance by more than rounding; where rows are hidden only long steps may."""
-    if hidden:
-        return state.length > 0.5 and not deviance <= state.deviance * (1 + 1e-6)
-    return not deviance <= state.deviance + 1e-10 * abs(state.deviance)
-
-
-def at_constant(state: NewtonState, spec: Design, law: Family) -> NewtonState:
+def at_constant(state: NewtonState, spec: Design, law: Loss) -> NewtonState:
     """Move a state at zero, behind a log link, to the fit of a constant alone, where the columns span one.
 
     Means are multiplied by one number, so that the sums there follow from those at zero.
@@ -325,7 +201,7 @@ def constant_of(spec: Design) -> Array | None:
     return None
 
 
-def _dispersion(state: NewtonState, law: Family) -> float:
+def _dispersion(state: NewtonState, law: Loss) -> float:
     """Variance in units of which steps are measured: of a perfect fit, what rounding could leave of it."""
     if not law.free_dispersion:
         return 1.0
@@ -334,11 +210,3 @@ def _dispersion(state: NewtonState, law: Family) -> float:
         return max(state.pearson / df, 1e-12)
     rounding = 1e-12 * state.raw_squares / state.n
     return max(state.deviance / df, rounding) or 1.0
-
-
-def _gave_up(state: NewtonState, tol: float) -> NotConverged:
-    return NotConverged(
-        f"after {state.round} rounds the next step is {state.length:.2g} standard errors long; tol is {tol:g}.",
-        remedy="If parties drop out, rounds are about different records: resume when they are back.\n"
-        "Otherwise a column may separate the classes; or allow more rounds with max_rounds=.",
-    )

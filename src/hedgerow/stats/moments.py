@@ -27,6 +27,7 @@ from hedgerow.core.query import local
 from hedgerow.data import load
 from hedgerow.report import Outcome
 
+from .blocks import by_blocks
 from .columns import NUMERIC, chosen, heaviest, is_exact, matrix, names_of, range_of, schema_of
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 
 @local(additive=True, stackable=True)
+@by_blocks
 def deviations(centre: Array, party: Party, rng: Any, *, columns: tuple[str, ...], cross: bool) -> dict[str, Array]:
     """Add up records, their deviations from `centre` (k,), and the squares (k,) or products (k, k) of deviations.
 
@@ -249,6 +251,7 @@ def moments_of(schema: Schema, columns: Sequence[str] | None, state: DeviationSt
 
 
 @local(additive=True, stackable=True)
+@by_blocks
 def scaled_deviations(frame: Array, party: Party, rng: Any, *, columns: tuple[str, ...]) -> dict[str, Array]:
     """Add up records, and how far their values are from a centre, in units of a scale: `frame`, two times (k,)."""
     x = (matrix(party, columns) - frame[0]) / frame[1]

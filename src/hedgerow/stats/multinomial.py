@@ -26,18 +26,24 @@ import numpy as np
 from scipy.special import logsumexp
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local, travels
-from hedgerow.errors import NotConverged, Separated, SettingsInvalid
+from hedgerow.data import load
+from hedgerow.errors import Separated, SettingsInvalid
 
-from .columns import is_exact
+from .blocks import by_blocks
+from .columns import is_exact, schema_of
 from .design import Design, design
 from .difficulties import check_identified, separated
-from .factors import Levels
-from .glm import GAINS_NOTHING, PATIENCE, STALLED, STALLED_HIDDEN, finite_sums
-from .limits import Asked, ask_for, predictor_range, symmetric, triangle
+from .linear.asking import Asked, ask_for
+from .linear.newton import PATIENCE, crawls, has_risen, is_last, until_converged
+from .linear.reach import predictor_range
+from .linear.sums import products, symmetric, triangle
+from .multinomial_fit import MultinomialFit, class_loss, classes_of, labels_of, multinomial_fit, show
 from .noisy import refuse_unbounded
+from .scores import scored_by
 from .state import solve
 
 
@@ -48,19 +54,20 @@ def class_design(columns: Mapping[str, Array], *, spec: Design) -> dict[str, Arr
 
 
 @local(additive=True, stackable=True)
+@by_blocks
 def softmax_score_and_information(broadcast: Array, party: Party, rng: Any) -> dict[str, Array]:
     """Add up score and information (upper triangle) at `broadcast` (K - 1, d), deviance, and records by level (K,)."""
     X, Y, w = party["X"], party["classes"], party.w
-    k, transposed = len(broadcast), np.swapaxes(X, -1, -2)
+    k = len(broadcast)
     with np.errstate(all="ignore"):
         eta = X @ broadcast.T
         total = logsumexp(np.concatenate([np.zeros((*eta.shape[:-1], 1)), eta], axis=-1), axis=-1)
         p = np.exp(eta - total[..., None])
-        score = np.swapaxes(transposed @ (w[..., None] * (Y - p)), -1, -2)
+        score = np.swapaxes(np.swapaxes(X, -1, -2) @ (w[..., None] * (Y - p)), -1, -2)
         blocks = []
         for i in range(k):
-            row = [w * p[..., i] * ((i == j) - p[..., j]) for j in range(k)]
-            blocks.append(np.concatenate([transposed @ (weight[..., None] * X) for weight in row], axis=-1))
+            row = [products(X, w * p[..., i] * ((i == j) - p[..., j])) for j in range(k)]
+            blocks.append(np.concatenate(row, axis=-1))
         deviance = (2.0 * w * (total - (Y * eta).sum(-1))).sum(-1)
     levels = (w[..., None] * Y).sum(-2)
     first = party.n - levels.sum(-1)
@@ -112,27 +119,28 @@ class MultinomialState:
         )
 
 
+@program(
+    "Logistic regression of a category of several levels.",
+    name="multinomial_regression",
+    outcome=show,
+    case=lambda: Case(load("fair").take(range(0, 6000, 10)), {"formula": "occupation ~ educ"}),
+    **scored_by(class_loss, "log-loss"),
+)
 def softmax_newton(
     federation: Federation,
-    spec: Design,
     *,
+    formula: str,
+    weights: str | None = None,
     tol: float = 1e-8,
     max_rounds: int = 50,
     start: MultinomialState | None = None,
 ) -> Iterator[MultinomialState]:
-    """Maximum likelihood of a multinomial logistic regression.
+    """Maximum likelihood of a multinomial logistic regression; settings as `hedgerow.stats.regression`.
 
     Parameters
     ----------
-    federation : Federation
-    spec : Design
-        Made with `classes=True`.
-    tol : float
-        Stop when the next step is shorter than this, in standard errors.
-    max_rounds : int
-        Rounds before giving up.
-    start : MultinomialState, optional
-        Continue from a state that was yielded before.
+    formula : str
+        The target is a category; its first level is the reference, or the one named: `C(stage, Treatment('II')) ~ age`.
 
     Yields
     ------
@@ -141,6 +149,8 @@ def softmax_newton(
 
     Raises
     ------
+    FormulaInvalid (HR-310)
+        The target is a number, or the schema has an offset, which would mean the same for every level.
     NotIdentified (HR-320), Separated (HR-321), NotConverged (HR-322)
     UnboundedSum (HR-210)
         The channel clips or adds noise; or it hides rows, and a column has no declared range.
@@ -149,24 +159,17 @@ def softmax_newton(
     --------
     See the module.
     """
+    spec = classes_of(schema_of(federation), formula, weights=weights)
     if max_rounds < 1 or not tol > 0:
         raise SettingsInvalid(f"max_rounds is {max_rounds}, tol is {tol}.", remedy="Rounds are one or more, tol above zero.")
     if not is_exact(federation):
         refuse_unbounded("multinomial")
     asked = ask_for(federation, spec, class_design)
-    factors = np.ones(spec.size) if asked.factors is None else asked.factors
     k, d = len(spec.response.names), spec.size
     zeros = np.zeros((k, d))
     nothing = MultinomialState(0, zeros, zeros, zeros, np.zeros((k * d, k * d)), np.zeros(k + 1))
-    state = (start or nothing).of_columns(1 / factors)
-    while not state.converged:
-        if state.round >= max_rounds:
-            raise NotConverged(
-                f"after {state.round} rounds the next step is {state.length:.2g} standard errors long; tol is {tol:g}.",
-                remedy="Allow more rounds with max_rounds=; if parties drop out, resume when they are back.",
-            )
-        state = _advance(state, asked, tol)
-        yield state.of_columns(factors)
+    begun = start or nothing
+    yield from until_converged(asked, begun, lambda state: _advance(state, asked, tol), max_rounds=max_rounds, tol=tol)
 
 
 def class_limits(spec: Design, beta: Array) -> dict[str, float]:
@@ -179,16 +182,15 @@ def class_limits(spec: Design, beta: Array) -> dict[str, float]:
 
 def _advance(state: MultinomialState, asked: Asked, tol: float) -> MultinomialState:
     """Judge the trial point by its sums: halve the step that led there, or accept it and look for the next."""
-    spec, ask = asked.spec, softmax_score_and_information
-    bounds = asked.bounds(lambda: class_limits(spec, state.trial))
-    sums = finite_sums(asked, lambda: asked.federation.sum(ask, state.trial, bound=bounds))
+    spec = asked.spec
+    sums = asked.total(softmax_score_and_information, state.trial, asked.bounds(lambda: class_limits(spec, state.trial)))
     information, score, levels = symmetric(sums["information"]), sums["score"], sums["levels"]
     n, deviance, d = float(levels.sum()), float(sums["deviance"]), spec.size
     if state.round == 0:
         check_identified(information[:d, :d], n, spec.names, residual=False)
         _check_levels(levels, spec)
-    judged = state.round > 0 and n == state.n and (state.length > 0.5 or not asked.hidden)
-    if judged and not deviance <= state.deviance * (1 + (1e-6 if asked.hidden else 1e-10)):
+    judged = state.round > 0 and n == state.n
+    if judged and has_risen(deviance, state.deviance, state.length, asked.hidden):
         return replace(state, round=state.round + 1, trial=(state.beta + state.trial) / 2)
     names = [f"{name} ({level})" for level in labels_of(spec) for name in spec.names]
     try:
@@ -197,20 +199,12 @@ def _advance(state: MultinomialState, asked: Asked, tol: float) -> MultinomialSt
         raise separated((state.trial - state.beta).ravel(), state.trial.ravel(), names) from None
     length = math.sqrt(max(float(step @ score.ravel()), 0.0))
     trial = state.trial + step.reshape(score.shape)
-    rounding = STALLED_HIDDEN if asked.hidden else STALLED
-    crawls = state.round > 0 and rounding < length < GAINS_NOTHING and length > state.length / 3
-    crawled = state.crawled + 1 if crawls else 0
+    crawled = state.crawled + 1 if state.round > 0 and crawls(length, state.length, asked.hidden) else 0
     if crawled == PATIENCE:
         raise separated(step, trial.ravel(), names)
-    converged = length < tol or (length < rounding and length > state.length / 2)
+    converged = is_last(length, state.length, tol, asked.hidden)
     points = (state.trial, trial, score, information, levels)
     return MultinomialState(state.round + 1, *points, deviance, length, crawled, converged)
-
-
-def labels_of(spec: Design) -> tuple[str, ...]:
-    """Return the levels of the target but the reference."""
-    assert isinstance(spec.response, Levels)
-    return spec.response.labels
 
 
 def _check_levels(levels: Array, spec: Design) -> None:
@@ -220,3 +214,22 @@ def _check_levels(levels: Array, spec: Design) -> None:
             f"no record has level {', '.join(empty)} of the target, so its coefficients are infinite.",
             remedy="Drop the level in the schema, or merge it with another.",
         )
+
+
+def multinomial_regression(federation: Federation, formula: str, **settings: Any) -> MultinomialFit:
+    """Multinomial logistic regression of a category by maximum likelihood; equal to the pooled fit.
+
+    Parameters
+    ----------
+    federation : Federation
+    formula, **settings
+        `weights`, `tol` and `max_rounds`, as `softmax_newton`.
+
+    Examples
+    --------
+    >>> multinomial_regression(federation, "stage ~ age + dose").to_frame()
+    """
+    asked_before = len(federation.ledger)
+    *_, state = softmax_newton(federation, formula=formula, **settings)
+    spec = classes_of(schema_of(federation), formula, weights=settings.get("weights"))
+    return multinomial_fit(federation, spec, state, asked_before)

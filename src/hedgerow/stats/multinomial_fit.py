@@ -11,17 +11,21 @@ from scipy.special import logsumexp, ndtr, ndtri
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
+from hedgerow.data import Schema, Table
 from hedgerow.errors import FormulaInvalid
+from hedgerow.report import Outcome
 
 from .columns import schema_of, upper_end
 from .design import Design
 from .factors import Levels
-from .multinomial import MultinomialState, labels_of, softmax_newton
-from .regression import left_of, protection_of
+from .provenance import provenance
+from .results import Settings
 from .state import solve
 
 if TYPE_CHECKING:
     import pandas
+
+    from .multinomial import MultinomialState
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,9 +116,7 @@ class MultinomialFit:
         """Probabilities of the levels for new records, one column each; see `Fit.predict`."""
         import pandas
 
-        given = {name: np.asarray(frame[name]) for name in self.spec.reads if name in frame}
-        columns, n = self.spec.schema.select(self.spec.reads).admit(given), len(frame)
-        eta = np.column_stack([np.zeros(n), self.spec.matrix(columns, n) @ self.coef_.T])
+        eta = np.column_stack([np.zeros(len(frame)), self.spec.predictor(self.coef_, frame)])
         p = np.exp(eta - logsumexp(eta, axis=1, keepdims=True))
         return pandas.DataFrame(p, columns=list(self.levels), index=frame.index)
 
@@ -138,43 +140,10 @@ class MultinomialFit:
         return self.summary()
 
 
-def multinomial_regression(
-    federation: Federation,
-    formula: str,
-    *,
-    weights: str | None = None,
-    tol: float = 1e-8,
-    max_rounds: int = 50,
-) -> MultinomialFit:
-    """Multinomial logistic regression of a category by maximum likelihood; equal to the pooled fit.
-
-    Parameters
-    ----------
-    federation : Federation
-    formula : str
-        The target is a category; its first level is the reference, or the one named: `C(stage, Treatment('II')) ~ age`.
-    weights, tol, max_rounds
-        As `logistic_regression`.
-
-    Raises
-    ------
-    FormulaInvalid (HR-310)
-        The target is a number, or the schema has an offset, which would mean the same for every level.
-    NotIdentified (HR-320), Separated (HR-321), NotConverged (HR-322)
-        Estimates are not unique, infinite, or not reached.
-
-    Releases
-    --------
-    As `softmax_newton`.
-
-    Examples
-    --------
-    >>> multinomial_regression(federation, "stage ~ age + dose").to_frame()
-    """
-    asked_before = len(federation.ledger)
-    spec = classes_of(schema_of(federation), formula, weights=weights)
-    *_, state = softmax_newton(federation, spec, tol=tol, max_rounds=max_rounds)
-    return multinomial_fit(federation, spec, state, asked_before)
+def labels_of(spec: Design) -> tuple[str, ...]:
+    """Return the levels of the target but the reference."""
+    assert isinstance(spec.response, Levels)
+    return spec.response.labels
 
 
 def classes_of(schema: Any, formula: str, *, weights: str | None = None) -> Design:
@@ -205,8 +174,31 @@ def multinomial_fit(federation: Federation, spec: Design, state: MultinomialStat
         counts=state.levels,
         deviance=state.deviance,
         rounds=state.round,
-        n_parties=len(federation.members),
-        n_missing=federation.clock.missing,
-        left=left_of(federation, asked_before),
-        protection=protection_of(federation),
+        **provenance(federation, asked_before),
     )
+
+
+def show(federation: Federation, settings: Settings, state: MultinomialState) -> Outcome:
+    """Show a fit: one row for each level but the reference, and column."""
+    import pandas
+
+    spec = classes_of(schema_of(federation), settings["formula"], weights=settings["weights"])
+    fit = multinomial_fit(federation, spec, state)
+    frame = fit.to_frame()
+    low, high = np.exp(fit.conf_int().reshape(-1, 2)).T
+    names = pandas.Index([f"{name} ({level})" for level, name in frame.index], name="column")
+    frame = frame.set_axis(names)
+    ratios = pandas.DataFrame({"odds ratio": frame["odds ratio"], "low": low, "high": high}, index=names)
+    metrics = {"log-likelihood": fit.log_likelihood, "AIC": fit.aic, "pseudo R2": fit.r_squared}
+    tables = {"Coefficients": frame, "Odds ratios": ratios}
+    return Outcome(metrics, tables=tables, text={"Summary": fit.summary()}, coefficients=frame)
+
+
+def class_loss(settings: Settings, state: MultinomialState, schema: Schema, table: Table) -> float:
+    """Mean log-loss on a table."""
+    spec = classes_of(schema, settings["formula"], weights=settings["weights"])
+    eta = spec.matrix(table.columns, len(table)) @ state.beta.T
+    own = (spec.response.columns(table.columns) * eta).sum(1)
+    total = np.logaddexp.reduce(np.column_stack([np.zeros(len(table)), eta]), axis=1)
+    w = np.asarray(table[spec.weights], dtype=np.float64) if spec.weights else None
+    return float(np.average(total - own, weights=w))

@@ -21,33 +21,46 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
-from hedgerow.errors import NotConverged, NotIdentified, SettingsInvalid
+from hedgerow.data import load
+from hedgerow.errors import NotIdentified, SettingsInvalid
+from hedgerow.report import Outcome
 
+from .blocks import by_blocks
 from .columns import is_exact, schema_of
-from .design import Design
-from .families import POISSON
-from .fit import Fit
-from .glm import STALLED, STALLED_HIDDEN, finite_sums, newton
-from .limits import Asked, ask_for, reach_of, refuse_beyond, response_range, symmetric, triangle
+from .design import Design, design_of
+from .fit import Fit, fit_of
+from .glm import newton
+from .linear.asking import Asked, ask_for
+from .linear.loss import FARTHEST, FamilyName
+from .linear.newton import has_risen, is_last, until_converged
+from .linear.poisson import POISSON
+from .linear.reach import reach_of
+from .linear.sums import along, products, symmetric, triangle
 from .noisy import refuse_unbounded
-from .regression import design_of, fit_of, left_of, protection_of, regression
+from .provenance import provenance
+from .regression import fitted
+from .results import Settings, show_fit, spec_of
+from .scores import count_loss, reading, scored
 from .state import NewtonState, solve
 
+NAME: FamilyName = "negative binomial"
 LEAST, MOST = 1e-4, 1e3
 """Between these alpha is looked for; below, counts are Poisson for every purpose, and digits vanish."""
 
 
 @local(additive=True, stackable=True)
+@by_blocks
 def excess(broadcast: dict[str, Array], party: Party, rng: Any) -> dict[str, Array]:
     """Add up by how much squared residuals exceed means, and squared means, at `beta`."""
     mean = POISSON.mean(np.clip(party["X"] @ broadcast["beta"] + party["offset"], *broadcast["reach"]))
@@ -56,6 +69,7 @@ def excess(broadcast: dict[str, Array], party: Party, rng: Any) -> dict[str, Arr
 
 
 @local(additive=True, stackable=True)
+@by_blocks
 def joint_score_and_information(broadcast: dict[str, Array], party: Party, rng: Any) -> dict[str, Array]:
     """Add up the derivatives of the log-likelihood in `beta` (d,) and log(alpha), and the likelihood itself.
 
@@ -66,16 +80,13 @@ def joint_score_and_information(broadcast: dict[str, Array], party: Party, rng: 
         linear = X @ broadcast["beta"] + party["offset"]
         eta = np.clip(linear, *broadcast["reach"])
         g = joint_derivatives(y, eta, float(np.exp(broadcast["log_alpha"])))
-        Z = np.concatenate([X, np.ones((*X.shape[:-1], 1))], axis=-1)
-        transposed = np.swapaxes(Z, -1, -2)
-        weights = w * g["bb"]
-        matrix = transposed @ (weights[..., None] * Z)
-        last = (np.swapaxes(X, -1, -2) @ (w * g["ba"])[..., None])[..., 0]
-        matrix[..., -1, :-1] = matrix[..., :-1, -1] = last
+        d = X.shape[-1]
+        matrix = np.empty((*w.shape[:-1], d + 1, d + 1))
+        matrix[..., :-1, :-1] = products(X, w * g["bb"])
+        matrix[..., -1, :-1] = matrix[..., :-1, -1] = along(X, w * g["ba"])
         matrix[..., -1, -1] = (w * g["aa"]).sum(-1)
-        score = (np.swapaxes(X, -1, -2) @ (w * g["b"])[..., None])[..., 0]
         return {
-            "score": np.concatenate([score, (w * g["a"]).sum(-1)[..., None]], axis=-1),
+            "score": np.concatenate([along(X, w * g["b"]), (w * g["a"]).sum(-1)[..., None]], axis=-1),
             "information": triangle(matrix),
             "loss": (w * g["loss"]).sum(-1),
             "factorials": (w * gammaln(y + 1.0)).sum(-1),
@@ -156,26 +167,39 @@ class NegativeBinomialState:
         )
 
 
+def show(federation: Federation, settings: Settings, state: NegativeBinomialState) -> Outcome:
+    """Show the fit; of one that has not come beyond its Poisson regression, that one."""
+    spec = spec_of(federation, settings, NAME)
+    if not state.information.any():
+        return show_fit(fit_of(federation, spec, "poisson", state.poisson))
+    return show_fit(negative_binomial_fit(federation, spec, state))
+
+
+@program(
+    "Counts that vary more than a Poisson distribution (NB2); alpha is estimated.",
+    name="negative_binomial_regression",
+    outcome=show,
+    case=lambda: Case(load("hie").take(range(400)), {"formula": "mdvis ~ lncoins + hlthp"}),
+    **scored(reading("negative binomial", lambda state: state.beta[:-1]), count_loss, "log-loss", ask=False),
+)
 def joint_newton(
     federation: Federation,
-    spec: Design,
     *,
+    formula: str,
+    offset: str | None = None,
+    weights: str | None = None,
     tol: float = 1e-8,
     max_rounds: int = 50,
     start: NegativeBinomialState | None = None,
 ) -> Iterator[NegativeBinomialState]:
-    """Maximum likelihood of coefficients and alpha together.
+    """Maximum likelihood of coefficients and alpha together; settings as `hedgerow.stats.regression`.
 
     Parameters
     ----------
-    federation : Federation
-    spec : Design
-    tol : float
-        Stop when the next step is shorter than this, in standard errors.
+    formula : str
+        For example `"visits ~ age + C(site)"`; the target is a count.
     max_rounds : int
         Rounds before giving up, those of the Poisson regression included.
-    start : NegativeBinomialState, optional
-        Continue from a state that was yielded before.
 
     Yields
     ------
@@ -184,11 +208,12 @@ def joint_newton(
 
     Raises
     ------
-    NotIdentified (HR-320), Separated (HR-321), NotConverged (HR-322)
-        As `newton`; or counts vary no more than a Poisson distribution, so that alpha is zero.
+    NotIdentified (HR-320)
+        Counts vary no more than a Poisson distribution, so that alpha is zero. Others as `regression`.
     """
+    spec = design_of(schema_of(federation), formula, NAME, offset=offset, weights=weights)
     if not is_exact(federation):
-        refuse_unbounded("negative binomial")
+        refuse_unbounded(NAME)
     d = spec.size
     if start is None or not start.poisson.converged:
         before = None if start is None else start.poisson
@@ -196,22 +221,15 @@ def joint_newton(
             start = _empty(poisson, d)
             yield start
     assert start is not None
-    asked, state = ask_for(federation, spec), start
-    factors = np.ones(d) if asked.factors is None else asked.factors
-    state = state.of_columns(1 / factors)
-    if not np.isfinite(state.trial[-1]):
-        state = replace(state, trial=np.append(state.poisson.beta * factors, math.log(_first_alpha(asked, state, factors))))
-    while not state.converged:
-        if state.round >= max_rounds:
-            refuse_beyond(state.beyond, spec)
-            raise NotConverged(
-                f"after {state.round} rounds the next step is {state.length:.2g} standard errors long; tol is {tol:g}.",
-                remedy="Allow more rounds with max_rounds=; if parties drop out, resume when they are back.",
-            )
-        state = _advance(state, _sums(asked, state.trial), asked, tol)
-        if state.converged:
-            refuse_beyond(state.beyond, spec)
-        yield state.of_columns(factors)
+    asked = ask_for(federation, spec)
+    if not np.isfinite(start.trial[-1]):
+        alpha = _first_alpha(asked, start.poisson.beta * asked.factors)
+        start = replace(start, trial=np.append(start.poisson.beta, math.log(alpha)))
+
+    def advance(state: NegativeBinomialState) -> NegativeBinomialState:
+        return _advance(state, _sums(asked, state.trial), asked, tol)
+
+    yield from until_converged(asked, start, advance, max_rounds=max_rounds, tol=tol)
 
 
 def _empty(poisson: NewtonState, d: int) -> NegativeBinomialState:
@@ -219,18 +237,17 @@ def _empty(poisson: NewtonState, d: int) -> NegativeBinomialState:
     return NegativeBinomialState(poisson.round, poisson.packed(), start, start, np.zeros(d + 1), np.zeros((d + 1, d + 1)))
 
 
-def _first_alpha(asked: Asked, state: NegativeBinomialState, factors: Array) -> float:
+def _first_alpha(asked: Asked, beta: Array) -> float:
     """Ask for the alpha of moments; refuse counts that vary no more than a Poisson distribution."""
-    beta = state.poisson.beta * factors
     low, high = reach = _reach(asked, beta)
 
     def limits() -> dict[str, float]:
-        bottom, top = response_range(asked.spec) or (0.0, 0.0)
+        bottom, top = asked.spec.response_range or (0.0, 0.0)
         mean = math.exp(high)
         return {"excess": max((top - math.exp(low)) ** 2, (mean - bottom) ** 2) + top, "squares": mean**2}
 
     broadcast = {"beta": beta, "reach": np.array(reach)}
-    found = finite_sums(asked, lambda: asked.federation.sum(excess, broadcast, bound=asked.bounds(limits)))
+    found = asked.total(excess, broadcast, asked.bounds(limits))
     alpha = float(found["excess"] / found["squares"])
     if not alpha > LEAST:
         raise _poisson_like(alpha)
@@ -245,19 +262,20 @@ def _poisson_like(alpha: float) -> NotIdentified:
 
 
 def _reach(asked: Asked, beta: Array) -> tuple[float, float]:
-    return reach_of(asked.spec, POISSON, beta) if asked.bounded else (-300.0, 300.0)
+    return reach_of(asked.spec, POISSON, beta) if asked.hidden and asked.bounded else (-FARTHEST, FARTHEST)
 
 
 def _sums(asked: Asked, trial: Array) -> dict[str, Array]:
     reach = _reach(asked, trial[:-1])
     bounds = asked.bounds(lambda: joint_limits(asked.spec, reach, math.exp(trial[-1])))
     broadcast = {"beta": trial[:-1], "log_alpha": np.array(trial[-1]), "reach": np.array(reach)}
-    return finite_sums(asked, lambda: asked.federation.sum(joint_score_and_information, broadcast, bound=bounds))
+    sums: dict[str, Array] = asked.total(joint_score_and_information, broadcast, bounds)
+    return sums
 
 
 def joint_limits(spec: Design, reach: tuple[float, float], alpha: float) -> dict[str, float]:
     """Return by how much a record of weight one moves each sum of `joint_score_and_information`."""
-    bottom, top = response_range(spec) or (0.0, 0.0)
+    bottom, top = spec.response_range or (0.0, 0.0)
     x, (low, high), r = max(*(spec.limits or ()), 1.0), np.exp(reach), 1.0 / alpha
     away = max(top - low, high - bottom)  # of a target from its mean
     first = max(abs(digamma(top + r) - digamma(r)), math.log1p(high * alpha)) + away / (r + low)
@@ -279,9 +297,7 @@ def joint_limits(spec: Design, reach: tuple[float, float], alpha: float) -> dict
 def _advance(state: NegativeBinomialState, sums: dict[str, Array], asked: Asked, tol: float) -> NegativeBinomialState:
     """Judge the trial point by its sums: halve the step that led there, or accept it and look for the next."""
     loss, n = float(sums["loss"]), float(sums["n"])
-    slack = 1e-6 if asked.hidden else 1e-10
-    again = n == state.n and (state.length > 0.5 or not asked.hidden)
-    if again and not loss <= state.loss + slack * abs(state.loss):
+    if n == state.n and has_risen(loss, state.loss, state.length, asked.hidden):
         return replace(state, round=state.round + 1, trial=(state.beta + state.trial) / 2)
     score, information, trial = sums["score"], symmetric(sums["information"]), state.trial
     if math.exp(trial[-1]) < LEAST:
@@ -292,7 +308,6 @@ def _advance(state: NegativeBinomialState, sums: dict[str, Array], asked: Asked,
         step = np.append(solve(information[:-1, :-1], score[:-1]), np.sign(score[-1]) * 0.5)
     step[-1] = np.clip(step[-1], -2.0, 2.0)
     length = math.sqrt(max(float(step @ score), 0.0))
-    stalled = length < (STALLED_HIDDEN if asked.hidden else STALLED) and length > state.length / 2 and state.n > 0
     return NegativeBinomialState(
         round=state.round + 1,
         packed=state.packed,
@@ -306,28 +321,19 @@ def _advance(state: NegativeBinomialState, sums: dict[str, Array], asked: Asked,
         response=float(sums["y"]),
         length=length,
         beyond=float(sums["beyond"]),
-        converged=length < tol or stalled,
+        converged=is_last(length, state.length if state.n else math.inf, tol, asked.hidden),
     )
 
 
-def negative_binomial_regression(
-    federation: Federation,
-    formula: str,
-    *,
-    alpha: float | None = None,
-    offset: str | None = None,
-    weights: str | None = None,
-    tol: float = 1e-8,
-    max_rounds: int = 50,
-) -> Fit:
+def negative_binomial_regression(federation: Federation, formula: str, *, alpha: float | None = None, **settings: Any) -> Fit:
     """Regression of counts that vary more than a Poisson distribution (NB2), log link.
 
     Parameters
     ----------
     alpha : float, optional
         The variance is m + alpha m^2; estimated by maximum likelihood where it is left out.
-    offset, weights, tol, max_rounds
-        As `poisson_regression`.
+    **settings
+        `offset`, `weights`, `tol` and `max_rounds`, as `regression`.
 
     Notes
     -----
@@ -337,23 +343,19 @@ def negative_binomial_regression(
     Raises
     ------
     NotIdentified (HR-320)
-        Counts vary no more than a Poisson distribution. Others as `poisson_regression`.
+        Counts vary no more than a Poisson distribution. Others as `regression`.
 
     Examples
     --------
     >>> negative_binomial_regression(federation, "visits ~ age + hlthp").alpha
     """
-    schema, asked_before = schema_of(federation), len(federation.ledger)
-    spec = design_of(schema, formula, "negative binomial", offset=offset, weights=weights)
     if alpha is not None:
         if not alpha > 0:
             raise SettingsInvalid(f"alpha={alpha!r}.", remedy="Give a number above zero, or use poisson_regression.")
-        settings: dict[str, Any] = {"offset": offset, "weights": weights, "tol": tol, "max_rounds": max_rounds}
-        ask = partial(regression, federation, formula=formula, family="negative binomial", alpha=alpha)
-        *_, known = ask(**settings)
-        return fit_of(federation, spec, "negative binomial", known, asked_before, alpha=alpha)
-    *_, state = joint_newton(federation, spec, tol=tol, max_rounds=max_rounds)
-    return negative_binomial_fit(federation, spec, state, asked_before)
+        return fitted(federation, formula, NAME, alpha, **settings)
+    asked_before = len(federation.ledger)
+    *_, state = joint_newton(federation, formula=formula, **settings)
+    return negative_binomial_fit(federation, spec_of(federation, settings | {"formula": formula}, NAME), state, asked_before)
 
 
 def negative_binomial_fit(federation: Federation, spec: Design, state: NegativeBinomialState, asked_before: int = 0) -> Fit:
@@ -363,16 +365,13 @@ def negative_binomial_fit(federation: Federation, spec: Design, state: NegativeB
     loss = state.loss + state.factorials
     return Fit(
         spec=spec,
-        family="negative binomial",
+        family=NAME,
         coef_=state.beta[:-1],
         covariance=covariance[:-1, :-1],
         dispersion=1.0,
         n_records=state.n,
         rounds=state.round,
-        n_parties=len(federation.members),
-        n_missing=federation.clock.missing,
-        left=left_of(federation, asked_before),
-        protection=protection_of(federation),
+        **provenance(federation, asked_before),
         deviance=2 * loss,
         saturated=0.0,
         target_mean=state.response / state.n,

@@ -14,31 +14,25 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.bound import Bounds, describe
+from hedgerow.core.bound import describe
 from hedgerow.core.federation import Federation
 from hedgerow.errors import HedgerowWarning, UnboundedSum
 from hedgerow.privacy.level import noise_level
 
-from .design import Design, design
-from .families import FAMILIES, FamilyName
+from .design import Design
+from .linear.asking import ask_for
+from .linear.loss import FamilyName
 from .state import NewtonState, solve
 
 BOUNDED = {"binomial": ("score", "information", "n"), "gaussian": ("score", "information", "n", "deviance")}
 
 
 def noisy_newton(
-    federation: Federation,
-    spec: Design,
-    ask: Any,
-    family: FamilyName,
-    rounds: int,
-    start: NewtonState | None,
+    federation: Federation, spec: Design, family: FamilyName, rounds: int, start: NewtonState | None
 ) -> Iterator[NewtonState]:
     """Yield a state for each round; `beta` is where the round's step led, the sums are those before it.
 
@@ -47,20 +41,16 @@ def noisy_newton(
     spec : Design
         Asked with each column divided by its limit, so that noise is in proportion to every column; states are in the
         columns' own units.
-    ask : callable
-        `score_and_information` with its family.
     """
     refuse_unbounded(family)
-    unit = spec.to_unit()
-    factors = np.array(unit.scales or np.ones(spec.size)) / np.array(spec.scales or np.ones(spec.size))
-    asked, bounds = federation.prepare(design, spec=unit), FAMILIES[family].bounds(unit)
-    _say_what_is_lost(federation, unit, bounds)
+    _warn_of_clip(federation)
+    asked, keys = ask_for(federation, spec, scaled=True), BOUNDED[family]
     rounds = 1 if family == "gaussian" else rounds
-    state = start.of_columns(1 / factors) if start else NewtonState.at_zero(spec.size)
+    state = asked.inward(start or NewtonState.at_zero(spec.size))
     while state.round < rounds:
-        broadcast = {"beta": state.beta, "centre": np.array(0.0)}
-        sums = asked.sum(partial(ask, keys=BOUNDED[family]), broadcast, bound=bounds)
-        noise = noise_level(asked, bounds, "information", spec.size**2)
+        bounds = asked.bounds_at(family, state.beta, keys, slack=1.0)
+        sums = asked.sums(family, state.beta, keys, slack=1.0)
+        noise = noise_level(asked.federation, bounds, "information", spec.size**2)
         information = raised(sums["information"], noise * math.sqrt(2 * spec.size))
         step = solve(information, sums["score"])
         deviance = float(sums["deviance"] - 2 * step @ sums["score"] + step @ information @ step) if "deviance" in sums else 0.0
@@ -77,7 +67,7 @@ def noisy_newton(
             length=math.sqrt(step @ sums["score"]),
             converged=state.round + 1 == rounds,
         )
-        yield state.of_columns(factors)
+        yield asked.outward(state)
 
 
 def refuse_unbounded(family: str) -> None:
@@ -95,8 +85,8 @@ def refuse_unbounded(family: str) -> None:
         )
 
 
-def _say_what_is_lost(federation: Federation, spec: Design, bounds: Bounds | None) -> None:
-    """Refuse noise without bounds, naming the columns; warn of a clip, which shortens parties and not errors."""
+def _warn_of_clip(federation: Federation) -> None:
+    """Say that a clip shortens parties and not errors."""
     channel = federation.channel
     if channel.clip is not None:
         warnings.warn(
@@ -104,15 +94,6 @@ def _say_what_is_lost(federation: Federation, spec: Design, bounds: Bounds | Non
             "estimates, and n, are those of the shortened parties.",
             HedgerowWarning,
             stacklevel=3,
-        )
-    elif bounds is None:
-        open_ended = [
-            name for name in spec.reads if spec.schema[name].kind != "category" and spec.schema.absolute(name) is None
-        ]
-        raise UnboundedSum(
-            f"{', '.join(open_ended) or spec.formula} declares no range, so the sums of {spec.formula!r} have no bound and the "
-            "noise no scale.",
-            remedy="Declare it: [data] ranges = { age = [18, 90] } in a study, table.declare(age=(18, 90)) in Python.",
         )
 
 

@@ -1,159 +1,58 @@
-"""Linear, logistic, Poisson and gamma regression by formula, with inference."""
+"""Linear, logistic, Poisson and gamma regression by formula, with inference; the method is that of `hedgerow.stats.glm`."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
+from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
-from hedgerow.data import Schema
-from hedgerow.errors import FormulaInvalid, NotBinary
+from hedgerow.data import load
 
-from .columns import is_exact, schema_of
-from .design import Design
-from .expressions import is_binary
-from .factors import Levels, Number
-from .families import FamilyName, law_of
-from .firth import METHOD
+from .columns import schema_of
+from .design import design_of
 from .firth import firth as firth_newton
-from .fit import Fit
+from .firth import firth_fit
+from .fit import Fit, fit_of
 from .glm import newton
-from .limits import response_range
-from .state import NewtonState, solve
+from .linear.loss import FamilyName
+from .results import show_regression, spec_of
+from .scores import explained, log_loss, r_squared, reading, scored
+from .state import NewtonState
 
 
-def logistic_regression(
-    federation: Federation,
-    formula: str,
-    *,
-    offset: str | None = None,
-    weights: str | None = None,
-    tol: float = 1e-8,
-    max_rounds: int = 50,
-    rounds: int = 5,
-    firth: bool = False,
-) -> Fit:
-    """Logistic regression by maximum likelihood; equal to the pooled fit.
-
-    Parameters
-    ----------
-    federation : Federation
-    formula : str
-        For example `"malignant ~ mean_radius + C(site)"`; see `hedgerow.stats.formula.read_formula`. The target is binary,
-        a comparison such as `I(visits > 0)`, or a category of two levels, of which the second is the event.
-    offset : str, optional
-        Column or expression added to the log-odds; by default the schema's offset column.
-    weights : str, optional
-        Column of frequency weights: a record of weight 3 counts as three records.
-    tol : float
-        Stop when the next step is shorter than this, in standard errors.
-    max_rounds : int
-        Rounds before giving up.
-    rounds : int
-        Rounds through a channel that clips or adds noise.
-    firth : bool
-        Whether to maximise Firth's penalised likelihood instead (`hedgerow.stats.firth`), which is finite where columns
-        separate the classes, and less biased for rare events; an iteration asks twice.
-
-    Raises
-    ------
-    FormulaInvalid (HR-310), NotBinary (HR-311), MissingColumn (HR-403)
-        Before any party is asked.
-    NotIdentified (HR-320), Separated (HR-321), NotConverged (HR-322)
-        Estimates are not unique, infinite, or not reached.
-
-    Releases
-    --------
-    As `newton`.
-
-    Examples
-    --------
-    >>> print(logistic_regression(federation, "malignant ~ mean_radius + mean_texture").summary())
-    """
-    if firth:
-        asked_before = len(federation.ledger)
-        spec = design_of(schema_of(federation), formula, "binomial", offset=offset, weights=weights)
-        *_, state = firth_newton(federation, spec, tol=tol, max_rounds=4 * max_rounds)
-        return replace(fit_of(federation, spec, "binomial", state.newton, asked_before), method=METHOD)
-    return _fit(federation, formula, "binomial", offset, weights, tol=tol, max_rounds=max_rounds, rounds=rounds)
-
-
-def linear_regression(
-    federation: Federation,
-    formula: str,
-    *,
-    offset: str | None = None,
-    weights: str | None = None,
-    tol: float = 1e-8,
-    max_rounds: int = 50,
-) -> Fit:
-    """Linear regression by least squares; equal to the pooled fit. See `logistic_regression` for what is alike.
-
-    Parameters
-    ----------
-    offset : str, optional
-        Column or expression that is subtracted from the target.
-
-    Examples
-    --------
-    >>> linear_regression(federation, "progression ~ bmi + bp").to_frame()
-    """
-    return _fit(federation, formula, "gaussian", offset, weights, tol=tol, max_rounds=max_rounds, rounds=1)
-
-
-def poisson_regression(
-    federation: Federation,
-    formula: str,
-    *,
-    offset: str | None = None,
-    weights: str | None = None,
-    tol: float = 1e-8,
-    max_rounds: int = 50,
-) -> Fit:
-    """Poisson regression of counts by maximum likelihood, log link; see `logistic_regression` for what is alike.
-
-    Parameters
-    ----------
-    offset : str, optional
-        Column or expression added to the log of the mean, e.g. `"log(exposure)"`.
-
-    Notes
-    -----
-    Where rows are hidden, means of single records are cut off at eight times the target's declared range. The fit is that
-    of the pooled records, or refused with RangeExceeded (HR-243).
-
-    Examples
-    --------
-    >>> poisson_regression(federation, "visits ~ age + hlthp").to_frame()
-    """
-    return _fit(federation, formula, "poisson", offset, weights, tol=tol, max_rounds=max_rounds)
-
-
-def gamma_regression(
-    federation: Federation,
-    formula: str,
-    *,
-    offset: str | None = None,
-    weights: str | None = None,
-    tol: float = 1e-8,
-    max_rounds: int = 50,
-) -> Fit:
-    """Gamma regression of a target above zero, log link; see `poisson_regression` for what is alike.
-
-    The dispersion is the mean of squared relative residuals (Pearson), with records less coefficients in the denominator.
-
-    Examples
-    --------
-    >>> gamma_regression(federation, "cost ~ age + C(ward)").summary()
-    """
-    return _fit(federation, formula, "gamma", offset, weights, tol=tol, max_rounds=max_rounds)
-
-
+@program(
+    "Logistic regression; without noise equal to the pooled fit.",
+    name="logistic_regression",
+    fixed={"family": "binomial", "alpha": 1.0},
+    outcome=show_regression,
+    case=lambda: Case(load("breast_cancer").take(range(200)), {"formula": "malignant ~ mean_texture + mean_smoothness"}),
+    **scored(reading("binomial"), log_loss, "log-loss"),
+)
+@program(
+    "Linear regression; without noise equal to the pooled fit.",
+    name="linear_regression",
+    fixed={"family": "gaussian", "alpha": 1.0, "rounds": 1},
+    outcome=show_regression,
+    case=lambda: Case(load("diabetes").take(range(200)), {"formula": "progression ~ bmi + bp + sex"}, tolerance=1e-8),
+    **scored(reading("gaussian"), r_squared, "R2", more=True),
+)
+@program(
+    "Poisson regression of counts, log link; equal to the pooled fit.",
+    name="poisson_regression",
+    fixed={"family": "poisson", "alpha": 1.0, "rounds": 5},
+    outcome=show_regression,
+    case=lambda: Case(load("hie").take(range(400)), {"formula": "mdvis ~ lncoins + hlthp"}),
+    **scored(reading("poisson"), explained("poisson"), "D2", more=True, ask=False),
+)
+@program(
+    "Gamma regression of a target above zero, log link.",
+    name="gamma_regression",
+    fixed={"family": "gamma", "alpha": 1.0, "rounds": 5},
+    outcome=show_regression,
+    case=lambda: Case(load("diabetes").take(range(200)).declare(progression=(1, 400)), {"formula": "progression ~ bmi + sex"}),
+    **scored(reading("gamma"), explained("gamma"), "D2", more=True, ask=False),
+)
 def regression(
     federation: Federation,
     *,
@@ -167,107 +66,125 @@ def regression(
     start: NewtonState | None = None,
     alpha: float = 1.0,
 ) -> Iterator[NewtonState]:
-    """The program behind these regressions, with parameters as `hedgerow.stats.logistic_regression`.
+    """A generalised linear model by maximum likelihood, as `newton`; `fit_of` makes a fit of the last state.
 
-    `fit_of` makes a fit of its last state. `alpha` is the dispersion of a negative binomial.
+    Parameters
+    ----------
+    federation : Federation
+    formula : str
+        For example `"malignant ~ mean_radius + C(site)"`; see `hedgerow.stats.formula.read_formula`. The target of a logistic
+        regression is binary, a comparison such as `I(visits > 0)`, or a category of two levels, of which the second is the
+        event; that of a Poisson regression is a count, that of a gamma regression above zero.
+    family : {"gaussian", "binomial", "poisson", "gamma", "negative binomial"}
+        Of the target.
+    offset : str, optional
+        Column or expression added to the linear predictor, such as `log(exposure)` behind a log link; by default the schema's
+        offset column.
+    weights : str, optional
+        Column of frequency weights: a record of weight 3 counts as three records.
+    tol : float
+        Stop when the next step is shorter than this, in standard errors.
+    max_rounds : int
+        Rounds before giving up.
+    rounds : int
+        Rounds through a channel that clips or adds noise.
+    start : NewtonState, optional
+        Continue from a state that was yielded before.
+    alpha : float
+        Dispersion of a negative binomial.
+
+    Raises
+    ------
+    FormulaInvalid (HR-310), NotBinary (HR-311), MissingColumn (HR-403)
+        Before any party is asked.
+    NotIdentified (HR-320), Separated (HR-321), NotConverged (HR-322)
+        Estimates are not unique, infinite, or not reached.
+
+    Releases
+    --------
+    As `newton`.
     """
     spec = design_of(schema_of(federation), formula, family, offset=offset, weights=weights)
     return newton(federation, spec, family=family, tol=tol, max_rounds=max_rounds, rounds=rounds, start=start, alpha=alpha)
 
 
-def _fit(
-    federation: Federation, formula: str, family: FamilyName, offset: str | None, weights: str | None, **settings: Any
-) -> Fit:
+def fitted(federation: Federation, formula: str, family: FamilyName, alpha: float | None = None, **settings: Any) -> Fit:
+    """Run `regression` to its end, and make a fit of its last state."""
     asked_before = len(federation.ledger)
-    *_, state = regression(federation, formula=formula, family=family, offset=offset, weights=weights, **settings)
-    spec = design_of(schema_of(federation), formula, family, offset=offset, weights=weights)
-    return fit_of(federation, spec, family, state, asked_before, alpha=settings.get("alpha"))
+    *_, state = regression(federation, formula=formula, family=family, alpha=alpha or 1.0, **settings)
+    spec = spec_of(federation, settings | {"formula": formula}, family)
+    return fit_of(federation, spec, family, state, asked_before, alpha=alpha)
 
 
-def design_of(
-    schema: Schema, formula: str, family: FamilyName, *, offset: str | None = None, weights: str | None = None
-) -> Design:
-    """Read a formula and check that its target fits the family; nobody is asked."""
-    spec = Design.of(formula, schema, offset=offset, weights=weights)
-    if family != "binomial" and isinstance(spec.response, Levels):
-        raise FormulaInvalid(f"target {spec.response.column!r} is a category.", remedy="Use logistic_regression.")
-    target, counts = response_range(spec), family in ("poisson", "negative binomial")
-    if target is not None and ((counts and target[0] < 0) or (family == "gamma" and target[1] <= 0)):
-        raise FormulaInvalid(
-            f"target {spec.response.text!r} of a {family} regression is declared to reach from {target[0]:g} to {target[1]:g}.",
-            remedy="Counts are zero or more, and a gamma target is above zero; use linear_regression otherwise.",
-        )
-    if family == "binomial" and isinstance(spec.response, Number) and not is_binary(spec.response.text, spec.schema):
-        raise NotBinary(
-            f"target {spec.response.text!r} is not declared binary.",
-            remedy="Use linear_regression; or compare it, e.g. I(visits > 0); or declare its kind binary in the schema.",
-        )
-    return spec
+def logistic_regression(federation: Federation, formula: str, *, firth: bool = False, **settings: Any) -> Fit:
+    """Logistic regression by maximum likelihood; equal to the pooled fit.
+
+    Parameters
+    ----------
+    federation : Federation
+    formula : str
+        For example `"malignant ~ mean_radius + C(site)"`.
+    firth : bool
+        Whether to maximise Firth's penalised likelihood instead (`hedgerow.stats.firth`), which is finite where columns
+        separate the classes, and less biased for rare events; an iteration asks twice.
+    **settings
+        `offset`, `weights`, `tol`, `max_rounds` and `rounds`, as `regression`.
+
+    Examples
+    --------
+    >>> print(logistic_regression(federation, "malignant ~ mean_radius + mean_texture").summary())
+    """
+    if not firth:
+        return fitted(federation, formula, "binomial", **settings)
+    settings.pop("rounds", None)
+    rounds = 4 * settings.pop("max_rounds", 50)
+    asked_before = len(federation.ledger)
+    *_, state = firth_newton(federation, formula=formula, max_rounds=rounds, **settings)
+    return firth_fit(federation, spec_of(federation, settings | {"formula": formula}, "binomial"), state, asked_before)
 
 
-def fit_of(
-    federation: Federation,
-    spec: Design,
-    family: FamilyName,
-    state: NewtonState,
-    asked_before: int = 0,
-    *,
-    alpha: float | None = None,
-) -> Fit:
-    """Turn the last state of `newton` into a fit; `asked_before` is the length of the ledger before its first question."""
-    exact = is_exact(federation)
-    dispersion = _dispersion(state, family)
-    if exact:
-        inverse = solve(state.information, np.eye(spec.size))
-    else:  # the information holds noise, and its inverse would pass for certainty
-        inverse = np.full((spec.size, spec.size), np.nan)
-    return Fit(
-        spec=spec,
-        family=family,
-        coef_=state.beta,
-        covariance=dispersion * (inverse + inverse.T) / 2,
-        dispersion=dispersion,
-        n_records=state.n,
-        rounds=state.round,
-        n_parties=len(federation.members),
-        n_missing=federation.clock.missing,
-        left=left_of(federation, asked_before),
-        protection=protection_of(federation),
-        deviance=state.deviance if exact else None,
-        total_squares=(state.total_squares if spec.has_constant else state.raw_squares) if exact else None,
-        target_mean=state.mean if exact else None,
-        saturated=state.saturated if exact else None,
-        null_deviance=state.null_deviance if exact and math.isfinite(state.null_deviance) and family == "poisson" else None,
-        alpha=alpha if family == "negative binomial" else None,
-    )
+def linear_regression(federation: Federation, formula: str, **settings: Any) -> Fit:
+    """Linear regression by least squares; equal to the pooled fit.
+
+    Parameters
+    ----------
+    **settings
+        `offset`, which is subtracted from the target, `weights`, `tol` and `max_rounds`, as `regression`.
+
+    Examples
+    --------
+    >>> linear_regression(federation, "progression ~ bmi + bp").to_frame()
+    """
+    return fitted(federation, formula, "gaussian", **settings)
 
 
-def _dispersion(state: NewtonState, family: FamilyName) -> float:
-    """Residual variance; NaN where noise left nothing of it."""
-    if not law_of(family).free_dispersion:
-        return 1.0
-    df = state.n - len(state.beta)
-    if family == "gamma":
-        return state.pearson / df
-    return state.deviance / df if df > 0 and state.deviance >= 0 else float("nan")
+def poisson_regression(federation: Federation, formula: str, **settings: Any) -> Fit:
+    """Poisson regression of counts by maximum likelihood, log link.
+
+    Parameters
+    ----------
+    **settings
+        `offset`, such as `"log(exposure)"`, `weights`, `tol` and `max_rounds`, as `regression`.
+
+    Notes
+    -----
+    Where rows are hidden, means of single records are cut off at eight times the target's declared range. The fit is that
+    of the pooled records, or refused with RangeExceeded (HR-243).
+
+    Examples
+    --------
+    >>> poisson_regression(federation, "visits ~ age + hlthp").to_frame()
+    """
+    return fitted(federation, formula, "poisson", **settings)
 
 
-def left_of(federation: Federation, asked_before: int) -> str:
-    """Say what each party was asked for since, and how often."""
-    asked = [entry.contribution or entry.query for entry in federation.ledger.entries[asked_before:]]
-    times = {1: "once", 2: "twice"}
-    return "; ".join(f"{what}, {times.get(n, f'{n} times')}" for what, n in Counter(asked).items())
+def gamma_regression(federation: Federation, formula: str, **settings: Any) -> Fit:
+    """Gamma regression of a target above zero, log link; settings as `poisson_regression`.
 
+    The dispersion is the mean of squared relative residuals (Pearson), with records less coefficients in the denominator.
 
-def protection_of(federation: Federation) -> str:
-    found = federation.channel.describe()
-    clip = "" if found["clip"] == "none" else f"clip {found['clip']}; "
-    if federation.channel.mechanism is None:
-        return (
-            f"{clip}{found['aggregation']} aggregation, no mechanism: {found['meaning']}; "
-            "this release is not differentially private"
-        )
-    return (
-        f"{clip}{found['mechanism']}, {found['aggregation']} aggregation: {found['meaning']}; "
-        "no standard errors, since noise in the information would pass for certainty"
-    )
+    Examples
+    --------
+    >>> gamma_regression(federation, "cost ~ age + C(ward)").summary()
+    """
+    return fitted(federation, formula, "gamma", **settings)

@@ -17,6 +17,8 @@ from .moments import moments
 if TYPE_CHECKING:
     import pandas
 
+    from hedgerow.data import Schema
+
 
 @travels
 def rescale(
@@ -43,15 +45,7 @@ class Scaling:
 
     def apply(self, federation: Federation) -> Federation:
         """Return the federation with these columns standardised at each party, and its schema with the new ranges."""
-        schema = schema_of(federation)
-        for name, mean, scale in zip(self.names, self.means, self.scales, strict=True):
-            column = schema[name]
-            if column.role in ("weight", "offset"):
-                raise SchemaInvalid(
-                    f"{name!r} is the {column.role} of the records, which means what it says.", remedy="Leave it out."
-                )
-            low, high = (None if end is None else (end - mean) / scale for end in (column.low, column.high))
-            schema = schema.replace(replace(column, kind="number", unit="sd", low=low, high=high))
+        schema = rescaled(schema_of(federation), self)
         prepared = federation.prepare(rescale, names=self.names, means=self.means, scales=self.scales)
         return replace(prepared, schema=schema)
 
@@ -59,6 +53,25 @@ class Scaling:
         """Return a data frame with these columns standardised, for `Fit.predict`."""
         columns = {name: frame[name].to_numpy() for name in self.names}
         return frame.assign(**rescale(columns, names=self.names, means=self.means, scales=self.scales))
+
+
+def rescaled(schema: Schema, scale: Scaling | None) -> Schema:
+    """Return the schema of standardised columns, with their new ranges.
+
+    Raises
+    ------
+    SchemaInvalid (HR-409)
+        One of them is the weight or the offset of the records.
+    """
+    for name, mean, size in zip(scale.names, scale.means, scale.scales, strict=True) if scale else ():
+        column = schema[name]
+        if column.role in ("weight", "offset"):
+            raise SchemaInvalid(
+                f"{name!r} is the {column.role} of the records, which means what it says.", remedy="Leave it out."
+            )
+        low, high = (None if end is None else (end - mean) / size for end in (column.low, column.high))
+        schema = schema.replace(replace(column, kind="number", unit="sd", low=low, high=high))
+    return schema
 
 
 def scaling(federation: Federation, columns: Sequence[str] | None = None) -> Scaling:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -57,6 +58,18 @@ def scaling_of(federation: Federation, spec: Design, *, target: bool) -> Scaling
 def scaled(federation: Federation, scale: Scaling | None) -> Federation:
     """The federation with columns standardised; itself without a scaling."""
     return federation if scale is None or not scale.names else scale.apply(federation)
+
+
+def scaling_of_state(state: Any) -> Scaling | None:
+    """What standardised the columns of a state, which keeps `names`, one to a line, `means` and `scales`."""
+    names = tuple(state.names.split("\n")) if state.names else ()
+    return Scaling(names, tuple(state.means.tolist()), tuple(state.scales.tolist())) if names else None
+
+
+def kept_in_state(scale: Scaling | None) -> dict[str, Any]:
+    """The same as fields of a state."""
+    known = scale or Scaling((), (), ())
+    return {"names": "\n".join(known.names), "means": np.array(known.means), "scales": np.array(known.scales)}
 
 
 @dataclass(frozen=True)

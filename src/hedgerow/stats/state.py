@@ -66,6 +66,22 @@ class NewtonState:
         """Before the first round."""
         return cls(0, np.zeros(d), np.zeros(d), np.zeros(d), np.zeros((d, d)))
 
+    def reached(self, sums: Mapping[str, Array]) -> NewtonState:
+        """Return the state at the trial point, whose sums these are."""
+        told = {name: float(sums[name]) for name in ("deviance", "n", "pearson", "saturated", "beyond") if name in sums}
+        return NewtonState(
+            round=self.round + 1,
+            beta=self.trial,
+            trial=self.trial,
+            score=sums["score"],
+            information=sums["information"],
+            centre=self.mean,
+            response=float(sums["y"]),
+            squares=float(sums["yy"]),
+            null_deviance=self.null_deviance,
+            **told,
+        )
+
     def packed(self) -> dict[str, Array]:
         """Return all fields as arrays, for states that hold this one: a checkpoint has no states inside states."""
         return {item.name: np.asarray(getattr(self, item.name)) for item in fields(self)}

@@ -1,4 +1,4 @@
-"""The programs that a study can name. To add one: a module, a test, and a line here."""
+"""The programs that a study can name: those that declare themselves beside their code."""
 
 from __future__ import annotations
 
@@ -6,49 +6,22 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from hedgerow.core.declaration import Declaration, declared
-from hedgerow.errors import MissingExtra, ProgramInvalid, StudyInvalid, suggestion
+from hedgerow.errors import HedgerowError, MissingExtra, ProgramInvalid, StudyInvalid, suggestion
 
-from . import adapters, found
-
-LISTED: dict[str, Declaration] = {
-    "logistic_regression": adapters.regression("binomial", "Logistic regression; without noise equal to the pooled fit."),
-    "linear_regression": adapters.regression("gaussian", "Linear regression; without noise equal to the pooled fit."),
-    "firth_regression": adapters.firth_regression("Firth's logistic regression: finite where classes separate (Firth 1993)."),
-    "poisson_regression": adapters.log_regression(
-        "poisson", "Poisson regression of counts, log link; equal to the pooled fit."
-    ),
-    "gamma_regression": adapters.log_regression("gamma", "Gamma regression of a target above zero, log link."),
-    "negative_binomial_regression": adapters.negative_binomial_regression(
-        "Counts that vary more than a Poisson distribution (NB2); alpha is estimated."
-    ),
-    "multinomial_regression": adapters.multinomial_regression("Logistic regression of a category of several levels."),
-    "penalised_regression": adapters.penalised_regression("Lasso, ridge and elastic net of a linear, logistic or count model."),
-    "penalty_path": adapters.penalty_path("A path of penalties with cross-validation by sums, and the penalty it chooses."),
-    "huber_regression": adapters.huber_regression("Robust linear regression by Huber's loss, with intervals (Huber 1981)."),
-    "quantile_regression": adapters.quantile_regression(
-        "The line below which a share of targets lies (Koenker & Bassett 1978)."
-    ),
-    "svm": adapters.svm("Soft-margin linear support vector machine (Cortes & Vapnik 1995)."),
-    "gradient_descent": adapters.gradient_descent(
-        "Gradient descent on sums, plain or AdaGrad: the programs of van Aarle 2021, to be compared with exact fits."
-    ),
-    "hidden_gradient_descent": adapters.hidden_gradient_descent(
-        "Gradient descent by terms that need no model, so that parties need not see it (Mandal & Gong 2019)."
-    ),
-}
+from . import found
 
 
 class Catalogue(Mapping[str, Declaration]):
     """Programs by name. Names are known without an import; a program is imported when it is looked up."""
 
     def __iter__(self) -> Iterator[str]:
-        yield from dict.fromkeys((*LISTED, *found.own(), *found.others()))
+        yield from dict.fromkeys((*found.own(), *found.others()))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
     def __contains__(self, name: object) -> bool:
-        return name in LISTED or name in found.own() or name in found.others()
+        return name in found.own() or name in found.others()
 
     def __getitem__(self, name: str) -> Declaration:
         """Import a program.
@@ -62,11 +35,11 @@ class Catalogue(Mapping[str, Declaration]):
         MissingExtra (HR-105)
             It needs a package that is not installed.
         """
-        return LISTED[name] if name in LISTED else _declaration(name)
+        return _declaration(name)
 
     def sentences(self) -> dict[str, str]:
         """What each program does, in one sentence; of a package that is broken, that it is."""
-        said = {name: one.sentence for name, one in LISTED.items()} | {one.name: one.sentence for one in found.own().values()}
+        said = {place.name: place.sentence for place in found.own().values()}
         for name in found.others():
             try:
                 said.setdefault(name, self[name].sentence)
@@ -90,13 +63,17 @@ def _declaration(name: str) -> Declaration:
         )
     try:
         return declared(places[0].path, name)
+    except HedgerowError:
+        raise
     except ImportError as error:
+        remedy = "pip install 'hedgerow[all]'" if ours else "Mend the entry point, or install what its package needs."
+        kind = MissingExtra if ours else ProgramInvalid
+        raise kind(f"{places[0].path} cannot be imported: {error}.", remedy=remedy) from error
+    except Exception as error:
         if ours:
-            remedy = "pip install 'hedgerow[all]'"
-            raise MissingExtra(f"{places[0].path} needs a package that is not installed: {error}.", remedy=remedy) from error
+            raise
         raise ProgramInvalid(
-            f"the program {name!r} is to be {places[0].path}, which cannot be imported: {error}.",
-            remedy="Mend the entry point, or install what the package needs.",
+            f"{places[0].path} fails when it is imported: {type(error).__name__}: {error}.", remedy="Mend its package."
         ) from error
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
-from hedgerow.stats import Design, HuberState, Scaling
+from hedgerow.stats import Design, Scaling
 from hedgerow.stats.standard import scaling_of
 
 
@@ -76,30 +76,3 @@ def scaling_for(
     if getattr(channel.aggregation, "hides_model", False):  # parties are told means and deviations, though not the model
         channel = replace(channel, aggregation=channel.aggregation.masks)
     return scaling_of(replace(federation, channel=channel), spec, target=target)
-
-
-@dataclass(frozen=True)
-class RobustState:
-    """A state of Huber's regression.
-
-    Attributes
-    ----------
-    packed : dict of arrays
-        A `HuberState`.
-    covariance : array of shape (d, d)
-        Of the coefficients; NaN until they have converged.
-    """
-
-    round: int
-    packed: dict[str, Array]
-    covariance: Array
-
-    @property
-    def lines(self) -> HuberState:
-        """Coefficients and scale."""
-        found: HuberState = unpacked(HuberState, self.round, self.packed)
-        return found
-
-    @property
-    def converged(self) -> bool:
-        return bool(self.packed["converged"])

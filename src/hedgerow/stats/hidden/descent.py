@@ -32,9 +32,8 @@ from hedgerow.core.federation import Federation
 from hedgerow.errors import FormulaInvalid, NotConverged, SettingsInvalid
 
 from ..columns import schema_of
-from ..design import design
-from ..families import FamilyName
-from ..regression import design_of
+from ..design import design, design_of
+from ..linear.loss import FamilyName
 from .terms import Degree, count, gradient_bound, grid_of, terms_of
 
 DIVERGED = 1e100

@@ -20,7 +20,8 @@ from hedgerow.core.query import local
 from hedgerow.crypto.privfl.grid import CUBIC, Cubic, Grid, Linear
 
 from ..design import Design
-from ..families import FamilyName
+from ..linear.loss import FamilyName
+from ..linear.sums import along, products
 
 Degree = Literal[1, 3]
 
@@ -29,7 +30,7 @@ Degree = Literal[1, 3]
 def linear_terms(theta: Array | None, party: Party, rng: Any, *, grid: Grid | None = None) -> Any:
     """The gradient of half the squared error, or, where the model is withheld, its terms A (..., d, d) and b (..., d)."""
     X, y, w = party["X"], party["y"] - party["offset"], party.w
-    return _terms(X, w, y) if theta is None else _sum(X, w * (X @ theta - y))
+    return _terms(X, w, y) if theta is None else along(X, w * (X @ theta - y))
 
 
 @local(additive=True, stackable=True)
@@ -38,7 +39,7 @@ def logistic_terms(theta: Array | None, party: Party, rng: Any, *, grid: Grid | 
     X, y, w, offset = party["X"], party["y"], party.w, party["offset"]
     if theta is None:
         return _terms(X, w / 4, 4 * (y - 0.5) - offset)
-    return _sum(X, w * (0.5 + (X @ theta + offset) / 4 - y))
+    return along(X, w * (0.5 + (X @ theta + offset) / 4 - y))
 
 
 @local(stackable=True)
@@ -49,7 +50,7 @@ def cubic_rows(theta: Array | None, party: Party, rng: Any, *, grid: Grid | None
         return {"X": X, "y": y, "w": w}
     z = X @ theta
     c0, c1, c3 = CUBIC
-    return _sum(X, w * (c0 + c1 * z + c3 * z**3 - y))
+    return along(X, w * (c0 + c1 * z + c3 * z**3 - y))
 
 
 @local(additive=True, stackable=True)
@@ -103,13 +104,7 @@ def gradient_bound(spec: Design, family: FamilyName, degree: Degree, theta: Arra
 
 
 def _terms(X: Array, w: Array, y: Array) -> dict[str, Array]:
-    weighted = w[..., None] * X
-    return {"A": np.swapaxes(X, -1, -2) @ weighted, "b": _sum(weighted, y)}
-
-
-def _sum(X: Array, weights: Array) -> Array:
-    total: Array = (np.swapaxes(X, -1, -2) @ weights[..., None])[..., 0]
-    return total
+    return {"A": products(X, w), "b": along(X, w * y)}
 
 
 def _offset_limit(spec: Design) -> float | None:

@@ -17,28 +17,34 @@ Source   : van Aarle 2021, sections 5.1 and 5.6, Table 6.1; Duchi et al. 2011 fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.declaration import Case, Key, program
 from hedgerow.core.federation import Federation
-from hedgerow.errors import SettingsInvalid, suggestion
+from hedgerow.data import load
+from hedgerow.errors import NotFinite, SettingsInvalid, suggestion
+from hedgerow.report import Outcome
 
 from ..columns import schema_of
-from ..families import FamilyName
-from ..regression import design_of
+from ..design import design_of
+from ..linear.asking import ask_for
+from ..linear.loss import LossName
+from ..linear.losses import family_of
+from ..results import Settings, brief, coefficients
 from ..scaling import Scaling
-from ..standard import scaled, scaling_of, without_intercept
-from .sums import LOSSES, Asking, LossName, undefined
+from ..scores import mean_loss_of, reading, scored
+from ..standard import kept_in_state, scaled, scaling_of, scaling_of_state, without_intercept
 
 Optimiser = Literal["plain", "adagrad", "adagrad-printed"]
 OPTIMISERS = ("plain", "adagrad", "adagrad-printed")
-FAMILIES_HERE = ("gaussian", "binomial", "hinge", "check")
+DescentFamily = Literal["gaussian", "binomial", "hinge", "check"]
 EPSILON = 1e-8
 """Added to AdaGrad's sum of squares, as in the thesis' program."""
 
@@ -96,15 +102,51 @@ class DescentState:
     @property
     def scaling(self) -> Scaling | None:
         """What was subtracted and divided by, where columns were standardised."""
-        names = tuple(self.names.split("\n")) if self.names else ()
-        return Scaling(names, tuple(self.means.tolist()), tuple(self.scales.tolist())) if names else None
+        return scaling_of_state(self)
 
 
+READ = reading()
+
+
+def show(federation: Federation, settings: Settings, state: DescentState) -> Outcome:
+    """Show where gradient descent has come."""
+    spec = READ(schema_of(federation), settings, state).spec
+    frame = coefficients(federation, settings, spec, state.beta, state)
+    metrics = {"largest gradient": float(np.abs(state.gradient).max())}
+    ended = "diverged" if state.diverged else "stopped" if state.stopped else "ended"
+    words = "gradient descent, no intervals" + (": take a smaller learning rate" if state.diverged else "")
+    return brief(federation, settings, f"{ended} after {state.round} rounds", frame, metrics, words)
+
+
+@program(
+    "Gradient descent on sums, plain or AdaGrad: the programs of van Aarle 2021, to be compared with exact fits.",
+    keys={
+        "standardise": Key(
+            bool,
+            False,
+            "Whether numbers and integers of the formula are standardised beforehand, of a gaussian the target too.",
+        )
+    },
+    bind={"standardise": lambda schema, settings: settings["standardise"]},
+    outcome=show,
+    alone=lambda settings, rounds: {**settings, "batch": None},  # baselines ask everybody in every round
+    case=lambda: Case(
+        load("breast_cancer").take(range(200)),
+        {
+            "formula": "malignant ~ mean_texture + mean_smoothness",
+            "family": "binomial",
+            "learning_rate": 1.0,
+            "rounds": 3,
+            "standardise": True,
+        },
+    ),
+    **scored(READ, mean_loss_of(), "loss"),
+)
 def gradient_descent(
     federation: Federation,
     *,
     formula: str,
-    family: LossName = "gaussian",
+    family: DescentFamily = "gaussian",
     learning_rate: float,
     rounds: int,
     optimiser: Optimiser = "plain",
@@ -119,13 +161,12 @@ def gradient_descent(
     weights: str | None = None,
     start: DescentState | None = None,
 ) -> Iterator[DescentState]:
-    """Minimise the mean loss by steps along the summed gradient.
+    """Minimise the mean loss by steps along the summed gradient; settings as `hedgerow.stats.regression`.
 
     Parameters
     ----------
-    federation : Federation
     formula : str
-        As of `hedgerow.stats.logistic_regression`.
+        As of a linear or a logistic regression.
     family : {"gaussian", "binomial", "hinge", "check"}
         Squared error, log-loss, the support vector machine's loss, or that of quantile regression at `share`.
     learning_rate : float
@@ -140,8 +181,12 @@ def gradient_descent(
         Parties drawn for each round; everybody by default.
     stop : float, optional
         End when no coordinate of the mean gradient exceeded this in `patience` rounds in a row.
+    patience : int
+        Rounds in a row for which the gradient has to stay below `stop`.
     penalty : float
         Times the squared length of all coefficients but the intercept; added by the server.
+    share : float
+        Of targets below the line of a quantile regression, family "check".
     with_loss : bool
         Ask for the loss too.
     start : DescentState, optional
@@ -164,8 +209,7 @@ def gradient_descent(
     """
     _check(family, optimiser, share, learning_rate=learning_rate, rounds=rounds, batch=batch, patience=patience)
     _check(family, optimiser, share, stop=stop, penalty=penalty)
-    readable: FamilyName = "binomial" if LOSSES[family].binary else "gaussian"
-    read = partial(design_of, formula=formula, family=readable, offset=offset, weights=weights)
+    read = partial(design_of, formula=formula, family=family_of(family), offset=offset, weights=weights)
     spec = read(schema_of(federation))
 
     def program() -> Iterator[DescentState]:
@@ -175,12 +219,13 @@ def gradient_descent(
         elif standardise is True:
             scale = scaling_of(federation, spec, target=family == "gaussian")
         prepared = scaled(federation, scale)
-        asking = Asking.of(prepared, read(schema_of(prepared)), family, share)
+        asked = ask_for(prepared, read(schema_of(prepared)), target=False)
+        ask = partial(asked.sums_in_own_units, family, shape=share, batch=batch)
         state = start if start is not None and start.round > 0 else _begin(spec.size, scale, start)
         keys = ("gradient", "n", "loss") if with_loss else ("gradient", "n")
         ridge = penalty * without_intercept(spec.terms)
         while state.round < rounds and not (state.stopped or state.diverged):
-            state = _advance(state, asking, keys, ridge, learning_rate, optimiser, batch)
+            state = _advance(state, partial(ask, keys=keys), ridge, learning_rate, optimiser)
             quiet = state.quiet + 1 if stop is not None and np.abs(state.gradient).max() <= stop else 0
             state = replace(state, quiet=quiet, stopped=quiet >= patience)
             yield state
@@ -198,7 +243,7 @@ def _check(family: str, optimiser: str, share: float, **given: float | None) -> 
     ------
     SettingsInvalid (HR-511)
     """
-    for name, word, known in [("family", family, FAMILIES_HERE), ("optimiser", optimiser, OPTIMISERS)]:
+    for name, word, known in [("family", family, get_args(DescentFamily)), ("optimiser", optimiser, OPTIMISERS)]:
         if word not in known:
             raise SettingsInvalid(f"{name}={word!r} has no gradient program.", remedy=suggestion(word, known))
     if not 0 < share < 1:
@@ -212,24 +257,18 @@ def _check(family: str, optimiser: str, share: float, **given: float | None) -> 
 
 
 def _begin(size: int, scale: Scaling | None, start: DescentState | None) -> DescentState:
-    zeros, scale = np.zeros(size), scale or Scaling((), (), ())
-    beta = zeros if start is None else start.beta
-    return DescentState(0, beta, zeros, zeros, np.array(scale.means), np.array(scale.scales), "\n".join(scale.names))
+    zeros = np.zeros(size)
+    return DescentState(0, zeros if start is None else start.beta, zeros, zeros, **kept_in_state(scale))
 
 
 def _advance(
-    state: DescentState,
-    asking: Asking,
-    keys: tuple[str, ...],
-    ridge: Array,
-    learning_rate: float,
-    optimiser: Optimiser,
-    batch: int | None,
+    state: DescentState, ask: Callable[[Array], dict[str, Array]], ridge: Array, learning_rate: float, optimiser: Optimiser
 ) -> DescentState:
-    sums = asking.sums(state.beta, keys, batch=batch) if np.isfinite(state.beta).all() else None
-    if sums is None and state.round == 0 and not state.beta.any():  # nothing has moved yet, so it is the formula
-        raise undefined(asking.spec.formula)
-    if sums is None:
+    try:
+        sums = ask(state.beta)
+    except NotFinite:
+        if state.round == 0 and not state.beta.any():  # nothing has moved yet, so it is the formula
+            raise
         return replace(state, round=state.round + 1, loss=float("inf"), diverged=True)
     n = max(float(sums["n"]), 1.0)  # through noise, what is left of n may be anything
     with np.errstate(over="ignore", invalid="ignore"):
@@ -333,11 +372,10 @@ def mean_loss(
     loss, n; once.
     """
     prepared = scaled(federation, state.scaling)
-    readable: FamilyName = "binomial" if LOSSES[family].binary else "gaussian"
-    spec = design_of(schema_of(prepared), formula, readable, offset=offset, weights=weights)
-    if not np.isfinite(state.beta).all():
-        return float("inf")
-    sums = Asking.of(prepared, spec, family, share).sums(state.beta, ("loss", "n"))
-    if sums is None:
+    spec = design_of(schema_of(prepared), formula, family_of(family), offset=offset, weights=weights)
+    try:
+        asked = ask_for(prepared, spec, target=False)
+        sums = asked.sums_in_own_units(family, state.beta, ("loss", "n"), shape=share)
+    except NotFinite:
         return float("inf")
     return float(sums["loss"] / max(float(sums["n"]), 1.0) + penalty * without_intercept(spec.terms) @ state.beta**2)

@@ -22,19 +22,19 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, linf
-from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
 
+from ..blocks import by_blocks
 from ..counts import tally
-from ..design import Design
-from .sums import refuse_unbounded
+from ..linear.asking import Asked, refuse_unbounded
 
 THRESHOLDS = 256
 ROUNDS = 60
 
 
 @local(additive=True, stackable=True)
+@by_blocks
 def residuals_below(broadcast: Mapping[str, Array], party: Party, rng: Any) -> dict[str, Array]:
     """Add up the weights of records whose absolute residual is at or below each of the rising thresholds (k,)."""
     size, points = np.abs(party["y"] - party["X"] @ broadcast["beta"] - party["offset"]), broadcast["thresholds"]
@@ -47,15 +47,14 @@ def residual_bounds(weight: float | None) -> dict[str, Bound] | None:
     return None if weight is None else dict.fromkeys(("below", "n"), linf(weight, "record"))
 
 
-def median_residual(
-    asked: Federation, spec: Design, beta: Array, *, guess: float, tol: float, within: float = 0.5
-) -> tuple[float, int]:
+def median_residual(asked: Asked, beta: Array, *, guess: float, tol: float, within: float = 0.5) -> tuple[float, int]:
     """Ask for the median of `|y - x beta|`.
 
     Parameters
     ----------
-    asked : Federation
-        Prepared with the design of `spec`; `beta` is of its columns.
+    asked : Asked
+    beta : array of shape (d,)
+        Of its columns.
     guess : float
         About where it is; if it is far from there, more rounds are needed, not more luck.
     tol : float
@@ -68,8 +67,8 @@ def median_residual(
     (float, int)
         The median and the rounds that it took.
     """
-    bounds = residual_bounds(spec.weight_limit)
-    refuse_unbounded(asked, spec, bounds)
+    bounds = residual_bounds(asked.spec.weight_limit)
+    refuse_unbounded(asked.federation, asked.spec, bounds)
     guess = max(guess, np.finfo(float).tiny)
     low, high = np.zeros(2), np.full(2, np.inf)  # of the last record of the lower half, and of the first of the upper half
     reach, rounds = np.array([guess * (1 - within), guess * (1 + within)]), 0
@@ -77,7 +76,7 @@ def median_residual(
         points = np.unique(
             np.concatenate([_between(*ends, reach) for ends in {*zip(low.tolist(), high.tolist(), strict=True)}])
         )
-        sums = asked.sum(residuals_below, {"beta": beta, "thresholds": points}, bound=bounds)
+        sums = asked.total(residuals_below, {"beta": beta, "thresholds": points}, bounds)
         rounds += 1
         half = float(sums["n"]) / 2
         for side, reached in enumerate([sums["below"] >= half * (1 - 1e-12), sums["below"] > half * (1 + 1e-12)]):

@@ -16,22 +16,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
+from hedgerow.data import load
 from hedgerow.errors import NotConverged, SettingsInvalid
+from hedgerow.report import Outcome
 
 from ..columns import schema_of, upper_end
-from ..design import Design
-from ..regression import design_of
+from ..design import Design, design_of
+from ..linear.asking import Asked, ask_for
+from ..results import Settings, brief, spec_of
+from ..scores import absolute_error, reading, scored
 from ..state import solve
 from .middle import median_residual
 from .smooth import least_squares, refuse_noise
-from .sums import Asking
 
 if TYPE_CHECKING:
     import pandas
@@ -108,6 +112,8 @@ class HuberState:
     beta : array of shape (d,)
     scale : float
         At which `beta` was fitted.
+    covariance : array of shape (d, d)
+        Of the coefficients; NaN until they have converged.
     change : float
         Of the scale since the state before, relative.
     objective : float
@@ -120,12 +126,28 @@ class HuberState:
     beta: Array
     scale: float
     n: float
+    covariance: Array
     change: float = float("inf")
     objective: float = float("nan")
     asked: int = 0
     converged: bool = False
 
 
+def show(federation: Federation, settings: Settings, state: HuberState) -> Outcome:
+    """Show the line, with intervals."""
+    fit = robust_fit(spec_of(federation, settings, "gaussian"), state)
+    metrics = {"scale of residuals": fit.scale, "objective": fit.objective}
+    words = f"Huber's loss, linear beyond {settings['threshold']:g} scales; intervals by Huber's first proposal"
+    return brief(federation, settings, f"converged at {state.round} scales", fit.to_frame(), metrics, words)
+
+
+@program(
+    "Robust linear regression by Huber's loss, with intervals (Huber 1981).",
+    name="huber_regression",
+    outcome=show,
+    case=lambda: Case(load("diabetes").take(range(200)), {"formula": "progression ~ bmi + sex", "tol": 1e-2}),
+    **scored(reading("gaussian"), absolute_error, "mean absolute error"),
+)
 def huber_lines(
     federation: Federation,
     *,
@@ -137,63 +159,96 @@ def huber_lines(
     weights: str | None = None,
     start: HuberState | None = None,
 ) -> Iterator[HuberState]:
-    """The program behind `huber_regression`, with its parameters; a state for each scale."""
+    """Fit lines at scales until both hold still; settings as `hedgerow.stats.regression`.
+
+    Parameters
+    ----------
+    formula : str
+        As of a linear regression.
+    threshold : float
+        Residuals beyond so many scales pull with a constant force; 1.345 loses 5 percent of efficiency where errors are
+        normal.
+    tol : float
+        Stop when the scale moves by less than this, relative.
+    max_rounds : int
+        Scales, each of which takes some five questions.
+    offset : str, optional
+        Column or expression that is subtracted from the target.
+
+    Yields
+    ------
+    HuberState
+        After each scale; the last one has a covariance.
+
+    Raises
+    ------
+    SettingsInvalid (HR-511), FormulaInvalid (HR-310), UnlawfulChannel (HR-211)
+        Before any party is asked.
+    NotIdentified (HR-320), NotConverged (HR-322)
+
+    Releases
+    --------
+    See the module.
+    """
     if not (threshold > 0 and tol > 0 and max_rounds >= 1):
         raise SettingsInvalid(f"threshold={threshold!r}, tol={tol!r}, max_rounds={max_rounds!r}.", remedy="All are above zero.")
     refuse_noise(federation, "huber_regression", "Ask gradient_descent(family='check'), or a linear regression.")
     spec = design_of(schema_of(federation), formula, "gaussian", offset=offset, weights=weights)
 
-    def program() -> Iterator[HuberState]:
-        asking, state = Asking.of(federation, spec, "huber"), start or _begin(Asking.of(federation, spec, "huber"))
+    def lines() -> Iterator[HuberState]:
+        asked = ask_for(federation, spec, target=False)
+        state = start or _begin(asked)
         while not state.converged:
             if state.round >= max_rounds:
                 raise NotConverged(
                     f"after {state.round} scales the last one moved by {state.change:.2g}.", remedy="Give a larger max_rounds."
                 )
-            state = _advance(asking, state, threshold, tol)
+            state = _advance(asked, state, threshold, tol)
+            if state.converged:
+                state = replace(state, covariance=huber_covariance(asked, state, threshold), asked=state.asked + 2)
             yield state
 
-    return program()
+    return lines()
 
 
-def _begin(asking: Asking) -> HuberState:
-    first = least_squares(asking)
-    return HuberState(0, first.beta, first.next_width / 2, 0.0, asked=1)
+def _begin(asked: Asked) -> HuberState:
+    first = least_squares(asked)
+    unknown = np.full((len(first.beta), len(first.beta)), np.nan)
+    return HuberState(0, first.beta, first.next_width / 2, 0.0, unknown, asked=1)
 
 
-def _advance(asking: Asking, state: HuberState, threshold: float, tol: float) -> HuberState:
+def _advance(asked: Asked, state: HuberState, threshold: float, tol: float) -> HuberState:
     """Measure the scale at `beta`, then fit the line at this scale."""
     known = max(tol / 10, min(state.change, 1.0) / 100)  # a scale that still moves need not be known to many digits
-    beta = state.beta if asking.factors is None else state.beta * asking.factors
     around = 0.9 if state.round == 0 else min(0.9, 3 * state.change + 10 * known)
-    middle, asked = median_residual(
-        asking.federation, asking.spec, beta, guess=state.scale * NORMAL_MEDIAN, tol=known, within=around
-    )
+    guess = state.scale * NORMAL_MEDIAN
+    middle, times = median_residual(asked, state.beta * asked.factors, guess=guess, tol=known, within=around)
     scale = middle / NORMAL_MEDIAN
     change = abs(scale / state.scale - 1) if state.scale > 0 else 0.0
     if not scale > (NO_SCALE * state.scale if state.round == 0 else 0.0):
         raise NotConverged(
             "more than half of the residuals are zero, so they have no scale.", remedy="Ask quantile_regression."
         )
-    found, steps = _fit_at(asking, state, scale, threshold)
+    found, steps = _fit_at(asked, state, scale, threshold)
     return replace(
         found,
         round=state.round + 1,
         scale=scale,
         change=change,
-        asked=state.asked + asked + steps,
+        asked=state.asked + times + steps,
         converged=change < tol and known <= tol,
     )
 
 
-def _fit_at(asking: Asking, state: HuberState, scale: float, threshold: float) -> tuple[HuberState, int]:
+def _fit_at(asked: Asked, state: HuberState, scale: float, threshold: float) -> tuple[HuberState, int]:
     """Newton steps on a loss of square and straight pieces: once every record keeps its piece, a step ends there."""
     beta, best, trial = state.beta, np.inf, state.beta
-    asked = 0
-    while asked < STEPS:
-        asked += 1
-        sums = asking.sums(trial, ("gradient", "curvature", "n", "loss"), threshold * scale)
-        if sums is None or sums["loss"] > best * (1 + 1e-12):
+    times = 0
+    while times < STEPS:
+        times += 1
+        keys = ("gradient", "curvature", "n", "loss")
+        sums = asked.sums_in_own_units("huber", trial, keys, width=threshold * scale)
+        if sums["loss"] > best * (1 + 1e-12):
             trial = (beta + trial) / 2
             continue
         n, beta, best = float(sums["n"]), trial, float(sums["loss"])
@@ -202,61 +257,29 @@ def _fit_at(asking: Asking, state: HuberState, scale: float, threshold: float) -
         if -sums["gradient"] @ step <= 1e-22 * n * scale**2:
             break
         trial = beta + step
-    return replace(state, beta=beta, n=n, objective=best / n / scale**2), asked
+    return replace(state, beta=beta, n=n, objective=best / n / scale**2), times
 
 
-def huber_regression(
-    federation: Federation,
-    formula: str,
-    *,
-    threshold: float = 1.345,
-    tol: float = 1e-9,
-    max_rounds: int = 50,
-    offset: str | None = None,
-    weights: str | None = None,
-) -> RobustFit:
-    """Huber's regression with the scale of the median absolute residual, as statsmodels' RLM.
-
-    Parameters
-    ----------
-    formula : str
-        As of `hedgerow.stats.linear_regression`.
-    threshold : float
-        Residuals beyond so many scales pull with a constant force; 1.345 loses 5 percent of efficiency where errors are
-        normal.
-    tol : float
-        Stop when the scale moves by less than this, relative.
-    max_rounds : int
-        Scales, each of which takes some five questions.
-
-    Releases
-    --------
-    See the module.
-
-    Raises
-    ------
-    SettingsInvalid (HR-511), FormulaInvalid (HR-310), UnlawfulChannel (HR-211)
-        Before any party is asked.
-    NotIdentified (HR-320), NotConverged (HR-322)
-    """
-    settings = {"offset": offset, "weights": weights}
-    *_, state = huber_lines(federation, formula=formula, threshold=threshold, tol=tol, max_rounds=max_rounds, **settings)
-    spec = design_of(schema_of(federation), formula, "gaussian", **settings)
-    covariance = huber_covariance(Asking.of(federation, spec, "huber"), state, threshold)
-    return RobustFit(spec, state.beta, covariance, state.scale, state.n, state.objective, state.asked + 2)
+def huber_regression(federation: Federation, formula: str, **settings: Any) -> RobustFit:
+    """Huber's regression with the scale of the median absolute residual, as statsmodels' RLM; settings as `huber_lines`."""
+    *_, state = huber_lines(federation, formula=formula, **settings)
+    return robust_fit(spec_of(federation, settings | {"formula": formula}, "gaussian"), state)
 
 
-def huber_covariance(asking: Asking, state: HuberState, threshold: float) -> Array:
+def robust_fit(spec: Design, state: HuberState) -> RobustFit:
+    """Turn a state of `huber_lines` into a fit."""
+    return RobustFit(spec, state.beta, state.covariance, state.scale, state.n, state.objective, state.asked)
+
+
+def huber_covariance(asked: Asked, state: HuberState, threshold: float) -> Array:
     """Covariance of the coefficients by Huber's first proposal, shape (d, d); two questions.
 
     With `m` the share of records within the threshold, the covariance is
     `k^2 * sum(pull^2) / (n - d) / m^2 * (X'X)^-1`, `k = 1 + d / n * (1 - m) / m`.
     """
-    width, d, n = threshold * state.scale, asking.spec.size, state.n
-    square = asking.with_loss("gaussian").sums(state.beta, ("curvature", "loss"))
-    sums = asking.sums(state.beta, ("pull", "inside"), width)
-    if square is None or sums is None:
-        return np.full((d, d), np.nan)
+    d, n = asked.spec.size, state.n
+    square = asked.sums_in_own_units("gaussian", state.beta, ("curvature", "loss"))
+    sums = asked.sums_in_own_units("huber", state.beta, ("pull", "inside"), width=threshold * state.scale)
     inside, pull = float(sums["inside"]) / n, float(sums["pull"])
     correction = 1 + d / n * (1 - inside) / inside
     inverse = solve(square["curvature"] / 2, np.eye(d))

@@ -21,7 +21,7 @@ Source   : Nesterov 2005 for the rounding; Madsen & Nielsen 1993 for Newton step
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -31,9 +31,11 @@ from hedgerow.errors import NotConverged, UnlawfulChannel
 
 from ..columns import is_exact
 from ..difficulties import check_identified
-from ..standard import without_intercept
+from ..linear.asking import Asked
+from ..linear.loss import LossName
+from ..scaling import Scaling
+from ..standard import scaling_of_state, without_intercept
 from ..state import solve
-from .sums import Asking, undefined
 
 KEYS = ("gradient", "curvature", "n", "loss", "smooth", "gap")
 SHARES = np.array([1.0, 0.5, 0.2, 0.06])
@@ -65,6 +67,8 @@ class SmoothState:
         What the Newton step from `beta` promises.
     width, next_width : float
         Of the corner at `beta`, and of the next question.
+    names : str
+        The standardised columns, one to a line, with `means` and `scales`.
     """
 
     round: int
@@ -82,6 +86,14 @@ class SmoothState:
     n: float = 0.0
     first_width: float = 0.0
     converged: bool = False
+    names: str = ""
+    means: Array = field(default_factory=lambda: np.zeros(0))
+    scales: Array = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def scaling(self) -> Scaling | None:
+        """What standardised the columns, where they were."""
+        return scaling_of_state(self)
 
     @classmethod
     def at(cls, beta: Array, width: float, gram: Array, round: int = 0) -> SmoothState:
@@ -101,17 +113,15 @@ def refuse_noise(federation: Federation, program: str, remedy: str) -> None:
         raise UnlawfulChannel(f"{program} compares objectives of rounds, and this channel clips or adds noise.", remedy=remedy)
 
 
-def least_squares(asking: Asking) -> SmoothState:
+def least_squares(asked: Asked) -> SmoothState:
     """Where to begin: the least-squares line by one question, and a corner as wide as its residuals.
 
     Raises
     ------
     NotIdentified (HR-320), NotFinite (HR-404)
     """
-    spec, zero = asking.spec, np.zeros(asking.spec.size)
-    sums = asking.with_loss("gaussian").sums(zero, ("gradient", "curvature", "n", "loss"))
-    if sums is None:
-        raise undefined(spec.formula)
+    spec, zero = asked.spec, np.zeros(asked.spec.size)
+    sums = asked.sums_in_own_units("gaussian", zero, ("gradient", "curvature", "n", "loss"))
     n = float(sums["n"])
     check_identified(sums["curvature"] / 2, n, spec.names, residual=True)
     beta = -solve(sums["curvature"], sums["gradient"])
@@ -120,9 +130,11 @@ def least_squares(asking: Asking) -> SmoothState:
 
 
 def rounded_newton(
-    asking: Asking,
+    asked: Asked,
+    loss: LossName,
     state: SmoothState,
     *,
+    shape: float | None = None,
     penalty: float = 0.0,
     cost: float | None = None,
     tol: float = 1e-4,
@@ -132,8 +144,9 @@ def rounded_newton(
 
     Parameters
     ----------
-    asking : Asking
-        With a loss that has a corner.
+    asked : Asked
+    loss, shape
+        With a corner; as `hedgerow.stats.linear.sums`.
     state : SmoothState
         Where to begin or go on.
     penalty : float
@@ -148,7 +161,7 @@ def rounded_newton(
     NotFinite (HR-404)
         An expression of the formula is undefined for some record.
     """
-    held = without_intercept(asking.spec.terms)
+    held = without_intercept(asked.spec.terms)
     while not state.converged:
         if state.round >= max_rounds:
             raise NotConverged(
@@ -156,9 +169,7 @@ def rounded_newton(
                 remedy="Allow more rounds with max_rounds=, or a larger tol. If parties drop out, wait for them.",
             )
         points = state.beta + np.outer(SHARES if state.n else SHARES[:1], state.trial - state.beta)
-        sums = asking.sums(points, KEYS, state.next_width)
-        if sums is None:
-            raise undefined(asking.spec.formula)
+        sums = asked.sums_in_own_units(loss, points, KEYS, shape=shape, width=state.next_width)
         ridge = held * (penalty if cost is None else 1 / (2 * cost * float(sums["n"][0])))
         state = _judge(state, points, sums, ridge, tol)
         yield state
@@ -170,7 +181,7 @@ def _judge(state: SmoothState, points: Array, sums: dict[str, Array], ridge: Arr
     n, i = float(sums["n"][0]), int(np.argmin(sums["smooth"] / sums["n"] + held_back))
     sums = {key: found[i] for key, found in sums.items()}
     point = points[i]
-    smooth, value = float(sums["smooth"]) / n + held_back[i], float(sums["loss"]) / n + held_back[i]
+    smooth, value = (float(sums[key] / n + held_back[i]) for key in ("smooth", "loss"))
     if state.width == state.next_width and n == state.n and smooth >= state.smooth:
         return replace(state, round=state.round + 1, trial=state.beta + SHARES[-1] / 4 * (state.trial - state.beta))
     gradient = sums["gradient"] / n + 2 * ridge * point

@@ -10,20 +10,26 @@ Source : Cortes & Vapnik 1995; van Aarle 2021, equation 7.2 (penalty 1), whose s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
+from hedgerow.data import load
 from hedgerow.errors import SettingsInvalid
+from hedgerow.report import Outcome
 
 from ..columns import schema_of
-from ..design import Design
-from ..regression import design_of
+from ..design import Design, design_of
+from ..linear.asking import ask_for
+from ..results import Settings, brief, coefficients
+from ..scores import accuracy, reading, scored
+from ..standard import kept_in_state, scaled, scaling_of
 from .smooth import SmoothState, refuse_noise, rounded_newton
-from .sums import Asking
 
 if TYPE_CHECKING:
     import pandas
@@ -65,34 +71,91 @@ class Margin:
 
     def decide(self, frame: pandas.DataFrame) -> Array:
         """Signed distance from the boundary, in units of the margin: above zero for predicted events; shape (n,)."""
-        given = {name: np.asarray(frame[name]) for name in self.spec.reads if name in frame}
-        columns, n = self.spec.schema.select(self.spec.reads).admit(given), len(frame)
-        found: Array = self.spec.matrix(columns, n) @ self.coef_ + self.spec.offsets(columns, n)
-        return found
+        return self.spec.predictor(self.coef_, frame)
 
 
+READ = reading("binomial")
+
+
+def show(federation: Federation, settings: Settings, state: SmoothState) -> Outcome:
+    """Show a support vector machine."""
+    spec = READ(schema_of(federation), settings, state).spec
+    machine = margin_of(spec, state, C=settings["C"], penalty=settings["penalty"])
+    frame = coefficients(federation, settings, spec, machine.coef_, state)
+    metrics = {"objective": machine.objective, "off by at most": machine.gap, "C": machine.cost, "penalty": machine.penalty}
+    words = "soft-margin linear support vector machine; coefficients have no intervals"
+    return brief(federation, settings, f"ended after {state.round} rounds", frame, metrics, words)
+
+
+@program(
+    "Soft-margin linear support vector machine (Cortes & Vapnik 1995).",
+    name="svm",
+    outcome=show,
+    case=lambda: Case(
+        load("breast_cancer").take(range(200)),
+        {"formula": "malignant ~ mean_texture + mean_smoothness", "standardise": True, "tol": 0.1},
+    ),
+    **scored(READ, accuracy, "accuracy", more=True, ask=False),
+)
 def margins(
     federation: Federation,
     *,
     formula: str,
     C: float | None = None,
     penalty: float | None = None,
+    standardise: bool = False,
     tol: float = 5e-4,
     max_rounds: int = 200,
     weights: str | None = None,
     start: SmoothState | None = None,
 ) -> Iterator[SmoothState]:
-    """The program behind `svm`, with its parameters; `margin_of` makes a machine of its last state."""
+    """Minimise the objective of a support vector machine; settings as `hedgerow.stats.regression`.
+
+    Parameters
+    ----------
+    formula : str
+        As of a logistic regression.
+    C : float, optional
+        Weight of the summed loss against half the squared length, as in scikit-learn; 1 where `penalty` is not given.
+    penalty : float, optional
+        Weight of the squared length against the mean loss, as in the thesis; instead of C.
+    standardise : bool
+        Whether numbers and integers of the formula are standardised beforehand.
+    tol : float
+        Relative to the objective, by the gap to a dual one.
+    max_rounds : int
+        Rounds before giving up; ten to thirty are usual.
+
+    Yields
+    ------
+    SmoothState
+        After each round; `margin_of` makes a machine of the last one.
+
+    Raises
+    ------
+    SettingsInvalid (HR-511), FormulaInvalid (HR-310), NotBinary (HR-311), UnlawfulChannel (HR-211)
+        Before any party is asked.
+    NotConverged (HR-322)
+
+    Releases
+    --------
+    As `hedgerow.stats.losses.smooth`.
+    """
+    C = 1.0 if C is None and penalty is None else C
     _check(C, penalty, tol, max_rounds)
     refuse_noise(federation, "svm", "Ask gradient_descent(family='hinge'), in a number of rounds that was fixed beforehand.")
-    spec = design_of(schema_of(federation), formula, "binomial", weights=weights)
+    read = partial(design_of, formula=formula, family="binomial", weights=weights)
+    spec = read(schema_of(federation))
 
-    def program() -> Iterator[SmoothState]:
-        asking, d = Asking.of(federation, spec, "hinge"), spec.size
-        state = start or SmoothState.at(np.zeros(d), 2.0, np.zeros(d))  # at zero every record lies inside this corner
-        return rounded_newton(asking, state, penalty=penalty or 0.0, cost=C, tol=tol, max_rounds=max_rounds)
+    def machine() -> Iterator[SmoothState]:
+        scale = start.scaling if start else scaling_of(federation, spec, target=False) if standardise else None
+        prepared = scaled(federation, scale)
+        asked, zeros = ask_for(prepared, read(schema_of(prepared)), target=False), np.zeros(spec.size)
+        first = SmoothState.at(zeros, 2.0, zeros)  # at zero every record lies inside this corner
+        state = start or replace(first, **kept_in_state(scale))
+        yield from rounded_newton(asked, "hinge", state, penalty=penalty or 0.0, cost=C, tol=tol, max_rounds=max_rounds)
 
-    return program()
+    return machine()
 
 
 def svm(
@@ -109,28 +172,9 @@ def svm(
 
     Parameters
     ----------
-    formula : str
-        As of `hedgerow.stats.logistic_regression`. Columns are not scaled: standardise them beforehand.
-    C : float, optional
-        Weight of the summed loss against half the squared length, as in scikit-learn; 1 where `penalty` is not given.
-    penalty : float, optional
-        Weight of the squared length against the mean loss, as in the thesis; instead of C.
-    tol : float
-        Relative to the objective, by the gap to a dual one.
-    max_rounds : int
-        Rounds before giving up; ten to thirty are usual.
-
-    Releases
-    --------
-    As `hedgerow.stats.losses.smooth`.
-
-    Raises
-    ------
-    SettingsInvalid (HR-511), FormulaInvalid (HR-310), NotBinary (HR-311), UnlawfulChannel (HR-211)
-        Before any party is asked.
-    NotConverged (HR-322)
+    formula, C, penalty, tol, max_rounds, weights
+        As `margins`. Columns are not scaled: standardise them beforehand.
     """
-    C = 1.0 if C is None and penalty is None else C
     settings = {"C": C, "penalty": penalty, "weights": weights}
     *_, state = margins(federation, formula=formula, tol=tol, max_rounds=max_rounds, **settings)
     return margin_of(design_of(schema_of(federation), formula, "binomial", weights=weights), state, C=C, penalty=penalty)
@@ -138,6 +182,7 @@ def svm(
 
 def margin_of(spec: Design, state: SmoothState, *, C: float | None = None, penalty: float | None = None) -> Margin:
     """Turn the last state of `margins` into a machine."""
+    C = 1.0 if C is None and penalty is None else C
     weight = 1 / (2 * C * state.n) if C is not None else float(penalty or 0.0)
     return Margin(spec, state.beta, weight, state.value, state.gap + 2 * state.decrease, state.n, state.round)
 

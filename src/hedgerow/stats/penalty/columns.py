@@ -10,13 +10,14 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
 
+from ..blocks import by_blocks
 from ..design import Design
 from ..factors import INTERCEPT
-from ..glm import finite_sums
-from ..limits import Asked
+from ..linear.asking import Asked
 
 
 @local(additive=True, stackable=True)
+@by_blocks
 def column_sums(broadcast: None, party: Party, rng: Any) -> dict[str, Array]:
     """Add up records, and the columns of a design and their squares (d,)."""
     X = party["X"]
@@ -38,8 +39,8 @@ def scales_of(asked: Asked, spec: Design, standardised: bool) -> Array:
         x = max(asked.spec.limits or (1.0,))
         return {"n": 1.0, "sum": x, "squares": x * x}
 
-    found = finite_sums(asked, lambda: asked.federation.sum(column_sums, bound=asked.bounds(limits)))
+    found = asked.total(column_sums, None, asked.bounds(limits))
     mean = found["sum"] / found["n"]
     sd = np.sqrt(np.maximum(found["squares"] / found["n"] - mean**2, 0.0))
-    sd = np.where(sd > 1e-7 * np.abs(mean), sd, 0.0) * (1.0 if asked.factors is None else asked.factors)
+    sd = np.where(sd > 1e-7 * np.abs(mean), sd, 0.0) * asked.factors
     return np.where(sd > 0, sd, 1.0)

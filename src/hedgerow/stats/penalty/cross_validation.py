@@ -1,9 +1,8 @@
-"""Cross-validated paths of penalties: the curve, the best penalty, and the largest within one standard error of it."""
+"""A cross-validated path of penalties: the curve, the best penalty, and the largest within one standard error of it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +12,15 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.errors import SettingsInvalid
 
-from ..columns import schema_of
 from ..design import Design
-from ..families import FamilyName
-from ..regression import design_of, left_of, protection_of
-from .path import PathState, penalty_path
+from ..linear.loss import FamilyName
+from ..provenance import provenance
 from .penalised import PenalisedFit, penalised_columns
 
 if TYPE_CHECKING:
     import pandas
+
+    from .path import PathState
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,63 +100,6 @@ class Path:
         return pandas.DataFrame(values, index=pandas.Index(self.penalties, name="penalty"))
 
 
-def cross_validated(
-    federation: Federation,
-    formula: str,
-    *,
-    family: FamilyName = "gaussian",
-    l1_ratio: float = 1.0,
-    penalties: Sequence[float] | None = None,
-    n_penalties: int = 50,
-    smallest: float = 1e-3,
-    folds: int = 5,
-    standardised: bool = False,
-    offset: str | None = None,
-    weights: str | None = None,
-    tol: float = 1e-7,
-    max_rounds: int = 200,
-) -> Path:
-    """Choose the penalty of a lasso, ridge or elastic net by cross-validation.
-
-    Parameters
-    ----------
-    federation : Federation
-    formula : str
-    family : {"gaussian", "binomial", "poisson", "gamma"}
-    l1_ratio, standardised, offset, weights
-        As `penalised_regression`.
-    penalties : sequence of float, optional
-        By default `n_penalties`, evenly spaced by their logarithms, from the smallest one that leaves all coefficients
-        zero down to `smallest` times that.
-    folds : int
-        Records of a party take turns in them, from a fold that the party's name decides.
-    tol : float
-        As `penalised_regression`, for models that are not linear.
-    max_rounds : int
-        Rounds before giving up.
-
-    Raises
-    ------
-    SettingsInvalid (HR-511)
-        A fold has no records, or a setting is out of its range. Others as `penalised_regression`.
-
-    Releases
-    --------
-    As `penalty_path`.
-
-    Examples
-    --------
-    >>> path = cross_validated(federation, "progression ~ .", standardised=True)
-    >>> path.fit(path.one_se).to_frame()
-    """
-    asked_before = len(federation.ledger)
-    spec = design_of(schema_of(federation), formula, family, offset=offset, weights=weights)
-    settings: dict[str, Any] = {"family": family, "l1_ratio": l1_ratio, "standardised": standardised}
-    grid: dict[str, Any] = {"penalties": penalties, "n_penalties": n_penalties, "smallest": smallest, "folds": folds}
-    *_, state = penalty_path(federation, spec, tol=tol, max_rounds=max_rounds, **settings, **grid)
-    return path_of(federation, spec, state, asked_before, **settings)
-
-
 def path_of(federation: Federation, spec: Design, state: PathState, asked_before: int = 0, **settings: Any) -> Path:
     """Turn the last state of `penalty_path` into a path; `settings` are family, l1_ratio and standardised."""
     return Path(
@@ -168,9 +110,6 @@ def path_of(federation: Federation, spec: Design, state: PathState, asked_before
         deviances=state.deviance,
         n_records=state.n,
         rounds=state.round,
-        n_parties=len(federation.members),
-        n_missing=federation.clock.missing,
-        left=left_of(federation, asked_before),
-        protection=protection_of(federation),
+        **provenance(federation, asked_before),
         **settings,
     )

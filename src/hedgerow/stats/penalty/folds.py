@@ -15,8 +15,9 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
 
-from ..families import FamilyName, law_of
-from ..limits import triangle
+from ..linear.loss import FamilyName
+from ..linear.losses import loss_of
+from ..linear.sums import At, along, products, triangle
 
 
 def folds_of(party: Party, rng: Any, n_folds: int) -> Array:
@@ -38,12 +39,11 @@ def fold_products(broadcast: None, party: Party, rng: Any, *, n_folds: int) -> d
     """Add up, for each fold, records, products of columns (upper triangle), products with the target, and its squares."""
     X, y, fold = party["X"], party["y"] - party["offset"], folds_of(party, rng, n_folds)
     ws = [party.w * (fold == k) for k in range(n_folds)]
-    transposed = np.swapaxes(X, -1, -2)
     with np.errstate(all="ignore"):
         return {
             "n": np.stack([w.sum(-1) for w in ws], -1),
-            "information": np.stack([triangle(transposed @ (w[..., None] * X)) for w in ws], -2),
-            "score": np.stack([(transposed @ (w * y)[..., None])[..., 0] for w in ws], -2),
+            "information": np.stack([triangle(products(X, w)) for w in ws], -2),
+            "score": np.stack([along(X, w * y) for w in ws], -2),
             "yy": np.stack([(w * y**2).sum(-1) for w in ws], -1),
         }
 
@@ -54,25 +54,16 @@ def fold_sums(broadcast: dict[str, Array], party: Party, rng: Any, *, family: Fa
 
     The last model leaves nothing out. With `reach` (2,) linear predictors are cut off, and those beyond are counted.
     """
-    law, X, y, offset = law_of(family), party["X"], party["y"], party["offset"]
-    fold, transposed, beta = folds_of(party, rng, n_folds), np.swapaxes(X, -1, -2), broadcast["beta"]
-    found: dict[str, list[Array]] = {key: [] for key in ("score", "information", "deviance", "left_out", "beyond")}
+    loss, beta, fold = loss_of(family), broadcast["beta"], folds_of(party, rng, n_folds)
+    lead, axis = beta.shape[:-1], party.w.ndim - 1
+    found = []
     with np.errstate(all="ignore"):
-        for one in beta.reshape(-1, n_folds + 1, beta.shape[-1]):
-            for k, b in enumerate(one):
-                w = party.w * (fold != k)
-                linear = X @ b + offset
-                eta = np.clip(linear, *broadcast["reach"]) if "reach" in broadcast else linear
-                mean = law.mean(eta)
-                residual = y - mean if law.gain is None else law.gain(mean) * (y - mean)
-                deviance = law.deviance(y, eta)
-                found["score"].append((transposed @ (w * residual)[..., None])[..., 0])
-                found["information"].append(triangle(transposed @ ((w * law.variance(mean))[..., None] * X)))
-                found["deviance"].append((w * deviance).sum(-1))
-                found["left_out"].append(((party.w - w) * deviance).sum(-1))
-                found["beyond"].append((party.w * (eta != linear)).sum(-1))
-        lead, axis = beta.shape[:-1], party.w.ndim - 1
-        sums = {key: np.stack(values, axis) for key, values in found.items()}
-    shaped = {key: value.reshape(*value.shape[:axis], *lead, *value.shape[axis + 1 :]) for key, value in sums.items()}
+        for i, point in enumerate(beta.reshape(-1, beta.shape[-1])):
+            at, w = At(loss, party, point, broadcast), party.w * (fold != i % (n_folds + 1))
+            left_out = at.sums(("deviance",), party.w - w)["deviance"]
+            sums = at.sums(("score", "information", "deviance"), w, upper=True) | at.sums(("beyond",))
+            found.append(sums | {"left_out": left_out})
+        stacked = {key: np.stack([sums[key] for sums in found], axis) for key in found[0]}
+    shaped = {key: value.reshape(*value.shape[:axis], *lead, *value.shape[axis + 1 :]) for key, value in stacked.items()}
     counts = np.stack([(party.w * (fold == k)).sum(-1) for k in range(n_folds)], -1)
     return shaped | {"n": counts}

@@ -16,20 +16,32 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.bound import Bound
+from hedgerow.core.declaration import Case, Key, program
 from hedgerow.core.federation import Federation
+from hedgerow.data import load
 from hedgerow.errors import NotConverged, SettingsInvalid
 
-from ..design import Design
-from ..families import Family, FamilyName, law_of
-from ..glm import constant_of, finite_sums
-from ..limits import Asked, ask_for, glm_limits, reach_of, refuse_beyond, response_range, symmetric
+from ..columns import schema_of
+from ..design import Design, design_of
+from ..glm import constant_of
+from ..linear.asking import Asked, ask_for
+from ..linear.loss import Loss
+from ..linear.newton import has_risen, is_last
+from ..linear.reach import refuse_beyond
+from ..linear.sums import symmetric
+from ..results import spec_of
+from ..scores import explained, scored
 from .columns import penalised_columns, scales_of
+from .cross_validation import Path, path_of
 from .folds import fold_products, fold_sums
-from .penalised import PenalisedState, Penalty, check_penalty, penalised, penalised_law
+from .path_results import read, show
+from .penalised import PenalisedFamily, PenalisedState, Penalty, check_penalty, penalised, penalised_law
 
 NUMBERS_AT_ONCE = 8192
 """A question about many penalties asks for about so many numbers."""
@@ -73,40 +85,112 @@ class PathState:
         return bool(self.done.all())
 
 
+@dataclass(frozen=True)
+class Plan:
+    """Which penalties are tried, on which folds; attributes as `hedgerow.stats.penalty_path`."""
+
+    l1_ratio: float
+    penalties: Sequence[float] | None
+    n_penalties: int
+    smallest: float
+    folds: int
+    standardised: bool
+
+    def __post_init__(self) -> None:
+        check_penalty(min(self.penalties, default=-1.0) if self.penalties is not None else 0.0, self.l1_ratio)
+        if self.folds < 2 or self.n_penalties < 1 or not 0 < self.smallest < 1:
+            raise SettingsInvalid(
+                f"folds is {self.folds}, n_penalties is {self.n_penalties}, smallest is {self.smallest}.",
+                remedy="At least two folds and one penalty; smallest is a share of the largest penalty.",
+            )
+
+    def grid(self, score: Array, n: float, weights: Array) -> Array:
+        """The penalties, falling; by default from the smallest one that leaves every coefficient zero.
+
+        Ridge has none, so that its first is the largest of a lasso's, a thousand times.
+        """
+        pulls = np.abs(score[weights > 0]) / weights[weights > 0] / n
+        if not pulls.size:
+            raise SettingsInvalid("no column is penalised.", remedy="Add terms to the formula, besides the intercept.")
+        if self.penalties is not None:
+            return np.sort(np.asarray(self.penalties, dtype=float))[::-1]
+        largest = float(max(pulls.max(), 1e-12) / max(self.l1_ratio, 1e-3))
+        return np.geomspace(largest, largest * self.smallest, self.n_penalties)
+
+
+@program(
+    "A path of penalties with cross-validation by sums, and the penalty it chooses.",
+    keys={
+        "choose": Key(
+            Literal["best", "one_se"],
+            "best",
+            'the penalty of the least deviance ("best"), or the largest within one standard error of it ("one_se")',
+        )
+    },
+    outcome=show,
+    case=lambda: Case(
+        load("breast_cancer").take(range(200)),
+        {"formula": "malignant ~ mean_texture + mean_smoothness", "family": "binomial", "n_penalties": 2, "folds": 2},
+    ),
+    **scored(read, explained(), "D2", more=True),
+)
 def penalty_path(
     federation: Federation,
-    spec: Design,
     *,
-    family: FamilyName = "gaussian",
+    formula: str,
+    family: PenalisedFamily = "gaussian",
     l1_ratio: float = 1.0,
-    penalties: Sequence[float] | None = None,
+    penalties: list[float] | None = None,
     n_penalties: int = 50,
     smallest: float = 1e-3,
     folds: int = 5,
     standardised: bool = False,
+    offset: str | None = None,
+    weights: str | None = None,
     tol: float = 1e-7,
     max_rounds: int = 200,
     start: PathState | None = None,
 ) -> Iterator[PathState]:
-    """Fit all penalties, on all records and without each fold; parameters as `hedgerow.stats.cross_validated`.
+    """Fit all penalties, on all records and without each fold.
+
+    Settings as `hedgerow.stats.regression`, penalties as `hedgerow.stats.penalised`.
+
+    Parameters
+    ----------
+    penalties : list of float, optional
+        By default `n_penalties`, evenly spaced by their logarithms, down from the smallest that leaves all coefficients zero.
+    n_penalties : int
+        How many penalties, where they are not given.
+    smallest : float
+        The least penalty over the largest, where they are not given.
+    folds : int
+        Of cross-validation: records of a party take turns in them, from a fold that the party's name decides.
+    tol : float
+        Stop when the next step is shorter than this, of families but the linear one.
 
     Yields
     ------
     PathState
         After each round that asks about folds; a linear regression asks once.
 
+    Raises
+    ------
+    SettingsInvalid (HR-511)
+        A fold has no records, or a setting is out of its range. Others as `penalised`.
+
     Releases
     --------
     See the module.
     """
-    law, paid = penalised_law(federation, family), penalised_columns(spec)
-    _check(penalties, n_penalties, smallest, folds, l1_ratio)
+    spec = design_of(schema_of(federation), formula, family, offset=offset, weights=weights)
+    law = penalised_law(federation, family)
+    plan = Plan(l1_ratio, penalties, n_penalties, smallest, folds, standardised)
     asked = ask_for(federation, spec)
     if family == "gaussian":
         if start is None:
-            yield _linear_path(asked, spec, l1_ratio, penalties, n_penalties, smallest, folds, standardised)
+            yield _linear_path(asked, spec, plan)
         return
-    state = start or _before(federation, asked, spec, family, l1_ratio, penalties, n_penalties, smallest, folds, standardised)
+    state = start or _before(federation, asked, spec, family, plan)
     per_penalty = (folds + 1) * (spec.size * (spec.size + 3) // 2 + 3)
     at_once = max(1, NUMBERS_AT_ONCE // per_penalty)
     while not state.converged:
@@ -115,59 +199,22 @@ def penalty_path(
                 f"after {state.round} rounds {int((~state.done).sum())} of {len(state.done)} penalties are not fitted.",
                 remedy="Allow more rounds with max_rounds=, or larger penalties; if parties drop out, resume later.",
             )
-        state = _path_round(state, asked, spec, law, family, l1_ratio, paid, folds, at_once, tol)
+        state = _path_round(state, asked, spec, law, plan, at_once, tol)
         yield state
 
 
-def _check(penalties: Sequence[float] | None, n_penalties: int, smallest: float, folds: int, l1_ratio: float) -> None:
-    check_penalty(min(penalties, default=-1.0) if penalties is not None else 0.0, l1_ratio)
-    if folds < 2 or n_penalties < 1 or not 0 < smallest < 1:
-        raise SettingsInvalid(
-            f"folds is {folds}, n_penalties is {n_penalties}, smallest is {smallest}.",
-            remedy="At least two folds and one penalty; smallest is a share of the largest penalty.",
-        )
-
-
-def _grid(largest: float, penalties: Sequence[float] | None, n_penalties: int, smallest: float) -> Array:
-    if penalties is not None:
-        return np.sort(np.asarray(penalties, dtype=float))[::-1]
-    return np.geomspace(largest, largest * smallest, n_penalties)
-
-
-def _largest(score: Array, n: float, weights: Array, l1_ratio: float) -> float:
-    """The smallest penalty that leaves every coefficient zero; of ridge, which has none, a thousandth of a lasso's share."""
-    pulls = np.abs(score[weights > 0]) / weights[weights > 0] / n
-    if not pulls.size:
-        raise SettingsInvalid("no column is penalised.", remedy="Add terms to the formula, besides the intercept.")
-    return float(max(pulls.max(), 1e-12) / max(l1_ratio, 1e-3))
-
-
-def _linear_path(
-    asked: Asked,
-    spec: Design,
-    l1_ratio: float,
-    penalties: Sequence[float] | None,
-    n_penalties: int,
-    smallest: float,
-    folds: int,
-    standardised: bool,
-) -> PathState:
+def _linear_path(asked: Asked, spec: Design, plan: Plan) -> PathState:
     """Ask once for the products of each fold; everything else follows."""
-
-    def limits() -> dict[str, float]:
-        x, found = max(asked.spec.limits or (1.0,)), glm_limits(asked.spec, law_of("gaussian"), np.zeros(spec.size))
-        return {"n": 1.0, "information": x * x, "score": found["score"], "yy": found["deviance"]}
-
-    ask = partial(fold_products, n_folds=folds)
-    sums = finite_sums(asked, lambda: asked.federation.sum(ask, bound=asked.bounds(limits)))
-    factors = np.ones(spec.size) if asked.factors is None else asked.factors
+    folds, l1_ratio = plan.folds, plan.l1_ratio
+    ask, factors = partial(fold_products, n_folds=folds), asked.factors
+    sums = asked.total(ask, None, _product_bounds(asked))
     H, q = symmetric(sums["information"]) * np.outer(factors, factors), sums["score"] * factors
     n, yy = sums["n"], sums["yy"]
     _check_folds(n)
-    scales = _scales_of_products(H.sum(0), spec) if standardised else np.ones(spec.size)
+    scales = _scales_of_products(H.sum(0), spec) if plan.standardised else np.ones(spec.size)
     weights = scales * penalised_columns(spec)
     nothing = Penalty(math.inf, l1_ratio, weights).step(H.sum(0), q.sum(0), np.zeros(spec.size), float(n.sum()))
-    grid = _grid(_largest(q.sum(0) - H.sum(0) @ nothing, n.sum(), weights, l1_ratio), penalties, n_penalties, smallest)
+    grid = plan.grid(q.sum(0) - H.sum(0) @ nothing, n.sum(), weights)
     beta, left_out = np.zeros((len(grid), folds + 1, spec.size)), np.zeros((len(grid), folds))
     for k in range(folds + 1):
         rest = np.arange(folds) != k
@@ -181,6 +228,12 @@ def _linear_path(
     deviance = np.array([yy.sum() - 2 * b @ q.sum(0) + b @ H.sum(0) @ b for b in last])
     nowhere, done = np.zeros((len(grid), folds + 1)), np.ones(len(grid), dtype=bool)
     return PathState(1, grid, scales, beta, beta, nowhere, nowhere, left_out, done, float(n.sum()), deviance)
+
+
+def _product_bounds(asked: Asked) -> dict[str, Bound] | None:
+    """Bounds of `fold_products`, which are sums of least squares at coefficients of zero."""
+    found = asked.bounds_at("gaussian", np.zeros(asked.spec.size), ("n", "information", "score", "deviance"))
+    return found and {"yy" if key == "deviance" else key: bound for key, bound in found.items()}
 
 
 def _scales_of_products(H: Array, spec: Design) -> Array:
@@ -202,27 +255,16 @@ def _check_folds(n: Array) -> None:
         raise SettingsInvalid(f"{int((n <= 0).sum())} of {len(n)} folds have no records.", remedy="Take fewer folds.")
 
 
-# ---- other families: rounds ---------------------------------------------------------------------------------------------
-def _before(
-    federation: Federation,
-    asked: Asked,
-    spec: Design,
-    family: FamilyName,
-    l1_ratio: float,
-    penalties: Sequence[float] | None,
-    n_penalties: int,
-    smallest: float,
-    folds: int,
-    standardised: bool,
-) -> PathState:
+# ---- other families: rounds -----------------------------------------------------------------------------------------
+def _before(federation: Federation, asked: Asked, spec: Design, family: PenalisedFamily, plan: Plan) -> PathState:
     """Fit the columns that are not penalised, which gives the largest penalty, and from which all models start."""
-    scales = scales_of(asked, spec, standardised)
+    scales = scales_of(asked, spec, plan.standardised)
     first: PenalisedState
-    *_, first = penalised(federation, spec, family=family, penalty=math.inf, l1_ratio=l1_ratio)
-    largest = _largest(first.newton.score, first.newton.n, scales * penalised_columns(spec), l1_ratio)
-    grid = _grid(largest, penalties, n_penalties, smallest)
-    beta = np.tile(first.beta, (len(grid), folds + 1, 1))
-    models = (len(grid), folds + 1)
+    given: dict[str, Any] = {"formula": spec.formula, "offset": spec.offset, "weights": spec.weights, "family": family}
+    *_, first = penalised(federation, penalty=math.inf, l1_ratio=plan.l1_ratio, **given)
+    grid = plan.grid(first.newton.score, first.newton.n, scales * penalised_columns(spec))
+    beta = np.tile(first.beta, (len(grid), plan.folds + 1, 1))
+    models = (len(grid), plan.folds + 1)
     return PathState(
         round=first.round,
         penalties=grid,
@@ -231,40 +273,27 @@ def _before(
         trial=beta,
         objective=np.full(models, np.inf),
         length=np.full(models, np.inf),
-        left_out=np.zeros((len(grid), folds)),
+        left_out=np.zeros((len(grid), plan.folds)),
         done=np.zeros(len(grid), dtype=bool),
         n=first.newton.n,
         deviance=np.zeros(len(grid)),
     )
 
 
-def _path_round(
-    state: PathState,
-    asked: Asked,
-    spec: Design,
-    law: Family,
-    family: FamilyName,
-    l1_ratio: float,
-    paid: Array,
-    folds: int,
-    at_once: int,
-    tol: float,
-) -> PathState:
+def _path_round(state: PathState, asked: Asked, spec: Design, law: Loss, plan: Plan, at_once: int, tol: float) -> PathState:
     """Ask about the next few penalties that are not fitted, and move each of their models."""
-    which = np.flatnonzero(~state.done)[:at_once]
-    factors = np.ones(spec.size) if asked.factors is None else asked.factors
-    sums = _fold_sums(asked, law, family, state.trial[which] * factors, folds)
+    folds, factors, which = plan.folds, asked.factors, np.flatnonzero(~state.done)[:at_once]
+    sums = _fold_sums(asked, law, state.trial[which] * factors, folds)
     counts = sums["n"]
     _check_folds(counts)
     records = np.append(counts.sum() - counts, counts.sum())
     beta, trial, objective, length = (x.copy() for x in (state.beta, state.trial, state.objective, state.length))
     left_out, done, deviance = state.left_out.copy(), state.done.copy(), state.deviance.copy()
     for a, i in enumerate(which):
-        penalty = Penalty(float(state.penalties[i]), l1_ratio, state.scales * paid)
+        penalty = Penalty(float(state.penalties[i]), plan.l1_ratio, state.scales * penalised_columns(spec))
         for k in range(folds + 1):
-            here = sums["deviance"][a, k] / (2 * records[k]) + penalty.of(trial[i, k])
-            worse = here > objective[i, k] + (1e-6 if asked.hidden else 1e-10) * abs(objective[i, k])
-            if worse and length[i, k] > (0.5 if asked.hidden else 1e-3):
+            here, before = sums["deviance"][a, k] / (2 * records[k]) + penalty.of(trial[i, k]), length[i, k]
+            if before > (0.5 if asked.hidden else 1e-3) and has_risen(here, objective[i, k], before, asked.hidden):
                 trial[i, k] = (beta[i, k] + trial[i, k]) / 2
                 continue
             information = sums["information"][a, k] * np.outer(factors, factors)
@@ -272,9 +301,8 @@ def _path_round(
             trial[i, k] = penalty.step(information, sums["score"][a, k] * factors, beta[i, k], records[k])
             step = trial[i, k] - beta[i, k]
             spread = here if law.free_dispersion else 1.0
-            before = length[i, k]
             length[i, k] = math.sqrt(max(float(step @ information @ step), 0.0) / spread)
-            if length[i, k] < (1e-3 if asked.hidden else 1e-6) and length[i, k] > before / 2:
+            if is_last(length[i, k], before, 0.0, asked.hidden):
                 length[i, k] = 0.0  # rounding
         left_out[i] = sums["left_out"][a, :folds] / counts
         deviance[i] = sums["deviance"][a, folds]
@@ -288,25 +316,40 @@ def _path_round(
     return PathState(state.round + 1, state.penalties, state.scales, *made, float(counts.sum()), deviance)
 
 
-def _fold_sums(asked: Asked, law: Family, family: FamilyName, trial: Array, folds: int) -> dict[str, Array]:
-    flat = trial.reshape(-1, trial.shape[-1])
+def _fold_sums(asked: Asked, law: Loss, trial: Array, folds: int) -> dict[str, Array]:
+    points = trial.reshape(-1, trial.shape[-1])
     broadcast = {"beta": trial}
-    if asked.bounded and law.log_link:
-        reaches = np.array([reach_of(asked.spec, law, beta) for beta in flat])
-        broadcast["reach"] = np.array([reaches[:, 0].min(), reaches[:, 1].max()])
-
-    def limits() -> dict[str, float]:
-        each = [glm_limits(asked.spec, law, beta) for beta in flat]
-        found = {key: max(one[key] for one in each) for key in ("score", "information", "deviance", "beyond", "n")}
-        if law.log_link:  # all models share one range
-            found["deviance"] = max(found["deviance"], _widest_deviance(asked.spec, law, broadcast["reach"]))
-        return found | {"left_out": found["deviance"]}
-
-    ask = partial(fold_sums, family=family, n_folds=folds)
-    sums = finite_sums(asked, lambda: asked.federation.sum(ask, broadcast, bound=asked.bounds(limits)))
+    if asked.hidden and asked.bounded and law.log_link:
+        broadcast["reach"] = np.array(asked.reach(law, list(points)))  # all models share one range
+    keys = ("score", "information", "deviance", "beyond", "n")
+    bounds = asked.bounds_at(law.name, points, keys)
+    bounds = bounds and bounds | {"left_out": bounds["deviance"]}
+    sums = asked.total(partial(fold_sums, family=law.name, n_folds=folds), broadcast, bounds)
     return sums | {"information": symmetric(sums["information"])}
 
 
-def _widest_deviance(spec: Design, law: Family, reach: Array) -> float:
-    target = np.array(response_range(spec) or (0.0, 0.0))
-    return float(max(law.deviance(target, np.full(2, end)).max() for end in reach))
+def cross_validated(
+    federation: Federation,
+    formula: str,
+    *,
+    family: PenalisedFamily = "gaussian",
+    l1_ratio: float = 1.0,
+    standardised: bool = False,
+    **settings: Any,
+) -> Path:
+    """Choose the penalty of a lasso, ridge or elastic net by cross-validation.
+
+    Parameters
+    ----------
+    family, l1_ratio, standardised, **settings
+        As `penalty_path`.
+
+    Examples
+    --------
+    >>> path = cross_validated(federation, "progression ~ .", standardised=True)
+    >>> path.fit(path.one_se).to_frame()
+    """
+    asked_before = len(federation.ledger)
+    kept: dict[str, Any] = {"family": family, "l1_ratio": l1_ratio, "standardised": standardised}
+    *_, state = penalty_path(federation, formula=formula, **kept, **settings)
+    return path_of(federation, spec_of(federation, settings | {"formula": formula}, family), state, asked_before, **kept)

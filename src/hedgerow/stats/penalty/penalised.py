@@ -23,21 +23,28 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
-from hedgerow.errors import NotConverged, SettingsInvalid, UnlawfulChannel
+from hedgerow.data import load
+from hedgerow.errors import SettingsInvalid, UnlawfulChannel
+from hedgerow.report import Outcome
 
 from ..columns import is_exact, schema_of
-from ..design import Design
+from ..design import Design, design_of
 from ..difficulties import check_counts, check_target
-from ..families import Family, FamilyName, law_of
-from ..glm import STALLED, STALLED_HIDDEN, at_constant, glm_sums
-from ..limits import Asked, ask_for, refuse_beyond
-from ..regression import design_of, left_of, protection_of
+from ..glm import at_constant, glm_sums
+from ..linear.asking import Asked, ask_for
+from ..linear.loss import FamilyName, Loss
+from ..linear.losses import loss_of
+from ..linear.newton import has_risen, is_last, until_converged
+from ..provenance import provenance
+from ..results import Settings, spec_of
+from ..scores import explained, reading, scored
 from ..state import NewtonState
 from .columns import penalised_columns, scales_of
 from .signs import least
@@ -45,7 +52,8 @@ from .signs import least
 if TYPE_CHECKING:
     import pandas
 
-PENALISED = ("gaussian", "binomial", "poisson", "gamma")
+PenalisedFamily = Literal["gaussian", "binomial", "poisson", "gamma"]
+PENALISED = get_args(PenalisedFamily)
 
 
 @dataclass(frozen=True)
@@ -117,6 +125,10 @@ class PenalisedState:
     def beta(self) -> Array:
         return self.newton.beta
 
+    def of_columns(self, factors: Array) -> PenalisedState:
+        """Return the state for columns that are `factors` times larger."""
+        return replace(self, packed=self.newton.of_columns(factors).packed(), scales=self.scales * factors)
+
 
 def check_penalty(penalty: float, l1_ratio: float) -> None:
     """Refuse a penalty below zero and a ratio outside [0, 1]."""
@@ -127,33 +139,60 @@ def check_penalty(penalty: float, l1_ratio: float) -> None:
         )
 
 
+def show(federation: Federation, settings: Settings, state: PenalisedState) -> Outcome:
+    """Show a lasso, ridge or elastic net."""
+    spec, sums = spec_of(federation, settings, settings["family"]), state.newton
+    kept = {key: settings[key] for key in ("family", "penalty", "l1_ratio", "standardised")}
+    fit = penalised_fit(federation, spec, state, **kept)
+    metrics = {"selected": float(fit.n_selected), "deviance": fit.deviance}
+    if fit.family == "gaussian" and spec.has_constant and sums.n:
+        metrics["R2"] = 1 - fit.deviance / sums.total_squares
+    frame = fit.to_frame()
+    return Outcome(metrics, tables={"Coefficients": frame}, text={"Summary": fit.summary()}, coefficients=frame)
+
+
+@program(
+    "Lasso, ridge and elastic net of a linear, logistic or count model.",
+    name="penalised_regression",
+    outcome=show,
+    case=lambda: Case(
+        load("breast_cancer").take(range(200)),
+        {"formula": "malignant ~ mean_texture + mean_smoothness", "family": "binomial", "penalty": 0.02, "standardised": True},
+    ),
+    **scored(reading(), explained(), "D2", more=True),
+)
 def penalised(
     federation: Federation,
-    spec: Design,
     *,
-    family: FamilyName = "gaussian",
+    formula: str,
+    family: PenalisedFamily = "gaussian",
     penalty: float,
     l1_ratio: float = 1.0,
     standardised: bool = False,
+    offset: str | None = None,
+    weights: str | None = None,
     tol: float = 1e-8,
     max_rounds: int = 50,
     start: PenalisedState | None = None,
 ) -> Iterator[PenalisedState]:
-    """Minimise half the mean deviance plus a penalty.
+    """Minimise half the mean deviance plus a penalty; settings as `hedgerow.stats.regression`.
 
     Parameters
     ----------
-    federation : Federation
-    spec : Design
+    formula : str
+        As of a regression without penalty.
     family : {"gaussian", "binomial", "poisson", "gamma"}
-    penalty, l1_ratio, standardised
-        As `penalised_regression`.
+        Of the target: linear, logistic, counts, or above zero.
+    penalty : float
+        `alpha` of scikit-learn's `ElasticNet`: it is added to half the mean deviance. `Ridge(alpha)` is
+        `penalty=alpha / n, l1_ratio=0`; `LogisticRegression(C)` is `penalty=1 / (n * C)`.
+    l1_ratio : float
+        1 for the lasso, 0 for ridge, between them an elastic net.
+    standardised : bool
+        Whether coefficients are penalised in units of their columns' standard deviations (n in the denominator). They are
+        returned in units of the columns all the same.
     tol : float
         Stop when the next step is shorter than this, in units of the quadratic model (standard errors without penalty).
-    max_rounds : int
-        Rounds before giving up.
-    start : PenalisedState, optional
-        Continue from a state that was yielded before.
 
     Yields
     ------
@@ -165,26 +204,25 @@ def penalised(
     Separated (HR-321), NotConverged (HR-322)
     UnlawfulChannel (HR-211)
         The channel clips or adds noise.
+
+    Releases
+    --------
+    As `newton`; with `standardised` sums and squares of the design's columns besides, once.
     """
+    spec = design_of(schema_of(federation), formula, family, offset=offset, weights=weights)
     check_penalty(penalty, l1_ratio)
     law = penalised_law(federation, family)
     asked = ask_for(federation, spec)
     state = start or PenalisedState(NewtonState.at_zero(spec.size).packed(), scales_of(asked, spec, standardised))
-    paid = Penalty(penalty, l1_ratio, state.scales * penalised_columns(spec))
-    while not state.converged:
-        if state.round >= max_rounds:
-            refuse_beyond(state.newton.beyond, spec)
-            raise NotConverged(
-                f"after {state.round} rounds the next step is still {state.newton.length:.2g} long; tol is {tol:g}.",
-                remedy="Allow more rounds with max_rounds=, or a larger penalty; if parties drop out, resume later.",
-            )
-        state = _advance(state, asked, spec, law, family, paid, tol)
-        if state.converged:
-            refuse_beyond(state.newton.beyond, spec)
-        yield state
+
+    def advance(state: PenalisedState) -> PenalisedState:
+        return _advance(state, asked, Penalty(penalty, l1_ratio, state.scales * penalised_columns(spec)), law, tol)
+
+    remedy = "Allow more rounds with max_rounds=, or a larger penalty; if parties drop out, resume later."
+    yield from until_converged(asked, state, advance, max_rounds=max_rounds, tol=tol, remedy=remedy)
 
 
-def penalised_law(federation: Federation, family: FamilyName) -> Family:
+def penalised_law(federation: Federation, family: FamilyName) -> Loss:
     """Return the family, or refuse one that cannot be penalised, and channels that clip or add noise."""
     if family not in PENALISED:
         raise SettingsInvalid(f"no penalised regression of family {family!r}.", remedy=f"One of {', '.join(PENALISED)}.")
@@ -193,52 +231,33 @@ def penalised_law(federation: Federation, family: FamilyName) -> Family:
             "a penalised regression asks for sums without noise or clip.",
             remedy="linear_regression and logistic_regression go through channels with noise.",
         )
-    return law_of(family)
+    return loss_of(family)
 
 
-def _advance(
-    state: PenalisedState, asked: Asked, spec: Design, law: Family, family: FamilyName, paid: Penalty, tol: float
-) -> PenalisedState:
+def _advance(state: PenalisedState, asked: Asked, paid: Penalty, law: Loss, tol: float) -> PenalisedState:
     """Judge the trial point by its sums: halve the step that led there, or accept it and look for the next."""
     old = state.newton
-    inner = asked.inward(old)
-    sums = glm_sums(asked, inner, law, family)
+    sums = glm_sums(asked, old, law)
     n, deviance = float(sums["n"]), float(sums["deviance"])
     objective = deviance / (2 * n) + paid.of(old.trial)
-    judged = old.round > 0 and n == old.n and law.name != "gaussian" and (old.length > 0.5 or not asked.hidden)
-    if judged and not objective <= state.objective + (1e-6 if asked.hidden else 1e-10) * abs(state.objective):
+    judged = old.round > 0 and n == old.n and law.name != "gaussian"
+    if judged and has_risen(objective, state.objective, old.length, asked.hidden):
         halved = replace(old, round=old.round + 1, trial=(old.beta + old.trial) / 2)
         return replace(state, packed=halved.packed())
-    reached = NewtonState(
-        round=old.round + 1,
-        beta=inner.trial,
-        trial=inner.trial,
-        score=sums["score"],
-        information=sums["information"],
-        deviance=deviance,
-        n=n,
-        centre=inner.mean,
-        response=float(sums["y"]),
-        squares=float(sums["yy"]),
-        pearson=float(sums.get("pearson", 0.0)),
-        saturated=float(sums.get("saturated", 0.0)),
-        beyond=float(sums.get("beyond", 0.0)),
-    )
+    reached = old.reached(sums)
     if old.round == 0 and law.name == "binomial":
         check_target(reached.raw_sum, n)
     if old.round == 0 and law.log_link:
         check_counts(reached.raw_sum, n)
         reached = at_constant(reached, asked.spec, law)
         objective = math.inf
-    reached = asked.outward(reached)
     trial = paid.step(reached.information, reached.score, reached.beta, n)
     step = trial - reached.beta
     scale = max(deviance / n, 1e-12 * reached.raw_squares / n) or 1.0 if law.free_dispersion else 1.0
     length = math.sqrt(max(float(step @ reached.information @ step), 0.0) / scale)
-    stalled = length < (STALLED_HIDDEN if asked.hidden else STALLED) and length > old.length / 2
-    converged = old.round > 0 and (length < tol or stalled)
+    converged = old.round > 0 and is_last(length, old.length, tol, asked.hidden)
     newton = replace(reached, trial=trial, length=length, converged=converged)
-    return PenalisedState(newton.packed(), state.scales, objective)
+    return replace(state, packed=newton.packed(), objective=objective)
 
 
 # ---- a fit ----------------------------------------------------------------------------------------------------------
@@ -288,10 +307,7 @@ class PenalisedFit:
 
     def predict(self, frame: pandas.DataFrame) -> Array:
         """Expected target of new records, as `Fit.predict`."""
-        given = {name: np.asarray(frame[name]) for name in self.spec.reads if name in frame}
-        columns, n = self.spec.schema.select(self.spec.reads).admit(given), len(frame)
-        eta = self.spec.matrix(columns, n) @ self.coef_ + self.spec.offsets(columns, n)
-        return law_of(self.family).mean(eta)
+        return loss_of(self.family).mean(self.spec.predictor(self.coef_, frame))
 
     def to_frame(self) -> pandas.DataFrame:
         """Return one row for each coefficient."""
@@ -313,47 +329,27 @@ def penalised_regression(
     federation: Federation,
     formula: str,
     *,
-    family: FamilyName = "gaussian",
+    family: PenalisedFamily = "gaussian",
     penalty: float,
     l1_ratio: float = 1.0,
     standardised: bool = False,
-    offset: str | None = None,
-    weights: str | None = None,
-    tol: float = 1e-8,
-    max_rounds: int = 50,
+    **settings: Any,
 ) -> PenalisedFit:
     """Lasso, ridge or elastic net; equal to the pooled fit.
 
     Parameters
     ----------
-    federation : Federation
-    formula : str
-        As `logistic_regression`.
-    family : {"gaussian", "binomial", "poisson", "gamma"}
-    penalty : float
-        `alpha` of scikit-learn's `ElasticNet`: it is added to half the mean deviance. `Ridge(alpha)` is
-        `penalty=alpha / n, l1_ratio=0`; `LogisticRegression(C)` is `penalty=1 / (n * C)`.
-    l1_ratio : float
-        1 for the lasso, 0 for ridge, between them an elastic net.
-    standardised : bool
-        Whether coefficients are penalised in units of their columns' standard deviations (n in the denominator). They are
-        returned in units of the columns all the same.
-    offset, weights, tol, max_rounds
-        As `logistic_regression`.
-
-    Releases
-    --------
-    As `newton`; with `standardised` sums and squares of the design's columns besides, once.
+    family, penalty, l1_ratio, standardised, **settings
+        As `penalised`.
 
     Examples
     --------
     >>> penalised_regression(federation, "progression ~ .", penalty=0.1, standardised=True).to_frame()
     """
     asked_before = len(federation.ledger)
-    spec = design_of(schema_of(federation), formula, family, offset=offset, weights=weights)
-    settings: dict[str, Any] = {"family": family, "penalty": penalty, "l1_ratio": l1_ratio, "standardised": standardised}
-    *_, state = penalised(federation, spec, tol=tol, max_rounds=max_rounds, **settings)
-    return penalised_fit(federation, spec, state, asked_before, **settings)
+    kept: dict[str, Any] = {"family": family, "penalty": penalty, "l1_ratio": l1_ratio, "standardised": standardised}
+    *_, state = penalised(federation, formula=formula, **kept, **settings)
+    return penalised_fit(federation, spec_of(federation, settings | {"formula": formula}, family), state, asked_before, **kept)
 
 
 def penalised_fit(
@@ -366,9 +362,6 @@ def penalised_fit(
         n_records=state.newton.n,
         deviance=state.newton.deviance,
         rounds=state.round,
-        n_parties=len(federation.members),
-        n_missing=federation.clock.missing,
-        left=left_of(federation, asked_before),
-        protection=protection_of(federation),
+        **provenance(federation, asked_before),
         **settings,
     )

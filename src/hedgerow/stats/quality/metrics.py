@@ -25,6 +25,7 @@ from hedgerow.core.party import Party
 from hedgerow.core.query import local
 from hedgerow.errors import SettingsInvalid
 
+from ..blocks import by_blocks
 from ..columns import is_exact
 from ..counts import tally
 from ..fitted import Fitted
@@ -36,6 +37,7 @@ LIMIT = -math.log(LEAST_PROBABILITY)
 
 # ---- numbers --------------------------------------------------------------------------------------------------------
 @local(additive=True, stackable=True)
+@by_blocks
 def squared_errors(broadcast: Mapping[str, Array], party: Party, rng: Any) -> dict[str, Array]:
     """Add up squared and absolute errors, and the target's deviations from `centre` and their squares."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -53,10 +55,10 @@ def squared_errors(broadcast: Mapping[str, Array], party: Party, rng: Any) -> di
 def error_bounds(fitted: Fitted, centre: float) -> dict[str, Bound] | None:
     """By how much one record moves `squared_errors`; `None` where a range is not declared."""
     reach, ends = fitted.reach, fitted.target_limits
-    if reach is None or ends is None or not math.isfinite(reach.residual):
+    if reach is None or ends is None or not math.isfinite(reach.target[1]):
         return None
-    w, far = reach.w, max(abs(ends[0] - centre), abs(ends[1] - centre))
-    sizes = {"n": 1.0, "squares": reach.residual**2, "absolute": reach.residual, "y": far, "yy": far**2}
+    w, far, residual = reach.weight, max(abs(ends[0] - centre), abs(ends[1] - centre)), reach.target[1] + reach.eta[1]
+    sizes = {"n": 1.0, "squares": residual**2, "absolute": residual, "y": far, "yy": far**2}
     return {key: linf(w * size or w, "record") for key, size in sizes.items()}
 
 
@@ -114,6 +116,7 @@ def linear_metrics(federation: Federation, model: Any, *, formula: str | None = 
 
 # ---- binary targets -------------------------------------------------------------------------------------------------
 @local(additive=True, stackable=True)
+@by_blocks
 def classified(beta: Array, party: Party, rng: Any, *, threshold: float) -> dict[str, Array]:
     """Add up log-loss, squared errors of the probability, and the four cells of target by prediction."""
     eta = party["X"] @ beta + party["offset"]
@@ -211,6 +214,7 @@ def binary_metrics(federation: Federation, model: Any, *, formula: str | None = 
 
 # ---- calibration ----------------------------------------------------------------------------------------------------
 @local(additive=True, stackable=True)
+@by_blocks
 def calibrated(broadcast: Mapping[str, Array], party: Party, rng: Any) -> dict[str, Array]:
     """Add up records, events and predicted probabilities between `edges` (k + 1,) of the probability; each (k,)."""
     edges = broadcast["edges"]

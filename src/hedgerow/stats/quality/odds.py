@@ -22,19 +22,21 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.query import local
 
+from ..blocks import by_blocks
 from ..columns import schema_of, upper_end
-from ..design import Design, design
+from ..design import Design, design, design_of
 from ..expressions import is_binary
 from ..factors import Levels, Term
+from ..fit import fit_of
 from ..glm import newton
-from ..losses.sums import refuse_unbounded
-from ..regression import design_of, fit_of
+from ..linear.asking import refuse_unbounded
 
 if TYPE_CHECKING:
     import pandas
 
 
 @local(additive=True, stackable=True)
+@by_blocks
 def events_by_column(broadcast: None, party: Party, rng: Any) -> dict[str, Array]:
     """Add up records and events, over all and over those with each indicator (d,)."""
     X, w, y = party["X"], party.w, party["y"]
@@ -61,7 +63,7 @@ def odds_ratio_table(
     Parameters
     ----------
     formula : str
-        As of `hedgerow.stats.logistic_regression`. Each term but the intercept is a variable; levels of one category are
+        As of `hedgerow.stats.regression`. Each term but the intercept is a variable; levels of one category are
         compared with its reference level.
     level : float
         Of the intervals (Wald, on the log scale).
@@ -76,7 +78,7 @@ def odds_ratio_table(
 
     Raises
     ------
-    As `hedgerow.stats.logistic_regression`.
+    As `hedgerow.stats.regression`.
     """
     import pandas
 

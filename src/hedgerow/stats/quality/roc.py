@@ -29,10 +29,11 @@ from hedgerow.core.party import Party
 from hedgerow.core.query import local
 from hedgerow.errors import SettingsInvalid
 
+from ..blocks import by_blocks
 from ..columns import is_exact, upper_end
 from ..counts import count_bound, tally
 from ..fitted import Fitted
-from ..losses.sums import refuse_unbounded
+from ..linear.asking import refuse_unbounded
 
 CUTS = 2**15
 """Bins into which all that are cut are cut together."""
@@ -42,6 +43,7 @@ MIXED = 3
 
 
 @local(additive=True, stackable=True)
+@by_blocks
 def scores_by_class(broadcast: Mapping[str, Array], party: Party, rng: Any) -> Array:
     """Count linear predictors between inner `edges` (k - 1,): others, then events, shape (2 * k,).
 

@@ -1,9 +1,8 @@
-"""How well a study's regression does: by the simulator on a table, and by sums over the parties where a study asks."""
+"""How well a regression does: by the simulator on a table, and by sums over the parties where a study asks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,16 @@ from scipy.special import logit
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, Table
-from hedgerow.stats import Fitted, Scaling, binary_metrics, design_of, linear_metrics, roc
-from hedgerow.stats.columns import is_exact
-from hedgerow.stats.factors import Number
-from hedgerow.stats.families import FamilyName, law_of, negative_binomial
-from hedgerow.stats.losses.sums import LOSSES
-from hedgerow.stats.multinomial_fit import classes_of
-from hedgerow.stats.scaling import rescale
+
+from .columns import is_exact
+from .design import design_of
+from .factors import Number
+from .fitted import Fitted
+from .linear.loss import FamilyName
+from .linear.losses import family_of, loss_of
+from .quality.metrics import binary_metrics, linear_metrics
+from .quality.roc import roc
+from .scaling import rescale, rescaled
 
 Settings = Mapping[str, Any]
 Read = Callable[[Schema, Settings, Any], Fitted]
@@ -29,8 +31,24 @@ AREA_TOLERANCE = 1e-3
 """To which the area under a ROC curve is asked for: finer bins tell more of single records."""
 FINE_BINS, NOISY_BINS = 1024, 32
 """Bins of the first question about a ROC curve; each of them has its own noise, where there is any."""
-READABLE: Mapping[str, FamilyName] = {"hinge": "binomial", "check": "gaussian"}
-"""How losses that are no families read their targets."""
+
+
+def scored(read: Read, judge: Judge, metric: str, *, more: bool = False, ask: bool = True) -> dict[str, Any]:
+    """What `program` is told of a regression's score.
+
+    Parameters
+    ----------
+    more : bool
+        Whether more of the metric is better.
+    ask : bool
+        Whether a finished fit can be measured by sums over the parties.
+    """
+    return scored_by(score(read, judge), metric, more=more) | ({"ask": over_parties(read)} if ask else {})
+
+
+def scored_by(judge: Score, metric: str, *, more: bool = False) -> dict[str, Any]:
+    """The same of what scores a state on a table by itself."""
+    return {"score": judge, "watch": on_test(metric, judge), "metric": lambda schema: (metric, more)}
 
 
 # ---- coefficients of a state ----------------------------------------------------------------------------------------
@@ -40,19 +58,10 @@ def reading(family: FamilyName | None = None, beta: Callable[[Any], Array] = lam
     def read(schema: Schema, settings: Settings, state: Any) -> Fitted:
         name, scale = family or settings["family"], getattr(state, "scaling", None)
         given = {key: settings.get(key) for key in ("offset", "weights")}
-        spec = design_of(scaled_schema(schema, scale), settings["formula"], READABLE.get(name, name), **given)
+        spec = design_of(rescaled(schema, scale), settings["formula"], family_of(name), **given)
         return Fitted(spec, beta(state), scale)
 
     return read
-
-
-def scaled_schema(schema: Schema, scale: Scaling | None) -> Schema:
-    """The schema of standardised columns, as `Scaling.apply` makes it."""
-    for name, mean, size in zip(scale.names, scale.means, scale.scales, strict=True) if scale else ():
-        column = schema[name]
-        low, high = (None if end is None else (end - mean) / size for end in (column.low, column.high))
-        schema = schema.replace(replace(column, kind="number", unit="sd", low=low, high=high))
-    return schema
 
 
 def predicted(fitted: Fitted, table: Table) -> tuple[Array, Array, Array]:
@@ -107,7 +116,7 @@ def explained(family: FamilyName | None = None) -> Judge:
     """Share of the deviance that is explained, D2; of a gaussian R2."""
 
     def judge(settings: Settings, state: Any, y: Array, eta: Array, w: Array) -> float:
-        law = law_of(family or settings["family"])
+        law = loss_of(family or settings["family"])
         mean = np.average(y, weights=w)
         null = {"gaussian": mean, "binomial": logit(mean)}.get(law.name, np.log(mean))
         left, whole = (np.average(law.deviance(y, at), weights=w) for at in (eta, np.full_like(eta, null)))
@@ -118,9 +127,8 @@ def explained(family: FamilyName | None = None) -> Judge:
 
 def count_loss(settings: Settings, state: Any, y: Array, eta: Array, w: Array) -> float:
     """Mean log-loss of a negative binomial with the state's own alpha; of a Poisson distribution before there is one."""
-    law = negative_binomial(state.alpha if np.isfinite(state.beta[-1]) else 0.0)
-    assert law.saturated is not None
-    return -float(np.average(law.saturated(y) - law.deviance(y, eta) / 2, weights=w))
+    loss = loss_of("negative binomial", state.alpha if np.isfinite(state.beta[-1]) else 0.0)
+    return -float(np.average(loss.part("saturated", y, eta) - loss.part("value", y, eta), weights=w))
 
 
 def accuracy(settings: Settings, state: Any, y: Array, eta: Array, w: Array) -> float:
@@ -133,24 +141,14 @@ def absolute_error(settings: Settings, state: Any, y: Array, eta: Array, w: Arra
     return float(np.average(np.abs(y - eta), weights=w))
 
 
-def mean_loss(family: str | None = None) -> Judge:
+def mean_loss_of(family: str | None = None) -> Judge:
     """Mean of the loss that is minimised, in the target's own units."""
 
     def judge(settings: Settings, state: Any, y: Array, eta: Array, w: Array) -> float:
-        loss = LOSSES[family or settings["family"]]
-        return float(np.average(loss.at(y, eta, 0.0, settings.get("share", 0.5)).value, weights=w))
+        loss = loss_of(family or settings["family"], settings.get("share", 0.5))
+        return float(np.average(loss.counted * loss.part("value", y, eta), weights=w))
 
     return judge
-
-
-def class_loss(settings: Settings, state: Any, schema: Schema, table: Table) -> float:
-    """Mean log-loss of a multinomial regression."""
-    spec = classes_of(schema, settings["formula"], weights=settings["weights"])
-    eta = spec.matrix(table.columns, len(table)) @ state.beta.T
-    own = (spec.response.columns(table.columns) * eta).sum(1)
-    total = np.logaddexp.reduce(np.column_stack([np.zeros(len(table)), eta]), axis=1)
-    w = np.asarray(table[spec.weights], dtype=np.float64) if spec.weights else None
-    return float(np.average(total - own, weights=w))
 
 
 def on_test(name: str, judge: Score) -> Callable[[Settings, Any, Schema, Table | None], dict[str, float]]:

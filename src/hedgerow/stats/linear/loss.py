@@ -1,0 +1,93 @@
+"""A loss of a linear predictor: what one record adds to a sum, and how much that can be.
+
+    value       the loss; of a likelihood half the deviance
+    slope       its derivative by the linear predictor
+    curvature   its second derivative, or what stands for it: the expected one of a likelihood, that of a rounded corner
+
+A new loss is a file with a function of these parts and a `Loss` of it, and a line in `hedgerow.stats.linear.losses`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+import numpy as np
+
+from hedgerow.core.arrays import Array
+
+from ..expressions import Interval
+
+FamilyName = Literal["gaussian", "binomial", "poisson", "gamma", "negative binomial"]
+"""Likelihoods."""
+LossName = Literal["gaussian", "binomial", "poisson", "gamma", "negative binomial", "hinge", "huber", "check"]
+
+Parts = Mapping[str, Callable[[], Array]]
+
+FARTHEST = 300.0
+"""Linear predictors of a log link beyond this are cut off: exponentials stay finite, and the step is halved."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What differs between regressions.
+
+    Attributes
+    ----------
+    name : str
+    parts : callable
+        `(y, eta, width) -> parts` of records: target and linear predictor of shape (..., n), and the width of a corner or of
+        a parabola. Every part is an array of that shape, computed when it is asked for. Besides `value`, `slope` and
+        `curvature`: `smooth`, the value with its corner rounded; `saturated`, the log-likelihood of a perfect fit (of a gamma
+        up to terms in the dispersion); `pearson`, the squared residual in units of its variance.
+    most : callable
+        `(eta, residual, width) -> largest absolute values` of some parts, given the largest absolute predictor and residual; of
+        the curvature it is the majoriser. Other parts are largest where target and predictor are at an end of their ranges.
+    mean : callable
+        From the linear predictor to the expected target.
+    binary : bool
+        Whether the target is 0 or 1.
+    log_link : bool
+        Whether the mean is the exponential of the linear predictor.
+    free_dispersion : bool
+        Whether a variance is estimated besides the coefficients.
+    counted : float
+        How often a gradient descent counts it: twice of a gaussian, so that its mean is the mean squared error.
+    """
+
+    name: LossName
+    parts: Callable[[Array, Array, float], Parts]
+    most: Callable[[float, float, float], Mapping[str, float]] = lambda eta, residual, width: {}
+    mean: Callable[[Array], Array] = lambda eta: eta
+    binary: bool = False
+    log_link: bool = False
+    free_dispersion: bool = False
+    counted: float = 1.0
+
+    def part(self, name: str, y: Array, eta: Array, width: float = 0.0) -> Array:
+        """One part of records: targets and predictors of shape (..., n), as is the result."""
+        return self.parts(y, eta, width)[name]()
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a part."""
+        return name in self.parts(np.ones(1), np.zeros(1), 1.0)
+
+    def deviance(self, y: Array, eta: Array) -> Array:
+        """Twice the log-likelihood by which records fall short of a perfect fit; of a gaussian the squared error."""
+        return 2.0 * self.part("value", y, eta)
+
+    def limits(self, target: Interval, eta: Interval, width: float = 0.0) -> dict[str, float]:
+        """Largest absolute value of each part of a record in these ranges; infinite or NaN where they do not hold it."""
+        y, at = (np.array(values) for values in zip(*product(target, eta), strict=True))
+        with np.errstate(all="ignore"):
+            found = {name: float(np.abs(part()).max()) for name, part in self.parts(y, at, width).items()}
+            farthest, residual = float(np.abs(at).max()), float(np.abs(y - at).max())
+        return found | dict(self.most(farthest, residual, width))
+
+
+def exponential(eta: Array) -> Array:
+    """The mean behind a log link."""
+    found: Array = np.exp(np.clip(eta, -FARTHEST, FARTHEST))
+    return found

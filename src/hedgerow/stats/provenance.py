@@ -1,0 +1,40 @@
+"""What a fit says of where it comes from: who was asked, what left them, and how it was protected."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from hedgerow.core.federation import Federation
+
+
+def provenance(federation: Federation, asked_before: int = 0) -> dict[str, Any]:
+    """Return `n_parties`, `n_missing`, `left` and `protection` of a fit; `asked_before` is the ledger's length before it."""
+    return {
+        "n_parties": len(federation.members),
+        "n_missing": federation.clock.missing,
+        "left": left_of(federation, asked_before),
+        "protection": protection_of(federation),
+    }
+
+
+def left_of(federation: Federation, asked_before: int) -> str:
+    """Say what each party was asked for since, and how often."""
+    asked = [entry.contribution or entry.query for entry in federation.ledger.entries[asked_before:]]
+    times = {1: "once", 2: "twice"}
+    return "; ".join(f"{what}, {times.get(n, f'{n} times')}" for what, n in Counter(asked).items())
+
+
+def protection_of(federation: Federation) -> str:
+    """Say how sums were protected."""
+    found = federation.channel.describe()
+    clip = "" if found["clip"] == "none" else f"clip {found['clip']}; "
+    if federation.channel.mechanism is None:
+        return (
+            f"{clip}{found['aggregation']} aggregation, no mechanism: {found['meaning']}; "
+            "this release is not differentially private"
+        )
+    return (
+        f"{clip}{found['mechanism']}, {found['aggregation']} aggregation: {found['meaning']}; "
+        "no standard errors, since noise in the information would pass for certainty"
+    )
