@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import Hiding, federation, totals
 
 import hedgerow as hr
 from hedgerow.core.channel import Channel
@@ -21,6 +20,7 @@ from hedgerow.core.cohort import Cohort
 from hedgerow.core.events import Sampling
 from hedgerow.core.federation import Federation
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, SlotFilled, UnlawfulChannel
+from helpers import Hiding, federation, totals
 
 BUDGET = hr.Budget(epsilon=5.0, delta=1e-5)
 

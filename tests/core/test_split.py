@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers import federation, parties, totals
 
 import hedgerow as hr
 from hedgerow.core import Federation, Parties
 from hedgerow.core.randomness import Streams
 from hedgerow.engines import InProcess
 from hedgerow.errors import BudgetExhausted, BudgetInvalid
+from helpers import federation, parties, totals
 
 ONE = 4.377178095681
 """Epsilon of one Gaussian of multiplier 1 at delta 1e-5."""

@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose
 
 from hedgerow import Gaussian
 from hedgerow.core.bound import l2, linf
-from hedgerow.core.release import Release
 from hedgerow.core.engine import Outbox
 from hedgerow.core.party import Parties
 from hedgerow.core.question import Query, local

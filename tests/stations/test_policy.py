@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from hedgerow import Budget, Gaussian, l2
-from hedgerow.core.bound import linf
 from hedgerow.core.aggregation import Plain
-from hedgerow.core.release import Release
+from hedgerow.core.bound import linf
 from hedgerow.core.conversation import Step
 from hedgerow.core.events import Event, Sampling
 from hedgerow.core.ledger import Ledger

@@ -15,6 +15,7 @@ from hedgerow.runs.checkpoint import load_checkpoint
 from hedgerow.stats import HuberState, Scaling, logistic_regression
 from hedgerow.studies import PROGRAMS, parse, rehearse, run_study
 from hedgerow.studies.build import build
+from hedgerow.studies.keys import settings_of
 
 CANCER, DIABETES, VISITS, WORK = ({"name": name} for name in ("breast_cancer", "diabetes", "hie", "fair"))
 LOG = "malignant ~ mean_radius + mean_texture + mean_smoothness"

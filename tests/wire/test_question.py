@@ -14,7 +14,6 @@ import hedgerow as hr
 from hedgerow.compression import RandomK
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import l1, l2
-from hedgerow.core.release import Release
 from hedgerow.core.conversation import Step
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.events import Sampling

@@ -53,10 +53,10 @@ class Subject:
         with quiet():
             yield from built.listing.program(built.settings)(built.federation)
 
-    def last(self, engine: Any) -> dict[str, np.ndarray]:
-        """The numbers of the last state on an engine."""
+    def last(self, engine: Any) -> Any:
+        """The last state on an engine."""
         *_, state = self.states(self.built(engine))
-        return numbers(state)
+        return state
 
 
 @contextmanager
@@ -72,3 +72,11 @@ def numbers(state: Any) -> dict[str, np.ndarray]:
     arrays, plain = split(state)
     kept = {key: value for key, value in plain.items() if isinstance(value, (bool, int, float))}
     return {key: np.asarray(value, float) for key, value in (arrays | kept).items()}
+
+
+def assert_same(one: Any, other: Any) -> None:
+    """Two states are the same to the last bit."""
+    one, other = numbers(one), numbers(other)
+    assert one.keys() == other.keys()
+    for key, value in one.items():
+        np.testing.assert_array_equal(value, other[key], err_msg=key)
