@@ -164,11 +164,11 @@ def test_thousands_of_stores_with_different_histories_are_decided_quickly():
     rng = np.random.default_rng(0)
     slowest = 0.0
     for number in range(1, 13):
-        started = time.perf_counter()
+        started = time.process_time()
         ask(account, np.flatnonzero(rng.random(5000) < 0.5), query(number))
-        slowest = max(slowest, time.perf_counter() - started)
+        slowest = max(slowest, time.process_time() - started)
     assert account.n_histories > 2000
-    assert slowest < 2.0  # measured: 0.2 s
+    assert slowest < 2.0  # of a processor; measured: 0.2 s
 
 
 # ---- memory ---------------------------------------------------------------------------------------------------------
