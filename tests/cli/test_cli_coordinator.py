@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 import typer
@@ -17,6 +16,7 @@ from hedgerow.coordinator.store import Store
 from hedgerow.errors import HedgerowError, StationUnknown, StudyInvalid, UnknownStudy
 from hedgerow.studies import load, run_study
 from hedgerow.wire.folder import KeyFolder
+from patience import PATIENCE, until
 
 app = typer.Typer()
 register(app)
@@ -139,14 +139,12 @@ def test_a_service_ends_in_good_order_on_sigterm_and_refuses_a_second_one(hub):
     command = [sys.executable, "-c", "from hedgerow.cli.coordinator import app; app()", "start", str(hub)]
     first = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ)
     try:
-        end = time.monotonic() + 20
-        while not (hub / "state" / "rail.sock").exists() and time.monotonic() < end and first.poll() is None:
-            time.sleep(0.05)
-        second = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        until((hub / "state" / "rail.sock").exists, ended=lambda: first.poll() is not None)
+        second = subprocess.run(command, capture_output=True, text=True, check=False)
         assert second.returncode != 0
         assert "runs already" in second.stderr
         first.send_signal(signal.SIGTERM)
-        _, said = first.communicate(timeout=20)
+        _, said = first.communicate(timeout=PATIENCE)
     finally:
         first.kill()
     assert first.returncode == 0

@@ -25,6 +25,7 @@ from hedgerow.wire.enrolment import accept, ask, enrol
 from hedgerow.wire.folder import KeyFolder
 from hedgerow.wire.papers import Request, Welcome
 from hedgerow.wire.values import pack, unpack
+from patience import PATIENCE
 from station_house import PRIVATE, STUDY, parse_text, records
 
 TOML = """
@@ -85,9 +86,9 @@ class Hub:
         self.number = 0
 
     def ask(self, kind, parts, study=STUDY):
-        assert self.post.wait(20.0, lambda: "alpha" in self.post.alive())
+        assert self.post.wait(PATIENCE, lambda: "alpha" in self.post.alive())
         self.number += 1
-        return self.post.ask(kind, {"alpha": parts}, study=study, number=self.number, seconds=20.0)["alpha"]
+        return self.post.ask(kind, {"alpha": parts}, study=study, number=self.number, seconds=PATIENCE)["alpha"]
 
     def board(self, text):
         self.schema = read_config(self.keys.path.parent.parent / "alpha")[0].declared.select(["age", "dose"])
@@ -95,7 +96,7 @@ class Hub:
         return unpack(self.ask("board", [text.encode(), pack(told)]).parts[0])["status"]
 
     def run(self, text, life):
-        network = Network(self.post, STUDY, {"alpha": ("alpha",)}, seconds=20.0, life=life)
+        network = Network(self.post, STUDY, {"alpha": ("alpha",)}, seconds=PATIENCE, life=life)
         built = build_abroad(parse_text(text), self.schema, network)
         return last(built.listing.program(built.settings)(built.federation))
 
@@ -149,7 +150,7 @@ def test_a_person_reads_approves_and_watches_the_budget(folder):
             serve(folder, stop)
     finally:
         stop.set()
-        thread.join(10)
+        thread.join(PATIENCE)
         hub.rail.close()
     assert not thread.is_alive()
 
@@ -168,11 +169,11 @@ def test_a_station_that_was_killed_knows_what_it_answered(folder):
         station.stderr.close()
         spent = invoke("budget", folder).output
         station = subprocess.Popen(command, stderr=subprocess.PIPE)
-        assert hub.post.wait(20.0, lambda: "alpha" in hub.post.alive())
+        assert hub.post.wait(PATIENCE, lambda: "alpha" in hub.post.alive())
         hub.run(PRIVATE, 2)
         assert invoke("budget", folder).output != spent
         station.send_signal(signal.SIGTERM)
-        assert station.wait(10) == 0
+        assert station.wait(PATIENCE) == 0
         log = station.stderr.read().decode()
         assert "answered sum of hedgerow.stats.moments:deviations" in log
     finally:

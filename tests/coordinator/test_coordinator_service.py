@@ -16,6 +16,7 @@ from hedgerow.coordinator.submission import submit
 from hedgerow.engines.rails.rail import Arrived
 from hedgerow.errors import CannotWrite
 from hedgerow.studies import parse
+from patience import PATIENCE, until
 
 
 class LiveRail:
@@ -66,15 +67,15 @@ class Running:
 
     def __exit__(self, *exception):
         self.stop.set()
-        self.thread.join(20)
+        self.thread.join(PATIENCE)
         assert not self.thread.is_alive()
         self.store.close()
 
-    def until(self, holds, seconds=20):
-        end = time.monotonic() + seconds
-        while not holds():
-            assert time.monotonic() < end, [(kept.id, kept.state, kept.reason) for kept in self.store.studies()]
-            time.sleep(0.02)
+    def until(self, holds):
+        def moved():
+            return [(kept.id, kept.state, kept.reason, kept.round) for kept in self.store.studies()]
+
+        until(holds, moved=moved, ended=lambda: not self.thread.is_alive() and moved(), pause=0.02)
 
 
 @pytest.mark.slow

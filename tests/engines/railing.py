@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from hedgerow.engines.rails.grpc_rail import GrpcLink, GrpcRail
 from hedgerow.engines.rails.rail import Arrived, Event
 from hedgerow.engines.rails.socket_rail import SocketLink, SocketRail
 from hedgerow.wire.tls import Tls
+from patience import PATIENCE
 
 KINDS = ["grpc", "socket"]
 HUB = "hub"
@@ -64,7 +64,7 @@ def where_of(rail: GrpcRail | SocketRail) -> str:
 
 @contextmanager
 def serving(link, answer: Callable[[bytes], bytes | None]) -> Iterator[list[BaseException]]:
-    """Serve in a thread; at the end it has stopped within a second. Yields what it raised."""
+    """Serve in a thread; at the end it stops by itself. Yields what it raised."""
     stop, raised = threading.Event(), []
 
     def work() -> None:
@@ -79,37 +79,34 @@ def serving(link, answer: Callable[[bytes], bytes | None]) -> Iterator[list[Base
         yield raised
     finally:
         stop.set()
-        thread.join(1.0)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
 
 
-def wait_for(rail: GrpcRail | SocketRail, event: Event, seconds: float = 10.0) -> list[Event]:
+def wait_for(rail: GrpcRail | SocketRail, event: Event) -> list[Event]:
     """Read events up to this one; returns those before it."""
-    until, before = time.monotonic() + seconds, []
-    while time.monotonic() < until:
-        found = rail.receive(until - time.monotonic())
-        if found == event:
-            return before
-        if found is not None:
-            before.append(found)
-    raise AssertionError(f"{event!r:.80} did not come; {before!r:.300} did")
+    before = []
+    while (found := rail.receive(PATIENCE)) != event:
+        assert found is not None, f"{event!r:.80} did not come; {before!r:.300} did"
+        before.append(found)
+    return before
 
 
-def ask(rail: GrpcRail | SocketRail, station: str, body: bytes, seconds: float = 10.0) -> bytes:
+def ask(rail: GrpcRail | SocketRail, station: str, body: bytes) -> bytes:
     """Send a body and wait for the next that comes from that station."""
     rail.send(station, body)
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        found = rail.receive(until - time.monotonic())
+    while True:
+        found = rail.receive(PATIENCE)
+        assert found is not None, f"{station} did not answer"
         if isinstance(found, Arrived) and found.station == station:
             return found.body
-    raise AssertionError(f"{station} did not answer")
 
 
 def answer_with_name(name: str) -> Callable[[bytes], bytes | None]:
     def answer(body: bytes) -> bytes | None:
-        if body == b"slow":
-            time.sleep(5.0)
+        if body == b"never":
+            print("asked", flush=True)
+            threading.Event().wait()
         return None if body == b"silence" else name.encode() + body
 
     return answer

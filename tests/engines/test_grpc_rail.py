@@ -6,7 +6,6 @@ import socket
 import ssl
 import sys
 import threading
-import time
 
 import pytest
 from railing import HUB, Authority, ask, everyone, load, save, serving, wait_for
@@ -17,6 +16,7 @@ from hedgerow.engines.rails.grpc_rail import CHUNK, METHOD, SERVICE, GrpcLink, G
 from hedgerow.engines.rails.rail import Joined, Left
 from hedgerow.errors import MessageRefused, MissingExtra, RailUnavailable
 from hedgerow.wire.tls import Tls
+from patience import PATIENCE, until
 
 grpc = pytest.importorskip("grpc")
 
@@ -111,20 +111,22 @@ def test_a_station_may_name_the_coordinator_whose_certificate_it_expects(rail, f
 def test_a_station_that_is_not_admitted_is_told_so_and_gives_up(rail, folder, revoked):
     revoked.add("alpha")
     with serving(GrpcLink(address(rail), load(folder, "alpha")), never) as raised:
-        assert rail.receive(1.0) is None
+        until(lambda: raised)
         assert isinstance(raised[0], RailUnavailable)
         assert "HR-612" in str(raised[0])
+        assert rail.receive(0.1) is None
 
 
 @pytest.mark.slow
-def test_a_station_that_is_revoked_while_connected_is_out_within_seconds(rail, folder, revoked):
+def test_a_station_that_is_revoked_while_connected_is_put_out(rail, folder, revoked):
     with serving(GrpcLink(address(rail), load(folder, "alpha")), echo) as raised:
         wait_for(rail, Joined("alpha"))
         assert ask(rail, "alpha", b"x") == b"x"
         revoked.add("alpha")
-        wait_for(rail, Left("alpha"), seconds=3.0)
-        assert rail.receive(1.0) is None
+        wait_for(rail, Left("alpha"))
+        until(lambda: raised)
         assert isinstance(raised[0], RailUnavailable)
+        assert rail.receive(0.1) is None
 
 
 @pytest.mark.slow
@@ -152,7 +154,7 @@ def streaming(rail, folder, name, messages):
     tls = load(folder, name)
     identity = grpc.ssl_channel_credentials(tls.authority, tls.key, tls.certificate)
     channel = grpc.secure_channel(address(rail), identity, options=[("grpc.max_send_message_length", -1)])
-    return channel, channel.stream_stream(f"/{SERVICE}/{METHOD}")(messages)
+    return channel, channel.stream_stream(f"/{SERVICE}/{METHOD}")(messages, timeout=PATIENCE)
 
 
 def ended(call):
@@ -179,17 +181,18 @@ def ended(call):
     ids=["claims too much", "empty", "no length", "little pieces", "empty pieces", "too large a message"],
 )
 def test_a_station_that_does_not_keep_to_the_form_is_put_out_without_a_word(rail, folder, messages):
-    def slowly():
+    over = threading.Event()
+
+    def without_end():
         yield from messages
-        time.sleep(2.0)
+        over.wait()
 
     with serving(GrpcLink(address(rail), load(folder, "beta")), echo):
         wait_for(rail, Joined("beta"))
-        channel, call = streaming(rail, folder, "alpha", slowly())
-        before = time.monotonic()
-        code, text = ended(call)
-        assert time.monotonic() - before < 1.5
-        assert code is not grpc.StatusCode.PERMISSION_DENIED
+        channel, call = streaming(rail, folder, "alpha", without_end())
+        code, text = ended(call)  # though the station goes on
+        over.set()
+        assert code not in (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.DEADLINE_EXCEEDED)
         assert not any(word in text for word in ("claims", "HR-", "MessageRefused", "bytes were due", "Traceback"))
         assert ask(rail, "beta", b"x") == b"x"
         channel.close()
@@ -218,7 +221,7 @@ def test_garbage_and_half_handshakes_leave_others_and_memory_as_they_are(rail, f
         for k, each in enumerate(open_ones):
             each.sendall(os.urandom(20_000) if k % 2 else hello)
         for _ in range(20):
-            assert ask(rail, "beta", b"x", seconds=2.0) == b"x"
+            assert ask(rail, "beta", b"x") == b"x"
         assert rail.connected() == {"beta"}
         for each in open_ones:
             each.close()
@@ -231,13 +234,13 @@ def test_a_station_that_never_reads_is_put_out_when_revoked(rail, folder, revoke
     for _ in range(3):
         rail.send("alpha", bytes(20_000_000))
     revoked.add("alpha")
-    wait_for(rail, Left("alpha"), seconds=3.0)
+    wait_for(rail, Left("alpha"))
     channel.close()
 
 
 @pytest.mark.slow
 def test_a_connection_that_is_cut_silently_is_given_up_and_dialled_again(folder, monkeypatch):
-    sooner = {"grpc.keepalive_time_ms": 1000, "grpc.keepalive_timeout_ms": 500, "grpc.http2.ping_timeout_ms": 500}
+    sooner = {"grpc.keepalive_time_ms": 1000, "grpc.keepalive_timeout_ms": 2000, "grpc.http2.ping_timeout_ms": 2000}
     monkeypatch.setattr(grpc_rail, "OPTIONS", [(name, sooner.get(name, value)) for name, value in grpc_rail.OPTIONS])
     rail = GrpcRail("127.0.0.1:0", load(folder, HUB), everyone)
     try:
@@ -248,7 +251,7 @@ def test_a_connection_that_is_cut_silently_is_given_up_and_dialled_again(folder,
             wait_for(rail, Joined("alpha"))
             assert ask(rail, "alpha", b"x") == b"x"
             cut.set()
-            wait_for(rail, Left("alpha"), seconds=5.0)
+            wait_for(rail, Left("alpha"))
             cut.clear()
             wait_for(rail, Joined("alpha"))
             assert ask(rail, "alpha", b"x") == b"x"

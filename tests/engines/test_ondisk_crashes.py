@@ -20,6 +20,7 @@ import hedgerow as hr
 from hedgerow.engines import InProcess
 from hedgerow.learn import linear
 from hedgerow.runs import drive, last, load_checkpoint, save_checkpoint
+from patience import until
 
 
 class Killed(BaseException):
@@ -94,6 +95,11 @@ def test_losing_power_at_any_write_changes_nothing(tmp_path, monkeypatch, seed):
     assert lost > 50
 
 
+def asked(ledger):
+    """How many questions are in a ledger."""
+    return ledger.read_text().count("\n") if ledger.exists() else 0
+
+
 def train(folder, name, rounds=40):
     """What the process does that is killed."""
     kind = type(last(ALGORITHMS[name](clinics(), linear(4, 1), rounds=1, **LOCAL)))
@@ -104,28 +110,26 @@ def train(folder, name, rounds=40):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "seed"), [("scaffold", 0), ("scaffold", 1), ("feddyn", 2), ("feddyn", 3)])
+@pytest.mark.parametrize(("name", "seed"), [("scaffold", 0), ("feddyn", 3)])
 def test_a_killed_run_resumes_bit_identically(tmp_path, name, seed):
     fed = hr.engines.on(clinics(), InProcess(threads=2))
     expected = last(ALGORITHMS[name](fed, linear(4, 1), rounds=40, rate=0.6, **LOCAL))
     rng, ledger = random.Random(seed), tmp_path / "ledger.jsonl"
     tests = Path(__file__).parents[1]
     paths = os.pathsep.join(str(tests / part) for part in ("", "learn", "engines"))
-    for after in sorted(rng.sample(range(2, 38), 2)):
+    for after in sorted(rng.sample(range(2, 25), 2)):
         command = [sys.executable, "-c", f"import test_ondisk_crashes; test_ondisk_crashes.train({str(tmp_path)!r}, {name!r})"]
         process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": paths}, stderr=subprocess.DEVNULL)
-        limit = time.monotonic() + 120
-        while process.poll() is None and time.monotonic() < limit:
-            if ledger.exists() and ledger.read_text().count("\n") >= after:
-                break
-            time.sleep(0.001)
+        until(
+            lambda: asked(ledger) >= after, moved=lambda: asked(ledger), ended=lambda: process.poll() is not None, pause=0.001
+        )
         time.sleep(rng.random() * 0.03)
         os.kill(process.pid, signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
     found, again = train(tmp_path, name)
     np.testing.assert_array_equal(flat(found), flat(expected))
     assert_same(kept(again), kept(fed))
-    assert ledger.read_text().count("\n") == 40
+    assert asked(ledger) == 40
 
 
 def test_without_a_seed_a_run_goes_on_from_its_states(tmp_path):

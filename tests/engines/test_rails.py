@@ -13,7 +13,9 @@ import pytest
 import railing
 from railing import HUB, KINDS, Authority, answer_with_name, ask, make_link, make_rail, save, serving, wait_for, where_of
 
+from hedgerow.engines.rails import grpc_rail
 from hedgerow.engines.rails.rail import Arrived, Joined, Left
+from patience import PATIENCE, until
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +35,10 @@ def kind(request):
 
 
 @pytest.fixture
-def rail(kind, folder):
+def rail(kind, folder, monkeypatch):
+    """Without signs of life, so that whatever is noticed is noticed by the end of a connection, and not by its silence."""
+    kept = [(name, value) for name, value in grpc_rail.OPTIONS if "keepalive" not in name and "ping" not in name]
+    monkeypatch.setattr(grpc_rail, "OPTIONS", kept)
     made = make_rail(kind, start(kind, folder), folder)
     yield made
     made.close()
@@ -48,7 +53,14 @@ def link(kind, rail, name, folder):
 
 
 def spawn(kind, rail, name, folder):
-    return subprocess.Popen([sys.executable, railing.__file__, kind, where_of(rail), name, str(folder)])
+    command = [sys.executable, railing.__file__, kind, where_of(rail), name, str(folder)]
+    paths = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=paths)
+
+
+def stop(process):
+    process.kill()
+    process.communicate()
 
 
 @pytest.mark.slow
@@ -67,14 +79,11 @@ def test_two_stations_answer_two_hundred_rounds_in_order(kind, rail, folder):
         serving(link(kind, rail, "alpha", folder), answer_with_name("alpha")),
         serving(link(kind, rail, "beta", folder), answer_with_name("beta")),
     ):
-        while rail.connected() != {*names}:
-            rail.receive(1.0)
-        while rail.receive(0.05):
-            pass
+        assert {rail.receive(PATIENCE) for _ in names} == {Joined(name) for name in names}
         for k in range(200):
             for name in names:
                 rail.send(name, b"%d" % k)
-            got = {rail.receive(5.0) for _ in names}
+            got = {rail.receive(PATIENCE) for _ in names}
             assert got == {Arrived(name, name.encode() + b"%d" % k) for name in names}
 
 
@@ -90,7 +99,7 @@ def test_what_is_not_answered_or_fails_leaves_the_connection_as_it_is(kind, rail
         rail.send("alpha", b"fail")
         rail.send("alpha", b"silence")
         rail.send("alpha", b"speak")
-        assert rail.receive(5.0) == Arrived("alpha", b"speak")
+        assert rail.receive(PATIENCE) == Arrived("alpha", b"speak")
 
 
 def test_a_body_for_a_station_that_is_away_is_lost(rail):
@@ -100,22 +109,21 @@ def test_a_body_for_a_station_that_is_away_is_lost(rail):
 
 
 @pytest.mark.slow
-def test_a_station_killed_while_it_answers_has_left_within_a_second_and_comes_back(kind, rail, folder):
+def test_a_station_killed_while_it_answers_has_left_and_comes_back(kind, rail, folder):
     process = spawn(kind, rail, "alpha", folder)
     try:
         wait_for(rail, Joined("alpha"))
-        rail.send("alpha", b"slow")
-        time.sleep(0.1)
+        rail.send("alpha", b"never")
+        assert process.stdout.readline() == "asked\n"
         process.send_signal(signal.SIGKILL)
-        wait_for(rail, Left("alpha"), seconds=1.0)
+        wait_for(rail, Left("alpha"))
         assert rail.connected() == frozenset()
-        process.wait()
+        process.communicate()
         process = spawn(kind, rail, "alpha", folder)
         wait_for(rail, Joined("alpha"))
         assert ask(rail, "alpha", b"x") == b"alphax"
     finally:
-        process.kill()
-        process.wait()
+        stop(process)
 
 
 @pytest.mark.slow
@@ -124,7 +132,6 @@ def test_stations_come_back_by_themselves_when_the_coordinator_restarts(kind, ra
     with serving(make_link(kind, where, "alpha", folder), answer_with_name("alpha")):
         wait_for(rail, Joined("alpha"))
         rail.close()
-        time.sleep(0.3)
         again = make_rail(kind, where, folder)
         try:
             wait_for(again, Joined("alpha"))
@@ -144,39 +151,41 @@ def test_a_newer_connection_takes_the_place_of_the_older(kind, rail, folder):
             assert rail.connected() == {"alpha"}
             assert ask(rail, "alpha", b"x") == b"second"
     finally:
-        first.kill()
-        first.wait()
+        stop(first)
 
 
 @pytest.mark.slow
-def test_serving_stops_within_a_second_while_an_answer_is_made(kind, rail, folder):
+def test_serving_stops_while_an_answer_is_made(kind, rail, folder):
     begun, end = threading.Event(), threading.Event()
 
     def answer(body):
         begun.set()
-        end.wait(5.0)
+        end.wait()
 
-    with serving(link(kind, rail, "alpha", folder), answer):
-        wait_for(rail, Joined("alpha"))
-        rail.send("alpha", b"x")
-        assert begun.wait(5.0)
-    end.set()
+    try:
+        with serving(link(kind, rail, "alpha", folder), answer):
+            wait_for(rail, Joined("alpha"))
+            rail.send("alpha", b"x")
+            assert begun.wait(PATIENCE)
+    finally:
+        end.set()
 
 
 @pytest.mark.slow
 def test_a_slow_station_holds_up_neither_memory_nor_others(kind, rail, folder):
     end = threading.Event()
-    with (
-        serving(link(kind, rail, "alpha", folder), lambda body: end.wait(30.0) and None),
-        serving(link(kind, rail, "beta", folder), answer_with_name("beta")),
-    ):
-        while len(rail.connected()) < 2:
-            rail.receive(1.0)
-        before = resident()
-        for _ in range(100):
-            rail.send("alpha", os.urandom(4_000_000))
-        assert resident() - before < 160 << 20
-        assert ask(rail, "beta", b"x", seconds=2.0) == b"betax"
+    try:
+        with (
+            serving(link(kind, rail, "alpha", folder), lambda body: end.wait() and None),
+            serving(link(kind, rail, "beta", folder), answer_with_name("beta")),
+        ):
+            until(lambda: len(rail.connected()) == 2)
+            before = resident()
+            for _ in range(100):
+                rail.send("alpha", os.urandom(4_000_000))
+            assert resident() - before < 160 << 20
+            assert ask(rail, "beta", b"x") == b"betax"
+    finally:
         end.set()
 
 
@@ -188,10 +197,10 @@ def test_a_station_that_floods_waits_until_the_coordinator_reads(kind, rail, fol
         before = resident()
         for _ in range(80):
             rail.send("alpha", b"x")
-            time.sleep(0.01)
+            time.sleep(0.01)  # it would have answered by now
         assert len(answered) < 60
         assert resident() - before < 120 << 20
-        assert isinstance(rail.receive(1.0), Arrived)
+        assert isinstance(rail.receive(PATIENCE), Arrived)
 
 
 def resident() -> int:
@@ -205,9 +214,6 @@ def test_nothing_is_left_when_both_ends_are_closed(kind, folder):
     with serving(link(kind, rail, "alpha", folder), answer_with_name("alpha")):
         wait_for(rail, Joined("alpha"))
         ask(rail, "alpha", b"x")
-    wait_for(rail, Left("alpha"), seconds=1.0)
+    wait_for(rail, Left("alpha"))
     rail.close()
-    until = time.monotonic() + 3.0
-    while threading.active_count() > before and time.monotonic() < until:
-        time.sleep(0.02)
-    assert threading.active_count() <= before
+    until(lambda: threading.active_count() <= before)

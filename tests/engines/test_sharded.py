@@ -53,6 +53,7 @@ from hedgerow.errors import (
 from hedgerow.privacy.guard import Guard
 from hedgerow.runs import LedgerFile, drive, load_checkpoint
 from helpers import federation, kept_by, run_of, totals
+from patience import until
 
 BOUND = linf(8.0, "record")
 
@@ -88,12 +89,9 @@ def end_one(engine):
     worker.process.wait()
 
 
-def ended(running, seconds=20.0):
-    """Whether processes are over before long."""
-    deadline = time.monotonic() + seconds
-    while any(map(alive, running)) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return not any(map(alive, running))
+def wait_for_the_end(running):
+    """Wait until processes are over."""
+    until(lambda: not any(map(alive, running)), moved=lambda: list(map(alive, running)))
 
 
 def pids(engine):
@@ -576,7 +574,7 @@ def test_processes_end_with_their_parent_whatever_ends_it_and_whatever_they_do()
         assert len(running) == 2
         assert all(map(alive, running))
         parent.kill()
-    assert ended(running)
+    wait_for_the_end(running)
 
 
 # ---- parts ----------------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ import socket
 import stat
 import tempfile
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from hedgerow.engines.rails.rail import Joined, Left
 from hedgerow.engines.rails.socket_rail import SocketDoor, SocketLink, SocketRail, dial
 from hedgerow.errors import RailUnavailable
 from hedgerow.wire import frames
+from patience import PATIENCE, until
 
 
 @pytest.fixture
@@ -36,11 +36,15 @@ def named(body):
 
 def knock(path, name):
     """Dial a door that is about to be opened."""
-    for _ in range(500):
+    found = []
+
+    def opened():
         with suppress(OSError):
-            return dial(path, name)
-        time.sleep(0.01)
-    raise AssertionError(path)
+            found.append(dial(path, name))
+        return found
+
+    until(opened, path)
+    return found[0]
 
 
 @pytest.mark.slow
@@ -54,8 +58,8 @@ def test_a_relay_carries_between_a_rail_and_a_door(rail, folder):
                 carried.start()
                 frames.write(hub, frames.read(station))
                 carried.join()
-                assert rail.receive(1.0).body == b"alpha:" + body
-        wait_for(rail, Left("alpha"), seconds=1.0)
+                assert rail.receive(PATIENCE).body == b"alpha:" + body
+        wait_for(rail, Left("alpha"))
 
 
 @pytest.mark.slow
@@ -101,7 +105,7 @@ def test_whoever_names_no_station_is_not_let_in_and_holds_up_nobody(rail, sent):
         wait_for(rail, Joined("beta"))
         hostile.connect(str(rail.path))
         hostile.sendall(sent)
-        assert ask(rail, "beta", b"x", seconds=2.0) == b"x"
+        assert ask(rail, "beta", b"x") == b"x"
         assert rail.connected() == {"beta"}
 
 
@@ -112,6 +116,6 @@ def test_a_frame_that_claims_too_much_ends_its_connection_alone(rail):
         with dial(rail.path, "alpha") as hostile:
             wait_for(rail, Joined("alpha"))
             hostile.sendall(b"\xff" * 8)
-            wait_for(rail, Left("alpha"), seconds=1.0)
+            wait_for(rail, Left("alpha"))
             assert frames.read(hostile) is None
         assert ask(rail, "beta", b"x") == b"x"

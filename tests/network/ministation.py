@@ -20,6 +20,7 @@ from hedgerow.engines.post import Post
 from hedgerow.errors import HedgerowError
 from hedgerow.wire.envelope import Card, Seat, disclose, enclose
 from hedgerow.wire.names import Names
+from patience import PATIENCE
 
 CLINIC = hr.data.load("breast_cancer").select(["mean_radius", "mean_texture", "malignant"]).take(range(300))
 DESIGN = hr.stats.design_of(CLINIC.schema, "malignant ~ mean_radius + mean_texture", "binomial")
@@ -104,8 +105,8 @@ def over_sockets(federation, homes, kind, folder, **settings):
         stack.callback(rail.close)
         for name, start in machines(federation, homes, seats).items():
             stack.enter_context(serving(make_link(kind, where_of(rail), name, folder), start()))
-        engine = network(rail, homes, seats, seconds=30.0, **settings)
-        assert engine.post.wait(30.0, lambda: engine.post.alive() == homes.keys())
+        engine = network(rail, homes, seats, seconds=PATIENCE, **settings)
+        assert engine.post.wait(PATIENCE, lambda: engine.post.alive() == homes.keys())
         yield engine
 
 

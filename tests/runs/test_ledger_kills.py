@@ -113,7 +113,7 @@ def processes(tmp_path, *how):
     """Let real processes spend one budget; gives how each ended, its releases by then, and the ledger afterwards."""
     path, releases = tmp_path / "ledger.sqlite", tmp_path / "releases"
     command = [sys.executable, str(Path(__file__).with_name("spending.py")), str(path), str(releases), *how]
-    ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, env=os.environ | ONE_THREAD)
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | ONE_THREAD)
     said = [[int(word) for word in line.split()] for line in ended.stdout.splitlines()]
     return said, len(releases.read_bytes().splitlines()), read_chain(path)
 

@@ -9,7 +9,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -31,6 +30,7 @@ from hedgerow.stations.console.reading import clean, grouped, promise, read
 from hedgerow.stations.console.serve import ADDRESS, serving, told
 from hedgerow.stations.inbox import ROLL, Inbox, Spent
 from hedgerow.stations.service import serve
+from patience import PATIENCE, until
 from station_house import LOGISTIC, MEANS, PRIVATE, STUDY, House
 
 TOKEN = "the key of this door"
@@ -490,16 +490,13 @@ def test_a_station_serves_its_console_while_it_runs(tmp_path):
     thread = threading.Thread(target=serve, args=(folder, stop))
     thread.start()
     try:
-        end = time.monotonic() + 20
-        while not (folder / ADDRESS).exists() or not (folder / ADDRESS).read_text():
-            assert time.monotonic() < end
-            time.sleep(0.02)
-        with httpx.Client(follow_redirects=True) as client:
+        until(lambda: (folder / ADDRESS).exists() and (folder / ADDRESS).read_text(), ended=lambda: not thread.is_alive())
+        with httpx.Client(follow_redirects=True, timeout=PATIENCE) as client:
             address = (folder / ADDRESS).read_text().strip()
             assert "Nothing waits for your decision" in client.get(address).text
             assert "285" in client.get(address.replace("/?", "/shown?")).text
     finally:
         stop.set()
-        thread.join(20)
+        thread.join(PATIENCE)
     assert not thread.is_alive()
     assert not (folder / ADDRESS).exists()

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from hedgerow.stations.base import Base
 from hedgerow.stations.console.line import Line
 from hedgerow.stations.console.serve import serving
 from hedgerow.stations.inbox import ROLL, Inbox
+from patience import PATIENCE, until
 from station_house import MEANS, House
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -77,11 +77,8 @@ class Browser:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
-    def until(self, script, seconds=20.0):
-        end = time.monotonic() + seconds
-        while not self.run(script):
-            assert time.monotonic() < end, f"waited in vain for {script}"
-            time.sleep(0.05)
+    def until(self, script):
+        until(lambda: self.run(script), script, pause=0.05)
 
     def open(self, address):
         self.run("window.old = true")
@@ -126,14 +123,11 @@ def browser(folder):
         [CHROMIUM, *FLAGS, f"--user-data-dir={folder}", "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        told, end = folder / "DevToolsActivePort", time.monotonic() + 60
-        while not (told.exists() and told.read_text().count("\n")):
-            assert process.poll() is None
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        told = folder / "DevToolsActivePort"
+        until(lambda: told.exists() and told.read_text().count("\n"), ended=lambda: process.poll() is not None, pause=0.05)
         port = told.read_text().split()[0]
         [tab] = [each for each in httpx.get(f"http://127.0.0.1:{port}/json").json() if each["type"] == "page"]
-        socket = websocket.create_connection(tab["webSocketDebuggerUrl"], suppress_origin=True, timeout=60)
+        socket = websocket.create_connection(tab["webSocketDebuggerUrl"], suppress_origin=True, timeout=PATIENCE)
         try:
             yield Browser(socket)
         finally:

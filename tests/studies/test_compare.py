@@ -23,6 +23,7 @@ from hedgerow.studies.processes import _none_left
 from hedgerow.studies.rounds import best, reached, read_rounds
 from hedgerow.studies.runner import write_study
 from hedgerow.studies.standings import Standing, finished_report
+from patience import until
 
 
 @pytest.fixture(scope="module")
@@ -200,15 +201,13 @@ def test_an_interrupted_comparison_ends_as_if_it_had_never_stopped(table, tmp_pa
     assert not any("nterrupted" in warning for warning in again.report.warnings)
 
 
+def told(folder):
+    """What runs have told so far, by its size."""
+    return {path: path.stat().st_size for path in folder.glob("*/*.jsonl")}
+
+
 def begun(folder):
     return [path for path in folder.glob("*/rounds.jsonl") if path.read_text().count("\n") > 2]
-
-
-def wait_until(condition, seconds=120):
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.05)
-    assert condition()
 
 
 @pytest.mark.slow
@@ -220,9 +219,9 @@ def test_ctrl_c_stops_all_runs_after_their_round(tmp_path, jobs):
     process = subprocess.Popen(
         [*command, "--set", "program.rounds=3000"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    wait_until(lambda: len(begun(out)) == jobs or process.poll() is not None)
+    until(lambda: len(begun(out)) == jobs, moved=lambda: told(out), ended=lambda: process.poll() is not None)
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate()
     assert process.returncode == 130, said
     assert "--resume" in said
     cut = {folder.parent.name: len(read_rounds(folder)) for folder in out.glob("*/rounds.jsonl")}
@@ -244,11 +243,11 @@ def test_a_run_whose_parent_is_gone_stops_after_its_round(tmp_path):
     process = subprocess.Popen(
         [*command, "--set", "program.rounds=30000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    wait_until(lambda: len(begun(out)) == 2 or process.poll() is not None)
+    until(lambda: len(begun(out)) == 2, moved=lambda: told(out), ended=lambda: process.poll() is not None)
     process.kill()
     process.wait()
     folders = [folder.parent for folder in out.glob("*/rounds.jsonl")]
-    wait_until(lambda: all((folder / "result.json").exists() for folder in folders))
+    until(lambda: all((folder / "result.json").exists() for folder in folders), moved=lambda: told(out))
     assert all("interrupted after" in (folder / "result.json").read_text() for folder in folders)
 
 

@@ -5,10 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+
+from patience import until
 
 STUDY = ["digits-fedavg", "--set", "baselines=false", "--set", "budget.accountant=rdp", "--set", "evaluation.every=1000"]
 
@@ -31,9 +32,7 @@ def test_a_killed_run_resumes_bit_identically(tmp_path):
         process = subprocess.Popen(
             command(cut, *(["--resume"] if cut.exists() else [])), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        deadline = time.monotonic() + 120
-        while len(lines(cut)) < target and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.005)
+        until(lambda: len(lines(cut)) >= target, moved=lambda: len(lines(cut)), ended=lambda: process.poll() is not None)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         assert target <= len(lines(cut)) < len(lines(whole))
