@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import Hiding, federation, totals
 
 import hedgerow as hr
 from hedgerow.core.channel import Channel
@@ -21,6 +20,7 @@ from hedgerow.core.cohort import Cohort
 from hedgerow.core.events import Sampling
 from hedgerow.core.federation import Federation
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, SlotFilled, UnlawfulChannel
+from helpers import Hiding, federation, totals
 
 BUDGET = hr.Budget(epsilon=5.0, delta=1e-5)
 
@@ -34,7 +34,11 @@ def private() -> Federation:
 
 @pytest.mark.parametrize(
     "slot",
-    [{"clip": hr.l2(100.0)}, {"mechanism": hr.Gaussian(1e-6)}, {"aggregation": replace(Hiding(), name="open", hides_rows=False)}],
+    [
+        {"clip": hr.l2(100.0)},
+        {"mechanism": hr.Gaussian(1e-6)},
+        {"aggregation": replace(Hiding(), name="open", hides_rows=False)},
+    ],
     ids=lambda slot: next(iter(slot)),
 )
 def test_a_filled_slot_is_not_replaced(private: Federation, slot: dict[str, Any]) -> None:
@@ -69,7 +73,21 @@ def test_copies_are_the_handle_itself(private: Federation) -> None:
     assert copy.deepcopy(private) is private
 
 
-HIDDEN = ("engine", "channel", "run", "streams", "views", "sessions", "cohort", "held", "clock", "on", "watch", "view", "layouts")
+HIDDEN = (
+    "engine",
+    "channel",
+    "run",
+    "streams",
+    "views",
+    "sessions",
+    "cohort",
+    "held",
+    "clock",
+    "on",
+    "watch",
+    "view",
+    "layouts",
+)
 
 
 @pytest.mark.parametrize("name", HIDDEN)

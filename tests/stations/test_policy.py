@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from hedgerow import Budget, Gaussian, l2
-from hedgerow.core.bound import linf
 from hedgerow.core.aggregation import Plain
-from hedgerow.core.release import Release
+from hedgerow.core.bound import linf
 from hedgerow.core.conversation import Step
 from hedgerow.core.events import Sampling
 from hedgerow.core.question import Query
 from hedgerow.core.randomness import Streams
+from hedgerow.core.release import Release
 from hedgerow.crypto import SecAgg
 from hedgerow.data import Table
 from hedgerow.errors import BudgetExhausted, HedgerowError, QuestionUnannounced, StateLost

@@ -14,12 +14,12 @@ import hedgerow as hr
 from hedgerow.compression import RandomK
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import l1, l2
-from hedgerow.core.release import Release
 from hedgerow.core.conversation import Step
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.events import Sampling
 from hedgerow.core.question import Preparation, Query
 from hedgerow.core.randomness import Streams
+from hedgerow.core.release import Release
 from hedgerow.crypto.aggregation import context_of
 from hedgerow.errors import MessageRefused
 from hedgerow.privacy import Gaussian, Tree

@@ -38,10 +38,10 @@ class Wired:
     def exchange(self, outbox: Outbox) -> Inbox:
         self.asked.append(common(outbox))
         found = question(self.asked[-1], own(outbox, outbox.ids), names=OWN)
-        assert context_of(found.query, found.layout) == context_of(outbox.query, outbox.layout)
-        assert common(Outbox(found.ids, found.query, found.step, outbox.protocol, found.layout, found.asked)) == self.asked[-1]
-        there = Outbox(found.ids, found.query, found.step, outbox.protocol, found.layout, found.asked)
-        return inbox(answer(self.held_by.exchange(there), found.ids), outbox.ids, outbox.query)
+        assert context_of(found.outbox, found.outbox.layout) == context_of(outbox, outbox.layout)
+        there = replace(found.outbox, protocol=outbox.protocol)
+        assert common(there) == self.asked[-1]
+        return inbox(answer(self.held_by.exchange(there), there.ids), outbox)
 
 
 def numbers(state: Any) -> dict[str, Any]:
