@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
 from hedgerow.core import Federation, Parties, Party, local
 from hedgerow.core.aggregation import Plain
-from hedgerow.core.arrays import Arrays, Layout
+from hedgerow.core.arrays import Arrays
 from hedgerow.core.cohort import Cohort
 from hedgerow.core.engine import Outbox
 from hedgerow.core.events import Sampling
@@ -25,6 +26,7 @@ from hedgerow.data import Column, Schema
 from hedgerow.engines import InProcess, Loop, records
 
 BARE, EVERYBODY = Release(), Sampling()
+OUTBOX = {field.name for field in fields(Outbox)}
 ENGINES = [Loop(), InProcess(threads=1), InProcess(threads=2), InProcess(threads=2, collapse=False)]
 ENGINE_NAMES = ["loop", "one-thread", "two-threads", "no-collapse"]
 
@@ -66,17 +68,13 @@ def outbox(
     ids: Sequence[str] = ("party 1",),
     sampling: Sampling = EVERYBODY,
     cohort: int = 0,
-    streams: Streams | None = None,
-    counted: Mapping[str, int] | None = None,
-    keep_rows: bool = False,
-    layout: Layout | None = None,
-    **question: object,
+    first: int | None = None,
+    **others: Any,
 ) -> Outbox:
-    """A question to some parties, by default a sum, with its protection."""
-    put = Question(
-        local=local, broadcast=broadcast, cohort=Cohort(ids, sampling, cohort), number=number, **{"verb": "sum"} | question
-    )
-    return Outbox(ids, put, release, streams or Streams(), counted or {}, keep_rows, layout)
+    """A question to some parties, by default a sum, with its protection; other fields of outbox and question by their names."""
+    about = {name: others.pop(name) for name in OUTBOX & others.keys()}
+    asked = {"verb": "sum", "local": local, "broadcast": broadcast, "number": number} | others
+    return Outbox(ids, Question(cohort=Cohort(ids, sampling, cohort, first), **asked), release, **about)
 
 
 def asking(box: Outbox, **changed: object) -> Outbox:

@@ -46,7 +46,7 @@ def test_a_run_resumes_bit_identically_with_what_waits(compression, tmp_path):
     drive(partial(TRAIN, rounds=3, rate=0.6), half, checkpoint=path)
     start = load_checkpoint(path, type(expected), "")
     again = clinics().protect(compression=compression)
-    again.ledger.entries.extend(half.ledger.entries)
+    run_of(again).ledger.entries.extend(half.ledger.entries)
     found = drive(partial(TRAIN, rounds=6, rate=0.6), again, start=start).state
     for name, value in expected.weights.items():
         np.testing.assert_array_equal(found.weights[name], value)

@@ -34,7 +34,11 @@ def private() -> Federation:
 
 @pytest.mark.parametrize(
     "slot",
-    [{"clip": hr.l2(100.0)}, {"mechanism": hr.Gaussian(1e-6)}, {"aggregation": replace(Hiding(), name="open", hides_rows=False)}],
+    [
+        {"clip": hr.l2(100.0)},
+        {"mechanism": hr.Gaussian(1e-6)},
+        {"aggregation": replace(Hiding(), name="open", hides_rows=False)},
+    ],
     ids=lambda slot: next(iter(slot)),
 )
 def test_a_filled_slot_is_not_replaced(private: Federation, slot: dict[str, Any]) -> None:
@@ -69,7 +73,21 @@ def test_copies_are_the_handle_itself(private: Federation) -> None:
     assert copy.deepcopy(private) is private
 
 
-HIDDEN = ("engine", "channel", "run", "streams", "views", "sessions", "cohort", "held", "clock", "on", "watch", "view", "layouts")
+HIDDEN = (
+    "engine",
+    "channel",
+    "run",
+    "streams",
+    "views",
+    "sessions",
+    "cohort",
+    "held",
+    "clock",
+    "on",
+    "watch",
+    "view",
+    "layouts",
+)
 
 
 @pytest.mark.parametrize("name", HIDDEN)

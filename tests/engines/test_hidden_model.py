@@ -10,7 +10,6 @@ from scipy import stats
 
 import hedgerow as hr
 from hedgerow.core.bound import l2
-from hedgerow.core.engine import Outbox
 from hedgerow.crypto import AdditiveShares, HiddenModel, PairwiseMasks, PrivFL, SecAgg, hidden_model, privfl
 from hedgerow.crypto.paillier import PaillierPublic
 from hedgerow.crypto.privfl import masks
@@ -23,7 +22,7 @@ from hedgerow.stats import logistic_regression
 from hedgerow.stats.hidden import descent as program
 from hedgerow.stats.hidden.descent import HiddenState, hidden_gradient_descent
 from hedgerow.stats.hidden.terms import gradient_bound
-from helpers import run_of
+from helpers import asking, run_of
 
 SCHEMA = Schema(
     (
@@ -84,11 +83,11 @@ class Leaky(InProcess):
 
     def exchange(self, outbox):
         if outbox.step is not None:
-            SENT.append((outbox.query, outbox.step))
+            SENT.append(outbox)
             if outbox.step.name == self.at and self.often:
                 self.often -= 1
                 ids = tuple(id for id in outbox.ids if id not in self.who)
-                outbox = Outbox(ids, outbox.query, outbox.step, outbox.protocol, asked=outbox.asked)
+                outbox = replace(outbox, ids=ids)
         return super().exchange(outbox)
 
 
@@ -163,7 +162,8 @@ def received(case, theta, engine=Leaky):
     fed = stores(4, 8, engine=engine(threads=1), views=True).protect(aggregation=hiding())
     gradient(fed, case, theta)
     names = {seen.query for seen in hr.engines.view(fed, "party 1")}
-    told = [(step.name, query.broadcast, str(query.local), str(query.shield), str(query.init)) for query, step in SENT]
+    asked = [(box.step, box.question, box.release) for box in SENT]
+    told = [(step.name, put.broadcast, str(put.local), str(release), str(put.init)) for step, put, release in asked]
     seen = [(view.kind, view.values[0], len(view.values[1])) for view in hr.engines.view(fed, "party 1")]
     letters = [view.values[1] for view in hr.engines.view(fed, "party 1")]
     return (names, told, seen), letters, fed
@@ -205,7 +205,7 @@ def test_a_server_that_encrypts_without_randomness_is_caught(monkeypatch):
 
 @pytest.mark.slow
 def test_a_question_that_keeps_a_bound_made_from_the_model_is_caught(monkeypatch):
-    monkeypatch.setattr(hidden_model, "withheld", lambda query: replace(query, broadcast=None))
+    monkeypatch.setattr(hidden_model, "withheld", lambda box: asking(box, broadcast=None))
     assert independent_of_the_model()  # the program's bound is that of the largest model
     monkeypatch.setattr(
         program, "gradient_bound", lambda spec, family, degree, widest: gradient_bound(spec, family, degree, BOUND_AT[0])
@@ -221,10 +221,10 @@ BOUND_AT = [np.zeros(3)]
 
 
 def test_a_question_that_keeps_the_model_is_caught(monkeypatch):
-    monkeypatch.setattr(hidden_model, "withheld", lambda query: query)
+    monkeypatch.setattr(hidden_model, "withheld", lambda box: box)
     with pytest.raises(RoundRefused, match="HR-243"):  # it computes the gradient where its terms are expected
         independent_of_the_model()
-    assert any(query.broadcast is not None for query, step in SENT if step.contributes)
+    assert any(box.question.broadcast is not None for box in SENT if box.step.contributes)
 
 
 def test_the_ledger_tells_nothing_of_the_model():
@@ -261,7 +261,7 @@ def test_a_broadcast_that_parties_would_see_is_refused():
     fed = stores(engine=Leaky(threads=1), views=True).protect(aggregation=hiding())
     with pytest.raises(UnlawfulChannel, match=r"shown to parties[\s\S]*No party was asked"):
         logistic_regression(fed, "ill ~ u + v")
-    assert [step for query, step in SENT if query.broadcast is not None] == []
+    assert [box.step for box in SENT if box.question.broadcast is not None] == []
 
 
 def test_columns_without_a_range_are_refused():

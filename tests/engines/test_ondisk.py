@@ -268,7 +268,7 @@ def test_a_run_can_move_from_memory_to_disk(tmp_path):
     fed = walkers()
     drive(partial(walk, rounds=3), fed, checkpoint=tmp_path / "c")
     again = walkers(tmp_path / "states")
-    again.ledger.entries.extend(fed.ledger.entries)
+    run_of(again).ledger.entries.extend(fed.ledger.entries)
     found = drive(partial(walk, rounds=5), again, start=load_checkpoint(tmp_path / "c", Place, "")).state
     np.testing.assert_array_equal(found.at, last(walk(walkers(), rounds=5)).at)
 

@@ -20,6 +20,7 @@ import hedgerow as hr
 from hedgerow.engines import InProcess
 from hedgerow.learn import linear
 from hedgerow.runs import drive, last, load_checkpoint, save_checkpoint
+from helpers import run_of
 from patience import until
 
 
@@ -136,7 +137,7 @@ def test_without_a_seed_a_run_goes_on_from_its_states(tmp_path):
     fed = walkers(tmp_path / "states", seed=None)
     state = drive(partial(walk, rounds=3), fed, checkpoint=tmp_path / "c").state
     again = walkers(tmp_path / "states", seed=None)
-    again.ledger.entries.extend(fed.ledger.entries)
+    run_of(again).ledger.entries.extend(fed.ledger.entries)
     found = kept(fed)
     start = load_checkpoint(tmp_path / "c", Place, "")
     start.restore(again)

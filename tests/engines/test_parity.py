@@ -85,7 +85,7 @@ def test_every_program_resumes_from_any_state(program):
     states, marks = [], []
     for state in PROGRAMS[program](whole):
         states.append(state)
-        marks.append(Mark.of(whole))
+        marks.append(Mark.of(run_of(whole)))
     for state, mark in zip(states[:-1], marks, strict=False):
         again = federation(hr.InProcess())
         run_of(again).ledger.entries = whole.ledger.entries[: mark.entries]

@@ -33,8 +33,7 @@ import hedgerow as hr
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import linf
 from hedgerow.core.conversation import Step
-from hedgerow.core.engine import Inbox, Outbox
-from hedgerow.core.question import Query
+from hedgerow.core.engine import Inbox
 from hedgerow.engines.lines import LARGE, Gone, Line, Sheet, found_on, laid_out, pair
 from hedgerow.engines.merging import merged
 from hedgerow.engines.processes import Processes
@@ -52,7 +51,7 @@ from hedgerow.errors import (
 )
 from hedgerow.privacy.guard import Guard
 from hedgerow.runs import LedgerFile, drive, load_checkpoint
-from helpers import federation, kept_by, run_of, totals
+from helpers import federation, kept_by, outbox, run_of, totals
 from patience import until
 
 BOUND = linf(8.0, "record")
@@ -254,9 +253,8 @@ def test_a_hidden_model_trains_as_in_one_process(two):
 def test_a_protocol_of_one_process_is_refused_before_anybody_is_asked(two):
     fed = federation(two)
     step = Step("step", dict.fromkeys(fed.members, b""))
-    query = Query(1, "sum", one_of_each)
     with pytest.raises(UnlawfulChannel, match=r"InProcess[\s\S]*No party was asked"):
-        run_of(fed).engine.exchange(Outbox(fed.members, query, step, protocol=object()))
+        run_of(fed).engine.exchange(outbox(one_of_each, ids=fed.members, step=step, protocol=object()))
 
 
 def test_additive_shares_are_refused_before_anybody_is_asked(two):
@@ -555,11 +553,11 @@ PARENT = """
 import sys
 sys.path[:0] = {path!r}
 from hedgerow.engines.processes import Processes
-from helpers import federation
+from helpers import federation, run_of
 from spread import long, one_of_each
 fed = federation(Processes(2))
 fed.sum(one_of_each)
-print(*fed.engine.crew.processes.values(), flush=True)
+print(*run_of(fed).engine.crew.processes.values(), flush=True)
 fed.sum(long)
 """
 

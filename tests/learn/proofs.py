@@ -8,7 +8,7 @@ import numpy as np
 import hedgerow as hr
 from hedgerow.learn import linear
 from hedgerow.runs import drive, load_checkpoint, save_checkpoint
-from helpers import kept_by, party_of
+from helpers import kept_by, party_of, run_of
 
 FLOAT32 = 5e-5
 
@@ -44,7 +44,7 @@ def whole_and_resumed(parties, program, path, *, rounds=5, half=2):
     *_, state = islice(program(before, rounds=rounds), half)
     save_checkpoint(path, state, before, "")
     again = hr.engines.on(parties, hr.InProcess())
-    again.ledger.entries.extend(before.ledger.entries)
+    run_of(again).ledger.entries.extend(before.ledger.entries)
     resumed = drive(partial(program, rounds=rounds), again, start=load_checkpoint(path, type(whole), "")).state
     return (fed, whole), (again, resumed)
 

@@ -10,7 +10,7 @@ import hedgerow as hr
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn import admm, fedprox, linear, mlp
 from hedgerow.runs import drive, load_checkpoint
-from helpers import ENGINE_NAMES, ENGINES, kept_by
+from helpers import ENGINE_NAMES, ENGINES, kept_by, run_of
 
 LOCAL = {"learning_rate": 0.3, "epochs": 2, "batch_size": 5}
 SOLVED = {"learning_rate": 1.0, "steps": 20, "batch_size": 0}
@@ -127,7 +127,7 @@ def test_a_run_resumes_bit_identically(parties, tmp_path):
     half = hr.engines.on(parties, hr.InProcess())
     drive(partial(program, rounds=2), half, checkpoint=tmp_path / "c")
     again = hr.engines.on(parties, hr.InProcess())
-    again.ledger.entries.extend(half.ledger.entries)
+    run_of(again).ledger.entries.extend(half.ledger.entries)
     found = drive(partial(program, rounds=5), again, start=load_checkpoint(tmp_path / "c", type(expected), "")).state
     np.testing.assert_array_equal(flat(found), flat(expected))
     assert (found.primal, found.dual, found.weight) == (expected.primal, expected.dual, expected.weight)

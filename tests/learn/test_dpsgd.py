@@ -57,7 +57,7 @@ def test_a_resumed_run_ends_where_it_would_have():
     whole, states, marks = clinics().protect(mechanism=hr.Gaussian(1.0)), [], []
     for state in PROGRAM(whole):
         states.append(state)
-        marks.append(Mark.of(whole))
+        marks.append(Mark.of(run_of(whole)))
     for state, mark in zip(states[:-1], marks, strict=False):
         again = clinics().protect(mechanism=hr.Gaussian(1.0))
         run_of(again).ledger.entries = whole.ledger.entries[: mark.entries]

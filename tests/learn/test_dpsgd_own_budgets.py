@@ -117,9 +117,9 @@ def test_every_engine_computes_the_same(engine):
 def test_a_resumed_run_ends_where_it_would_have():
     whole, states, marks = clinics(), [], []
     for state in PROGRAM(whole, stop_at=LIMITS):
-        kept = {name: dict(value) for name, value in states_of(whole).committed(run_of(whole).counted).items()}
+        kept = {name: dict(value) for name, value in states_of(run_of(whole)).committed(run_of(whole).counted).items()}
         states.append(state)
-        marks.append((Mark.of(whole), dict(run_of(whole).counted), kept))
+        marks.append((Mark.of(run_of(whole)), dict(run_of(whole).counted), kept))
     for state, (mark, counted, kept) in zip(states[:-1], marks, strict=False):
         again = clinics()
         run_of(again).ledger.entries = whole.ledger.entries[: mark.entries]

@@ -11,7 +11,7 @@ from hedgerow.errors import SettingsInvalid
 from hedgerow.learn import Solver, evaluate, fedavg, feddyn, fednova, fedopt, fedprox, linear, mlp, scaffold
 from hedgerow.learn.fednova import gradient_weight
 from hedgerow.runs import drive, load_checkpoint
-from helpers import ENGINE_NAMES, ENGINES, kept_by
+from helpers import ENGINE_NAMES, ENGINES, kept_by, run_of
 
 LOCAL = {"learning_rate": 0.3, "epochs": 2, "batch_size": 5}
 ROUNDS = 4
@@ -184,7 +184,7 @@ def test_a_run_resumes_bit_identically(parties, name, tmp_path):
     half = hr.engines.on(parties, hr.InProcess())
     drive(partial(program, rounds=2), half, checkpoint=tmp_path / "c")
     again = hr.engines.on(parties, hr.InProcess())
-    again.ledger.entries.extend(half.ledger.entries)
+    run_of(again).ledger.entries.extend(half.ledger.entries)
     found = drive(partial(program, rounds=5), again, start=load_checkpoint(tmp_path / "c", type(expected), "")).state
     np.testing.assert_array_equal(flat(found), flat(expected))
 

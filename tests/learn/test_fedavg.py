@@ -125,7 +125,7 @@ def test_a_run_resumes_bit_identically(ragged, tmp_path):
     drive(partial(program, rounds=3), half, checkpoint=path)
     start = load_checkpoint(path, type(expected), "")
     again = hr.engines.on(ragged, hr.InProcess())
-    again.ledger.entries.extend(half.ledger.entries)
+    run_of(again).ledger.entries.extend(half.ledger.entries)
     found = drive(partial(program, rounds=6), again, start=start).state
     for name, value in expected.weights.items():
         np.testing.assert_array_equal(found.weights[name], value)

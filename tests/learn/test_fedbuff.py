@@ -118,7 +118,7 @@ def test_a_run_resumes_bit_identically(parties, tmp_path):
     half = hr.engines.on(parties, hr.InProcess())
     drive(partial(program, rounds=3), half, checkpoint=tmp_path / "c")
     again = hr.engines.on(parties, hr.InProcess())
-    again.ledger.entries.extend(half.ledger.entries)
+    run_of(again).ledger.entries.extend(half.ledger.entries)
     found = drive(partial(program, rounds=7), again, start=load_checkpoint(tmp_path / "c", type(expected), "")).state
     np.testing.assert_array_equal(flat(found), flat(expected))
     for name in ("time", "staleness", "working", "since", "due", "pace"):

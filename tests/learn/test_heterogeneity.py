@@ -24,7 +24,7 @@ from hedgerow.learn import (
 )
 from hedgerow.privacy.level import noise_level
 from hedgerow.runs import drive, load_checkpoint
-from helpers import ENGINE_NAMES, ENGINES
+from helpers import ENGINE_NAMES, ENGINES, run_of
 
 LOCAL = {"learning_rate": 0.3, "epochs": 2, "batch_size": 5}
 WEIGHTS = {"1.weight": np.array([[0.3, -0.2, 0.1, 0.4]]), "1.bias": np.array([0.2])}
@@ -332,7 +332,7 @@ def test_a_measured_run_resumes_bit_identically(parties, tmp_path):
     expected = run(hr.engines.on(parties, hr.InProcess()), 4)
     half, again = hr.engines.on(parties, hr.InProcess()), hr.engines.on(parties, hr.InProcess())
     run(half, 2, checkpoint=tmp_path / "c")
-    again.ledger.entries.extend(half.ledger.entries)
+    run_of(again).ledger.entries.extend(half.ledger.entries)
     found = run(again, 4, start=load_checkpoint(tmp_path / "c", hr.learn.ScaffoldState, ""))
     np.testing.assert_array_equal(found[0], expected[0])
     assert found[1] == expected[1]

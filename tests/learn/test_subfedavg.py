@@ -259,7 +259,7 @@ def test_a_run_resumes_bit_identically(parties, tmp_path):
     half = hr.engines.on(parties, hr.InProcess())
     drive(partial(program, rounds=2), half, checkpoint=tmp_path / "c")
     again = hr.engines.on(parties, hr.InProcess())
-    again.ledger.entries.extend(half.ledger.entries)
+    run_of(again).ledger.entries.extend(half.ledger.entries)
     found = drive(partial(program, rounds=5), again, start=load_checkpoint(tmp_path / "c", type(expected), "")).state
     for key, value in expected.weights.items():
         np.testing.assert_array_equal(found.weights[key], value)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 
 from railing import Authority, make_link, make_rail, save, serving, where_of
 from virtual import Faults, VirtualRail
 
 import hedgerow as hr
-from hedgerow.core.conversation import Sessions
-from hedgerow.core.ledger import Clock, Ledger
+from hedgerow.core.federation import handle, inside
 from hedgerow.core.party import Parties
 from hedgerow.crypto.keys import AgreementKey, Identity
 from hedgerow.engines.host import Host, code_of
@@ -34,7 +32,8 @@ def federation(parties=5):
 
 def abroad(held, engine):
     """A federation with the same channel, whose parties another engine reaches."""
-    return replace(held, engine=engine, ledger=Ledger(held.ledger.limit), clock=Clock(), sessions=Sessions())
+    values = inside(held)
+    return handle(values._replace(run=values.run.afresh(engine)))
 
 
 def seat(name):

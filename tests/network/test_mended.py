@@ -10,11 +10,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 import hedgerow as hr
-from hedgerow.core.engine import Outbox
 from hedgerow.errors import CannotWrite, MessageRefused
 from hedgerow.stations.once import Answered
 from hedgerow.wire.envelope import enclose
-from helpers import run_of
+from helpers import altered, run_of
 from station_house import MEANS, House
 
 AUTOMATIC = {"approval": "automatic", "programs": [{"name": "moments"}]}
@@ -72,7 +71,7 @@ class Changing:
 
     def exchange(self, outbox):
         away = self.away.pop() if self.away else self.then
-        return self.engine.exchange(Outbox(tuple(id for id in outbox.ids if id != away), outbox.query, layout=outbox.layout))
+        return self.engine.exchange(replace(outbox, ids=tuple(id for id in outbox.ids if id != away)))
 
 
 @pytest.mark.parametrize("rounds", [2, 7])
@@ -84,7 +83,7 @@ def test_a_fit_goes_on_when_another_party_of_equal_size_takes_the_place_of_one(r
     def fitted(first, then, rounds):
         federation = hr.simulate(table, hr.data.iid(parties=4), seed=1).protect(aggregation=aggregation)
         assert len(set(hr.engines.records(federation).sizes)) == 1
-        federation = replace(federation, engine=Changing(run_of(federation).engine, first, then, rounds))
+        federation = altered(federation, engine=Changing(run_of(federation).engine, first, then, rounds))
         return hr.last(hr.stats.newton(federation, spec=design))
 
     for first, then in [("party 1", "party 4"), ("party 4", "party 1"), ("party 2", "party 3"), ("party 3", "party 2")]:

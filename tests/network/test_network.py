@@ -1,6 +1,5 @@
 """Programs whose parties are at stations, over a rail in one process."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -10,6 +9,7 @@ from virtual import Faults
 
 import hedgerow as hr
 from hedgerow.errors import NobodyAnswered, PartyDeclined, RoundRefused
+from helpers import altered
 
 NEWTON = partial(hr.stats.newton, spec=DESIGN)
 
@@ -87,5 +87,5 @@ def test_what_every_station_refuses_comes_back_in_codes():
     told, wider = {}, hr.data.Schema((*CLINIC.schema.columns, hr.data.Column("absent", "number")))
     engine.told = told.update
     with pytest.raises(PartyDeclined, match="HR-403"):
-        hr.last(hr.stats.centred_sums(replace(abroad(federation(), engine), schema=wider), columns=["absent"]))
+        hr.last(hr.stats.centred_sums(altered(abroad(federation(), engine), schema=wider), columns=["absent"]))
     assert set(told.values()) == {"HR-403"}

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hedgerow.core.aggregation import Plain
-from hedgerow.core.engine import Outbox
 from hedgerow.crypto.fixedpoint import encoding_for
 
 
@@ -21,8 +20,8 @@ class Hiding(Plain):
     records: float = 400.0
 
     def ask(self, engine, outbox, sessions=None):
-        inbox = engine.exchange(Outbox(outbox.ids, replace(outbox.query, keep_rows=True)))
+        inbox = engine.exchange(replace(outbox, keep_rows=True))
         settings = {"parties": len(outbox.ids), "bits": self.bits, "records": self.records, "largest": self.largest}
-        encoding = encoding_for(outbox.query.shield, inbox.layout, **settings)
+        encoding = encoding_for(outbox.release, inbox.layout, **settings)
         total = encoding.encode(np.asarray(inbox.rows)).sum(0, dtype=f"uint{self.bits}")
         return replace(inbox, rows=None, total=encoding.decode(total))
