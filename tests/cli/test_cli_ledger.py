@@ -79,7 +79,7 @@ def test_verify_says_that_a_chain_is_whole(ledger):
     head = re.search("head ([0-9a-f]{32})", invoke("verify", ledger).output)[1]
     record = LedgerFile(ledger) if ledger.suffix == ".jsonl" else LedgerBase(ledger, "b")
     record.read()
-    with record.turn():
+    with record.transaction():
         record.write(read_chain(ledger).entries[0])
     told = invoke("verify", ledger, "--head", head)
     assert told.exit_code == 0

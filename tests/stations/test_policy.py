@@ -15,8 +15,8 @@ from hedgerow.core.bound import linf
 from hedgerow.core.conversation import Step
 from hedgerow.core.events import Event, Sampling
 from hedgerow.core.ledger import Ledger
-from hedgerow.core.question import Query
 from hedgerow.core.randomness import Streams
+from hedgerow.core.release import Release
 from hedgerow.crypto import SecAgg
 from hedgerow.data import Table
 from hedgerow.errors import BudgetExhausted, HedgerowError, QuestionUnannounced, StateLost
@@ -30,15 +30,15 @@ from hedgerow.stations.kinds import Announced, kind_of, radii_of, settled
 from hedgerow.stations.memory import Memory
 from hedgerow.stations.once import Answered
 from hedgerow.stations.policy import noise_at, noise_multiplier, smallest_total
-from hedgerow.wire.question import Question
-from helpers import counting, norm_of_x, totals, zeros
+from hedgerow.wire.question import Received
+from helpers import asking, counting, norm_of_x, outbox, totals, zeros
 from station_house import COLUMNS, records
 
-NOISE = Shield(bounds=l2(2.0, unit="record"), mechanism=Gaussian(4.0, at="party"))
+NOISE = Release(bounds=l2(2.0, unit="record"), mechanism=Gaussian(4.0, at="party"))
 
 
-def query(number=1, local=norm_of_x, shield=NOISE, **how):
-    return Query(number, "sum", local, None, shield, streams=how.pop("streams", Streams(None)), **how)
+def query(number=1, local=norm_of_x, release=NOISE, **how):
+    return outbox(local, None, release, number, ids=("a",), streams=how.pop("streams", Streams(None)), **how)
 
 
 def announced(*queries, aggregation=""):
@@ -48,22 +48,22 @@ def announced(*queries, aggregation=""):
 
 def question(one, aggregation=None):
     step = None if aggregation is None else Step("contribution", {"a": b""}, True)
-    return Question(("a",), one, 1, step, aggregation)
+    return Received(replace(one, step=step), aggregation)
 
 
 def test_announced_kinds_survive_being_kept():
-    kinds = announced(query(), query(local=partial(zeros, size=3)), query(shield=Shield()))
+    kinds = announced(query(), query(local=partial(zeros, size=3)), query(release=Release()))
     assert Announced.from_json(json.loads(json.dumps(kinds.to_json()))) == kinds
 
 
-OPEN = Shield()
+OPEN = Release()
 
 
 def test_what_follows_from_answers_is_free():
-    kinds = announced(query(local=partial(zeros, size=3, rate=0.5), shield=OPEN), query(local=partial(totals, rate=0.5)))
-    kinds.refuse_other(question(query(9, local=partial(zeros, size=3, rate=0.1), shield=OPEN)))
+    kinds = announced(query(local=partial(zeros, size=3, rate=0.5), release=OPEN), query(local=partial(totals, rate=0.5)))
+    kinds.refuse_other(question(query(9, local=partial(zeros, size=3, rate=0.1), release=OPEN)))
     wider = replace(NOISE, bounds=l2(3.0, unit="record"))
-    kinds.refuse_other(question(query(9, local=partial(totals, rate=0.1), shield=wider)))
+    kinds.refuse_other(question(query(9, local=partial(totals, rate=0.1), release=wider)))
 
 
 def test_settings_are_exact_where_single_records_cannot_be_held_to_their_bound():
@@ -78,15 +78,15 @@ def test_settings_are_exact_where_single_records_cannot_be_held_to_their_bound()
     [
         query(local=totals),
         query(local=partial(norm_of_x, column="income")),
-        query(shield=Shield()),
-        query(shield=replace(NOISE, mechanism=Gaussian(3.0, at="party"))),
-        query(shield=replace(NOISE, mechanism=Gaussian(4.0))),
-        query(shield=replace(NOISE, bounds=l2(1.9, unit="record"))),
-        query(shield=replace(NOISE, bounds=linf(2.0, unit="record"))),
-        query(shield=replace(NOISE, bounds=l2(2.0))),
+        query(release=Release()),
+        query(release=replace(NOISE, mechanism=Gaussian(3.0, at="party"))),
+        query(release=replace(NOISE, mechanism=Gaussian(4.0))),
+        query(release=replace(NOISE, bounds=l2(1.9, unit="record"))),
+        query(release=replace(NOISE, bounds=linf(2.0, unit="record"))),
+        query(release=replace(NOISE, bounds=l2(2.0))),
         query(sampling=Sampling("records", 0.1)),
         query(keep_rows=True),
-        replace(query(), verb="gather"),
+        asking(query(), verb="gather"),
     ],
     ids=["function", "setting", "open", "less noise", "noise elsewhere", "smaller", "norm", "unit", "sample", "rows", "verb"],
 )
@@ -103,9 +103,9 @@ def test_a_total_that_was_to_be_hidden_is_not_asked_openly():
 
 
 def test_noise_is_worth_what_its_place_and_size_are():
-    assert [noise_at(shield) for shield in (Shield(), NOISE)] == ["none", "party"]
+    assert [noise_at(release) for release in (Release(), NOISE)] == ["none", "party"]
     assert noise_multiplier(NOISE) == 4.0
-    assert noise_multiplier(Shield()) == 0.0
+    assert noise_multiplier(Release()) == 0.0
 
 
 def test_a_hidden_total_may_be_as_small_as_the_aggregation_allows():
@@ -125,13 +125,14 @@ def ask(account, which, one):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("trust", ["nobody", "server"])
-@pytest.mark.parametrize("shield", [NOISE, Shield(), replace(NOISE, mechanism=Gaussian(3.0))], ids=["own", "open", "server's"])
-def test_an_account_decides_as_a_guard_does(trust, shield):
+@pytest.mark.parametrize(
+    "release", [NOISE, Release(), replace(NOISE, mechanism=Gaussian(3.0))], ids=["own", "open", "server's"])
+def test_an_account_decides_as_a_guard_does(trust, release):
     budget = Budget(2.0, 1e-6, unit="record")
     account, guard = Account((budget,), np.zeros(1, int), trust), Guard(budget, trust=trust)
     streams = Streams(None)
     for number in range(1, 30):
-        one = query(number, shield=shield, streams=streams)
+        one = query(number, release=release, streams=streams)
         try:
             guard.debit(one)
             willing = True
@@ -183,15 +184,15 @@ def test_stores_charged_alike_share_a_history_and_others_do_not():
     life = {"streams": Streams(None)}
     loud = replace(NOISE, mechanism=Gaussian(3.0, at="party"))
     ask(account, one([0, 1]), query(1, **life))
-    ask(account, one([2]), query(2, shield=loud, **life))
+    ask(account, one([2]), query(2, release=loud, **life))
     assert account.n_histories == 3
     ask(account, one([2]), query(3, **life))
-    ask(account, one([0]), query(4, shield=loud, **life))
+    ask(account, one([0]), query(4, release=loud, **life))
     assert account._at[0] == account._at[2]
     assert len({*account._at.tolist()}) == 3
     guards = [Guard(Budget(30.0, 1e-6, unit="record")) for _ in range(2)]
     guards[0].debit(query(1))
-    guards[0].debit(query(4, shield=loud))
+    guards[0].debit(query(4, release=loud))
     guards[1].debit(query(1))
     assert [spent for _, spent, _ in account.spent()] == [guards[0].spent, guards[1].spent, 0.0]
 
@@ -247,7 +248,7 @@ def test_memory_of_accounts_grows_in_proportion_to_questions_at_most(sampling):
 
 # ---- memory ---------------------------------------------------------------------------------------------------------
 def stateful(number, counted=None):
-    return query(number, local=counting, shield=Shield(), init=zeros, counted={} if counted is None else {"a": counted})
+    return query(number, local=counting, release=Release(), init=zeros, counted={} if counted is None else {"a": counted})
 
 
 def test_a_party_goes_on_from_what_it_keeps_and_from_nothing_else():

@@ -25,6 +25,7 @@ from hedgerow.stats.counts import level_totals
 from hedgerow.testing import Wired
 from hedgerow.testing.subject import assert_same
 from hedgerow.wire.names import Names
+from helpers import run_of
 
 OWN = Names(("hedgerow", "test_questions_travel"))
 LOG = "malignant ~ mean_radius + mean_texture"

@@ -178,7 +178,7 @@ def message(*tokens, body=b""):
         "hedgerow.stats.linear.sums:np",
         "hedgerow.stats:linear_sums",  # imported there, defined elsewhere
         "hedgerow.core.question:travels",
-        "hedgerow.core.question:Query",
+        "hedgerow.core.question:Question",
         "os:system",
         "builtins:eval",
         "test_values:mine",  # marked, in a package that is not allowed
