@@ -1,6 +1,9 @@
 """A station's data: declared, read as declared, and the same from every kind of source."""
 
+import bz2
+import gzip
 import json
+import lzma
 import re
 import tomllib
 from pathlib import Path
@@ -136,6 +139,30 @@ def test_lines_that_do_not_fit_the_header_are_refused(tmp_path, text):
 
 def test_a_line_that_is_too_short_misses_values(tmp_path):
     assert ages(tmp_path, "b,age\n1,30\n1\n", missing="drop")["age"].tolist() == [30]
+
+
+def test_blank_lines_and_the_mark_of_an_encoding_are_left_out(tmp_path):
+    assert ages(tmp_path, "\ufeffage,b\n\n30,1\n \t\n40,2\n\n")["age"].tolist() == [30, 40]
+    assert ages(tmp_path, 'age\n\n30\n""\n', missing="drop")["age"].tolist() == [30]
+
+
+def test_a_quoted_value_may_hold_anything_and_ends_with_its_quote(tmp_path):
+    words = ["a,b", 'a"b', "a\nb"]
+    assert ages(tmp_path, 'age\n"a,b"\n"a""b"\n"a\nb"\n', levels=words)["age"].tolist() == [0, 1, 2]
+    with pytest.raises(SourceUnreadable, match="HR-614"):
+        ages(tmp_path, 'age\n"a"b\n', levels=["ab"])
+
+
+@pytest.mark.parametrize(("suffix", "packed"), [("gz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress)])
+def test_a_file_may_be_compressed_and_a_spoilt_one_is_refused(tmp_path, suffix, packed):
+    section, path = CSV | {"path": f"ages.csv.{suffix}", "columns": {"age": {}}}, tmp_path / f"ages.csv.{suffix}"
+    path.write_bytes(packed(b"age\n30\n40\n"))
+    assert open_table(parse_data(section), tmp_path)["age"].tolist() == [30, 40]
+    for spoilt in (path.read_bytes()[:-12], b"age\n30\n", path.read_bytes()[:20] + b"?" + path.read_bytes()[21:]):
+        path.write_bytes(spoilt)
+        with pytest.raises(SourceUnreadable, match="HR-614"):
+            open_table(parse_data(section), tmp_path)
+        path.write_bytes(packed(b"age\n30\n40\n"))
 
 
 def test_true_and_false_are_binary(tmp_path):

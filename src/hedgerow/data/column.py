@@ -210,7 +210,8 @@ class Column:
         return codes
 
     def _match(self, array: np.ndarray) -> np.ndarray:
-        values, known = list(array.ravel()), {level: code for code, level in enumerate(self.levels)}
+        flat, known = array.ravel(), {level: code for code, level in enumerate(self.levels)}
+        values = flat.tolist() if flat.dtype.kind in "OUbiu" or flat.dtype == np.float64 else list(flat)  # spelt as they were
         code_of = {value: -2 if _is_missing(value) else known.get(_word(value), -1) for value in dict.fromkeys(values)}
         codes = np.fromiter(map(code_of.__getitem__, values), np.int16, len(values)).reshape(array.shape)
         self._refuse_where(codes == -2, NotFinite, "missing")
@@ -269,7 +270,8 @@ _REMEDIES: dict[type[DataError], str] = {
 def lacking(values: np.ndarray) -> np.ndarray:
     """Return which values are missing, not a number or infinite: an array of booleans of the same shape."""
     if values.dtype.kind == "f":
-        return ~np.isfinite(values)
+        found: np.ndarray = ~np.isfinite(values)
+        return found
     if values.dtype.kind in "biu":
         return np.zeros(values.shape, bool)
     return np.fromiter(map(_is_missing, values.flat), bool, values.size).reshape(values.shape)
