@@ -18,8 +18,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from scipy.optimize import brentq
-from scipy.special import erfcx, ndtr
+import scipy
 
 _SMALL = 1e-5  # below this distance the difference of two Mills ratios is their slope times the distance
 _UP = 1 + 1e-12  # results of root finding are moved to the safe side by more than its tolerance
@@ -33,7 +32,7 @@ def gaussian_log_delta(noise_multiplier: float, epsilon: float) -> float:
         middle = x + apart / 2
         gap = apart * (1 - middle * _mills(middle))
     elif x < 0:  # delta is not small unless neighbours are close
-        return math.log(ndtr(-x) - math.exp(-x * x / 2) / math.sqrt(2 * math.pi) * _mills(x + apart))
+        return math.log(scipy.special.ndtr(-x) - math.exp(-x * x / 2) / math.sqrt(2 * math.pi) * _mills(x + apart))
     else:
         gap = _mills(x) - _mills(x + apart)
     if gap <= 0:  # so far out that the two ratios are equal as floats: the first alone is an upper bound
@@ -64,7 +63,8 @@ def gaussian_epsilon(noise_multiplier: float, delta: float) -> float:
     highest = 0.5 / noise_multiplier**2 + math.sqrt(-2 * wanted) / noise_multiplier
     if not math.isfinite(highest):
         return math.inf
-    root: float = brentq(lambda e: gaussian_log_delta(noise_multiplier, e) - wanted, 0.0, highest * _UP, rtol=1e-13)
+    find = scipy.optimize.brentq
+    root: float = find(lambda e: gaussian_log_delta(noise_multiplier, e) - wanted, 0.0, highest * _UP, rtol=1e-13)
     return root * _UP
 
 
@@ -89,8 +89,8 @@ def gaussian_noise(epsilon: float, delta: float) -> float:
         low -= 1.0
     while too_much(high) > 0:
         high += 1.0
-    return math.exp(brentq(too_much, low, high, rtol=1e-13, xtol=1e-13)) * _UP
+    return math.exp(scipy.optimize.brentq(too_much, low, high, rtol=1e-13, xtol=1e-13)) * _UP
 
 
 def _mills(x: float) -> float:
-    return math.sqrt(math.pi / 2) * float(erfcx(x / math.sqrt(2)))
+    return math.sqrt(math.pi / 2) * float(scipy.special.erfcx(x / math.sqrt(2)))

@@ -23,8 +23,8 @@ from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from .costs import Batch, Cost, Costs, Use, as_one_gaussian
 
@@ -81,7 +81,7 @@ def _response(use: Use, grid: float) -> Any:
     """Randomised response that reveals everything with probability `delta`, on a Poisson sample."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    without = expit(np.array([-use.epsilon, use.epsilon]))
+    without = scipy.special.expit(np.array([-use.epsilon, use.epsilon]))
     with_unit = (1 - use.rate) * without + use.rate * without[::-1]
     losses = np.log(with_unit) - np.log(without)
     remove = _rounded(losses, with_unit, use.leak, grid)

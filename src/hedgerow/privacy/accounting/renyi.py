@@ -22,8 +22,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from .costs import Batch, Cost, Costs, Use, amplified
 
@@ -89,7 +89,7 @@ def response_curve(epsilon: float, rate: float = 1.0, orders: Orders = ORDERS) -
     bound = np.minimum(alpha * least**2 / 2, least)
     if epsilon > 700:
         return bound
-    without = expit(np.array([-epsilon, epsilon]))
+    without = scipy.special.expit(np.array([-epsilon, epsilon]))
     with_unit = (1 - rate) * without + rate * without[::-1]
     told = rate * math.tanh(epsilon / 2)
     ratio = np.log1p(told * np.array([1, -1]) / without) if epsilon < 1 else np.log(with_unit) - np.log(without)
