@@ -2,9 +2,9 @@
 
 import logging
 import random
-from dataclasses import replace
 import tracemalloc
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hostile import BOMBS, mutated, spliced
