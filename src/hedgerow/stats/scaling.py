@@ -43,7 +43,7 @@ class Scaling:
 
     def apply(self, federation: Federation) -> Federation:
         """Return the federation with these columns standardised at each party, and its schema with the new ranges."""
-        schema = schema_of(federation)
+        schema, declared = schema_of(federation), []
         for name, mean, scale in zip(self.names, self.means, self.scales, strict=True):
             column = schema[name]
             if column.role in ("weight", "offset"):
@@ -51,9 +51,8 @@ class Scaling:
                     f"{name!r} is the {column.role} of the records, which means what it says.", remedy="Leave it out."
                 )
             low, high = (None if end is None else (end - mean) / scale for end in (column.low, column.high))
-            schema = schema.replace(replace(column, kind="number", unit="sd", low=low, high=high))
-        prepared = federation.prepare(rescale, names=self.names, means=self.means, scales=self.scales)
-        return replace(prepared, schema=schema)
+            declared.append(replace(column, kind="number", unit="sd", low=low, high=high))
+        return federation.prepare(rescale, declares=declared, names=self.names, means=self.means, scales=self.scales)
 
     def apply_to_frame(self, frame: pandas.DataFrame) -> pandas.DataFrame:
         """Return a data frame with these columns standardised, for `Fit.predict`."""
