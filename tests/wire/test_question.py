@@ -2,10 +2,9 @@
 
 import random
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from types import SimpleNamespace
-from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -14,10 +13,11 @@ import hedgerow as hr
 from hedgerow.compression import RandomK
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import l1, l2
+from hedgerow.core.cohort import Cohort
 from hedgerow.core.conversation import Step
-from hedgerow.core.engine import Inbox, Outbox
+from hedgerow.core.engine import Inbox
 from hedgerow.core.events import Sampling
-from hedgerow.core.question import Preparation, Query
+from hedgerow.core.question import Preparation, Question
 from hedgerow.core.randomness import Streams
 from hedgerow.core.release import Release
 from hedgerow.crypto.aggregation import context_of
@@ -30,53 +30,64 @@ from hedgerow.stats.glm import score_and_information
 from hedgerow.stats.scaling import rescale
 from hedgerow.wire.question import ASKED, COMMON, answer, common, inbox, own, question
 from hedgerow.wire.values import pack, unpack
+from helpers import outbox
 
 IDS = ("a", "b", "c", "d")
 LAYOUT = Layout((("score", (2,)), ("n", ())))
-QUERY = Query(
-    7,
-    "sum",
+STEP = Step("masks", {id: id.encode() * 3 for id in IDS}, contributes=True)
+CONVERSATION = outbox(
     partial(score_and_information, family="binomial"),
     {"beta": np.arange(2.0), "alpha": np.float32(1.5)},
-    Shield(bounds=l2(1.0), mechanism=Gaussian(2.0)),
-    (Preparation(rescale, (("means", (1.0,)), ("names", ("x",)), ("scales", (2.0,)))),),
+    Release(bounds=l2(1.0), mechanism=Gaussian(2.0), public_seed=12, cites=5),
+    7,
+    ids=IDS,
+    view=(Preparation(rescale, (("means", (1.0,)), ("names", ("x",)), ("scales", (2.0,)))),),
     counted={"a": 3, "c": 6},
     streams=Streams(11),
     keep_rows=True,
     first=3,
     sampling=Sampling("fixed", 0.5, 2),
     cohort=4,
+    step=STEP,
+    protocol=SimpleNamespace(aggregation=hr.SecAgg()),
+    layout=LAYOUT,
+    asked=9,
 )
-STEP = Step("masks", {id: id.encode() * 3 for id in IDS}, contributes=True)
-CONVERSATION = Outbox(IDS, QUERY, STEP, SimpleNamespace(aggregation=hr.SecAgg()), LAYOUT, 9)
+OPEN = replace(CONVERSATION, step=None, protocol=None)
+BARE = replace(CONVERSATION, release=Release())
 
 
-def carried(outbox=CONVERSATION, ids=IDS, **how):
-    return question(common(outbox), own(outbox, ids), **how)
+def carried(box=CONVERSATION, ids=IDS, **how):
+    return question(common(box), own(box, ids), **how)
 
 
 def test_a_question_comes_back_with_the_letters_and_rounds_of_its_parties_alone():
     found = carried(ids=("b", "c"))
-    assert (found.ids, found.asked, found.layout, found.aggregation) == (("b", "c"), 9, LAYOUT, hr.SecAgg())
+    sent, came = CONVERSATION.question, found.question
+    assert (found.ids, found.outbox.asked, found.outbox.layout, found.aggregation) == (("b", "c"), 9, LAYOUT, hr.SecAgg())
+    assert (found.outbox.release, found.outbox.keep_rows) == (CONVERSATION.release, True)
     assert found.step == Step("masks", {"b": b"bbb", "c": b"ccc"}, contributes=True)
-    assert found.query.counted == {"c": 6}
+    assert found.outbox.counted == {"c": 6}
     for name in set(ASKED) - {"local", "broadcast"}:
-        assert getattr(found.query, name) == getattr(QUERY, name)
-    assert found.query.local.func is score_and_information
-    assert found.query.local.keywords == {"family": "binomial"}
-    assert type(found.query.broadcast["alpha"]) is np.float32
-    np.testing.assert_array_equal(found.query.broadcast["beta"], QUERY.broadcast["beta"])
-    assert context_of(found.query, LAYOUT) == context_of(QUERY, LAYOUT)
+        assert getattr(came, name) == getattr(sent, name)
+    assert came.cohort == replace(sent.cohort, members=())  # a party is not told who else is asked
+    assert came.function is score_and_information
+    assert came.settings == {"family": "binomial"}
+    assert type(came.broadcast["alpha"]) is np.float32
+    np.testing.assert_array_equal(came.broadcast["beta"], sent.broadcast["beta"])
+    assert context_of(found.outbox, LAYOUT) == context_of(CONVERSATION, LAYOUT)
 
 
-def test_every_field_of_a_query_travels_or_is_said_otherwise():
-    assert {*ASKED, "counted", "streams"} == set(get_type_hints(Query))
+def test_every_field_of_a_question_travels_or_is_said_otherwise():
+    assert {*ASKED, "bound", "cohort"} == {field.name for field in fields(Question)}
+    assert {"sampling", "cohort", "first"} < set(COMMON)  # the number of a cohort goes by its name
+    assert {field.name for field in fields(Cohort)} == {"members", "sampling", "number", "first", "part"}
 
 
 def test_own_parts_of_two_hosts_share_nothing():
     assert b"bbb" not in own(CONVERSATION, ("a", "c"))
     assert own(CONVERSATION, ("a",)) != own(CONVERSATION, ("c",))
-    assert common(CONVERSATION) == common(Outbox(IDS[:2], QUERY, STEP, CONVERSATION.protocol, LAYOUT, 9))
+    assert common(CONVERSATION) == common(replace(CONVERSATION, ids=IDS[:2]))
 
 
 def test_a_host_chooses_its_own_randomness_and_hears_of_the_seed_that_the_server_names():
@@ -86,45 +97,39 @@ def test_a_host_chooses_its_own_randomness_and_hears_of_the_seed_that_the_server
         told.append(seed)
         return Streams(5)
 
-    assert carried(streams=mine).query.streams.seed == 5
-    assert carried(Outbox(IDS, replace(QUERY, streams=Streams())), streams=mine).query.streams.seed == 5
+    assert carried(streams=mine).outbox.streams.seed == 5
+    assert carried(replace(OPEN, streams=Streams()), streams=mine).outbox.streams.seed == 5
     assert told == [11, None]
 
 
 @pytest.mark.parametrize(
     "mechanism",
     [
-        Tree(1.0, 4).turn(2, Streams(424_242), (0, 1)),
-        SparseVector(1.0, 2, 0.5).turn(0, Streams(424_242)),
+        Tree(1.0, 4).taken(2, Streams(424_242), Cohort()),
+        SparseVector(1.0, 2, 0.5).taken(0, Streams(424_242), Cohort()),
     ],
     ids=["tree", "sparse vector"],
 )
 def test_what_a_mechanism_keeps_secret_at_the_server_does_not_travel(mechanism):
-    query = replace(QUERY, shield=Shield(bounds=l2(1.0), mechanism=mechanism), streams=Streams())
-    outbox = Outbox(IDS, query)
-    found = carried(outbox)
-    assert found.query.shield.mechanism == mechanism
-    assert str(found.query.shield.mechanism) == str(mechanism)
-    assert pack(424_242) not in common(outbox)
-    assert b"\xce\x00\x06\x79\x32" not in common(outbox)
-    assert context_of(found.query) == context_of(query)
+    box = replace(OPEN, release=Release(bounds=l2(1.0), mechanism=mechanism), streams=Streams())
+    found = carried(box).outbox
+    assert found.release.mechanism == mechanism
+    assert str(found.release.mechanism) == str(mechanism)
+    assert pack(424_242) not in common(box)
+    assert b"\xce\x00\x06\x79\x32" not in common(box)
+    assert context_of(found) == context_of(box)
 
 
 def test_the_seed_of_a_test_above_is_what_it_looks_for():
-    assert b"\xce\x00\x06\x79\x32" in common(Outbox(IDS, replace(QUERY, streams=Streams(424_242))))
+    assert b"\xce\x00\x06\x79\x32" in common(replace(OPEN, streams=Streams(424_242)))
 
 
 @pytest.mark.parametrize(
     "aggregation", [hr.SecAgg(least=4, bits=32), hr.PairwiseMasks(group=3), hr.AdditiveShares(), hr.PrivFL()]
 )
 def test_every_aggregation_travels(aggregation):
-    found = carried(replaced(protocol=SimpleNamespace(aggregation=aggregation)))
+    found = carried(replace(CONVERSATION, protocol=SimpleNamespace(aggregation=aggregation)))
     assert found.aggregation == aggregation
-
-
-def replaced(**changes):
-    now = {name: getattr(CONVERSATION, name) for name in ("ids", "query", "step", "protocol", "layout", "asked")}
-    return Outbox(**now | changes)
 
 
 def name_of_changes(changes):
@@ -142,14 +147,18 @@ def name_of_changes(changes):
         {"local": "hedgerow.stats.glm:score_and_information"},
         {"local": l2(1.0)},
         {"local": partial(score_and_information, 1)},
-        {"shield": None},
-        {"shield": Gaussian(1.0)},
-        {"preparations": [rescale]},
-        {"preparations": (rescale,)},
+        {"branch": "beside"},
+        {"branch": None},
+        {"release": None},
+        {"release": Gaussian(1.0)},
+        {"release": Release(cites=-1)},
+        {"release": Release(cites=1 << 63)},
+        {"release": Release(public_seed=-1)},
+        {"release": Release(public_seed=None)},
+        {"view": [rescale]},
+        {"view": (rescale,)},
         {"init": 3},
         {"keep_rows": 1},
-        {"public_seed": -1},
-        {"public_seed": None},
         {"first": "a"},
         {"sampling": None},
         {"cohort": True},
@@ -212,7 +221,7 @@ INBOXES = {
 @pytest.mark.parametrize("name", INBOXES)
 def test_an_answer_comes_back_exactly(name):
     sent = INBOXES[name]
-    found = inbox(answer(sent, IDS), IDS, replace(QUERY, shield=Shield()))
+    found = inbox(answer(sent, IDS), IDS, BARE)
     for field in ("answered", "layout", "masked", "letters", "codes"):
         assert getattr(found, field) == getattr(sent, field)
     for field in ("total", "rows"):
@@ -256,7 +265,7 @@ def test_an_answer_comes_back_exactly(name):
 def test_a_hostile_answer_is_refused(changes):
     told = unpack(answer(INBOXES["rows"], IDS))
     with pytest.raises(MessageRefused, match="HR-242"):
-        inbox(pack(told | changes), IDS, replace(QUERY, shield=Shield()))
+        inbox(pack(told | changes), IDS, BARE)
     with pytest.raises(MessageRefused):
         inbox(pack(changes), IDS)
 
@@ -270,14 +279,14 @@ def test_an_answer_names_no_function():
 def test_sizes_are_those_of_what_leaves_a_party():
     """A code of a compression, and reports that have a size of their own."""
     layout = Layout((("w", (5000,)),))
-    short = replace(QUERY, shield=Shield(compression=RandomK(0.1, smallest=1)))
-    size = short.shield.code(layout).size
+    short = replace(CONVERSATION, release=Release(compression=RandomK(0.1, smallest=1)))
+    size = short.release.code(layout).size
     assert size < 5000
-    reporting = replace(QUERY, local=level_counts, shield=Shield(bounds=l1(1.0, "record"), mechanism=OptimisedUnary(1.0, 1)))
-    for query, fits in ((short, size), (reporting, 5001), (replace(QUERY, shield=Shield()), 5000)):
-        assert inbox(answer(Inbox(("a",), layout, np.zeros(fits)), IDS), IDS, query).total.shape == (fits,)
+    reporting = outbox(level_counts, None, Release(bounds=l1(1.0, "record"), mechanism=OptimisedUnary(1.0, 1)), ids=IDS)
+    for box, fits in ((short, size), (reporting, 5001), (BARE, 5000)):
+        assert inbox(answer(Inbox(("a",), layout, np.zeros(fits)), IDS), IDS, box).total.shape == (fits,)
         with pytest.raises(MessageRefused, match="another size"):
-            inbox(answer(Inbox(("a",), layout, np.zeros(fits + 1)), IDS), IDS, query)
+            inbox(answer(Inbox(("a",), layout, np.zeros(fits + 1)), IDS), IDS, box)
 
 
 def test_answers_out_of_order_are_not_sent():
@@ -296,7 +305,7 @@ def test_changed_questions_and_answers_end_in_a_value_or_a_refusal():
             raw[chance.randrange(len(raw))] = chance.randrange(256)
         try:
             if which == 2:
-                inbox(bytes(raw), IDS, QUERY)
+                inbox(bytes(raw), IDS, CONVERSATION)
             else:
                 question(*(bytes(raw) if which == i else parts[i] for i in range(2)))
         except MessageRefused:

@@ -41,7 +41,7 @@ class Wired:
         assert context_of(found.outbox, found.outbox.layout) == context_of(outbox, outbox.layout)
         there = replace(found.outbox, protocol=outbox.protocol)
         assert common(there) == self.asked[-1]
-        return inbox(answer(self.held_by.exchange(there), there.ids), outbox)
+        return inbox(answer(self.held_by.exchange(there), there.ids), outbox.ids, outbox)
 
 
 def numbers(state: Any) -> dict[str, Any]:
