@@ -128,10 +128,8 @@ class Federation:
     def schema(self) -> Any:
         """The declaration of every party's columns (`hedgerow.data.Schema`), prepared ones included; or None."""
         run, *_, view, _ = _INSIDE[self]
-        schema = run.schema
-        for column in (column for preparation in view for column in preparation.declares):
-            schema = schema.replace(column)
-        return schema
+        columns = [column for preparation in view for column in preparation.declares]
+        return run.schema.with_columns(columns) if columns and run.schema is not None else run.schema
 
     @property
     def size(self) -> int:
@@ -347,7 +345,7 @@ class Federation:
         function : callable
             Top-level function `(columns, **settings) -> new columns`.
         declares : sequence of hedgerow.data.Column
-            What prepared columns are in place of the columns of the same names.
+            What columns are from then on: new ones, and those in place of columns of the same names. Parties are not told.
         """
         name_of(function)
         values = _INSIDE[self]
@@ -410,4 +408,5 @@ class Federation:
 
     def _ask(self, verb: Verb, local: Local, broadcast: Arrays, bound: Bounds | None, init: Local | None) -> Any:
         run, cohort, channel, view, branch = _INSIDE[self]
-        return run.ask(Question(verb, local, broadcast, bound, init, view, cohort, branch, run.next_question(branch)), channel)
+        told, number = tuple(preparation.told for preparation in view), run.next_question(branch)
+        return run.ask(Question(verb, local, broadcast, bound, init, told, cohort, branch, number), channel)

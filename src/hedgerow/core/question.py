@@ -102,12 +102,17 @@ class Preparation:
 
     Row i of every new column depends on row i of the old ones alone, so preparing pooled records is the same as
     preparing each party's. Nothing leaves the party. Settings must be hashable. `declares` are declarations
-    (`hedgerow.data.Column`) that columns have from then on.
+    (`hedgerow.data.Column`) that columns have from then on, for the server.
     """
 
     function: Callable[..., Mapping[str, Array]]
     settings: tuple[tuple[str, Any], ...] = ()
     declares: tuple[Any, ...] = ()
+
+    @property
+    def told(self) -> Preparation:
+        """The same as parties are told it."""
+        return Preparation(self.function, self.settings) if self.declares else self
 
     def __call__(self, party: Party) -> Mapping[str, Array]:
         return self.function(party.columns, **dict(self.settings))

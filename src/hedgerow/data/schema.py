@@ -113,6 +113,11 @@ class Schema:
         current = self[column.name]
         return Schema(tuple(column if other is current else other for other in self.columns))
 
+    def with_columns(self, columns: Sequence[Column]) -> Schema:
+        """Return the schema with these columns: in the place of those of their names, and new ones after the others."""
+        given = {column.name: column for column in columns}
+        return Schema((*(given.pop(column.name, column) for column in self.columns), *given.values()))
+
     def with_roles(
         self,
         *,

@@ -40,8 +40,9 @@ class Step:
 
     def at_parties(self, federation: Federation) -> Federation:
         """The federation whose parties make the column when they are first asked; nothing leaves."""
-        ready = federation.prepare(self.function, **dict(self.settings))
-        return replace(ready, schema=self.schema(federation.schema))
+        before = federation.schema
+        declared = [column for column in self.schema(before) if column not in before.columns]
+        return federation.prepare(self.function, declares=declared, **dict(self.settings))
 
     def of(self, table: Table) -> Table:
         """A table with the column, such as the server's test records."""
