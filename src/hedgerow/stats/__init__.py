@@ -17,7 +17,7 @@ from .counts import (
     level_totals,
 )
 from .design import Design, design, design_of
-from .firth import FirthState, firth
+from .firth import firth
 from .fit import Fit, fit_of
 from .fitted import Fitted
 from .frequencies import FrequencyState, frequencies
@@ -44,10 +44,9 @@ from .moments import (
     moments,
     moments_of,
 )
-from .multinomial import MultinomialState, multinomial_regression, softmax_newton
+from .multinomial import multinomial_regression, softmax_newton
 from .multinomial_fit import MultinomialFit, classes_of, multinomial_fit
 from .negative_binomial import (
-    NegativeBinomialState,
     joint_newton,
     negative_binomial_fit,
     negative_binomial_regression,
@@ -55,7 +54,7 @@ from .negative_binomial import (
 from .oracles import oracle_of
 from .penalty.cross_validation import Path, path_of
 from .penalty.path import PathState, cross_validated, penalty_path
-from .penalty.penalised import PenalisedFit, PenalisedState, penalised, penalised_fit, penalised_regression
+from .penalty.penalised import PenalisedFit, penalised, penalised_fit, penalised_regression
 from .quality.metrics import BinaryMetrics, Calibration, LinearMetrics, binary_metrics, calibration, linear_metrics
 from .quality.odds import odds_ratio_table
 from .quality.roc import Roc, roc
@@ -80,7 +79,6 @@ __all__ = [
     "DescentState",
     "Design",
     "DeviationState",
-    "FirthState",
     "Fit",
     "Fitted",
     "FrequencyState",
@@ -93,13 +91,10 @@ __all__ = [
     "MeanState",
     "Moments",
     "MultinomialFit",
-    "MultinomialState",
-    "NegativeBinomialState",
     "NewtonState",
     "Path",
     "PathState",
     "PenalisedFit",
-    "PenalisedState",
     "QuantileState",
     "RobustFit",
     "Roc",
