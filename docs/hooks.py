@@ -25,6 +25,7 @@ from hedgerow.data import PARTITIONERS
 from hedgerow.errors import catalogue
 from hedgerow.stations.config import StationConfig
 from hedgerow.studies import PROGRAMS, Study
+from hedgerow.studies.keys import keys_of, shared_by
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -138,10 +139,12 @@ def shared_keys(settings: Any) -> str:
 
 
 def programs() -> str:
-    """Each program with its own keys; those that a room shares come once, before the first program that has them."""
-    made, said = [], False
-    for name, listing in PROGRAMS.items():
-        shared, model = listing.shared(), listing.keys()
+    """A list of programs, then each with its own keys; those that a room shares come once, before the first that has them."""
+    ours = {name: one for name, one in PROGRAMS.items() if one.path.startswith("hedgerow.")}
+    rows = [f"| [`{name}`](#{name}) | {one.sentence} |" for name, one in ours.items()]
+    made, said = ["\n".join(["| name | what it does |", "| --- | --- |", *rows])], False
+    for name, listing in ours.items():
+        shared, model = shared_by(listing), keys_of(listing)
         if shared and not said:
             made.append(f"### Shared by the programs that train models {{: #shared }}\n\n{keys(part(model, shared))}")
             said = True

@@ -15,8 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from hedgerow import Federation, Party, linf, local
-from hedgerow.stats.columns import heaviest
+import hedgerow as hr
 
 
 @dataclass(frozen=True)
@@ -36,14 +35,27 @@ class ShareState:
     n: float
 
 
-@local(additive=True, stackable=True)
-def above(threshold: np.ndarray, party: Party, rng: np.random.Generator, *, column: str) -> dict[str, np.ndarray]:
+@hr.local(additive=True, stackable=True)
+def above(threshold: np.ndarray, party: hr.Party, rng: np.random.Generator, *, column: str) -> dict[str, np.ndarray]:
     """Count the records above a threshold, and all records, by weight."""
     return {"above": (party.w * (party[column] > threshold)).sum(-1), "n": party.n}
 
 
-def share(federation: Federation, *, column: str, threshold: float, start: ShareState | None = None) -> Iterator[ShareState]:
+def small() -> hr.Case:
+    """A hundred records, on which the program is tested."""
+    return hr.Case(hr.data.load("breast_cancer").take(range(100)), {"column": "mean_radius", "threshold": 15.0})
+
+
+@hr.program("Which part of the records lies above a threshold.", case=small)
+def share(federation: hr.Federation, *, column: str, threshold: float, start: ShareState | None = None) -> Iterator[ShareState]:
     """Ask which part of the records has more than `threshold` in `column`.
+
+    Parameters
+    ----------
+    column : str
+        Numbers, integers or a binary column.
+    threshold : float
+        In the column's unit.
 
     Yields
     ------
@@ -57,7 +69,7 @@ def share(federation: Federation, *, column: str, threshold: float, start: Share
     """
     if start is not None:
         return
-    name, weight = federation.schema[column].name, heaviest(federation.schema)
-    bound = None if weight is None else linf(weight, unit="record")  # None: the range of the weights is not declared
+    name, weight = federation.schema[column].name, federation.schema.heaviest
+    bound = None if weight is None else hr.linf(weight, unit="record")  # None: the range of the weights is not declared
     total = federation.sum(partial(above, column=name), np.array(threshold), bound=bound)
     yield ShareState(1, float(total["above"] / total["n"]), float(total["n"]))

@@ -1,29 +1,20 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from share import above, share
+from my_lab.share import above, share
 
 import hedgerow as hr
+from hedgerow.testing import contract
 
 TABLE = hr.data.load("breast_cancer")
 
-
-def hospitals(**engine):
-    return hr.simulate(TABLE, partition=hr.data.iid(parties=5), seed=0, **engine)
+test_contract = contract(share)
 
 
 def test_a_share_is_the_pooled_share():
-    state = hr.last(share(hospitals(), column="mean_radius", threshold=15.0))
+    hospitals = hr.simulate(TABLE, partition=hr.data.iid(parties=5), seed=0)
+    state = hr.last(share(hospitals, column="mean_radius", threshold=15.0))
     assert state.share == (TABLE.to_pandas()["mean_radius"] > 15).mean()
-
-
-@pytest.mark.parametrize("protection", [{}, {"mechanism": hr.Gaussian(1.0)}], ids=["open", "noisy"])
-def test_every_engine_gives_the_same_share(protection):
-    slow, fast = (hospitals(engine=engine).protect(**protection) for engine in (hr.Loop(), hr.InProcess(threads=2)))
-    assert hr.last(share(slow, column="mean_radius", threshold=15.0)) == hr.last(
-        share(fast, column="mean_radius", threshold=15.0)
-    )
 
 
 @given(x=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20), threshold=st.floats(-1e6, 1e6))

@@ -7,7 +7,6 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
 sys.path.append(str(EXAMPLES))
-pytest.register_assert_rewrite("test_share")
 
 
 @pytest.fixture(scope="session")

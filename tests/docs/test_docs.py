@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from hedgerow.data import PARTITIONERS
 from hedgerow.errors import catalogue
 from hedgerow.studies import PROGRAMS
+from hedgerow.studies.keys import keys_of
 from hedgerow.studies.study import Study
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +66,7 @@ def test_each_key_of_a_study_file_is_on_its_page(hooks):
     for name, listing in PROGRAMS.items():
         text = page.partition(f"### `{name}`\n")[2].partition("\n### ")[0]
         text += page.partition("{: #shared }")[2].partition("\n### ")[0] if "(#shared)" in text else ""
-        assert [key for key in listing.keys().model_fields if f"| `{key}` |" not in text] == [], name
+        assert [key for key in keys_of(listing).model_fields if f"| `{key}` |" not in text] == [], name
     for name, scheme in PARTITIONERS.items():
         text = page.partition(f"### `{name}`\n")[2].partition("\n### ")[0]
         assert [key for key in scheme.__dataclass_fields__ if f"- `{key}`" not in text] == [], name

@@ -97,8 +97,9 @@ def test_three_cells_have_the_papers_architecture():
 
 def build_settings(cell):
     from hedgerow.studies.catalogue import listing
+    from hedgerow.studies.keys import settings_of
 
-    return listing(cell.program.name).settings(cell.program.model_extra)
+    return settings_of(listing(cell.program.name), cell.program.model_extra)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import hedgerow as hr
 from hedgerow.data import partitioner
 from hedgerow.data.sets_bundled import BUNDLED
 from hedgerow.studies import PROGRAMS, bundled, cells, load, rehearse, run_study
+from hedgerow.studies.keys import settings_of
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +90,7 @@ TABLES = [name for name in bundled() if load(name).comparison is not None]
 def test_every_cell_of_a_bundled_comparison_is_lawful_as_far_as_its_data_do_not_decide(name):
     study = load(name)
     for cell in [*cells(study), *(cells(study, quick=True) if study.comparison.quick else ())]:
-        PROGRAMS[cell.study.program.name].settings(cell.study.program.model_extra)
+        settings_of(PROGRAMS[cell.study.program.name], cell.study.program.model_extra)
         partitioner(cell.study.partition.by, **cell.study.partition.model_extra)
 
 

@@ -15,6 +15,7 @@ from hedgerow.runs.checkpoint import load_checkpoint
 from hedgerow.stats import HuberState, Scaling, logistic_regression
 from hedgerow.studies import PROGRAMS, parse, rehearse, run_study
 from hedgerow.studies.build import build
+from hedgerow.studies.keys import settings_of
 
 CANCER, DIABETES, VISITS, WORK = ({"name": name} for name in ("breast_cancer", "diabetes", "hie", "fair"))
 LOG = "malignant ~ mean_radius + mean_texture + mean_smoothness"
@@ -361,7 +362,7 @@ def test_a_standardised_descent_asks_for_its_scaling_once(plain):
 )
 def test_a_wrong_key_is_refused_with_the_study(name, keys, words):
     with pytest.raises(StudyInvalid, match="HR-101") as caught:
-        PROGRAMS[name].settings(CASES[name][1] | keys)
+        settings_of(PROGRAMS[name], CASES[name][1] | keys)
     assert words in str(caught.value)
 
 

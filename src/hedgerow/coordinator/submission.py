@@ -9,6 +9,7 @@ from hedgerow.errors import StationUnknown, StudyInvalid, suggestion
 from hedgerow.studies import Study, parse
 from hedgerow.studies.catalogue import listing
 from hedgerow.studies.changes import to_toml
+from hedgerow.studies.keys import settings_of
 
 from .states import Kept
 from .store import Store
@@ -31,7 +32,7 @@ def submit(store: Store, study: Study, *, stations: Sequence[str] = (), roster: 
     StationUnknown (HR-613)
     """
     refuse_simulation(study)
-    listing(study.program.name).settings(study.program.model_extra or {})
+    settings_of(listing(study.program.name), study.program.model_extra or {})
     study.protection.slots()
     for name in stations:
         if roster is not None and name not in roster:

@@ -74,7 +74,7 @@ class Case:
     timed: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Declaration:
     """One program as a study can name it.
 

@@ -81,15 +81,16 @@ def drive(
     start : Checkpoint, optional
         Continue from here; see `load_checkpoint`.
     """
-    if start is not None:
-        start.restore(federation)
     dear = federation.streams.seed is None  # what is lost would be asked, and charged, again
     state, saved_at = (start.state if start else None), time.monotonic()
-    if start is not None and (reason := enough()):
-        return Run(state, "patience", reason)
     try:
+        states = program(federation, start=state)  # before the clock is set: a budget of its own comes before its questions
+        if start is not None:
+            start.restore(federation)
+        if start is not None and (reason := enough()):
+            return Run(state, "patience", reason)
         with interruptible() as interrupted:
-            for state in program(federation, start=state):  # noqa: B020
+            for state in states:
                 if watch is not None:
                     watch(state)
                 reason = enough()

@@ -7,7 +7,6 @@ from .catalogue import PROGRAMS
 from .cells import Cell, cells, sweep
 from .changes import change as parse_change
 from .compare import Compared, compare
-from .listing import Listing
 from .rehearse import Rehearsal, rehearse, rehearse_built, rehearse_cells
 from .runner import Result, read_report
 from .runner import run as run_study
@@ -17,7 +16,6 @@ __all__ = [
     "PROGRAMS",
     "Cell",
     "Compared",
-    "Listing",
     "Outcome",
     "Rehearsal",
     "Result",

@@ -20,6 +20,7 @@ from hedgerow.errors import StudyInvalid
 
 from .build import Built
 from .catalogue import listing
+from .keys import settings_of
 from .study import Study
 
 
@@ -80,7 +81,7 @@ def build_abroad(study: Study, schema: Schema, engine: Any) -> Built:
             remedy=f"Set evaluation.{key} = 0; evaluation.on = 'parties' measures by sums over the parties.",
         )
     found = listing(study.program.name)
-    settings = found.settings(study.program.model_extra or {})
+    settings = settings_of(found, study.program.model_extra or {})
     schema = schema_for(study, schema)
     names = tuple(engine.parties)
     nobody = {column.name: column.synthetic(0, np.random.default_rng(0)) for column in schema}

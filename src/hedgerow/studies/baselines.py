@@ -17,7 +17,7 @@ from hedgerow.errors import HedgerowError
 from hedgerow.runs import last
 
 from .build import Built
-from .listing import Settings
+from .keys import Settings
 
 LARGEST_ALONE = 20
 """At most so many parties are fitted alone, evenly spread."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.core.declaration import Declaration
 from hedgerow.core.federation import Federation
 from hedgerow.core.ledger import Ledger
 from hedgerow.data import Partition, Schema, Table, load, partitioner, read
@@ -20,11 +21,11 @@ from hedgerow.engines.shared import warn_of_copies
 from hedgerow.engines.simulate import parties_of
 from hedgerow.errors import HedgerowWarning, StudyInvalid, suggestion
 from hedgerow.privacy.budget import warn_if_large
-from hedgerow.report import Outcome
+from hedgerow.report import Outcome, plain_outcome
 from hedgerow.runs import read_chain
 
 from .catalogue import listing
-from .listing import Listing
+from .keys import settings_of
 from .study import EngineSection, Study
 from .validation import with_held_out
 
@@ -42,7 +43,7 @@ class Built:
     """
 
     study: Study
-    listing: Listing
+    listing: Declaration
     settings: dict[str, Any]
     table: Table
     test: Table | None
@@ -90,7 +91,7 @@ class Built:
         given: tuple[Any, ...] = (self.federation, self.settings, state)
         if self.listing.with_records:
             given = (*given, parties_of(self.table, self.partition) if self.simulated else None)
-        return self.listing.outcome(*given)
+        return (self.listing.outcome or plain_outcome)(*given)
 
     def measure(self, state: Any) -> dict[str, float]:
         """Metrics of a state, where they are due in its round."""
@@ -105,10 +106,19 @@ class Built:
         return self.listing.watch(self.settings, state, self.schema, self.test) if self.listing.watch and on != "none" else {}
 
 
-def build(study: Study, *, data_dir: Path | None = None, threads: int | None = None, state_folder: Path | None = None) -> Built:
+def build(
+    study: Study,
+    *,
+    data_dir: Path | None = None,
+    threads: int | None = None,
+    state_folder: Path | None = None,
+    table: Table | None = None,
+    engine: Any = None,
+) -> Built:
     """Load, split and protect; ask nobody.
 
-    `threads` holds where the study does not say how many, `state_folder` where it wants parties' states on disk.
+    `threads` holds where the study does not say how many, `state_folder` where it wants parties' states on disk; `table` and
+    `engine` stand in for those that the study names.
     """
     if study.comparison is not None:
         raise StudyInvalid(
@@ -116,13 +126,13 @@ def build(study: Study, *, data_dir: Path | None = None, threads: int | None = N
             remedy="Run it by `hedgerow run` or hedgerow.studies.compare; hedgerow.studies.cells gives its single runs.",
         )
     found = listing(study.program.name)
-    settings = found.settings(study.program.model_extra or {})
+    settings = settings_of(found, study.program.model_extra or {})
     if study.data.name == "fashion_mnist" and "pretrained:garments" in str((study.program.model_extra or {}).get("model")):
         raise StudyInvalid(
             "program.model was trained on fashion_mnist, which are the parties' records here: nothing would charge that.",
             remedy="Train from scratch: program.model = 'hedgerow.studies.pretrained:scratch'.",
         )
-    table, test = tables(study, data_dir)
+    table, test = tables(study, data_dir, table)
     seed = study.simulation_seed
     partition = partitioner(study.partition.by, **(study.partition.model_extra or {}))(table, seed or 0)
     for name in study.engine.dropped:
@@ -131,7 +141,7 @@ def build(study: Study, *, data_dir: Path | None = None, threads: int | None = N
                 f"engine.dropped names {name!r}, which is no party.", remedy=suggestion(name, partition.names[:50])
             )
     settings, table = with_held_out(study, found, settings, table, partition)
-    hosted = engine(study.engine, threads, state_folder)
+    hosted = engine_of(study.engine, threads, state_folder) if engine is None else engine
     federation = simulate(table, partition, seed=seed, engine=hosted).protect(**study.protection.slots())
     budget = study.budget.budget() if study.budget else None
     if budget is not None:
@@ -144,10 +154,12 @@ def build(study: Study, *, data_dir: Path | None = None, threads: int | None = N
     return Built(study, found, settings, table, test, partition, federation)
 
 
-def tables(study: Study, data_dir: Path | None) -> tuple[Table, Table | None]:
-    """Load the parties' table and the server's."""
+def tables(study: Study, data_dir: Path | None, table: Table | None = None) -> tuple[Table, Table | None]:
+    """Load the parties' table, unless it is given, and the server's."""
     data = study.data
-    if data.path:
+    if table is not None:
+        pass
+    elif data.path:
         table = read(data.path, target=data.target, columns=used_columns(study), missing=data.missing)
     else:
         table = load(str(data.name), data_dir=data_dir)
@@ -176,7 +188,7 @@ def used_columns(study: Study) -> set[str] | None:
     return {str(name) for name in used if name is not None}
 
 
-def engine(section: EngineSection, threads: int | None = None, state_folder: Path | None = None) -> Any:
+def engine_of(section: EngineSection, threads: int | None = None, state_folder: Path | None = None) -> Any:
     """Return the engine that a study names."""
     if section.name == "loop":
         return Loop()

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 from hedgerow.core.declaration import Declaration, declared
-from hedgerow.errors import MissingExtra, ProgramInvalid, StudyInvalid, suggestion
+from hedgerow.errors import HedgerowError, MissingExtra, ProgramInvalid, StudyInvalid, suggestion
 
 from . import found
-from .listing import Listing
-
-LISTED: dict[str, Listing] = {}
-"""Programs that were listed while the package runs."""
 
 
-class Catalogue(MutableMapping[str, Listing]):
+class Catalogue(Mapping[str, Declaration]):
     """Programs by name. Names are known without an import; a program is imported when it is looked up."""
 
     def __iter__(self) -> Iterator[str]:
-        yield from dict.fromkeys((*LISTED, *found.own(), *found.others()))
+        yield from dict.fromkeys((*found.own(), *found.others()))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
     def __contains__(self, name: object) -> bool:
-        return name in LISTED or name in found.own() or name in found.others()
+        return name in found.own() or name in found.others()
 
-    def __getitem__(self, name: str) -> Listing:
+    def __getitem__(self, name: str) -> Declaration:
         """Import a program.
 
         Raises
@@ -39,17 +35,11 @@ class Catalogue(MutableMapping[str, Listing]):
         MissingExtra (HR-105)
             It needs a package that is not installed.
         """
-        return LISTED[name] if name in LISTED else Listing.of(declaration(name))
-
-    def __setitem__(self, name: str, listing: Listing) -> None:
-        LISTED[name] = listing
-
-    def __delitem__(self, name: str) -> None:
-        del LISTED[name]
+        return _declaration(name)
 
     def sentences(self) -> dict[str, str]:
         """What each program does, in one sentence; of a package that is broken, that it is."""
-        said = {name: one.sentence for name, one in LISTED.items()} | {one.name: one.sentence for one in found.own().values()}
+        said = {place.name: place.sentence for place in found.own().values()}
         for name in found.others():
             try:
                 said.setdefault(name, self[name].sentence)
@@ -62,7 +52,7 @@ PROGRAMS = Catalogue()
 
 
 @cache
-def declaration(name: str) -> Declaration:
+def _declaration(name: str) -> Declaration:
     """Import a program and return what it says of itself. Names of this package cannot be taken by another one."""
     ours = name in found.own()
     places = [found.own()[name]] if ours else list(found.others()[name])
@@ -73,18 +63,22 @@ def declaration(name: str) -> Declaration:
         )
     try:
         return declared(places[0].path, name)
+    except HedgerowError:
+        raise
     except ImportError as error:
+        remedy = "pip install 'hedgerow[all]'" if ours else "Mend the entry point, or install what its package needs."
+        kind = MissingExtra if ours else ProgramInvalid
+        raise kind(f"{places[0].path} cannot be imported: {error}.", remedy=remedy) from error
+    except Exception as error:
         if ours:
-            remedy = "pip install 'hedgerow[all]'"
-            raise MissingExtra(f"{places[0].path} needs a package that is not installed: {error}.", remedy=remedy) from error
+            raise
         raise ProgramInvalid(
-            f"the program {name!r} is to be {places[0].path}, which cannot be imported: {error}.",
-            remedy="Mend the entry point, or install what the package needs.",
+            f"{places[0].path} fails when it is imported: {type(error).__name__}: {error}.", remedy="Mend its package."
         ) from error
 
 
-def listing(name: str) -> Listing:
-    """Return the listing of a program, or refuse a name that is not in the catalogue."""
+def listing(name: str) -> Declaration:
+    """Return the declaration of a program, or refuse a name that is not in the catalogue."""
     if name not in PROGRAMS:
         raise StudyInvalid(f"no program {name!r}.", remedy=suggestion(name, PROGRAMS))
     return PROGRAMS[name]

@@ -14,6 +14,7 @@ from hedgerow.data import PARTITIONERS
 from hedgerow.errors import StudyInvalid
 
 from .catalogue import PROGRAMS
+from .keys import keys_of
 
 Change = tuple[str, Any]
 """A dotted key and its value, which may be a whole section."""
@@ -88,7 +89,7 @@ def _put(found: dict[str, Any], dotted: str, value: Any) -> None:
 
 
 def _program_keys(name: Any) -> set[str]:
-    return set(PROGRAMS[name].keys().model_fields) if name in PROGRAMS else set()
+    return set(keys_of(PROGRAMS[name]).model_fields) if name in PROGRAMS else set()
 
 
 def _partition_keys(name: Any) -> set[str]:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.core.declaration import Declaration
 from hedgerow.core.randomness import Streams
 from hedgerow.data import Column, Partition, Schema, Table
 from hedgerow.errors import StudyInvalid
 
-from .listing import Listing
 from .study import Study
 
 COLUMN = "held out"
@@ -19,7 +19,7 @@ COLUMN = "held out"
 
 
 def with_held_out(
-    study: Study, listing: Listing, settings: dict[str, Any], table: Table, partition: Partition
+    study: Study, listing: Declaration, settings: dict[str, Any], table: Table, partition: Partition
 ) -> tuple[dict[str, Any], Table]:
     """Return settings and table with `evaluation.validation` of each party's records held out.
 

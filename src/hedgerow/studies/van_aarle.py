@@ -75,6 +75,8 @@ class ReplayState:
         Standard errors of the exact ones.
     figures, others : dict of arrays of shape (len(FIGURES),)
         Figures by method, of the records that were fitted and of the others; NaN for what does not apply.
+    means, scales : arrays of shape (k,)
+        Of the columns, by which they are standardised; asked once.
     """
 
     round: int = 0
@@ -82,6 +84,8 @@ class ReplayState:
     errors: Mapping[str, Array] = field(default_factory=dict)
     figures: Mapping[str, Array] = field(default_factory=dict)
     others: Mapping[str, Array] = field(default_factory=dict)
+    means: Array = field(default_factory=lambda: np.zeros(0))
+    scales: Array = field(default_factory=lambda: np.zeros(0))
 
 
 def outcome(federation: Federation, settings: Mapping[str, Any], state: ReplayState, records: Parties | None) -> Outcome:
@@ -176,12 +180,16 @@ def replay(
     spec = design_of(asked.schema, formula, family)  # refuses a formula before anybody is asked
 
     def program() -> Iterator[ReplayState]:
-        state = start or ReplayState()
         ours, others = parts(asked, fitted)
         names = [factor.text for term in spec.terms for factor in term.factors if isinstance(factor, Number)]
         target = [spec.response.text] if family == "gaussian" and isinstance(spec.response, Number) else []
         starts = {"sweep": exponents, "sweep_adagrad": exponents_adagrad}
-        scale = population_scaling(ours, list(dict.fromkeys([*names, *target])))
+        read = tuple(dict.fromkeys([*names, *target]))
+        if start is None:
+            scale = population_scaling(ours, read)
+            state = ReplayState(means=np.array(scale.means), scales=np.array(scale.scales))
+        else:
+            state, scale = start, Scaling(read, tuple(start.means.tolist()), tuple(start.scales.tolist()))
         for method in methods[state.round :]:
             plain = method in AS_THEY_ARE or not (standardised or method in ("sso", "v2", "v2_alone"))
             here, there = (f if f is None or plain else scale.apply(f) for f in (ours, others))
@@ -317,7 +325,8 @@ def _with(
         if there is not None:
             others[method] = _row(how | figures_of(there, ran.beta, formula, family))
     errors = dict(state.errors) | ({} if ran.errors is None else {method: ran.errors})
-    return ReplayState(state.round + 1, {**state.betas, method: ran.beta}, errors, figures, others)
+    betas = {**state.betas, method: ran.beta}
+    return replace(state, round=state.round + 1, betas=betas, errors=errors, figures=figures, others=others)
 
 
 def figures_of(federation: Federation, beta: Array, formula: str, family: FamilyName) -> dict[str, float]:

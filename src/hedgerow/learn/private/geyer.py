@@ -110,13 +110,12 @@ def geyer(
         raise SettingsInvalid(f"cohorts of {parties} to {last_parties} of {n} parties.", remedy="At least one, at most all.")
     rates = grown(parties / n, last_parties and last_parties / n, rounds, growth)
     if printed:
-        yield from _printed(federation, module, rates, noise_multiplier, target_epsilon, threshold, inputs, start, settings)
-        return
+        return _printed(federation, module, rates, noise_multiplier, target_epsilon, threshold, inputs, start, settings)
     if federation.ledger.limit != delta_threshold(target_epsilon, threshold):
         federation = federation.within(delta_threshold(target_epsilon, threshold))  # refuses to replace another
     private = federation.protect(mechanism=Gaussian(noise_multiplier))
     more = {"clip": clip, "rates": list(rates), "inputs": inputs, "delta_at": target_epsilon, "start": start}
-    yield from dp_fedavg(private, module, rounds=rounds, **more, **settings)  # type: ignore[arg-type]
+    return dp_fedavg(private, module, rounds=rounds, **more, **settings)  # type: ignore[arg-type]
 
 
 def claimed_delta(rates: tuple[float, ...], noise_multiplier: float, epsilon: float) -> float:

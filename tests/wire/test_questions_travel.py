@@ -1,11 +1,9 @@
-"""Every program of the catalogue, asked as bytes, gives exactly what it gives without a wire."""
+"""Questions of every kind and channel, asked as bytes, give exactly what they give without a wire."""
 
-import re
 from functools import partial
 
 import numpy as np
 import pytest
-from wired import Wired, assert_same
 
 import hedgerow as hr
 from hedgerow.compression import Quantised, RandomK, Rotated, Sketched, TopK
@@ -24,91 +22,12 @@ from hedgerow.privacy.sulq import Sulq
 from hedgerow.runs import last
 from hedgerow.stats import hidden_gradient_descent
 from hedgerow.stats.counts import level_totals
-from hedgerow.studies import PROGRAMS, parse
-from hedgerow.studies.build import build
+from hedgerow.testing import Wired
+from hedgerow.testing.subject import assert_same
+from hedgerow.wire.names import Names
 
-CANCER = {"data": {"name": "breast_cancer", "features": ["mean_radius", "mean_texture", "mean_smoothness"]}}
-DIABETES = {"data": {"name": "diabetes"}}
-DIGITS = {"data": {"name": "digits"}}
-VISITS = {"data": {"name": "hie"}}
-LOG, LINE, COUNT = "malignant ~ mean_radius + mean_texture", "progression ~ bmi + bp + sex", "mdvis ~ lncoins + hlthp"
-LINES = {"name": "hie", "features": ["lncoins", "idp", "physlm", "disea"]}
-QUERIES = {"model": "linear", "ridge": 1.0, "n_records": 20190, "box": 1.0, "step": 0.5}
-NEURAL = [name for name, listing in PROGRAMS.items() if re.fullmatch(r"hedgerow\.learn\.\w+:\w+", listing.path)]
-OWN = {"incremental": {"rounds": None}, "subfedavg": {"share": 0.3}, "fedopt": {"rule": "yogi", "server_rate": 0.1}}
-CASES = {
-    **{name: (DIGITS, {"rounds": 1} | OWN.get(name, {})) for name in NEURAL},
-    "logistic_regression": (CANCER, {"formula": LOG}),
-    "linear_regression": (DIABETES, {"formula": LINE}),
-    "firth_regression": (CANCER, {"formula": LOG}),
-    "poisson_regression": (VISITS, {"formula": COUNT}),
-    "gamma_regression": ({"data": {"name": "diabetes", "ranges": {"progression": [1, 400]}}}, {"formula": LINE}),
-    "negative_binomial_regression": (VISITS, {"formula": COUNT}),
-    "multinomial_regression": ({"data": {"name": "fair"}}, {"formula": "occupation ~ educ"}),
-    "penalised_regression": (CANCER, {"formula": LOG, "family": "binomial", "penalty": 0.02, "standardised": True}),
-    "penalty_path": (CANCER, {"formula": LOG, "family": "binomial", "n_penalties": 2, "folds": 2}),
-    "huber_regression": (DIABETES, {"formula": LINE, "tol": 1e-2}),
-    "quantile_regression": (DIABETES, {"formula": LINE, "share": 0.8, "tol": 0.1}),
-    "svm": (CANCER, {"formula": LOG, "standardise": True, "tol": 0.1}),
-    "gradient_descent": (CANCER, {"formula": LOG, "family": "binomial", "learning_rate": 1.0, "rounds": 3}),
-    "hidden_gradient_descent": (DIABETES, {"formula": LINE, "learning_rate": 0.5, "rounds": 3}),
-    "moments": (DIABETES, {"columns": ["bmi", "bp"]}),
-    "correlation": (DIABETES, {"columns": ["bmi", "bp"]}),
-    "quantiles": (DIABETES, {"column": "bmi", "tol": 0.1}),
-    "counts": ({"data": {"name": "fair"}}, {}),
-    "frequencies": ({"data": {"name": "fair"}}, {"column": "occupation", "epsilon": 2.0}),
-    "means": (DIABETES, {"columns": ["bmi", "bp"]}),
-    "histogram": (DIABETES, {"column": "age", "edges": [18, 40, 60, 90]}),
-    "contingency": ({"data": {"name": "fair"}}, {"rows": "occupation", "columns": "occupation_husb"}),
-    "survival_counts": (CANCER, {"time": "mean_radius", "event": "malignant", "times": [10.0, 15.0]}),
-    "decision_tree": (DIABETES, {"depth": 2}),
-    "dpsgd": (DIGITS, {"rounds": 2, "sampling_rate": 0.1, "batch_size": 180}),
-    "local_dpsgd": (DIGITS, {"rounds": 2, "sampling_rate": 0.1, "batch_size": 45, "noise_multiplier": 1.0}),
-    "dpsgd_on_features": (
-        DIGITS,
-        {
-            "sampling_rate": 0.1,
-            "batch_size": 180,
-            "model": "mlp",
-            "hidden": [4],
-            "components": 5,
-            "centre_rounds": 1,
-            "basis_rounds": 1,
-            "rounds": 2,
-        },
-    ),
-    "dp_fedavg": (DIGITS | {"protection": {"mechanism": {"law": "gaussian", "noise_multiplier": 1.0}}}, {"rounds": 2}),
-    "geyer": (DIGITS, {"rounds": 2, "parties": 3}),
-    "gradient_queries": (
-        VISITS | {"data": LINES},
-        {"rounds": 2, "epsilons": {f"party {i}": 50.0 * i for i in range(1, 5)}, **QUERIES},
-    ),
-    "query_trials": (VISITS | {"data": LINES}, {"repeats": 3, "horizons": [3], "epsilons": [1.0], **QUERIES}),
-}
-
-
-SLOW = {*NEURAL, "geyer", "local_dpsgd", "dp_fedavg", "dpsgd_on_features", "query_trials", "gradient_queries", "spread"} | {
-    "negative_binomial_regression", "penalty_path", "multinomial_regression", "penalised_regression", "huber_regression"
-}  # fmt: skip
-
-
-def each(cases):
-    """Names of cases, the slow ones marked."""
-    return [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in cases]
-
-
-def state_of(name, engine, **more):
-    sections, settings = CASES[name]
-    program = {"name": name, **{key: value for key, value in settings.items() if value is not None}}
-    base = {"name": "small", "partition": {"by": "iid", "parties": 4}, "baselines": False}
-    built = build(parse(base | sections | {"program": program} | more))
-    return last(built.listing.program(built.settings)(built.federation.on(engine)))
-
-
-@pytest.mark.parametrize("name", each(CASES))
-def test_a_program_travels(name):
-    assert_same(state_of(name, InProcess(threads=1)), state_of(name, Wired()))
-
+OWN = Names(("hedgerow", "test_questions_travel"))
+LOG = "malignant ~ mean_radius + mean_texture"
 
 CHANNELS = {
     "secagg": {"aggregation": hr.SecAgg(largest=1e4)},
@@ -145,7 +64,7 @@ def test_training_travels_through_every_channel(channel):
                 held_out=None,
             )
         )
-        for engine in (InProcess(threads=1), Wired())
+        for engine in (InProcess(threads=1), Wired(OWN))
     )
     assert_same(one, other)
 
@@ -243,11 +162,11 @@ QUESTIONS = {
 
 
 @pytest.mark.filterwarnings("ignore:a clip of")
-@pytest.mark.parametrize("name", each(QUESTIONS))
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "spread")) for name in QUESTIONS])
 def test_a_question_of_another_kind_travels(name):
     table = load("diabetes")
     one, other = (
-        QUESTIONS[name](simulate(table, iid(parties=4), seed=2, engine=engine)) for engine in (InProcess(threads=1), Wired())
+        QUESTIONS[name](simulate(table, iid(parties=4), seed=2, engine=engine)) for engine in (InProcess(threads=1), Wired(OWN))
     )
     np.testing.assert_equal(shown(other), shown(one))
 
@@ -255,8 +174,3 @@ def test_a_question_of_another_kind_travels(name):
 def shown(result):
     """A result as numbers and texts."""
     return vars(result) if hasattr(result, "__dataclass_fields__") else result
-
-
-def test_every_program_of_the_catalogue_is_among_them():
-    bundled = set(PROGRAMS) - {"share"}  # that one is of an example in the documentation
-    assert bundled - set(CASES) == {"van_aarle", "van_aarle_efficiency"}
