@@ -10,7 +10,7 @@ from hedgerow import Gaussian
 from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import FormulaInvalid, NotIdentified, Separated, UnboundedSum
 from hedgerow.runs import load_checkpoint, save_checkpoint
-from hedgerow.stats import MultinomialState, logistic_regression, multinomial_regression, softmax_newton
+from hedgerow.stats import NewtonState, logistic_regression, multinomial_regression, softmax_newton
 
 FORMULA = "stage ~ age + dose + smoker"
 COLUMNS = ["age", "dose", "smoker"]
@@ -78,7 +78,7 @@ def test_a_fit_resumes_from_every_state(tmp_path):
     for state in states[:-1]:
         fed = federation()
         save_checkpoint(tmp_path / "state", state, fed, "test")
-        start = load_checkpoint(tmp_path / "state", MultinomialState, "test").state
+        start = load_checkpoint(tmp_path / "state", NewtonState, "test").state
         *_, found = softmax_newton(fed, formula=FORMULA, start=start)
         np.testing.assert_array_equal(found.beta, states[-1].beta)
 

@@ -13,7 +13,7 @@ from hedgerow import Gaussian, data
 from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import NotIdentified, SettingsInvalid, UnboundedSum
 from hedgerow.runs import load_checkpoint, save_checkpoint
-from hedgerow.stats import NegativeBinomialState, joint_newton, negative_binomial_regression
+from hedgerow.stats import NewtonState, joint_newton, negative_binomial_regression
 from hedgerow.stats.negative_binomial import joint_derivatives
 
 VISITS = "mdvis ~ lncoins + idp + lpi + fmde + physlm + disea + hlthg + hlthf + hlthp"
@@ -86,7 +86,7 @@ def test_a_fit_resumes_from_every_state(tmp_path):
     states = list(joint_newton(federation(table), formula="y ~ x"))
     for state in states[:-1]:
         save_checkpoint(tmp_path / "state", state, federation(table), "test")
-        start = load_checkpoint(tmp_path / "state", NegativeBinomialState, "test").state
+        start = load_checkpoint(tmp_path / "state", NewtonState, "test").state
         *_, found = joint_newton(federation(table), formula="y ~ x", start=start)
         np.testing.assert_allclose(found.beta, states[-1].beta, rtol=1e-12)
     assert list(joint_newton(federation(table), formula="y ~ x", start=states[-1])) == []

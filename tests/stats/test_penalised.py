@@ -14,7 +14,7 @@ from hedgerow.errors import SettingsInvalid, UnlawfulChannel
 from hedgerow.runs import load_checkpoint, save_checkpoint
 from hedgerow.stats import (
     Design,
-    PenalisedState,
+    NewtonState,
     design,
     linear_regression,
     logistic_regression,
@@ -117,7 +117,7 @@ def test_a_fit_resumes_from_every_state(tmp_path):
     for state in states[:-1]:
         fed = federation()
         save_checkpoint(tmp_path / "state", state, fed, "test")
-        start = load_checkpoint(tmp_path / "state", PenalisedState, "test").state
+        start = load_checkpoint(tmp_path / "state", NewtonState, "test").state
         *_, found = penalised(fed, start=start, **settings)
         np.testing.assert_array_equal(found.beta, states[-1].beta)
 

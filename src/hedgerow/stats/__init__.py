@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         level_totals,
     )
     from .design import Design, design, design_of
-    from .firth import FirthState, firth
+    from .firth import firth
     from .fit import Fit, fit_of
     from .fitted import Fitted
     from .frequencies import FrequencyState, frequencies
@@ -50,10 +50,9 @@ if TYPE_CHECKING:
         moments,
         moments_of,
     )
-    from .multinomial import MultinomialState, multinomial_regression, softmax_newton
+    from .multinomial import multinomial_regression, softmax_newton
     from .multinomial_fit import MultinomialFit, classes_of, multinomial_fit
     from .negative_binomial import (
-        NegativeBinomialState,
         joint_newton,
         negative_binomial_fit,
         negative_binomial_regression,
@@ -61,7 +60,7 @@ if TYPE_CHECKING:
     from .oracles import oracle_of
     from .penalty.cross_validation import Path, path_of
     from .penalty.path import PathState, cross_validated, penalty_path
-    from .penalty.penalised import PenalisedFit, PenalisedState, penalised, penalised_fit, penalised_regression
+    from .penalty.penalised import PenalisedFit, penalised, penalised_fit, penalised_regression
     from .quality.metrics import BinaryMetrics, Calibration, LinearMetrics, binary_metrics, calibration, linear_metrics
     from .quality.odds import odds_ratio_table
     from .quality.roc import Roc, roc
@@ -86,7 +85,6 @@ __all__ = [
     "DescentState",
     "Design",
     "DeviationState",
-    "FirthState",
     "Fit",
     "Fitted",
     "FrequencyState",
@@ -99,13 +97,10 @@ __all__ = [
     "MeanState",
     "Moments",
     "MultinomialFit",
-    "MultinomialState",
-    "NegativeBinomialState",
     "NewtonState",
     "Path",
     "PathState",
     "PenalisedFit",
-    "PenalisedState",
     "QuantileState",
     "RobustFit",
     "Roc",

@@ -26,8 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,53 +73,7 @@ def corrected_score(broadcast: dict[str, Array], party: Party, rng: Any) -> Arra
         return along(X, party.w * (party["y"] - p + leverage * (0.5 - p)))
 
 
-@dataclass(frozen=True)
-class FirthState:
-    """A point, and the point to try next.
-
-    Attributes
-    ----------
-    packed : dict of arrays
-        A `NewtonState` at the best point so far; its `score` is the corrected one.
-    points, steps : arrays of shape (k, d)
-        The last points, the best one at the end, and the steps that their scores asked for.
-    penalised : float
-        Penalised log-likelihood.
-    halved : int
-        How often the last step was shortened.
-    """
-
-    packed: dict[str, Array]
-    points: Array
-    steps: Array
-    penalised: float = -math.inf
-    halved: int = 0
-
-    @cached_property
-    def newton(self) -> NewtonState:
-        """Coefficients, information, deviance, and the sums of the target."""
-        return NewtonState.unpacked(self.packed)
-
-    @property
-    def round(self) -> int:
-        return self.newton.round
-
-    @property
-    def converged(self) -> bool:
-        return self.newton.converged
-
-    def of_columns(self, factors: Array) -> FirthState:
-        """Return the state for columns that are `factors` times larger."""
-        return FirthState(
-            self.newton.of_columns(factors).packed(),
-            self.points / factors,
-            self.steps / factors,
-            self.penalised + float(np.log(factors).sum()),
-            self.halved,
-        )
-
-
-def show(federation: Federation, settings: Settings, state: FirthState) -> Outcome:
+def show(federation: Federation, settings: Settings, state: NewtonState) -> Outcome:
     """Show the fit."""
     return show_fit(firth_fit(federation, spec_of(federation, settings, "binomial"), state))
 
@@ -130,7 +83,7 @@ def show(federation: Federation, settings: Settings, state: FirthState) -> Outco
     name="firth_regression",
     outcome=show,
     case=lambda: Case(load("breast_cancer").take(range(200)), {"formula": "malignant ~ mean_texture + mean_smoothness"}),
-    **scored(reading("binomial", lambda state: state.newton.beta), log_loss, "log-loss"),
+    **scored(reading("binomial"), log_loss, "log-loss"),
 )
 def firth(
     federation: Federation,
@@ -140,8 +93,8 @@ def firth(
     weights: str | None = None,
     tol: float = 1e-8,
     max_rounds: int = 200,
-    start: FirthState | None = None,
-) -> Iterator[FirthState]:
+    start: NewtonState | None = None,
+) -> Iterator[NewtonState]:
     """Maximise Firth's penalised likelihood of a logistic regression; settings as `hedgerow.stats.regression`.
 
     Parameters
@@ -151,7 +104,7 @@ def firth(
 
     Yields
     ------
-    FirthState
+    NewtonState
         After each iteration.
 
     Raises
@@ -170,42 +123,58 @@ def firth(
         )
     spec = design_of(schema_of(federation), formula, "binomial", offset=offset, weights=weights)
     asked, nothing = ask_for(federation, spec), np.zeros((0, spec.size))
-    begun = start or FirthState(NewtonState.at_zero(spec.size).packed(), nothing, nothing)
+    begun = start or replace(NewtonState.at_zero(spec.size), kept=_kept(nothing, nothing, -math.inf))
     yield from until_converged(asked, begun, lambda state: _advance(state, asked, tol), max_rounds=max_rounds, tol=tol)
 
 
-def _advance(state: FirthState, asked: Asked, tol: float) -> FirthState:
+def _kept(points: Array, steps: Array, penalised: float, halved: int = 0) -> dict[str, Array]:
+    """What a state keeps.
+
+    Parameters
+    ----------
+    points, steps : arrays of shape (k, d)
+        The last points, the best one at the end, and the steps that their scores asked for.
+    penalised : float
+        Penalised log-likelihood.
+    halved : int
+        How often the last step was shortened.
+    """
+    return {"points": points, "steps": steps, "penalised": np.array(penalised), "halved": np.array(halved)}
+
+
+def _advance(state: NewtonState, asked: Asked, tol: float) -> NewtonState:
     """Judge the trial point by its sums: shorten the step that led there, or accept it and look for the next."""
-    old = state.newton
-    sums = glm_sums(asked, old, BINOMIAL)
+    sums, unit = glm_sums(asked, state, BINOMIAL), float(np.log(asked.factors).sum())
+    points, steps = (state.kept[key] * asked.factors for key in ("points", "steps"))
     n, deviance, information = float(sums["n"]), float(sums["deviance"]), sums["information"]
-    if old.round == 0:
+    if state.round == 0:
         check_identified(information, n, asked.spec.names, residual=False)
     sign, log_det = np.linalg.slogdet(information)
-    penalised = -deviance / 2 + log_det / 2 if sign > 0 else -math.inf
-    judged = old.round > 0 and n == old.n
-    if sign <= 0 or (judged and has_risen(-penalised, -state.penalised, old.length, asked.hidden)):
-        if not len(state.steps):
+    penalised, before = (-deviance / 2 + log_det / 2 if sign > 0 else -math.inf), float(state.kept["penalised"]) - unit
+    judged = state.round > 0 and n == state.n
+    if sign <= 0 or (judged and has_risen(-penalised, -before, state.length, asked.hidden)):
+        if not len(steps):
             raise NotConverged("the information vanished.", remedy="Scale the columns: hr.stats.standardise(federation).")
-        was_combined = len(state.steps) > 1
-        halved = state.halved + (not was_combined)
-        newton = replace(old, round=old.round + 1, trial=old.beta + state.steps[-1] * 0.5**halved)
-        return replace(state, packed=newton.packed(), points=state.points[-1:], steps=state.steps[-1:], halved=halved)
+        was_combined = len(steps) > 1
+        halved = int(state.kept["halved"]) + (not was_combined)
+        last = {key: state.kept[key][-1:] for key in ("points", "steps")}
+        kept = state.kept | last | {"halved": np.array(halved)}
+        return replace(state, round=state.round + 1, trial=state.beta + steps[-1] * 0.5**halved, kept=kept)
     inverse = solve(information, np.eye(len(information)))
-    score = _score(asked, old.trial, (inverse + inverse.T) / 2)
+    score = _score(asked, state.trial, (inverse + inverse.T) / 2)
     step = inverse @ score
     length = math.sqrt(max(float(step @ score), 0.0))
-    stalled = rounding(asked.hidden) > length > old.length and old.n > 0
-    memory = MEMORY if length > old.length / 4 else 1  # steps that shrink fast need no help
-    points, steps = np.vstack([state.points, old.trial])[-memory:], np.vstack([state.steps, step])[-memory:]
-    reached = replace(
-        old.reached(sums | {"score": score}),
-        round=old.round + 2,
+    stalled = rounding(asked.hidden) > length > state.length and state.n > 0
+    memory = MEMORY if length > state.length / 4 else 1  # steps that shrink fast need no help
+    points, steps = np.vstack([points, state.trial])[-memory:], np.vstack([steps, step])[-memory:]
+    return replace(
+        state.reached(sums | {"score": score}),
+        round=state.round + 2,
         trial=combined(points, steps, information),
         length=length,
         converged=length < tol or stalled,
+        kept=_kept(points / asked.factors, steps / asked.factors, penalised + unit),
     )
-    return FirthState(reached.packed(), points, steps, penalised)
 
 
 def combined(points: Array, steps: Array, metric: Array) -> Array:
@@ -230,6 +199,6 @@ def _score(asked: Asked, beta: Array, inverse: Array) -> Array:
     return score
 
 
-def firth_fit(federation: Federation, spec: Design, state: FirthState, asked_before: int = 0) -> Fit:
+def firth_fit(federation: Federation, spec: Design, state: NewtonState, asked_before: int = 0) -> Fit:
     """Turn the last state of `firth` into a fit."""
-    return replace(fit_of(federation, spec, "binomial", state.newton, asked_before), method=METHOD)
+    return replace(fit_of(federation, spec, "binomial", state, asked_before), method=METHOD)

@@ -36,14 +36,14 @@ from hedgerow.errors import SettingsInvalid
 
 from .columns import is_exact
 from .design import Design
-from .difficulties import check_counts, check_identified, check_target, separated
+from .difficulties import check_counts, check_identified, check_target
 from .factors import Levels
 from .linear.asking import Asked, ask_for
 from .linear.loss import FamilyName, Loss
 from .linear.losses import loss_of
-from .linear.newton import PATIENCE, crawls, has_risen, is_last, until_converged
+from .linear.newton import has_risen, stepped, until_converged
 from .noisy import noisy_newton
-from .state import NewtonState, solve
+from .state import NewtonState
 
 EVERYTHING = ("score", "information", "n", "deviance", "y", "yy")
 
@@ -137,23 +137,22 @@ def _advance(state: NewtonState, sums: dict[str, Array], asked: Asked, law: Loss
         if law.name == "binomial":
             check_target(float(sums["y"]), n)
     elif law.name != "gaussian" and _rises(state, sums, asked.hidden):
-        return replace(state, round=state.round + 1, trial=(state.beta + state.trial) / 2)
+        return state.halved()
     reached = state.reached(sums)
     if state.round == 0 and law.log_link:
         check_counts(reached.raw_sum, n)
         reached = at_constant(reached, spec, law)
-    try:
-        step = solve(reached.information, reached.score)
-    except np.linalg.LinAlgError:  # the columns are independent, so it is the variances that have vanished
-        raise separated(state.trial - state.beta, state.trial, spec.names, counts=law.log_link) from None
-    length = math.sqrt(max(float(step @ reached.score), 0.0) / _dispersion(reached, law))
-    slowly = not law.free_dispersion and state.round > 0 and crawls(length, state.length, asked.hidden)
-    crawled = state.crawled + 1 if slowly else 0
-    trial = reached.beta + step
-    if crawled == PATIENCE:
-        raise separated(step, trial, spec.names, counts=law.log_link)
-    converged = is_last(length, state.length, tol, asked.hidden) and (state.round > 0 or not law.log_link)
-    return replace(reached, trial=trial, length=length, crawled=crawled, converged=converged)
+    return stepped(
+        reached,
+        state,
+        spec.names,
+        tol=tol,
+        hidden=asked.hidden,
+        dispersion=_dispersion(reached, law),
+        separable=not law.free_dispersion,
+        counts=law.log_link,
+        may_end=state.round > 0 or not law.log_link,
+    )
 
 
 def _rises(state: NewtonState, sums: dict[str, Array], hidden: bool) -> bool:

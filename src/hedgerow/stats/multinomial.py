@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,15 +36,15 @@ from hedgerow.errors import Separated, SettingsInvalid
 from .blocks import by_blocks
 from .columns import is_exact, schema_of
 from .design import Design, design
-from .difficulties import check_identified, separated
+from .difficulties import check_identified
 from .linear.asking import Asked, ask_for
-from .linear.newton import PATIENCE, crawls, has_risen, is_last, until_converged
+from .linear.newton import has_risen, stepped, until_converged
 from .linear.reach import predictor_range
 from .linear.sums import products, symmetric, triangle
 from .multinomial_fit import MultinomialFit, class_loss, classes_of, labels_of, multinomial_fit, show
 from .noisy import refuse_unbounded
 from .scores import scored_by
-from .state import solve
+from .state import NewtonState
 
 
 @travels
@@ -79,46 +79,6 @@ def softmax_score_and_information(broadcast: Array, party: Party, rng: Any) -> d
     }
 
 
-@dataclass(frozen=True)
-class MultinomialState:
-    """A point, the sums there, and the point to try next.
-
-    Attributes
-    ----------
-    beta, trial, score : arrays of shape (K - 1, d)
-    information : array of shape ((K - 1) d, (K - 1) d)
-    levels : array of shape (K,)
-        Records of each level.
-    length : float
-        Of the step from `beta` to `trial`, in standard errors.
-    crawled : int
-        As in `NewtonState`.
-    """
-
-    round: int
-    beta: Array
-    trial: Array
-    score: Array
-    information: Array
-    levels: Array
-    deviance: float = math.inf
-    length: float = 0.0
-    crawled: int = 0
-    converged: bool = False
-
-    @property
-    def n(self) -> float:
-        return float(self.levels.sum())
-
-    def of_columns(self, factors: Array) -> MultinomialState:
-        """Return the state for columns that are `factors` times larger."""
-        by = np.tile(factors, len(self.beta))
-        information = self.information * np.outer(by, by)
-        return replace(
-            self, beta=self.beta / factors, trial=self.trial / factors, score=self.score * factors, information=information
-        )
-
-
 @program(
     "Logistic regression of a category of several levels.",
     name="multinomial_regression",
@@ -133,8 +93,8 @@ def softmax_newton(
     weights: str | None = None,
     tol: float = 1e-8,
     max_rounds: int = 50,
-    start: MultinomialState | None = None,
-) -> Iterator[MultinomialState]:
+    start: NewtonState | None = None,
+) -> Iterator[NewtonState]:
     """Maximum likelihood of a multinomial logistic regression; settings as `hedgerow.stats.regression`.
 
     Parameters
@@ -144,7 +104,7 @@ def softmax_newton(
 
     Yields
     ------
-    MultinomialState
+    NewtonState
         After each round.
 
     Raises
@@ -167,8 +127,7 @@ def softmax_newton(
     asked = ask_for(federation, spec, class_design)
     k, d = len(spec.response.names), spec.size
     zeros = np.zeros((k, d))
-    nothing = MultinomialState(0, zeros, zeros, zeros, np.zeros((k * d, k * d)), np.zeros(k + 1))
-    begun = start or nothing
+    begun = start or NewtonState(0, zeros, zeros, zeros, np.zeros((k * d, k * d)))
     yield from until_converged(asked, begun, lambda state: _advance(state, asked, tol), max_rounds=max_rounds, tol=tol)
 
 
@@ -180,31 +139,29 @@ def class_limits(spec: Design, beta: Array) -> dict[str, float]:
     return {"score": x, "information": 0.25 * x * x, "deviance": deviance, "levels": 1.0}
 
 
-def _advance(state: MultinomialState, asked: Asked, tol: float) -> MultinomialState:
+def _advance(state: NewtonState, asked: Asked, tol: float) -> NewtonState:
     """Judge the trial point by its sums: halve the step that led there, or accept it and look for the next."""
     spec = asked.spec
     sums = asked.total(softmax_score_and_information, state.trial, asked.bounds(lambda: class_limits(spec, state.trial)))
-    information, score, levels = symmetric(sums["information"]), sums["score"], sums["levels"]
-    n, deviance, d = float(levels.sum()), float(sums["deviance"]), spec.size
+    levels, deviance, d = sums["levels"], float(sums["deviance"]), spec.size
+    n, information = float(levels.sum()), symmetric(sums["information"])
     if state.round == 0:
         check_identified(information[:d, :d], n, spec.names, residual=False)
         _check_levels(levels, spec)
-    judged = state.round > 0 and n == state.n
-    if judged and has_risen(deviance, state.deviance, state.length, asked.hidden):
-        return replace(state, round=state.round + 1, trial=(state.beta + state.trial) / 2)
+    elif n == state.n and has_risen(deviance, state.deviance, state.length, asked.hidden):
+        return state.halved()
+    reached = replace(
+        state,
+        round=state.round + 1,
+        beta=state.trial,
+        score=sums["score"],
+        information=information,
+        deviance=deviance,
+        n=n,
+        kept={"levels": levels},
+    )
     names = [f"{name} ({level})" for level in labels_of(spec) for name in spec.names]
-    try:
-        step = solve(information, score.ravel())
-    except np.linalg.LinAlgError:
-        raise separated((state.trial - state.beta).ravel(), state.trial.ravel(), names) from None
-    length = math.sqrt(max(float(step @ score.ravel()), 0.0))
-    trial = state.trial + step.reshape(score.shape)
-    crawled = state.crawled + 1 if state.round > 0 and crawls(length, state.length, asked.hidden) else 0
-    if crawled == PATIENCE:
-        raise separated(step, trial.ravel(), names)
-    converged = is_last(length, state.length, tol, asked.hidden)
-    points = (state.trial, trial, score, information, levels)
-    return MultinomialState(state.round + 1, *points, deviance, length, crawled, converged)
+    return stepped(reached, state, names, tol=tol, hidden=asked.hidden)
 
 
 def _check_levels(levels: Array, spec: Design) -> None:

@@ -20,12 +20,10 @@ from .design import Design
 from .factors import Levels
 from .provenance import provenance
 from .results import Settings
-from .state import solve
+from .state import NewtonState, solve
 
 if TYPE_CHECKING:
     import pandas
-
-    from .multinomial import MultinomialState
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +157,7 @@ def classes_of(schema: Any, formula: str, *, weights: str | None = None) -> Desi
     return spec
 
 
-def multinomial_fit(federation: Federation, spec: Design, state: MultinomialState, asked_before: int = 0) -> MultinomialFit:
+def multinomial_fit(federation: Federation, spec: Design, state: NewtonState, asked_before: int = 0) -> MultinomialFit:
     """Turn the last state of `softmax_newton` into a fit."""
     assert isinstance(spec.response, Levels)
     column = spec.schema[spec.response.column]
@@ -171,14 +169,14 @@ def multinomial_fit(federation: Federation, spec: Design, state: MultinomialStat
         levels=(reference, *spec.response.labels),
         coef_=state.beta,
         covariance=(inverse + inverse.T) / 2,
-        counts=state.levels,
+        counts=state.kept["levels"],
         deviance=state.deviance,
         rounds=state.round,
         **provenance(federation, asked_before),
     )
 
 
-def show(federation: Federation, settings: Settings, state: MultinomialState) -> Outcome:
+def show(federation: Federation, settings: Settings, state: NewtonState) -> Outcome:
     """Show a fit: one row for each level but the reference, and column."""
     import pandas
 
@@ -194,7 +192,7 @@ def show(federation: Federation, settings: Settings, state: MultinomialState) ->
     return Outcome(metrics, tables=tables, text={"Summary": fit.summary()}, coefficients=frame)
 
 
-def class_loss(settings: Settings, state: MultinomialState, schema: Schema, table: Table) -> float:
+def class_loss(settings: Settings, state: NewtonState, schema: Schema, table: Table) -> float:
     """Mean log-loss on a table."""
     spec = classes_of(schema, settings["formula"], weights=settings["weights"])
     eta = spec.matrix(table.columns, len(table)) @ state.beta.T

@@ -20,8 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +42,7 @@ from .fit import Fit, fit_of
 from .glm import newton
 from .linear.asking import Asked, ask_for
 from .linear.loss import FARTHEST, FamilyName
+from .linear.losses import loss_of
 from .linear.newton import has_risen, is_last, until_converged
 from .linear.poisson import POISSON
 from .linear.reach import reach_of
@@ -51,7 +51,7 @@ from .noisy import refuse_unbounded
 from .provenance import provenance
 from .regression import fitted
 from .results import Settings, show_fit, spec_of
-from .scores import count_loss, reading, scored
+from .scores import reading, scored
 from .state import NewtonState, solve
 
 NAME: FamilyName = "negative binomial"
@@ -117,61 +117,27 @@ def joint_derivatives(y: Array, eta: Array, alpha: float) -> dict[str, Array]:
     }
 
 
-@dataclass(frozen=True)
-class NegativeBinomialState:
-    """A point, the sums at that point, and the point to try next, after a Poisson regression.
-
-    Attributes
-    ----------
-    packed : dict of arrays
-        The last `NewtonState` of the Poisson regression; before it converged the others are empty.
-    beta, trial : arrays of shape (d + 1,)
-        Coefficients and log(alpha).
-    score, information : arrays of shape (d + 1,) and (d + 1, d + 1)
-    loss, factorials : float
-        Minus the log-likelihood without log(y!), and the sum of these.
-    """
-
-    round: int
-    packed: dict[str, Array]
-    beta: Array
-    trial: Array
-    score: Array
-    information: Array
-    loss: float = math.inf
-    factorials: float = 0.0
-    n: float = 0.0
-    response: float = 0.0
-    length: float = 0.0
-    beyond: float = 0.0
-    converged: bool = False
-
-    @cached_property
-    def poisson(self) -> NewtonState:
-        """Of the Poisson regression."""
-        return NewtonState.unpacked(self.packed)
-
-    @property
-    def alpha(self) -> float:
-        return math.exp(self.beta[-1])
-
-    def of_columns(self, factors: Array) -> NegativeBinomialState:
-        """Return the state for columns that are `factors` times larger."""
-        by = np.append(factors, 1.0)
-        return replace(
-            self,
-            beta=self.beta / by,
-            trial=self.trial / by,
-            score=self.score * by,
-            information=self.information * np.outer(by, by),
-        )
+def alpha_of(state: NewtonState) -> float:
+    """The dispersion of a state of `joint_newton`; zero before the Poisson regression has ended."""
+    return math.exp(state.beta[-1]) if "factorials" in state.kept else 0.0
 
 
-def show(federation: Federation, settings: Settings, state: NegativeBinomialState) -> Outcome:
+def coefficients_of(state: NewtonState) -> Array:
+    """The coefficients of a state of `joint_newton`, without log(alpha)."""
+    return state.beta[:-1] if "factorials" in state.kept else state.beta
+
+
+def count_loss(settings: Settings, state: NewtonState, y: Array, eta: Array, w: Array) -> float:
+    """Mean log-loss with the state's own alpha; of a Poisson distribution before there is one."""
+    loss = loss_of(NAME, alpha_of(state))
+    return -float(np.average(loss.part("saturated", y, eta) - loss.part("value", y, eta), weights=w))
+
+
+def show(federation: Federation, settings: Settings, state: NewtonState) -> Outcome:
     """Show the fit; of one that has not come beyond its Poisson regression, that one."""
     spec = spec_of(federation, settings, NAME)
-    if not state.information.any():
-        return show_fit(fit_of(federation, spec, "poisson", state.poisson))
+    if not alpha_of(state):
+        return show_fit(fit_of(federation, spec, "poisson", state))
     return show_fit(negative_binomial_fit(federation, spec, state))
 
 
@@ -180,7 +146,7 @@ def show(federation: Federation, settings: Settings, state: NegativeBinomialStat
     name="negative_binomial_regression",
     outcome=show,
     case=lambda: Case(load("hie").take(range(400)), {"formula": "mdvis ~ lncoins + hlthp"}),
-    **scored(reading("negative binomial", lambda state: state.beta[:-1]), count_loss, "log-loss", ask=False),
+    **scored(reading("negative binomial", coefficients_of), count_loss, "log-loss", ask=False),
 )
 def joint_newton(
     federation: Federation,
@@ -190,8 +156,8 @@ def joint_newton(
     weights: str | None = None,
     tol: float = 1e-8,
     max_rounds: int = 50,
-    start: NegativeBinomialState | None = None,
-) -> Iterator[NegativeBinomialState]:
+    start: NewtonState | None = None,
+) -> Iterator[NewtonState]:
     """Maximum likelihood of coefficients and alpha together; settings as `hedgerow.stats.regression`.
 
     Parameters
@@ -203,8 +169,9 @@ def joint_newton(
 
     Yields
     ------
-    NegativeBinomialState
-        After each round of the Poisson regression, and of Newton's method after it.
+    NewtonState
+        After each round of the Poisson regression; then with one coefficient more, log(alpha). Its `deviance` is minus the
+        log-likelihood without log(y!), the sum of which it keeps as `factorials`.
 
     Raises
     ------
@@ -214,27 +181,23 @@ def joint_newton(
     spec = design_of(schema_of(federation), formula, NAME, offset=offset, weights=weights)
     if not is_exact(federation):
         refuse_unbounded(NAME)
-    d = spec.size
-    if start is None or not start.poisson.converged:
-        before = None if start is None else start.poisson
-        for poisson in newton(federation, spec, family="poisson", tol=1e-4, max_rounds=max_rounds, start=before):
-            start = _empty(poisson, d)
-            yield start
-    assert start is not None
+    state = start or NewtonState.at_zero(spec.size)
+    if len(state.trial) == spec.size:
+        for state in newton(federation, spec, family="poisson", tol=1e-4, max_rounds=max_rounds, start=start):
+            if state.converged:
+                state = replace(state, trial=np.append(state.beta, np.nan), converged=False)
+            yield state
     asked = ask_for(federation, spec)
-    if not np.isfinite(start.trial[-1]):
-        alpha = _first_alpha(asked, start.poisson.beta * asked.factors)
-        start = replace(start, trial=np.append(start.poisson.beta, math.log(alpha)))
+    if np.isnan(state.trial[-1]):
+        alpha = _first_alpha(asked, state.beta * asked.factors)
+        begun = NewtonState.at_zero(spec.size + 1)
+        point = np.append(state.beta, math.log(alpha))
+        state = replace(begun, round=state.round, beta=point, trial=point, deviance=math.inf)
 
-    def advance(state: NegativeBinomialState) -> NegativeBinomialState:
+    def advance(state: NewtonState) -> NewtonState:
         return _advance(state, _sums(asked, state.trial), asked, tol)
 
-    yield from until_converged(asked, start, advance, max_rounds=max_rounds, tol=tol)
-
-
-def _empty(poisson: NewtonState, d: int) -> NegativeBinomialState:
-    start = np.append(poisson.beta, np.nan)
-    return NegativeBinomialState(poisson.round, poisson.packed(), start, start, np.zeros(d + 1), np.zeros((d + 1, d + 1)))
+    yield from until_converged(asked, state, advance, max_rounds=max_rounds, tol=tol)
 
 
 def _first_alpha(asked: Asked, beta: Array) -> float:
@@ -294,11 +257,11 @@ def joint_limits(spec: Design, reach: tuple[float, float], alpha: float) -> dict
     }
 
 
-def _advance(state: NegativeBinomialState, sums: dict[str, Array], asked: Asked, tol: float) -> NegativeBinomialState:
+def _advance(state: NewtonState, sums: dict[str, Array], asked: Asked, tol: float) -> NewtonState:
     """Judge the trial point by its sums: halve the step that led there, or accept it and look for the next."""
     loss, n = float(sums["loss"]), float(sums["n"])
-    if n == state.n and has_risen(loss, state.loss, state.length, asked.hidden):
-        return replace(state, round=state.round + 1, trial=(state.beta + state.trial) / 2)
+    if n == state.n and has_risen(loss, state.deviance, state.length, asked.hidden):
+        return state.halved()
     score, information, trial = sums["score"], symmetric(sums["information"]), state.trial
     if math.exp(trial[-1]) < LEAST:
         raise _poisson_like(math.exp(trial[-1]))
@@ -308,20 +271,20 @@ def _advance(state: NegativeBinomialState, sums: dict[str, Array], asked: Asked,
         step = np.append(solve(information[:-1, :-1], score[:-1]), np.sign(score[-1]) * 0.5)
     step[-1] = np.clip(step[-1], -2.0, 2.0)
     length = math.sqrt(max(float(step @ score), 0.0))
-    return NegativeBinomialState(
+    return replace(
+        state,
         round=state.round + 1,
-        packed=state.packed,
         beta=trial,
         trial=trial + step,
         score=score,
         information=information,
-        loss=loss,
-        factorials=float(sums["factorials"]),
+        deviance=loss,
         n=n,
         response=float(sums["y"]),
         length=length,
         beyond=float(sums["beyond"]),
         converged=is_last(length, state.length if state.n else math.inf, tol, asked.hidden),
+        kept={"factorials": sums["factorials"]},
     )
 
 
@@ -358,11 +321,11 @@ def negative_binomial_regression(federation: Federation, formula: str, *, alpha:
     return negative_binomial_fit(federation, spec_of(federation, settings | {"formula": formula}, NAME), state, asked_before)
 
 
-def negative_binomial_fit(federation: Federation, spec: Design, state: NegativeBinomialState, asked_before: int = 0) -> Fit:
+def negative_binomial_fit(federation: Federation, spec: Design, state: NewtonState, asked_before: int = 0) -> Fit:
     """Turn the last state of `joint_newton` into a fit."""
     inverse = solve(state.information, np.eye(spec.size + 1))
     covariance = (inverse + inverse.T) / 2
-    loss = state.loss + state.factorials
+    loss, alpha = state.deviance + float(state.kept["factorials"]), alpha_of(state)
     return Fit(
         spec=spec,
         family=NAME,
@@ -375,6 +338,6 @@ def negative_binomial_fit(federation: Federation, spec: Design, state: NegativeB
         deviance=2 * loss,
         saturated=0.0,
         target_mean=state.response / state.n,
-        alpha=state.alpha,
-        alpha_se=state.alpha * math.sqrt(covariance[-1, -1]),
+        alpha=alpha,
+        alpha_se=alpha * math.sqrt(covariance[-1, -1]),
     )

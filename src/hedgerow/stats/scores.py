@@ -125,12 +125,6 @@ def explained(family: FamilyName | None = None) -> Judge:
     return judge
 
 
-def count_loss(settings: Settings, state: Any, y: Array, eta: Array, w: Array) -> float:
-    """Mean log-loss of a negative binomial with the state's own alpha; of a Poisson distribution before there is one."""
-    loss = loss_of("negative binomial", state.alpha if np.isfinite(state.beta[-1]) else 0.0)
-    return -float(np.average(loss.part("saturated", y, eta) - loss.part("value", y, eta), weights=w))
-
-
 def accuracy(settings: Settings, state: Any, y: Array, eta: Array, w: Array) -> float:
     """Share of records on the side of the boundary where they belong."""
     return float(np.average((eta > 0) == (y > 0.5), weights=w))

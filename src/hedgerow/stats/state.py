@@ -1,9 +1,9 @@
-"""What Newton's method carries from round to round."""
+"""What Newton's methods carry from round to round."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -18,13 +18,13 @@ class NewtonState:
     Attributes
     ----------
     beta : array of shape (d,)
-        The best coefficients so far.
-    trial : array of shape (d,)
+        The best coefficients so far; (K, d) of several linear predictors, and longer where other parameters follow.
+    trial : array, as `beta`
         Where the next round asks.
     score, information : arrays of shape (d,) and (d, d)
         At `beta`; the inverse of the information, times the dispersion, is the covariance of the estimates.
     deviance : float
-        At `beta`: residual sum of squares, or minus twice the log-likelihood of a binary target.
+        At `beta`: residual sum of squares, or minus twice the log-likelihood of a binary target; what is minimised.
     n : float
         Records, or the sum of their weights.
     centre, response, squares : float
@@ -41,6 +41,8 @@ class NewtonState:
         Of a constant alone, where the first sums tell; else NaN.
     beyond : float
         Records whose mean was cut off, where rows are hidden.
+    kept : dict of arrays
+        What a method keeps besides, in the columns' own units.
     """
 
     round: int
@@ -60,6 +62,7 @@ class NewtonState:
     saturated: float = 0.0
     null_deviance: float = float("nan")
     beyond: float = 0.0
+    kept: dict[str, Array] = field(default_factory=dict)
 
     @classmethod
     def at_zero(cls, d: int) -> NewtonState:
@@ -79,26 +82,24 @@ class NewtonState:
             response=float(sums["y"]),
             squares=float(sums["yy"]),
             null_deviance=self.null_deviance,
+            kept=self.kept,
             **told,
         )
 
-    def packed(self) -> dict[str, Array]:
-        """Return all fields as arrays, for states that hold this one: a checkpoint has no states inside states."""
-        return {item.name: np.asarray(getattr(self, item.name)) for item in fields(self)}
-
-    @classmethod
-    def unpacked(cls, packed: Mapping[str, Array]) -> NewtonState:
-        """Undo `packed`."""
-        return cls(**{name: value if value.ndim else value.item() for name, value in packed.items()})
+    def halved(self) -> NewtonState:
+        """Return the state after a step that was too long, half of which is tried next."""
+        return replace(self, round=self.round + 1, trial=(self.beta + self.trial) / 2)
 
     def of_columns(self, factors: Array) -> NewtonState:
         """Return the state for columns that are `factors` times larger."""
+        by, after = _extended(factors, self.beta.shape[-1]), _extended(factors, self.trial.shape[-1])
+        of_matrix = np.tile(by, len(self.information) // len(by)) if len(by) else by
         return replace(
             self,
-            beta=self.beta / factors,
-            trial=self.trial / factors,
-            score=self.score * factors,
-            information=self.information * np.outer(factors, factors),
+            beta=self.beta / by,
+            trial=self.trial / after,
+            score=self.score * by,
+            information=self.information * np.outer(of_matrix, of_matrix),
         )
 
     @property
@@ -120,6 +121,11 @@ class NewtonState:
     def raw_squares(self) -> float:
         """Squares of the target, added up."""
         return self.squares + 2 * self.centre * self.response + self.n * self.centre**2
+
+
+def _extended(factors: Array, size: int) -> Array:
+    """Factors of all parameters: those after the columns' have no units."""
+    return np.append(factors, np.ones(size - len(factors)))
 
 
 def solve(information: Array, right: Array) -> Array:

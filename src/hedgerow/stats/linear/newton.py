@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from hedgerow.errors import NotConverged
 
+from ..difficulties import separated
+from ..state import NewtonState, solve
 from .asking import Asked
 from .reach import refuse_beyond
-
-State = TypeVar("State", bound=Any)
 
 STALLED = 1e-6
 """Steps shorter than this, in standard errors, that no longer shrink have met rounding."""
@@ -27,20 +30,14 @@ moves by about one in every round, and the length falls by exp(-1/2) only."""
 
 def until_converged(
     asked: Asked,
-    state: State,
-    advance: Callable[[State], State],
+    state: NewtonState,
+    advance: Callable[[NewtonState], NewtonState],
     *,
     max_rounds: int,
     tol: float,
     remedy: str = "Allow more rounds with max_rounds=; if parties drop out, resume when they are back.",
-) -> Iterator[State]:
+) -> Iterator[NewtonState]:
     """Advance a state until it has converged; states are yielded in the columns' own units and advanced in those asked.
-
-    Parameters
-    ----------
-    state : State
-        With `of_columns`, `round`, `length` and `converged`, and `beyond` where means may be cut off; or with a `newton` that
-        has the last four.
 
     Raises
     ------
@@ -50,16 +47,62 @@ def until_converged(
         Rows are hidden, and fitted means lie far beyond the target's declared range.
     """
     state = asked.inward(state)
-    while not (at := getattr(state, "newton", state)).converged:
-        if at.round >= max_rounds:
-            refuse_beyond(getattr(at, "beyond", 0.0), asked.spec)
+    while not state.converged:
+        if state.round >= max_rounds:
+            refuse_beyond(state.beyond, asked.spec)
             raise NotConverged(
-                f"after {at.round} rounds the next step is {at.length:.2g} standard errors long; tol is {tol:g}.", remedy=remedy
+                f"after {state.round} rounds the next step is {state.length:.2g} standard errors long; tol is {tol:g}.",
+                remedy=remedy,
             )
         state = advance(state)
         if state.converged:
-            refuse_beyond(getattr(getattr(state, "newton", state), "beyond", 0.0), asked.spec)
+            refuse_beyond(state.beyond, asked.spec)
         yield asked.outward(state)
+
+
+def stepped(
+    reached: NewtonState,
+    before: NewtonState,
+    names: Sequence[str],
+    *,
+    tol: float,
+    hidden: bool,
+    dispersion: float = 1.0,
+    separable: bool = True,
+    counts: bool = False,
+    may_end: bool = True,
+) -> NewtonState:
+    """Take the step from a state that was accepted.
+
+    Parameters
+    ----------
+    before : NewtonState
+        Whose trial point it is.
+    names : sequence of str
+        Of the coefficients.
+    dispersion : float
+        Variance in units of which steps are measured.
+    separable, counts : bool
+        Whether columns may separate the classes, or counts of zero from the others.
+    may_end : bool
+        Whether this can be the last step.
+
+    Raises
+    ------
+    Separated (HR-321)
+    """
+    try:
+        step = solve(reached.information, reached.score.ravel())
+    except np.linalg.LinAlgError:  # the columns are independent, so it is the variances that have vanished
+        raise separated((before.trial - before.beta).ravel(), before.trial.ravel(), names, counts=counts) from None
+    length = math.sqrt(max(float(step @ reached.score.ravel()), 0.0) / dispersion)
+    trial = reached.beta + step.reshape(reached.beta.shape)
+    slowly = separable and before.round > 0 and rounding(hidden) < length < GAINS_NOTHING and length > before.length / 3
+    crawled = before.crawled + 1 if slowly else 0
+    if crawled == PATIENCE:
+        raise separated(step, trial.ravel(), names, counts=counts)
+    converged = may_end and is_last(length, before.length, tol, hidden)
+    return replace(reached, trial=trial, length=length, crawled=crawled, converged=converged)
 
 
 def has_risen(now: float, before: float, length: float, hidden: bool) -> bool:
@@ -77,8 +120,3 @@ def rounding(hidden: bool) -> float:
 def is_last(length: float, before: float, tol: float, hidden: bool) -> bool:
     """Whether a step is short enough, or has met rounding: it is short and no longer shrinks."""
     return length < tol or (length < rounding(hidden) and length > before / 2)
-
-
-def crawls(length: float, before: float, hidden: bool) -> bool:
-    """Whether a step gains nothing and hardly shrinks, as where classes are separated."""
-    return rounding(hidden) < length < GAINS_NOTHING and length > before / 3

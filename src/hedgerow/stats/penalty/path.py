@@ -37,11 +37,12 @@ from ..linear.reach import refuse_beyond
 from ..linear.sums import symmetric
 from ..results import spec_of
 from ..scores import explained, scored
+from ..state import NewtonState
 from .columns import penalised_columns, scales_of
 from .cross_validation import Path, path_of
 from .folds import fold_products, fold_sums
 from .path_results import read, show
-from .penalised import PenalisedFamily, PenalisedState, Penalty, check_penalty, penalised, penalised_law
+from .penalised import PenalisedFamily, Penalty, check_penalty, penalised, penalised_law
 
 NUMBERS_AT_ONCE = 8192
 """A question about many penalties asks for about so many numbers."""
@@ -57,7 +58,7 @@ class PathState:
     penalties : array of shape (L,)
         Falling.
     scales : array of shape (d,)
-        As in `PenalisedState`.
+        Standard deviations by which coefficients are multiplied before they are penalised, or ones.
     beta, trial : arrays of shape (L, F + 1, d)
         The last model of a penalty is that of all records.
     objective, length : arrays of shape (L, F + 1)
@@ -259,10 +260,10 @@ def _check_folds(n: Array) -> None:
 def _before(federation: Federation, asked: Asked, spec: Design, family: PenalisedFamily, plan: Plan) -> PathState:
     """Fit the columns that are not penalised, which gives the largest penalty, and from which all models start."""
     scales = scales_of(asked, spec, plan.standardised)
-    first: PenalisedState
+    first: NewtonState
     given: dict[str, Any] = {"formula": spec.formula, "offset": spec.offset, "weights": spec.weights, "family": family}
     *_, first = penalised(federation, penalty=math.inf, l1_ratio=plan.l1_ratio, **given)
-    grid = plan.grid(first.newton.score, first.newton.n, scales * penalised_columns(spec))
+    grid = plan.grid(first.score, first.n, scales * penalised_columns(spec))
     beta = np.tile(first.beta, (len(grid), plan.folds + 1, 1))
     models = (len(grid), plan.folds + 1)
     return PathState(
@@ -275,7 +276,7 @@ def _before(federation: Federation, asked: Asked, spec: Design, family: Penalise
         length=np.full(models, np.inf),
         left_out=np.zeros((len(grid), plan.folds)),
         done=np.zeros(len(grid), dtype=bool),
-        n=first.newton.n,
+        n=first.n,
         deviance=np.zeros(len(grid)),
     )
 

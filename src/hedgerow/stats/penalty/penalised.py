@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -90,46 +89,6 @@ class Penalty:
         return least(information + np.diag(ridge), score + information @ beta, l1, beta)
 
 
-@dataclass(frozen=True)
-class PenalisedState:
-    """A point, the sums there, and the point to try next.
-
-    Attributes
-    ----------
-    packed : dict of arrays
-        A `NewtonState` in the columns' own units; `length` is that of the last step, in units of the quadratic model.
-    objective : float
-        Half the mean deviance plus the penalty.
-    scales : array of shape (d,)
-        Standard deviations by which coefficients are multiplied before they are penalised, or ones.
-    """
-
-    packed: dict[str, Array]
-    scales: Array
-    objective: float = math.inf
-
-    @cached_property
-    def newton(self) -> NewtonState:
-        """The point, the sums there, and the point to try next."""
-        return NewtonState.unpacked(self.packed)
-
-    @property
-    def round(self) -> int:
-        return self.newton.round
-
-    @property
-    def converged(self) -> bool:
-        return self.newton.converged
-
-    @property
-    def beta(self) -> Array:
-        return self.newton.beta
-
-    def of_columns(self, factors: Array) -> PenalisedState:
-        """Return the state for columns that are `factors` times larger."""
-        return replace(self, packed=self.newton.of_columns(factors).packed(), scales=self.scales * factors)
-
-
 def check_penalty(penalty: float, l1_ratio: float) -> None:
     """Refuse a penalty below zero and a ratio outside [0, 1]."""
     if not (penalty >= 0 and 0 <= l1_ratio <= 1):
@@ -139,14 +98,14 @@ def check_penalty(penalty: float, l1_ratio: float) -> None:
         )
 
 
-def show(federation: Federation, settings: Settings, state: PenalisedState) -> Outcome:
+def show(federation: Federation, settings: Settings, state: NewtonState) -> Outcome:
     """Show a lasso, ridge or elastic net."""
-    spec, sums = spec_of(federation, settings, settings["family"]), state.newton
+    spec = spec_of(federation, settings, settings["family"])
     kept = {key: settings[key] for key in ("family", "penalty", "l1_ratio", "standardised")}
     fit = penalised_fit(federation, spec, state, **kept)
     metrics = {"selected": float(fit.n_selected), "deviance": fit.deviance}
-    if fit.family == "gaussian" and spec.has_constant and sums.n:
-        metrics["R2"] = 1 - fit.deviance / sums.total_squares
+    if fit.family == "gaussian" and spec.has_constant and state.n:
+        metrics["R2"] = 1 - fit.deviance / state.total_squares
     frame = fit.to_frame()
     return Outcome(metrics, tables={"Coefficients": frame}, text={"Summary": fit.summary()}, coefficients=frame)
 
@@ -173,8 +132,8 @@ def penalised(
     weights: str | None = None,
     tol: float = 1e-8,
     max_rounds: int = 50,
-    start: PenalisedState | None = None,
-) -> Iterator[PenalisedState]:
+    start: NewtonState | None = None,
+) -> Iterator[NewtonState]:
     """Minimise half the mean deviance plus a penalty; settings as `hedgerow.stats.regression`.
 
     Parameters
@@ -196,7 +155,7 @@ def penalised(
 
     Yields
     ------
-    PenalisedState
+    NewtonState
         After each round.
 
     Raises
@@ -213,13 +172,16 @@ def penalised(
     check_penalty(penalty, l1_ratio)
     law = penalised_law(federation, family)
     asked = ask_for(federation, spec)
-    state = start or PenalisedState(NewtonState.at_zero(spec.size).packed(), scales_of(asked, spec, standardised))
+    begun = start or NewtonState.at_zero(spec.size)
+    if start is None:
+        begun = replace(begun, kept={"scales": scales_of(asked, spec, standardised), "objective": np.array(math.inf)})
 
-    def advance(state: PenalisedState) -> PenalisedState:
-        return _advance(state, asked, Penalty(penalty, l1_ratio, state.scales * penalised_columns(spec)), law, tol)
+    def advance(state: NewtonState) -> NewtonState:
+        weights = state.kept["scales"] * penalised_columns(spec) / asked.factors
+        return _advance(state, asked, Penalty(penalty, l1_ratio, weights), law, tol)
 
     remedy = "Allow more rounds with max_rounds=, or a larger penalty; if parties drop out, resume later."
-    yield from until_converged(asked, state, advance, max_rounds=max_rounds, tol=tol, remedy=remedy)
+    yield from until_converged(asked, begun, advance, max_rounds=max_rounds, tol=tol, remedy=remedy)
 
 
 def penalised_law(federation: Federation, family: FamilyName) -> Loss:
@@ -234,30 +196,27 @@ def penalised_law(federation: Federation, family: FamilyName) -> Loss:
     return loss_of(family)
 
 
-def _advance(state: PenalisedState, asked: Asked, paid: Penalty, law: Loss, tol: float) -> PenalisedState:
+def _advance(state: NewtonState, asked: Asked, paid: Penalty, law: Loss, tol: float) -> NewtonState:
     """Judge the trial point by its sums: halve the step that led there, or accept it and look for the next."""
-    old = state.newton
-    sums = glm_sums(asked, old, law)
+    sums = glm_sums(asked, state, law)
     n, deviance = float(sums["n"]), float(sums["deviance"])
-    objective = deviance / (2 * n) + paid.of(old.trial)
-    judged = old.round > 0 and n == old.n and law.name != "gaussian"
-    if judged and has_risen(objective, state.objective, old.length, asked.hidden):
-        halved = replace(old, round=old.round + 1, trial=(old.beta + old.trial) / 2)
-        return replace(state, packed=halved.packed())
-    reached = old.reached(sums)
-    if old.round == 0 and law.name == "binomial":
+    objective, before = deviance / (2 * n) + paid.of(state.trial), float(state.kept["objective"])
+    judged = state.round > 0 and n == state.n and law.name != "gaussian"
+    if judged and has_risen(objective, before, state.length, asked.hidden):
+        return state.halved()
+    reached = state.reached(sums)
+    if state.round == 0 and law.name == "binomial":
         check_target(reached.raw_sum, n)
-    if old.round == 0 and law.log_link:
+    if state.round == 0 and law.log_link:
         check_counts(reached.raw_sum, n)
-        reached = at_constant(reached, asked.spec, law)
-        objective = math.inf
+        reached, objective = at_constant(reached, asked.spec, law), math.inf
     trial = paid.step(reached.information, reached.score, reached.beta, n)
     step = trial - reached.beta
     scale = max(deviance / n, 1e-12 * reached.raw_squares / n) or 1.0 if law.free_dispersion else 1.0
     length = math.sqrt(max(float(step @ reached.information @ step), 0.0) / scale)
-    converged = old.round > 0 and is_last(length, old.length, tol, asked.hidden)
-    newton = replace(reached, trial=trial, length=length, converged=converged)
-    return replace(state, packed=newton.packed(), objective=objective)
+    converged = state.round > 0 and is_last(length, state.length, tol, asked.hidden)
+    kept = state.kept | {"objective": np.array(objective)}
+    return replace(reached, trial=trial, length=length, converged=converged, kept=kept)
 
 
 # ---- a fit ----------------------------------------------------------------------------------------------------------
@@ -353,14 +312,14 @@ def penalised_regression(
 
 
 def penalised_fit(
-    federation: Federation, spec: Design, state: PenalisedState, asked_before: int = 0, **settings: Any
+    federation: Federation, spec: Design, state: NewtonState, asked_before: int = 0, **settings: Any
 ) -> PenalisedFit:
     """Turn the last state of `penalised` into a fit; `settings` are family, penalty, l1_ratio and standardised."""
     return PenalisedFit(
         spec=spec,
         coef_=state.beta,
-        n_records=state.newton.n,
-        deviance=state.newton.deviance,
+        n_records=state.n,
+        deviance=state.deviance,
         rounds=state.round,
         **provenance(federation, asked_before),
         **settings,
