@@ -241,14 +241,14 @@ def test_a_subnetwork_before_any_pruning_is_the_model(parties):
 
 
 # ---- as every algorithm ----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("engine", ENGINES[1:], ids=ENGINE_NAMES[1:])
 @pytest.mark.slow
-def test_every_engine_trains_the_same(parties, engine):
+def test_every_engine_trains_the_same(parties):
     settings = {"module": mlp(4, [3], 1), "rate": 0.7, "least_accuracy": 0.6, "least_change": 0.01, "step": 0.3}
-    one, other = (run(parties, engine=on, **settings) for on in (hr.Loop(), engine))
-    for key, value in one.weights.items():
-        np.testing.assert_allclose(other.weights[key], value, atol=FLOAT32)
-    assert other.sparsity == pytest.approx(one.sparsity)
+    one, *others = (run(parties, engine=on, **settings) for on in ENGINES)
+    for engine, other in zip(ENGINE_NAMES[1:], others, strict=True):
+        for key, value in one.weights.items():
+            np.testing.assert_allclose(other.weights[key], value, atol=FLOAT32, err_msg=engine)
+        assert other.sparsity == pytest.approx(one.sparsity)
     assert one.sparsity > 0.05
 
 

@@ -8,7 +8,7 @@ from hedgerow.studies import load, rehearse, run_study
 from hedgerow.studies.planned import with_noise
 
 ROUNDS = 12
-FREE = {"protection.mechanism": {"law": "gaussian"}, "program.rounds": ROUNDS}
+FREE = {"protection.mechanism": {"law": "gaussian"}, "program.rounds": ROUNDS, "baselines": False}
 
 
 def multiplier(study):
@@ -24,9 +24,9 @@ def test_the_noise_is_that_of_the_accountant():
 @pytest.mark.parametrize("accountant", ["rdp", "zcdp", "pld"])
 def test_it_is_taken_from_the_budget_s_accountant(accountant):
     study = load("digits-fedavg", FREE | {"budget.accountant": accountant})
-    assert rehearse(study).statement.epsilon <= study.budget.epsilon
-    assert rehearse(study).statement.epsilon > study.budget.epsilon * 0.995
-    assert len(rehearse(study).entries) == ROUNDS
+    rehearsed = rehearse(study)
+    assert 0.995 * study.budget.epsilon < rehearsed.statement.epsilon <= study.budget.epsilon
+    assert len(rehearsed.entries) == ROUNDS
 
 
 def test_noise_that_was_given_stays():
