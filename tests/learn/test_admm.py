@@ -121,6 +121,7 @@ def test_what_a_party_sent_before_it_dropped_out_still_counts(parties):
     np.testing.assert_allclose(found.mean, mean, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_run_resumes_bit_identically(parties, tmp_path):
     program = partial(admm, module=linear(4, 1), rate=0.6, **LOCAL)
     expected = drive(partial(program, rounds=5), parties.on(hr.InProcess())).state
@@ -144,6 +145,7 @@ def test_the_program_runs_protected_and_untouched(parties):
     assert [entry.contribution for entry in feds[1].ledger.entries] == ["update (5,)"] * 2
 
 
+@pytest.mark.slow
 def test_without_noise_the_protected_form_is_the_same_for_everybody(parties):
     wide = parties.on(hr.InProcess()).protect(clip=hr.l2(1e6))
     found = hr.last(admm(wide, linear(4, 1), rounds=4, **LOCAL))

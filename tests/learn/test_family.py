@@ -123,6 +123,7 @@ def test_the_algorithm_is_its_papers_box(parties, name):
     np.testing.assert_allclose(flat(run(parties, algorithm)), reference(parties.on(hr.Loop())), atol=FLOAT32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_every_engine_trains_the_same(parties, name):
     module, settings = mlp(4, [3], 1), {"rate": 0.7, "rounds": 2}  # two, so that what is kept is used
@@ -140,6 +141,7 @@ LIMITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LIMITS)
 def test_the_limiting_case_is_fedavg(parties, name):
     algorithm, settings = LIMITS[name]
@@ -161,6 +163,7 @@ PROTECTED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROTECTED)
 def test_the_program_runs_protected_and_untouched(parties, name):
     algorithm, clip = PROTECTED[name]
@@ -170,6 +173,7 @@ def test_the_program_runs_protected_and_untouched(parties, name):
     assert [entry.event.kind for entry in fed.ledger.entries] == ["gaussian"] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_run_resumes_bit_identically(parties, name, tmp_path):
     program = partial(CASES[name][0], module=linear(4, 1), rate=0.6, **LOCAL)
@@ -191,6 +195,7 @@ def test_a_party_that_dropped_keeps_its_control_variate(parties):
     assert len(kept) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", [scaffold, fedavg], ids=["scaffold", "fedavg"])
 def test_measuring_in_between_changes_nothing(parties, algorithm):
     fed, measured = parties.on(hr.InProcess()), parties.on(hr.InProcess())

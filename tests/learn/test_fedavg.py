@@ -89,6 +89,7 @@ CHANNELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channel", CHANNELS)
 @pytest.mark.parametrize(
     "program",
@@ -118,6 +119,7 @@ def test_the_fixed_denominator_is_the_expected_size_of_the_cohort(ragged):
     assert not np.allclose(flat(dropped), flat(everybody))
 
 
+@pytest.mark.slow
 def test_a_run_resumes_bit_identically(ragged, tmp_path):
     net, path = mlp(4, [3], 1), tmp_path / "checkpoint"
     program = partial(fedavg, module=net, rate=0.6)

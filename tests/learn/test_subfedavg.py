@@ -104,6 +104,7 @@ def test_parties_may_count_by_records(parties):
     np.testing.assert_allclose(flat(found), x, atol=FLOAT32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"share": 0.0}, {"step": 0.0}, {"least_change": 1.0}], ids=str)
 def test_without_pruning_it_is_fedavg_of_equal_parties(parties, settings):
     average = hr.last(fedavg(parties.on(hr.InProcess()), linear(4, 1), rounds=4, weighting="uniform", **LOCAL))
@@ -269,6 +270,7 @@ def test_a_run_resumes_bit_identically(parties, tmp_path):
 CLIPS = {"one": hr.l2(0.5), "by key": {"update": hr.l2(0.5), "kept": hr.l2(5**0.5), "n": hr.linf(1.0)}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clip", CLIPS)
 def test_the_program_runs_protected_and_untouched(parties, clip):
     def protected(on):

@@ -15,12 +15,14 @@ def multiplier(study):
     return with_noise(study).protection.mechanism.noise_multiplier
 
 
+@pytest.mark.slow
 def test_the_noise_is_that_of_the_accountant():
     study = load("digits-fedavg", FREE)
     expected = calibrate(study.budget.epsilon, study.budget.delta, rounds=ROUNDS, rate=study.program.model_extra["rate"])
     assert multiplier(study) == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accountant", ["rdp", "zcdp", "pld"])
 def test_it_is_taken_from_the_budget_s_accountant(accountant):
     study = load("digits-fedavg", FREE | {"budget.accountant": accountant})
