@@ -187,6 +187,7 @@ def test_a_resumed_run_refuses_changed_records(study, tmp_path):
     assert "other records" in str(ended.exception)
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_message_and_fails(tmp_path):
     ended = subprocess.run(
         [sys.executable, "-m", "hedgerow", "run", "nothing"], capture_output=True, text=True, cwd=tmp_path, check=False

@@ -64,5 +64,6 @@ def test_rates_that_grow_are_rehearsed_to_the_end():
     changes = {
         "program": {"name": "dp_fedavg", "model": "linear", "rounds": 6, "rate": 0.1, "last_rate": 0.6, "clip": 1.0},
         "protection": {"mechanism": {"law": "gaussian"}},
+        "budget.accountant": "rdp",  # of six rates; the tightest takes seconds for each
     }
     assert len(rehearse(load("digits-fedavg", changes)).entries) == 6

@@ -131,6 +131,7 @@ def test_every_path_takes_the_same_steps(module, shape, kind, dtype):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("path", ["eager", "auto"])
 def test_stacked_parties_end_where_each_ends_alone(rule, path):
@@ -255,6 +256,7 @@ def test_schedules(name, third):
     assert Schedule(name, 0.5, 2, 4).factor(0) == 1.0
 
 
+@pytest.mark.slow
 def test_a_schedule_reaches_the_parties():
     fed = clinics()
     falling = next(fedavg(hr.engines.on(fed, run_of(fed).engine), linear(4, 1), rounds=1, schedule="exponential", decay=0.5))

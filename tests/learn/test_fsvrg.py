@@ -61,6 +61,7 @@ def test_the_pooled_optimum_stays_where_it_is_while_fedavg_drifts_away(parties):
     assert moved[fedavg] > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES[1:], ids=ENGINE_NAMES[1:])
 def test_every_engine_trains_the_same(parties, engine):
     settings = {"module": mlp(4, [3], 1), "rounds": 3, "rate": 0.7, "batch_size": 4}

@@ -126,6 +126,7 @@ def test_the_clip_finds_the_median_length_from_below_and_from_above(first):
 
 
 # ---- the program -----------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("clip", [0.05, 1e6])
 def test_without_noise_and_with_a_fixed_clip_it_is_fedavg_through_a_clip(clip):
     one = hr.last(dp_fedavg(clinics(), linear(4, 1), rounds=3, quantile=None, clip=clip, **LOCAL))
@@ -178,6 +179,7 @@ class Killed(BaseException):
     """What a test raises in the place of `kill -9`."""
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes_where_it_was(tmp_path):
     def program(fed, *, start=None):
         return dp_fedavg(fed, linear(4, 1), rounds=4, rate=0.7, last_rate=1.0, server_momentum=0.5, start=start, **LOCAL)

@@ -51,6 +51,7 @@ def test_the_twin_with_a_median_clip_is_caught():
     assert fixed <= 0.5
 
 
+@pytest.mark.slow
 def test_the_twin_that_accounts_a_fixed_cohort_as_poisson_is_caught():
     """What the ledger charges for exactly m parties is more than the paper's claim for as many in expectation."""
     fed = clinics().protect(clip=hr.l2(1.0), mechanism=hr.Gaussian(2.0))
@@ -98,6 +99,7 @@ def test_as_printed_a_protected_federation_is_refused():
 
 
 # ---- corrected -------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_corrected_it_is_dp_fedavg_with_growing_poisson_cohorts_within_the_threshold():
     fed, other = clinics(), clinics().protect(mechanism=hr.Gaussian(3.0))
     states = run(fed, parties=2, last_parties=5, noise_multiplier=3.0)
@@ -130,6 +132,7 @@ def test_a_delta_threshold_is_a_budget(n):
     assert limit.admits(charges) == (delta(charges, epsilon=8.0, adjacency="add-remove") <= 1e-3)
 
 
+@pytest.mark.slow
 def test_delta_by_rounds_is_what_dp_accounting_says():
     fed = clinics().protect(mechanism=hr.Gaussian(1.0))
     states = list(dp_fedavg(fed, linear(4, 1), rounds=2, rate=0.5, delta_at=2.0, **LOCAL))
@@ -140,6 +143,7 @@ def test_delta_by_rounds_is_what_dp_accounting_says():
         assert state.spent == pytest.approx(accountant.get_delta(2.0), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_through_an_open_channel_v_c_and_u_s_are_those_of_spread():
     whole = {"learning_rate": 0.3, "batch_size": None}  # nothing is shuffled
     state = hr.last(dp_fedavg(clinics(), linear(4, 1), rounds=2, quantile=None, clip=1e6, spread_every=2, **whole))
@@ -167,11 +171,11 @@ def test_rates_out_of_range_are_refused(wrong):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", ["constant", "distortion"])
-def test_a_plan_costs_its_budget_and_the_ledger_agrees(noise):
-    chosen = plan(8.0, 1e-3, rounds=2, rate=0.3, last_rate=0.9, noise=noise)
-    assert 0.99 * 8 < chosen.epsilon <= 8
-    fed = clinics().protect(mechanism=chosen.mechanism).within(hr.Budget(8.0, 1e-3))
+@pytest.mark.parametrize(("noise", "target"), [("constant", 0.5), ("distortion", 1.0)])
+def test_a_plan_costs_its_budget_and_the_ledger_agrees(noise, target):
+    chosen = plan(target, 1e-3, rounds=2, rate=0.3, last_rate=0.9, noise=noise)
+    assert 0.99 * target < chosen.epsilon <= target
+    fed = clinics().protect(mechanism=chosen.mechanism).within(hr.Budget(target, 1e-3))
     hr.last(dp_fedavg(fed, linear(4, 1), rounds=2, rates=list(chosen.rates), **LOCAL))
     assert Counter(fed.ledger.charges("party")) == chosen.charges()
     by_hand = pld.PLDAccountant(value_discretization_interval=1e-4)
@@ -183,7 +187,7 @@ def test_a_plan_costs_its_budget_and_the_ledger_agrees(noise):
 @pytest.mark.slow
 def test_with_equal_distortion_small_early_cohorts_leave_less_noise_for_the_last():
     same, less = (
-        plan(8.0, 1e-3, rounds=10, rate=0.1, last_rate=0.8, noise=n, accountant="rdp") for n in ("constant", "distortion")
+        plan(8.0, 1e-3, rounds=4, rate=0.1, last_rate=0.8, noise=n, accountant="rdp") for n in ("constant", "distortion")
     )
     ratio = [z**2 / q for q, z in zip(less.rates, less.noise_multipliers, strict=True)]
     np.testing.assert_allclose(ratio, ratio[0])

@@ -104,6 +104,7 @@ def test_parties_may_count_by_records(parties):
     np.testing.assert_allclose(flat(found), x, atol=FLOAT32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"share": 0.0}, {"step": 0.0}, {"least_change": 1.0}], ids=str)
 def test_without_pruning_it_is_fedavg_of_equal_parties(parties, settings):
     average = hr.last(fedavg(hr.engines.on(parties, hr.InProcess()), linear(4, 1), rounds=4, weighting="uniform", **LOCAL))
@@ -241,14 +242,14 @@ def test_a_subnetwork_before_any_pruning_is_the_model(parties):
 
 
 # ---- as every algorithm ----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("engine", ENGINES[1:], ids=ENGINE_NAMES[1:])
 @pytest.mark.slow
-def test_every_engine_trains_the_same(parties, engine):
+def test_every_engine_trains_the_same(parties):
     settings = {"module": mlp(4, [3], 1), "rate": 0.7, "least_accuracy": 0.6, "least_change": 0.01, "step": 0.3}
-    one, other = (run(parties, engine=on, **settings) for on in (hr.Loop(), engine))
-    for key, value in one.weights.items():
-        np.testing.assert_allclose(other.weights[key], value, atol=FLOAT32)
-    assert other.sparsity == pytest.approx(one.sparsity)
+    one, *others = (run(parties, engine=on, **settings) for on in ENGINES)
+    for engine, other in zip(ENGINE_NAMES[1:], others, strict=True):
+        for key, value in one.weights.items():
+            np.testing.assert_allclose(other.weights[key], value, atol=FLOAT32, err_msg=engine)
+        assert other.sparsity == pytest.approx(one.sparsity)
     assert one.sparsity > 0.05
 
 
@@ -269,6 +270,7 @@ def test_a_run_resumes_bit_identically(parties, tmp_path):
 CLIPS = {"one": hr.l2(0.5), "by key": {"update": hr.l2(0.5), "kept": hr.l2(5**0.5), "n": hr.linf(1.0)}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clip", CLIPS)
 def test_the_program_runs_protected_and_untouched(parties, clip):
     def protected(on):

@@ -29,6 +29,7 @@ def test_a_fit_over_stations_is_that_of_one_process(slots):
     np.testing.assert_allclose(fitted(abroad(here, there)), fitted(here), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_training_over_stations_is_that_of_one_process():
     program = partial(hr.learn.scaffold, module=hr.learn.linear(2, 1), rounds=4, learning_rate=1e-3)
     there, _ = at_stations(federation(), HOMES)

@@ -69,6 +69,7 @@ def test_every_engine_and_rail_computes_what_the_loop_computes(kind, tmp_path):
                 np.testing.assert_allclose(found[key], value, atol=tolerance, err_msg=f"{program} {channel} {key}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["socket", "grpc"])
 def test_a_large_broadcast_and_a_large_row_pass_every_rail(kind, tmp_path):
     weights = np.random.default_rng(0).normal(size=1_000_000)

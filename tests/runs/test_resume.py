@@ -73,6 +73,7 @@ def test_a_killed_run_resumes_bit_identically(tmp_path, killed_at, every):
     assert [json.loads(line)["round"] for line in ledger.read_text().splitlines()] == list(range(1, 17))
 
 
+@pytest.mark.slow
 def test_the_budget_ends_the_program_with_its_last_state(tmp_path):
     fed = private().within(Budget(3.0, 1e-3))
     ended = drive(partial(walk, rounds=1000), fed, checkpoint=tmp_path / "c")

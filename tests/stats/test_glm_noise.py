@@ -27,6 +27,7 @@ CHANNELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:a clip of")
 @pytest.mark.parametrize("channel", CHANNELS.values(), ids=CHANNELS)
 @pytest.mark.parametrize(("regression", "target"), [(logistic_regression, "ill"), (linear_regression, "pain")])

@@ -261,6 +261,7 @@ def test_numbers_without_a_declared_range_are_refused_where_rows_are_hidden():
     assert binary_metrics(federation().protect(aggregation=SecAgg()), np.zeros(2), formula="ill ~ open").n == 300
 
 
+@pytest.mark.slow
 def test_noise_is_added_to_every_metric_and_the_curve_is_asked_once():
     plain = federation()
     fit, line = logistic_regression(plain, ILL), linear_regression(plain, PAIN)

@@ -35,6 +35,7 @@ def test_a_study_runs_the_algorithm(program, tmp_path):
 KEYS = {"scaffold": ("dy", "dc"), "fednag": ("update", "v")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "program", [name for name in NEURAL if name not in ("fednova", "local_only", "incremental", "subfedavg")]
 )

@@ -86,6 +86,7 @@ HERE = [name for name in bundled() if load(name).comparison is None and load(nam
 TABLES = [name for name in bundled() if load(name).comparison is not None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_every_cell_of_a_bundled_comparison_is_lawful_as_far_as_its_data_do_not_decide(name):
     study = load(name)

@@ -9,13 +9,23 @@ from pathlib import Path
 
 import pytest
 
+from hedgerow.errors import CannotWrite, CheckpointMismatch
+from hedgerow.studies import load, run_study
+from hedgerow.studies.runner import Result
 from patience import until
 
-STUDY = ["digits-fedavg", "--set", "baselines=false", "--set", "budget.accountant=rdp", "--set", "evaluation.every=1000"]
+CHANGES = {"baselines": False, "budget.accountant": "rdp", "evaluation.every": 1000}
 
 
 def command(folder: Path, *more: str) -> list[str]:
-    return [sys.executable, "-m", "hedgerow", "run", *STUDY, "--out", str(folder), *more]
+    """What the process does that is killed."""
+    changes = [f"--set={key}={json.dumps(value)}" for key, value in CHANGES.items()]
+    return [sys.executable, "-m", "hedgerow", "run", "digits-fedavg", *changes, "--out", str(folder), *more]
+
+
+def here(folder: Path, *, resume: bool = False, **more: object) -> Result:
+    """The same in this process, which no kill has met."""
+    return run_study(load("digits-fedavg", CHANGES | more), folder, resume=resume)
 
 
 def lines(folder: Path) -> list[dict]:
@@ -27,7 +37,7 @@ def lines(folder: Path) -> list[dict]:
 @pytest.mark.slow
 def test_a_killed_run_resumes_bit_identically(tmp_path):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    subprocess.run(command(whole), check=True, capture_output=True)
+    here(whole)
     for target in (7, 23):  # kill twice, at different depths
         process = subprocess.Popen(
             command(cut, *(["--resume"] if cut.exists() else [])), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -36,7 +46,7 @@ def test_a_killed_run_resumes_bit_identically(tmp_path):
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         assert target <= len(lines(cut)) < len(lines(whole))
-    subprocess.run(command(cut, "--resume"), check=True, capture_output=True)
+    here(cut, resume=True)
     assert (cut / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
     assert (cut / "ledger.jsonl").read_bytes() == (whole / "ledger.jsonl").read_bytes()
     assert [line["round"] for line in lines(cut)] == list(range(1, len(lines(whole)) + 1))
@@ -44,12 +54,8 @@ def test_a_killed_run_resumes_bit_identically(tmp_path):
 
 @pytest.mark.slow
 def test_another_study_cannot_resume_the_folder(tmp_path):
-    subprocess.run(command(tmp_path / "run", "--set", "program.rounds=2"), check=True, capture_output=True)
-    ended = subprocess.run(
-        command(tmp_path / "run", "--resume", "--set", "program.rounds=3"), capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 1
-    assert "HR-103" in ended.stderr
-    afresh = command(tmp_path / "run", "--set", "program.rounds=2")
-    again = subprocess.run(afresh, capture_output=True, text=True, check=False)
-    assert "already holds a run" in again.stderr
+    here(tmp_path / "run", **{"program.rounds": 2})
+    with pytest.raises(CheckpointMismatch, match="HR-103"):
+        here(tmp_path / "run", resume=True, **{"program.rounds": 3})
+    with pytest.raises(CannotWrite, match="already holds a run"):
+        here(tmp_path / "run", **{"program.rounds": 2})

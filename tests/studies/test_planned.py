@@ -8,25 +8,27 @@ from hedgerow.studies import load, rehearse, run_study
 from hedgerow.studies.planned import with_noise
 
 ROUNDS = 12
-FREE = {"protection.mechanism": {"law": "gaussian"}, "program.rounds": ROUNDS}
+FREE = {"protection.mechanism": {"law": "gaussian"}, "program.rounds": ROUNDS, "baselines": False}
 
 
 def multiplier(study):
     return with_noise(study).protection.mechanism.noise_multiplier
 
 
+@pytest.mark.slow
 def test_the_noise_is_that_of_the_accountant():
     study = load("digits-fedavg", FREE)
     expected = calibrate(study.budget.epsilon, study.budget.delta, rounds=ROUNDS, rate=study.program.model_extra["rate"])
     assert multiplier(study) == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accountant", ["rdp", "zcdp", "pld"])
 def test_it_is_taken_from_the_budget_s_accountant(accountant):
     study = load("digits-fedavg", FREE | {"budget.accountant": accountant})
-    assert rehearse(study).statement.epsilon <= study.budget.epsilon
-    assert rehearse(study).statement.epsilon > study.budget.epsilon * 0.995
-    assert len(rehearse(study).entries) == ROUNDS
+    rehearsed = rehearse(study)
+    assert 0.995 * study.budget.epsilon < rehearsed.statement.epsilon <= study.budget.epsilon
+    assert len(rehearsed.entries) == ROUNDS
 
 
 def test_noise_that_was_given_stays():

@@ -69,6 +69,7 @@ def test_stacked_and_pooled_parties_count_the_same(table, tree, target):
 
 
 # ---- protected ------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("mechanism", [Gaussian(30.0), Laplace(0.1)], ids=str)
 def test_a_tree_of_pure_noise_still_predicts_possible_values(table, federate, target, mechanism):
