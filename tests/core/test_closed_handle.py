@@ -128,8 +128,7 @@ def test_the_budget_is_not_replaced_and_holds_for_every_handle(private: Federati
     with pytest.raises(SlotFilled):
         private.within(hr.Budget(epsilon=1e6, delta=1e-5))
     with pytest.raises(BudgetExhausted):
-        for _ in range(100):
-            private.prepare(doubled).aside().sum(totals)
+        list(map(private.prepare(doubled).aside().sum, [totals] * 100))
     with pytest.raises(BudgetInvalid):
         private.within(BUDGET)  # too late
     with pytest.raises(BudgetExhausted):

@@ -57,7 +57,8 @@ def test_one_party_more_changes_one_group_by_one_row_and_no_other(seed: int) -> 
     held = parties(12, seed)
     n = int(held.sizes[:-1].sum())
     fewer = Parties(held.ids[:-1], {name: column[:n] for name, column in held.columns.items()}, held.sizes[:-1])
-    both = [Federation(InProcess(threads=1).hosting(one), streams=Streams(seed)).protect(clip=hr.l2(1.0)) for one in (held, fewer)]
+    hosted = (InProcess(threads=1).hosting(one) for one in (held, fewer))
+    both = [Federation(engine, streams=Streams(seed)).protect(clip=hr.l2(1.0)) for engine in hosted]
     with_it, without = ([group.members for group in fed.split(4)] for fed in both)
     changed = [set(one) ^ set(other) for one, other in zip(with_it, without, strict=True)]
     assert sorted(map(len, changed)) == [0, 0, 0, 1]

@@ -167,7 +167,8 @@ PROTECTED = {
 @pytest.mark.parametrize("name", PROTECTED)
 def test_the_program_runs_protected_and_untouched(parties, name):
     algorithm, clip = PROTECTED[name]
-    here, fed = (hr.engines.on(parties, on).protect(clip=clip, mechanism=hr.Gaussian(0.5)) for on in (hr.Loop(), hr.InProcess()))
+    protection = {"clip": clip, "mechanism": hr.Gaussian(0.5)}
+    here, fed = (hr.engines.on(parties, on).protect(**protection) for on in (hr.Loop(), hr.InProcess()))
     one, other = (hr.last(algorithm(on, linear(4, 1), rounds=2, rate=0.7)) for on in (here, fed))
     np.testing.assert_allclose(flat(other), flat(one), atol=3e-4)
     assert [entry.event.kind for entry in fed.ledger.entries] == ["gaussian"] * 2

@@ -126,7 +126,8 @@ def ask(account, which, one):
 @pytest.mark.slow
 @pytest.mark.parametrize("trust", ["nobody", "server"])
 @pytest.mark.parametrize(
-    "release", [NOISE, Release(), replace(NOISE, mechanism=Gaussian(3.0))], ids=["own", "open", "server's"])
+    "release", [NOISE, Release(), replace(NOISE, mechanism=Gaussian(3.0))], ids=["own", "open", "server's"]
+)
 def test_an_account_decides_as_a_guard_does(trust, release):
     budget = Budget(2.0, 1e-6, unit="record")
     account, guard = Account((budget,), np.zeros(1, int), trust), Guard(budget, trust=trust)

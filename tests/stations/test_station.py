@@ -1,6 +1,5 @@
 """A station between a coordinator and its records: what leaves it, what it refuses, and what its journal says of both."""
 
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
