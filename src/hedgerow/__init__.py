@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hedgerow.crypto import AdditiveShares, PairwiseMasks, PrivFL, SecAgg
     from hedgerow.engines import InProcess, Loop, Processes, simulate
     from hedgerow.privacy import Budget, Gaussian, Laplace
-    from hedgerow.runs import drive, last
+    from hedgerow.store import drive, last
 
 __version__ = "0.1.0"
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from hedgerow import Budget, Gaussian, l2
 from hedgerow.cli.main import app
 from hedgerow.errors import HedgerowError
-from hedgerow.runs import LedgerBase, LedgerFile, read_chain
+from hedgerow.store import LedgerBase, LedgerFile, read_chain
 from helpers import federation, norm_of_x, totals
 
 

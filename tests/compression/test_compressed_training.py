@@ -11,7 +11,7 @@ from hedgerow import InProcess, Loop
 from hedgerow.compression import Quantised, RandomK, Rotated, Sketched, TopK
 from hedgerow.core.question import MAIN
 from hedgerow.learn import evaluate, fedavg, mlp
-from hedgerow.runs import drive, last, load_checkpoint
+from hedgerow.store import drive, last, load_checkpoint
 from helpers import run_of
 
 NET = mlp(4, [64], 1)  # 385 parameters: one percent of them are four

@@ -6,7 +6,7 @@ import pytest
 import hedgerow as hr
 from hedgerow import Budget, Gaussian, l2
 from hedgerow.errors import BudgetInvalid, UnlawfulChannel
-from hedgerow.runs import LedgerFile
+from hedgerow.store import LedgerFile
 from helpers import counting, federation, one_count, recall, remember, run_of, zeros
 
 

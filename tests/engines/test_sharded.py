@@ -50,7 +50,7 @@ from hedgerow.errors import (
     UnlawfulChannel,
 )
 from hedgerow.privacy.guard import Guard
-from hedgerow.runs import LedgerFile, drive, load_checkpoint
+from hedgerow.store import LedgerFile, drive, load_checkpoint
 from helpers import federation, kept_by, outbox, run_of, totals
 from patience import until
 

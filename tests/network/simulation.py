@@ -27,9 +27,9 @@ from hedgerow.coordinator.submission import submit
 from hedgerow.crypto.keys import Roster
 from hedgerow.engines.post import Post
 from hedgerow.errors import CannotWrite, HedgerowError
-from hedgerow.runs.database import Database
 from hedgerow.stations.base import Base
 from hedgerow.stations.inbox import Inbox
+from hedgerow.store.database import Database
 from hedgerow.studies import parse
 
 EPOCH = 1_770_000_000.0

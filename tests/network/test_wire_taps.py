@@ -8,7 +8,7 @@ import pytest
 from hedgerow.crypto.keys import SEAL_BYTES, SIGNATURE_BYTES
 from hedgerow.engines.rails.rail import Arrived
 from hedgerow.errors import HedgerowError, NobodyAnswered, PartyDeclined
-from hedgerow.runs import last
+from hedgerow.store import last
 from hedgerow.wire.envelope import LEAD_BYTES, disclose, enclose
 from station_house import LOGISTIC, MEANS, PRIVATE, STUDY, House, config_of, seat
 

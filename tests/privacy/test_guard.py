@@ -22,7 +22,7 @@ from hedgerow.privacy.choice.sparse import SparseVector
 from hedgerow.privacy.guard import Guard, entry_of, rewind_all, willing
 from hedgerow.privacy.local.rappor import Permanent, report
 from hedgerow.privacy.mechanisms import Noise
-from hedgerow.runs import LedgerBase, drive
+from hedgerow.store import LedgerBase, drive
 from helpers import charged, federation, norm_of_x, outbox, run_of, totals
 
 PER_RECORD = l2(1.0, unit="record")

@@ -16,7 +16,7 @@ from hedgerow.errors import BudgetExhausted, BudgetInvalid
 from hedgerow.privacy import accounting
 from hedgerow.privacy.accounting import Running, costs, gaussian_epsilon
 from hedgerow.privacy.accounting.costs import Batch, Use
-from hedgerow.runs import LedgerFile
+from hedgerow.store import LedgerFile
 from helpers import federation, parties
 
 ALL, GIVEN, POISSON = Sampling(), Sampling("given", 0.2, 4), Sampling("poisson", 0.1)

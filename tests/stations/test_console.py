@@ -19,7 +19,6 @@ from hedgerow.cli.pilot import free_port, lay_out
 from hedgerow.errors import HedgerowError
 from hedgerow.privacy import Budget
 from hedgerow.report.markup import join
-from hedgerow.runs import last
 from hedgerow.stations.config import GuardSection, read_config
 from hedgerow.stations.console.app import application
 from hedgerow.stations.console.beside import budgets
@@ -30,6 +29,7 @@ from hedgerow.stations.console.reading import clean, grouped, promise, read
 from hedgerow.stations.console.serve import ADDRESS, serving, told
 from hedgerow.stations.inbox import ROLL, Inbox, Spent
 from hedgerow.stations.service import serve
+from hedgerow.store import last
 from patience import PATIENCE, until
 from station_house import LOGISTIC, MEANS, PRIVATE, STUDY, House
 

@@ -16,7 +16,6 @@ from hedgerow.data import Table, stores
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.errors import FormulaInvalid, NotBinary, NotFinite, SettingsInvalid, UnboundedSum
 from hedgerow.privacy import Gaussian
-from hedgerow.runs import load_checkpoint, save_checkpoint
 from hedgerow.stats import (
     DescentState,
     Design,
@@ -33,6 +32,7 @@ from hedgerow.stats.linear.losses import loss_of
 from hedgerow.stats.linear.reach import Reach
 from hedgerow.stats.linear.sums import linear_sums, symmetric, triangle
 from hedgerow.stats.losses.descent import EPSILON, TABLE_6_1
+from hedgerow.store import load_checkpoint, save_checkpoint
 
 KEYS = ("gradient", "curvature", "n", "loss", "smooth", "gap", "pull", "inside")
 CORNERS = ("hinge", "check")

@@ -7,8 +7,8 @@ from scipy.stats import chi2_contingency
 from statsmodels.duration.survfunc import SurvfuncRight
 
 from hedgerow.errors import StudyInvalid
-from hedgerow.runs import last
 from hedgerow.stats.sparse import sparse
+from hedgerow.store import last
 from hedgerow.studies import parse, rehearse, run_study
 from hedgerow.studies.build import build
 

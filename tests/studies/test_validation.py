@@ -8,7 +8,7 @@ import hedgerow as hr
 from hedgerow.errors import StudyInvalid
 from hedgerow.learn import evaluate_on, fedavg
 from hedgerow.learn.results import module_for
-from hedgerow.runs import last
+from hedgerow.store import last
 from hedgerow.studies import load, rehearse, run_study
 from hedgerow.studies.build import build
 from hedgerow.studies.rounds import read_rounds

@@ -20,9 +20,9 @@ from hedgerow.learn.features import freeze
 from hedgerow.learn.made import MOST_PARAMETERS, Made, made_by, made_of
 from hedgerow.learn.models import Model
 from hedgerow.learn.records import without_batch_norm
-from hedgerow.runs.checkpoint import write_bytes
 from hedgerow.stats.design import design
 from hedgerow.stats.linear.sums import linear_sums
+from hedgerow.store.checkpoint import write_bytes
 from hedgerow.wire.travellers import TRAVELLERS, hints
 from hedgerow.wire.values import DEPTH, DTYPES, HEDGEROW, MAGIC, Names, pack, unpack
 
@@ -174,7 +174,7 @@ def message(*tokens, body=b""):
 @pytest.mark.parametrize(
     "name",
     [
-        "hedgerow.runs.checkpoint:write_bytes",  # defined here, and not marked
+        "hedgerow.store.checkpoint:write_bytes",  # defined here, and not marked
         "hedgerow.stats.linear.sums:np",
         "hedgerow.stats:linear_sums",  # imported there, defined elsewhere
         "hedgerow.core.question:travels",

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from hedgerow import privacy, runs
+from hedgerow import privacy, store
 from hedgerow.core.events import Charge
 from hedgerow.core.ledger import Entry
 from hedgerow.errors import LedgerDamaged
@@ -36,7 +36,7 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print entries and hashes as JSON.")] = False,
 ) -> None:
     """List the entries of a ledger, one for each question."""
-    chain = runs.read_chain(path)
+    chain = store.read_chain(path)
     first = max(len(chain.entries) - last, 0) if last else 0
     if as_json:
         told = zip(chain.entries, chain.hashes[1:], strict=True)
@@ -57,7 +57,7 @@ def verify(
     Entries removed from the end leave a whole chain: only a head that was noted elsewhere shows that they are missing.
     """
     try:
-        chain = runs.read_chain(path)
+        chain = store.read_chain(path)
         newer = chain.since(head) if head else 0
     except LedgerDamaged as error:
         console.print(f"damaged: {escape(error.reason)}", style="red", highlight=False, soft_wrap=True)
@@ -75,7 +75,7 @@ def budget(
     unit: Annotated[str | None, typer.Option(help="party or record; by default what the entries are bounded by.")] = None,
 ) -> None:
     """Tell what was spent of a budget, what is left, and how many further rounds like the last one it would admit."""
-    chain = runs.read_chain(path)
+    chain = store.read_chain(path)
     found = unit or next((entry.unit for entry in reversed(chain.entries) if entry.unit), "party")
     limit = privacy.Budget(epsilon, delta, unit=found)  # type: ignore[arg-type]
     charges = chain.ledger().charges(limit.unit)
@@ -111,7 +111,7 @@ def further(limit: privacy.Budget, charges: list[Charge]) -> str:
     return f"{fits} further rounds {like}"
 
 
-def listing(chain: runs.Chain, first: int = 0) -> Table:
+def listing(chain: store.Chain, first: int = 0) -> Table:
     """Entries in rows; equal ones that follow each other share a row."""
     entries = chain.entries
     starts = [i for i in range(first, len(entries)) if i == first or alike(entries[i]) != alike(entries[i - 1])]
@@ -163,7 +163,7 @@ def counted(entries: tuple[Entry, ...]) -> str:
     return f"{n} charged releases" + (f" of {n_runs} runs" if n_runs > 1 else "")
 
 
-def described(chain: runs.Chain) -> str:
+def described(chain: store.Chain) -> str:
     """A ledger in a line."""
     runs = len({entry.run for entry in chain.entries})
     randomness = sorted({entry.randomness for entry in chain.entries})

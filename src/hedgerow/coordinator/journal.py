@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hedgerow.errors import LedgerDamaged, catalogue
-from hedgerow.runs.database import Database
-from hedgerow.runs.ledgerfile import hash_of
+from hedgerow.store.database import Database
+from hedgerow.store.ledgerfile import hash_of
 
 _REFUSED = "BEGIN SELECT raise(ABORT, 'a journal is never edited'); END"
 TABLES = (

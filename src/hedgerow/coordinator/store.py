@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.errors import CannotWrite, UnknownStudy, suggestion
-from hedgerow.runs.database import Database
+from hedgerow.store.database import Database
 
 from . import journal
 from .journal import Entry

@@ -1,8 +1,8 @@
 """The ledger: one entry for every question, written before any party is asked.
 
 Entries are data; accountants interpret them. A ledger with a limit is a filter: it refuses the next question while nothing
-has been asked yet. A durable record (`hedgerow.runs.LedgerFile`) has each entry before the question leaves; one that
-several runs share (`hedgerow.runs.LedgerBase`) is read and charged in one transaction, so that they cannot spend a budget
+has been asked yet. A durable record (`hedgerow.store.LedgerFile`) has each entry before the question leaves; one that
+several runs share (`hedgerow.store.LedgerBase`) is read and charged in one transaction, so that they cannot spend a budget
 twice.
 """
 
@@ -147,7 +147,7 @@ class RunningCost(Protocol):
 
 
 class Record(Protocol):
-    """A durable copy of a ledger, such as `hedgerow.runs.LedgerFile`."""
+    """A durable copy of a ledger, such as `hedgerow.store.LedgerFile`."""
 
     @property
     def head(self) -> str:

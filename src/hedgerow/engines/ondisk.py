@@ -47,7 +47,7 @@ import numpy as np
 
 from hedgerow.core.state import State
 from hedgerow.errors import CannotWrite, CheckpointMismatch, ContributionInvalid
-from hedgerow.runs.checkpoint import Packed, write_bytes
+from hedgerow.store.checkpoint import Packed, write_bytes
 
 from .locks import locked
 from .rows import Form, Rows, row_bytes

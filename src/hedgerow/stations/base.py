@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hedgerow.runs.database import Database
+from hedgerow.store.database import Database
 
 _REFUSED = "BEGIN SELECT raise(ABORT, 'a journal is never edited'); END"
 TABLES = (
@@ -30,7 +30,7 @@ TABLES = (
 
 
 class Base:
-    """A connection to a station's database, made with its folder when missing; see `hedgerow.runs.database`.
+    """A connection to a station's database, made with its folder when missing; see `hedgerow.store.database`.
 
     Parameters
     ----------

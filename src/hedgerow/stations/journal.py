@@ -20,7 +20,7 @@ import numpy as np
 
 from hedgerow.core.ledger import Entry as Debit
 from hedgerow.errors import LedgerDamaged
-from hedgerow.runs.ledgerfile import hash_of
+from hedgerow.store.ledgerfile import hash_of
 
 from .base import Base
 

@@ -23,7 +23,7 @@ from hedgerow.engines.simulate import parties_of
 from hedgerow.errors import HedgerowWarning, StudyInvalid, suggestion
 from hedgerow.privacy.budget import warn_if_large
 from hedgerow.report import Outcome, plain_outcome
-from hedgerow.runs import read_chain
+from hedgerow.store import read_chain
 
 from .catalogue import listing
 from .keys import settings_of

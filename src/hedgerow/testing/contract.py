@@ -21,8 +21,8 @@ from hedgerow.core.ledger import Entry
 from hedgerow.core.question import function_of
 from hedgerow.engines import InProcess, Loop
 from hedgerow.errors import ProgramInvalid
-from hedgerow.runs import drive
-from hedgerow.runs.checkpoint import load_checkpoint, save_checkpoint
+from hedgerow.store import drive
+from hedgerow.store.checkpoint import load_checkpoint, save_checkpoint
 from hedgerow.studies import PROGRAMS, load, rehearse_built, run_study
 from hedgerow.studies.build import build
 from hedgerow.studies.changes import to_toml

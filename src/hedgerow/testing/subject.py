@@ -13,7 +13,7 @@ import numpy as np
 
 from hedgerow.core.declaration import Case, Declaration
 from hedgerow.errors import HedgerowWarning
-from hedgerow.runs.checkpoint import split
+from hedgerow.store.checkpoint import split
 from hedgerow.studies.build import Built, build
 from hedgerow.studies.study import Study, parse
 

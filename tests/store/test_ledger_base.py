@@ -11,8 +11,8 @@ from hedgerow import Budget, Gaussian, l2
 from hedgerow.core import Ledger
 from hedgerow.core.events import Event, Sampling
 from hedgerow.errors import BudgetExhausted, CannotWrite, CheckpointMismatch, LedgerDamaged, MixedUnits, UnknownStudy
-from hedgerow.runs import LedgerBase, LedgerFile, LedgerPair, read_chain, record_of
-from hedgerow.runs.ledgerfile import hash_of
+from hedgerow.store import LedgerBase, LedgerFile, LedgerPair, read_chain, record_of
+from hedgerow.store.ledgerfile import hash_of
 from helpers import federation, norm_of_x
 
 POISSON = Sampling("poisson", 0.1)

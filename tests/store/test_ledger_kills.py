@@ -15,7 +15,7 @@ from spending import AFFORDABLE, BUDGET, spend
 from hedgerow import Budget
 from hedgerow.core import Ledger
 from hedgerow.errors import LedgerDamaged
-from hedgerow.runs import LedgerBase, LedgerFile, ledgerbase, read_chain
+from hedgerow.store import LedgerBase, LedgerFile, ledgerbase, read_chain
 
 SMALL, FITS = Budget(0.85, 1e-6, unit="record", accountant="basic"), 8
 LONGER, FIT = Budget(3.25, 1e-6, unit="record", accountant="basic"), 32
