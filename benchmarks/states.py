@@ -21,7 +21,7 @@ import numpy as np
 
 import hedgerow as hr
 from hedgerow.learn.zoo import two_nn
-from hedgerow.runs import save_checkpoint
+from hedgerow.store import save_checkpoint
 
 PARTIES, RECORDS, COHORT, ROUNDS = 10_000, 2, 100, (3, 30)
 

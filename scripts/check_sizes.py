@@ -8,7 +8,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "hedgerow"
 LONGEST_FILE, LARGEST_WAIST = 400, 2300
-ROOMS = ("compression", "core", "crypto", "data", "engines", "learn", "privacy", "report", "runs", "stats", "studies", "trees")
+ROOMS = ("compression", "core", "crypto", "data", "engines", "learn", "privacy", "report", "stats", "store", "studies", "trees")
 
 
 def main() -> int:

@@ -45,7 +45,7 @@ def main() -> None:
     import hedgerow as hr
     from hedgerow.core import Federation, Parties
     from hedgerow.core.randomness import Streams
-    from hedgerow.runs import LedgerFile
+    from hedgerow.store import LedgerFile
 
     shape = (3, 32, 32) if workload.convolutional else (PIXELS,)
     span = {} if workload.convolutional else {"low": 0, "high": 255}

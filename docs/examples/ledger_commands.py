@@ -1,6 +1,6 @@
 import hedgerow as hr
 from hedgerow.cli.main import app
-from hedgerow.runs import LedgerFile
+from hedgerow.store import LedgerFile
 
 hospitals = hr.simulate(hr.data.load("breast_cancer"), partition=hr.data.iid(parties=5), seed=0)
 hospitals.ledger.attach(LedgerFile("ledger.jsonl"))

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import hedgerow as hr
 from hedgerow.learn import ModelState
-from hedgerow.runs import LedgerFile, load_checkpoint
+from hedgerow.store import LedgerFile, load_checkpoint
 
 train = partial(hr.learn.fedavg, module=hr.learn.linear(64, 10), rate=0.5)
 

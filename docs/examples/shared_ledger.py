@@ -1,7 +1,7 @@
 import hedgerow as hr
 from hedgerow.errors import BudgetExhausted
 from hedgerow.privacy.statement import statement
-from hedgerow.runs import LedgerBase
+from hedgerow.store import LedgerBase
 
 budget = hr.Budget(epsilon=1.0, delta=1e-4, unit="record")
 

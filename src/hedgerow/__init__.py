@@ -18,7 +18,7 @@ from hedgerow.core import Federation, Party, l1, l2, linf, local, travels
 from hedgerow.crypto import AdditiveShares, PairwiseMasks, PrivFL, SecAgg
 from hedgerow.engines import InProcess, Loop, Processes, simulate
 from hedgerow.privacy import Budget, Gaussian, Laplace
-from hedgerow.runs import drive, last
+from hedgerow.store import drive, last
 
 __version__ = "0.1.0"
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from hedgerow import Budget, Gaussian, l2
 from hedgerow.cli.main import app
 from hedgerow.errors import HedgerowError
-from hedgerow.runs import LedgerBase, LedgerFile, read_chain
+from hedgerow.store import LedgerBase, LedgerFile, read_chain
 from helpers import federation, norm_of_x, totals
 
 
@@ -50,7 +50,7 @@ def edited(path, old, new):
         path.write_text("".join([lines[0], lines[1].replace(old, new), *lines[2:]]))
         return
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TRIGGER never_changed")
+        connection.execute("DROP TRIGGER entries_never_changed")
         connection.execute("UPDATE entries SET entry = replace(entry, ?, ?) WHERE number = 2", (old, new))
         connection.commit()
 
@@ -79,7 +79,7 @@ def test_verify_says_that_a_chain_is_whole(ledger):
     head = re.search("head ([0-9a-f]{32})", invoke("verify", ledger).output)[1]
     record = LedgerFile(ledger) if ledger.suffix == ".jsonl" else LedgerBase(ledger, "b")
     record.read()
-    with record.turn():
+    with record.transaction():
         record.write(read_chain(ledger).entries[0])
     told = invoke("verify", ledger, "--head", head)
     assert told.exit_code == 0

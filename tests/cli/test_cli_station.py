@@ -17,9 +17,9 @@ from hedgerow.engines.network import Network
 from hedgerow.engines.post import Post
 from hedgerow.engines.rails.socket_rail import SocketRail
 from hedgerow.errors import HedgerowError
-from hedgerow.runs import last
 from hedgerow.stations.config import read_config
 from hedgerow.stations.service import alone, open_folder, serve
+from hedgerow.store import last
 from hedgerow.studies import build_abroad
 from hedgerow.wire.enrolment import accept, ask, enrol
 from hedgerow.wire.folder import KeyFolder

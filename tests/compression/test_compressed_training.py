@@ -9,7 +9,7 @@ from clinics import clinics
 from hedgerow import InProcess, Loop
 from hedgerow.compression import Quantised, RandomK, Rotated, Sketched, TopK
 from hedgerow.learn import evaluate, fedavg, mlp
-from hedgerow.runs import drive, last, load_checkpoint
+from hedgerow.store import drive, last, load_checkpoint
 
 NET = mlp(4, [64], 1)  # 385 parameters: one percent of them are four
 TRAIN = partial(fedavg, module=NET, batch_size=10)

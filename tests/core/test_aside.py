@@ -5,7 +5,7 @@ import pytest
 
 from hedgerow import Budget, Gaussian, l2
 from hedgerow.errors import BudgetInvalid, UnlawfulChannel
-from hedgerow.runs import LedgerFile
+from hedgerow.store import LedgerFile
 from helpers import counting, federation, one_count, recall, remember, zeros
 
 

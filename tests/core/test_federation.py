@@ -18,7 +18,7 @@ from hedgerow.errors import (
     UnlawfulChannel,
     ViewNotRecorded,
 )
-from hedgerow.runs import last
+from hedgerow.store import last
 from helpers import (
     ENGINE_NAMES,
     ENGINES,

@@ -5,7 +5,7 @@ import pytest
 from hedgerow import Gaussian, l2
 from hedgerow.core import Ledger
 from hedgerow.errors import CannotWrite, CheckpointMismatch, LedgerDamaged
-from hedgerow.runs import LedgerFile
+from hedgerow.store import LedgerFile
 from helpers import federation, norm_of_x, totals
 
 

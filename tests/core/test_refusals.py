@@ -10,7 +10,7 @@ from hedgerow import Budget, Gaussian, Laplace, l1, l2
 from hedgerow.errors import BudgetInvalid, ContributionInvalid, UnlawfulChannel
 from hedgerow.privacy import DiscreteGaussian, Tree
 from hedgerow.privacy.choice.sparse import SparseVector
-from hedgerow.runs import LedgerFile
+from hedgerow.store import LedgerFile
 from helpers import federation, norm_of_x, zeros
 
 

@@ -10,7 +10,7 @@ from test_share import *  # noqa: F403  the page's own tests run here
 
 import hedgerow as hr
 from hedgerow.errors import MissingColumn, UnboundedSum
-from hedgerow.runs import load_checkpoint
+from hedgerow.store import load_checkpoint
 from hedgerow.studies import PROGRAMS, Listing, load, rehearse, run_study
 
 PAGE = (Path(__file__).parents[2] / "docs" / "program.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from hedgerow.engines import InProcess, Loop
 from hedgerow.errors import BudgetExhausted, PartyDeclined
 from hedgerow.privacy import Tree
 from hedgerow.privacy.guard import Guard
-from hedgerow.runs import LedgerFile, drive, load_checkpoint
+from hedgerow.store import LedgerFile, drive, load_checkpoint
 from helpers import federation, parties, totals, zeros
 
 NAMES = parties().ids

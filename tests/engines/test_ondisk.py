@@ -17,7 +17,7 @@ from hedgerow.engines.ondisk import OnDisk
 from hedgerow.engines.rows import row_bytes
 from hedgerow.errors import CannotWrite, CheckpointMismatch, ContributionInvalid, PartyDeclined, StudyInvalid
 from hedgerow.learn import linear
-from hedgerow.runs import drive, last, load_checkpoint, save_checkpoint
+from hedgerow.store import drive, last, load_checkpoint, save_checkpoint
 from helpers import federation
 
 

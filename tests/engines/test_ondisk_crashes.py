@@ -18,7 +18,7 @@ from walking import ALGORITHMS, LOCAL, Place, assert_same, fresh, go, kept, walk
 
 from hedgerow.engines import InProcess
 from hedgerow.learn import linear
-from hedgerow.runs import drive, last, load_checkpoint, save_checkpoint
+from hedgerow.store import drive, last, load_checkpoint, save_checkpoint
 
 
 class Killed(BaseException):

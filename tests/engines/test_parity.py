@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hedgerow as hr
-from hedgerow.runs.checkpoint import split
+from hedgerow.store.checkpoint import split
 from helpers import ENGINE_NAMES, ENGINES
 
 CLINIC = hr.data.load("breast_cancer").select(["mean_radius", "mean_texture", "mean_smoothness", "malignant"]).take(range(240))
@@ -79,7 +79,7 @@ def test_updates_have_no_record_level_bound():
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_program_resumes_from_any_state(program):
     """A fresh federation that is put to where it was gives the same end, for every state that was yielded."""
-    from hedgerow.runs.checkpoint import Checkpoint, Mark
+    from hedgerow.store.checkpoint import Checkpoint, Mark
 
     whole = federation(hr.InProcess())
     states, marks = [], []

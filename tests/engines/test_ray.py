@@ -16,7 +16,7 @@ import hedgerow as hr
 from hedgerow.core.bound import linf
 from hedgerow.engines.ray import Ray
 from hedgerow.errors import ConfigInvalid, MissingExtra, NobodyAnswered, PartyDeclined, RailUnavailable, StateLost
-from hedgerow.runs import LedgerFile, drive, load_checkpoint
+from hedgerow.store import LedgerFile, drive, load_checkpoint
 from helpers import federation, totals
 
 BOUND = linf(8.0, "record")

@@ -51,7 +51,7 @@ from hedgerow.errors import (
     UnlawfulChannel,
 )
 from hedgerow.privacy.guard import Guard
-from hedgerow.runs import LedgerFile, drive, load_checkpoint
+from hedgerow.store import LedgerFile, drive, load_checkpoint
 from helpers import federation, totals
 
 BOUND = linf(8.0, "record")

@@ -7,7 +7,7 @@ import numpy as np
 
 from hedgerow.engines import InProcess
 from hedgerow.learn import feddyn, scaffold
-from hedgerow.runs import LedgerFile, drive, load_checkpoint
+from hedgerow.store import LedgerFile, drive, load_checkpoint
 from helpers import federation
 
 LOCAL = {"learning_rate": 0.3, "epochs": 2, "batch_size": 5, "path": "eager"}

@@ -7,7 +7,7 @@ import numpy as np
 
 import hedgerow as hr
 from hedgerow.learn import linear
-from hedgerow.runs import drive, load_checkpoint, save_checkpoint
+from hedgerow.store import drive, load_checkpoint, save_checkpoint
 
 FLOAT32 = 5e-5
 

@@ -9,7 +9,7 @@ from clinics import clinics, descent, flat, gradient
 import hedgerow as hr
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn import admm, fedprox, linear, mlp
-from hedgerow.runs import drive, load_checkpoint
+from hedgerow.store import drive, load_checkpoint
 from helpers import ENGINE_NAMES, ENGINES
 
 LOCAL = {"learning_rate": 0.3, "epochs": 2, "batch_size": 5}

@@ -16,7 +16,7 @@ import hedgerow as hr
 from hedgerow.errors import MixedUnits, ModelInvalid, SettingsInvalid, UnlawfulChannel
 from hedgerow.learn.records import RecordState, dpsgd
 from hedgerow.learn.records.sums import ROUNDED
-from hedgerow.runs.checkpoint import Checkpoint, Mark
+from hedgerow.store.checkpoint import Checkpoint, Mark
 from helpers import ENGINE_NAMES, ENGINES
 
 WHOLE = {"sampling_rate": 1.0, "batch_size": 90}

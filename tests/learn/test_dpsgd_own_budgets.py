@@ -14,7 +14,7 @@ from hedgerow.core.randomness import Stream
 from hedgerow.errors import BudgetInvalid, SettingsInvalid, UnlawfulChannel
 from hedgerow.learn.records import Clipping, RecordPlan, dpsgd, local_dpsgd
 from hedgerow.learn.records.own_budgets import noisy_steps, rounds_asked
-from hedgerow.runs.checkpoint import Checkpoint, Mark, states_of
+from hedgerow.store.checkpoint import Checkpoint, Mark, states_of
 from helpers import ENGINE_NAMES, ENGINES
 
 PLAN = {"noise_multiplier": 1.0, "sampling_rate": 0.3, "steps": 3, "batch_size": 5.0}

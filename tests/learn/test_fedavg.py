@@ -11,7 +11,7 @@ from torch import nn
 import hedgerow as hr
 from hedgerow.errors import ModelInvalid, SchemaInvalid, SettingsInvalid
 from hedgerow.learn import evaluate, evaluate_on, fedavg, fedsgd, linear, mlp, with_weights
-from hedgerow.runs import drive, last, load_checkpoint
+from hedgerow.store import drive, last, load_checkpoint
 from helpers import ENGINE_NAMES, ENGINES
 
 FLOAT32 = 2e-5

@@ -10,7 +10,7 @@ import hedgerow as hr
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn import fedavg, fedbuff, linear, mlp
 from hedgerow.privacy.statement import statement
-from hedgerow.runs import drive, load_checkpoint
+from hedgerow.store import drive, load_checkpoint
 from helpers import ENGINE_NAMES, ENGINES
 
 LOCAL = {"learning_rate": 0.3, "epochs": 2, "batch_size": 5}

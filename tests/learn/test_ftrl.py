@@ -10,7 +10,7 @@ from hedgerow import Gaussian, l2
 from hedgerow.errors import BudgetInvalid, SettingsInvalid
 from hedgerow.learn import ModelState, fedavg, fedbuff, linear
 from hedgerow.privacy import Tree, epsilon
-from hedgerow.runs import LedgerFile, drive, last, load_checkpoint
+from hedgerow.store import LedgerFile, drive, last, load_checkpoint
 
 ROUNDS, EVERY = 40, 20
 

@@ -23,7 +23,7 @@ from hedgerow.learn import (
     watch_spread,
 )
 from hedgerow.privacy.level import noise_level
-from hedgerow.runs import drive, load_checkpoint
+from hedgerow.store import drive, load_checkpoint
 from helpers import ENGINE_NAMES, ENGINES
 
 LOCAL = {"learning_rate": 0.3, "epochs": 2, "batch_size": 5}

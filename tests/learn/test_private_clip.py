@@ -14,7 +14,7 @@ from hedgerow.learn import fedavg, linear
 from hedgerow.learn.private import PrivateState, Split, dp_fedavg, followed
 from hedgerow.learn.private.clipping import MOST_FOR_COUNT, UNIT, joined, noise_now, read
 from hedgerow.privacy.accounting import epsilon
-from hedgerow.runs import drive, load_checkpoint
+from hedgerow.store import drive, load_checkpoint
 from helpers import zeros
 
 LOCAL = {"learning_rate": 0.3, "epochs": 2, "batch_size": 5}

@@ -13,7 +13,7 @@ from hedgerow.errors import SettingsInvalid
 from hedgerow.learn import evaluate, evaluate_subnetworks, fedavg, linear, mlp, subfedavg
 from hedgerow.learn.models import Model
 from hedgerow.learn.pruning import Pruning
-from hedgerow.runs import drive, load_checkpoint
+from hedgerow.store import drive, load_checkpoint
 from helpers import ENGINE_NAMES, ENGINES
 
 LOCAL = {"learning_rate": 0.3, "epochs": 2, "batch_size": 5}

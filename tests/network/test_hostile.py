@@ -12,7 +12,7 @@ from hedgerow.coordinator.boarding import read_board, read_hello
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.engines.rails.rail import Arrived
 from hedgerow.errors import HedgerowError, MessageRefused
-from hedgerow.runs import last
+from hedgerow.store import last
 from hedgerow.wire.envelope import Letter, digest_of, disclose, enclose
 from station_house import PRIVATE, STUDY, House, seat
 

@@ -11,7 +11,7 @@ from ministation import DESIGN, HOMES, abroad, at_stations, federation, over_soc
 
 import hedgerow as hr
 from hedgerow.engines import Ray
-from hedgerow.runs.checkpoint import split
+from hedgerow.store.checkpoint import split
 
 PROGRAMS = {
     "moments": partial(hr.stats.centred_sums, columns=["mean_radius", "mean_texture"], cross=True),

@@ -7,7 +7,7 @@ import pytest
 
 from hedgerow.engines.rails.rail import Arrived
 from hedgerow.errors import HedgerowError, NobodyAnswered, PartyDeclined
-from hedgerow.runs import last
+from hedgerow.store import last
 from hedgerow.wire.envelope import LEAD_BYTES, SIGNATURE_BYTES, disclose, enclose
 from station_house import LOGISTIC, MEANS, PRIVATE, STUDY, House, config_of, seat
 

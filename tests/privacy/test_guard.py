@@ -20,7 +20,7 @@ from hedgerow.privacy import Tree
 from hedgerow.privacy.choice.sparse import SparseVector
 from hedgerow.privacy.guard import Guard, entry_of, rewind_all, willing
 from hedgerow.privacy.local.rappor import Permanent, report
-from hedgerow.runs import LedgerBase, drive
+from hedgerow.store import LedgerBase, drive
 from helpers import federation, norm_of_x, totals
 
 PER_RECORD = l2(1.0, unit="record")

@@ -8,7 +8,7 @@ from hedgerow import Budget, Gaussian, l2
 from hedgerow.core import Ledger
 from hedgerow.privacy.owners import disjoint
 from hedgerow.privacy.statement import statement
-from hedgerow.runs import LedgerBase
+from hedgerow.store import LedgerBase
 from helpers import federation, totals
 
 UNITS = {"party": 6, "record": 69}

@@ -20,7 +20,6 @@ from hedgerow.cli.pilot import free_port, lay_out
 from hedgerow.errors import HedgerowError
 from hedgerow.privacy import Budget
 from hedgerow.report.markup import join
-from hedgerow.runs import last
 from hedgerow.stations.config import GuardSection, read_config
 from hedgerow.stations.console.app import application
 from hedgerow.stations.console.beside import budgets
@@ -31,6 +30,7 @@ from hedgerow.stations.console.reading import clean, grouped, promise, read
 from hedgerow.stations.console.serve import ADDRESS, serving, told
 from hedgerow.stations.inbox import ROLL, Inbox, Spent
 from hedgerow.stations.service import serve
+from hedgerow.store import last
 from station_house import LOGISTIC, MEANS, PRIVATE, STUDY, House
 
 TOKEN = "the key of this door"
@@ -340,7 +340,7 @@ def test_parties_that_have_spent_differently_have_bars_of_their_own(desk):
 
 
 def test_a_changed_journal_is_told(desk, visitor):
-    with desk.station.base.turn() as connection_:
+    with desk.station.base.transaction() as connection_:
         connection_.execute("DROP TRIGGER journal_never_changed")
         connection_.execute("UPDATE journal SET entry = replace(entry, 'waiting', 'refused')")
     page = visitor.get("/journal").text

@@ -15,11 +15,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from hedgerow.runs import last
 from hedgerow.stations.base import Base
 from hedgerow.stations.console.line import Line
 from hedgerow.stations.console.serve import serving
 from hedgerow.stations.inbox import ROLL, Inbox
+from hedgerow.store import last
 from station_house import MEANS, House
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

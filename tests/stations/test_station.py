@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose
 
 from hedgerow.core.randomness import Streams
 from hedgerow.errors import BudgetExhausted, HedgerowError, PartyDeclined
-from hedgerow.runs import last
 from hedgerow.stations import station as under_test
 from hedgerow.stations.inbox import Inbox
 from hedgerow.stations.kinds import Announced
+from hedgerow.store import last
 from hedgerow.wire.envelope import disclose, enclose
 from hedgerow.wire.values import unpack
 from station_house import LOGISTIC, MEANS, PRIVATE, STUDY, House, config_of, records, seat

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hedgerow import Gaussian, data, l2
 from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import FormulaInvalid, NotFinite, Separated, UnboundedSum
-from hedgerow.runs import load_checkpoint, save_checkpoint
 from hedgerow.stats import Design, NewtonState, gamma_regression, newton, poisson_regression
 from hedgerow.stats.families import FAMILIES, negative_binomial
+from hedgerow.store import load_checkpoint, save_checkpoint
 
 VISITS = "mdvis ~ lncoins + idp + lpi + fmde + physlm + disea + hlthg + hlthf + hlthp"
 

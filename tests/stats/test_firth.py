@@ -8,9 +8,9 @@ from hiding import Hiding
 from hedgerow import Gaussian, data
 from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import Separated, UnlawfulChannel
-from hedgerow.runs import load_checkpoint, save_checkpoint
 from hedgerow.stats import Design, FirthState, design, logistic_regression
 from hedgerow.stats.firth import firth
+from hedgerow.store import load_checkpoint, save_checkpoint
 
 
 def pooled(X, y, w):

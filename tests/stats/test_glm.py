@@ -13,8 +13,8 @@ from hedgerow import data
 from hedgerow.core import Federation
 from hedgerow.engines import InProcess
 from hedgerow.errors import FormulaInvalid, MissingColumn, NotBinary, OutOfRange
-from hedgerow.runs import load_checkpoint, save_checkpoint
 from hedgerow.stats import Design, NewtonState, linear_regression, logistic_regression, newton
+from hedgerow.store import load_checkpoint, save_checkpoint
 
 CANCER = "malignant ~ mean_radius + mean_texture + mean_smoothness"
 AREA = "mean_area ~ mean_radius + mean_texture + mean_smoothness"

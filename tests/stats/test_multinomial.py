@@ -9,8 +9,8 @@ from hiding import Hiding
 from hedgerow import Gaussian
 from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import FormulaInvalid, NotIdentified, Separated, UnboundedSum
-from hedgerow.runs import load_checkpoint, save_checkpoint
 from hedgerow.stats import MultinomialState, classes_of, logistic_regression, multinomial_regression, softmax_newton
+from hedgerow.store import load_checkpoint, save_checkpoint
 
 FORMULA = "stage ~ age + dose + smoker"
 COLUMNS = ["age", "dose", "smoker"]

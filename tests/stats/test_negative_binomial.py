@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hedgerow import Gaussian, data
 from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import NotIdentified, SettingsInvalid, UnboundedSum
-from hedgerow.runs import load_checkpoint, save_checkpoint
 from hedgerow.stats import Design, NegativeBinomialState, joint_newton, negative_binomial_regression
 from hedgerow.stats.negative_binomial import joint_derivatives
+from hedgerow.store import load_checkpoint, save_checkpoint
 
 VISITS = "mdvis ~ lncoins + idp + lpi + fmde + physlm + disea + hlthg + hlthf + hlthp"
 RANGES = dict.fromkeys(("mdvis", "lpi", "fmde", "disea"), (0, 100)) | {"lncoins": (0, 5), "physlm": (0, 1)}

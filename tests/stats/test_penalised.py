@@ -11,7 +11,6 @@ from sklearn.preprocessing import StandardScaler
 
 from hedgerow import Gaussian, data
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel
-from hedgerow.runs import load_checkpoint, save_checkpoint
 from hedgerow.stats import (
     Design,
     PenalisedState,
@@ -22,6 +21,7 @@ from hedgerow.stats import (
     penalised_regression,
 )
 from hedgerow.stats.penalty.signs import least
+from hedgerow.store import load_checkpoint, save_checkpoint
 
 EXACT = {"tol": 1e-14, "max_iter": 1_000_000}
 CANCER = "malignant ~ mean_radius + mean_texture + mean_smoothness + mean_concavity + mean_symmetry"

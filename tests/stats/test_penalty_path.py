@@ -9,9 +9,9 @@ from sklearn.preprocessing import StandardScaler
 
 from hedgerow import data
 from hedgerow.errors import SettingsInvalid
-from hedgerow.runs import load_checkpoint, save_checkpoint
 from hedgerow.stats import Design, PathState, cross_validated, design, penalised_regression, penalty_path
 from hedgerow.stats.penalty.folds import first_fold
+from hedgerow.store import load_checkpoint, save_checkpoint
 
 CANCER = "malignant ~ mean_radius + mean_texture + mean_smoothness"
 

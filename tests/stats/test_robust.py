@@ -11,9 +11,9 @@ from hedgerow.crypto import SecAgg
 from hedgerow.data import Table
 from hedgerow.errors import NotConverged, NotIdentified, SettingsInvalid, UnlawfulChannel
 from hedgerow.privacy import Gaussian
-from hedgerow.runs import load_checkpoint, save_checkpoint
 from hedgerow.stats import Design, HuberState, design, huber_lines, huber_regression, quantile_lines, quantile_regression
 from hedgerow.stats.losses.middle import median_residual, residual_bounds, residuals_below
+from hedgerow.store import load_checkpoint, save_checkpoint
 
 PAIN = "pain ~ age + dose + stage"
 AREA = "mean_area ~ mean_radius + mean_texture + mean_smoothness"

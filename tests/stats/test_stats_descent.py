@@ -15,7 +15,6 @@ from hedgerow.data import Table, stores
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.errors import FormulaInvalid, NotBinary, NotFinite, SettingsInvalid, UnboundedSum
 from hedgerow.privacy import Gaussian
-from hedgerow.runs import load_checkpoint, save_checkpoint
 from hedgerow.stats import (
     DescentState,
     Design,
@@ -30,6 +29,7 @@ from hedgerow.stats import (
 )
 from hedgerow.stats.losses.descent import EPSILON, TABLE_6_1
 from hedgerow.stats.losses.sums import LOSSES, Reach, loss_sums, sum_bounds, sums_at_points, symmetric, upper
+from hedgerow.store import load_checkpoint, save_checkpoint
 
 KEYS = ("gradient", "curvature", "n", "loss", "smooth", "gap", "pull", "inside")
 CORNERS = ("hinge", "check")

@@ -9,9 +9,9 @@ from hedgerow import data
 from hedgerow.crypto import SecAgg
 from hedgerow.errors import NotBinary, NotConverged, NotFinite, SettingsInvalid, UnboundedSum, UnlawfulChannel
 from hedgerow.privacy import Gaussian
-from hedgerow.runs import load_checkpoint, save_checkpoint
 from hedgerow.stats import SmoothState, design_of, gradient_descent, margin_of, margins, standardise, svm
 from hedgerow.stats.losses.sums import Asking, loss_sums
+from hedgerow.store import load_checkpoint, save_checkpoint
 
 COLUMNS = ["mean_radius", "mean_texture", "mean_smoothness", "mean_concavity"]
 CANCER = "malignant ~ " + " + ".join(COLUMNS)

@@ -16,8 +16,8 @@ from hedgerow.learn import mlp
 from hedgerow.learn.features import FeatureState, dpsgd_on_features
 from hedgerow.privacy import Budget, Gaussian
 from hedgerow.privacy.accounting import epsilon
-from hedgerow.runs import drive
-from hedgerow.runs.checkpoint import load_checkpoint
+from hedgerow.store import drive
+from hedgerow.store.checkpoint import load_checkpoint
 from hedgerow.studies import load
 from hedgerow.studies.build import build
 from hedgerow.studies.cells import cells

@@ -7,7 +7,7 @@ from scipy.stats import chi2_contingency
 from statsmodels.duration.survfunc import SurvfuncRight
 
 from hedgerow.errors import StudyInvalid
-from hedgerow.runs import last
+from hedgerow.store import last
 from hedgerow.studies import parse, rehearse, run_study
 from hedgerow.studies.build import build
 from hedgerow.studies.summaries import sparse

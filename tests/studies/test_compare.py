@@ -16,7 +16,7 @@ from comparing import compared, study
 
 from hedgerow.errors import CannotWrite, CheckpointMismatch, HedgerowError, StudyInvalid
 from hedgerow.report import Report, render
-from hedgerow.runs.drive import interruptible
+from hedgerow.store.drive import interruptible
 from hedgerow.studies import cells, compare, load, read_report, run_study, sweep
 from hedgerow.studies.comparison_report import beside, curves, privacy_of
 from hedgerow.studies.processes import _none_left

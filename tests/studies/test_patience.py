@@ -8,7 +8,7 @@ import pytest
 from comparing import study
 
 from hedgerow.errors import StudyInvalid
-from hedgerow.runs import drive, load_checkpoint
+from hedgerow.store import drive, load_checkpoint
 from hedgerow.studies import run_study
 from hedgerow.studies.rounds import read_rounds
 from helpers import federation, totals

@@ -3,7 +3,7 @@
 import pytest
 
 from hedgerow.errors import BudgetExhausted
-from hedgerow.runs import read_chain
+from hedgerow.store import read_chain
 from hedgerow.studies import load, rehearse, run_study
 
 ROUNDS = 6

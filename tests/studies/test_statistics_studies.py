@@ -10,9 +10,9 @@ from sklearn import metrics
 import hedgerow as hr
 from hedgerow.data import load as table_of
 from hedgerow.errors import HedgerowError, StudyInvalid
-from hedgerow.runs import drive, last
-from hedgerow.runs.checkpoint import load_checkpoint
 from hedgerow.stats import Scaling, logistic_regression
+from hedgerow.store import drive, last
+from hedgerow.store.checkpoint import load_checkpoint
 from hedgerow.studies import PROGRAMS, parse, rehearse, run_study
 from hedgerow.studies.build import build
 from hedgerow.studies.model_states import RobustState

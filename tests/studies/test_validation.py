@@ -7,7 +7,7 @@ from comparing import study
 import hedgerow as hr
 from hedgerow.errors import StudyInvalid
 from hedgerow.learn import evaluate_on, fedavg
-from hedgerow.runs import last
+from hedgerow.store import last
 from hedgerow.studies import load, rehearse, run_study
 from hedgerow.studies.build import build
 from hedgerow.studies.neural import module_for

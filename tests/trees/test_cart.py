@@ -15,8 +15,8 @@ from hedgerow.data import iid, load
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.errors import SchemaInvalid, SettingsInvalid, UnboundedSum
 from hedgerow.privacy import Gaussian
-from hedgerow.runs import drive, last, load_checkpoint, save_checkpoint
-from hedgerow.runs.checkpoint import join, split
+from hedgerow.store import drive, last, load_checkpoint, save_checkpoint
+from hedgerow.store.checkpoint import join, split
 from hedgerow.trees import TreeState, decision_tree, grow
 
 TARGETS = ["ill", "arm", "days"]

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from hedgerow.core import Party
 from hedgerow.privacy import Budget, Gaussian, Laplace
-from hedgerow.runs import drive
+from hedgerow.store import drive
 from hedgerow.trees import Bins, Tree, binned, decision_tree, grow, histogram
 
 TARGETS = ["ill", "arm", "days"]

@@ -20,9 +20,9 @@ from hedgerow.privacy.local.mean import Duchi
 from hedgerow.privacy.local.rappor import Permanent, collect
 from hedgerow.privacy.local.reports import CountMeanSketch, HadamardSketch, KRandomisedResponse, Rappor, SymmetricUnary
 from hedgerow.privacy.sulq import Sulq
-from hedgerow.runs import last
 from hedgerow.stats import hidden_gradient_descent
 from hedgerow.stats.counts import level_totals
+from hedgerow.store import last
 from hedgerow.studies import PROGRAMS, parse
 from hedgerow.studies.build import build
 

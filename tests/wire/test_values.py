@@ -20,9 +20,9 @@ from hedgerow.learn.features import freeze
 from hedgerow.learn.made import MOST_PARAMETERS, Made, made_by, made_of
 from hedgerow.learn.models import Model
 from hedgerow.learn.records import without_batch_norm
-from hedgerow.runs.checkpoint import write_bytes
 from hedgerow.stats.design import design
 from hedgerow.stats.glm import score_and_information
+from hedgerow.store import write_bytes
 from hedgerow.wire.travellers import TRAVELLERS, hints
 from hedgerow.wire.values import DEPTH, DTYPES, HEDGEROW, MAGIC, Names, pack, unpack
 
@@ -174,7 +174,7 @@ def message(*tokens, body=b""):
 @pytest.mark.parametrize(
     "name",
     [
-        "hedgerow.runs.checkpoint:write_bytes",  # defined here, and not marked
+        "hedgerow.store.snapshot:write_bytes",  # defined here, and not marked
         "hedgerow.stats.glm:np",
         "hedgerow.stats:score_and_information",  # imported there, defined elsewhere
         "hedgerow.core.query:travels",

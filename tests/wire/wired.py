@@ -10,7 +10,7 @@ import numpy as np
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.crypto.aggregation import context_of
 from hedgerow.engines import InProcess
-from hedgerow.runs.checkpoint import split
+from hedgerow.store.checkpoint import split
 from hedgerow.wire.names import Names
 from hedgerow.wire.question import answer, common, inbox, own, question
 

@@ -18,7 +18,7 @@ from hedgerow.core.events import FREE, Charge
 from hedgerow.core.ledger import Entry
 from hedgerow.errors import LedgerDamaged
 from hedgerow.privacy import Budget
-from hedgerow.runs import Chain, read_chain
+from hedgerow.store import Chain, read_chain
 
 console = Console()
 

@@ -1,8 +1,8 @@
 """The ledger: one entry for every question, written before any party is asked.
 
 Entries are data; accountants interpret them. A ledger with a limit is a filter: it refuses the next question while nothing
-has been asked yet. A durable record (`hedgerow.runs.LedgerFile`) has each entry before the question leaves; one that
-several runs share (`hedgerow.runs.LedgerBase`) is read and charged in one turn, so that they cannot spend a budget twice.
+has been asked yet. A durable record (`hedgerow.store.LedgerFile`) has each entry before the question leaves; one that
+several runs share (`hedgerow.store.LedgerBase`) is read and charged in one transaction: they cannot spend a budget twice.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Limit(Protocol):
 
 
 class Record(Protocol):
-    """A durable copy of a ledger, such as `hedgerow.runs.LedgerFile`."""
+    """A durable copy of a ledger, such as `hedgerow.store.LedgerFile`."""
 
     @property
     def head(self) -> str:
@@ -90,11 +90,11 @@ class Record(Protocol):
     def read(self) -> list[Entry]:
         """Return this run's entries so far, checked."""
 
-    def turn(self) -> AbstractContextManager[list[Entry]]:
-        """Keep other writers out meanwhile; gives what other runs wrote and no turn gave before."""
+    def transaction(self) -> AbstractContextManager[list[Entry]]:
+        """Keep other writers out meanwhile; gives what other runs wrote and no transaction gave before."""
 
     def write(self, entry: Entry) -> None:
-        """Append an entry, within a turn; return when it cannot be lost."""
+        """Append an entry, within a transaction; return when it cannot be lost."""
 
 
 class Ledger:
@@ -137,7 +137,7 @@ class Ledger:
     def catch_up(self) -> None:
         """Take in what other runs wrote to a shared record; `debit` does so by itself."""
         if self.record is not None:
-            with self.record.turn() as newer:
+            with self.record.transaction() as newer:
                 self.others += newer
 
     def __len__(self) -> int:
@@ -173,7 +173,7 @@ class Ledger:
         if self.record is None:
             self._admit(entry)
         else:
-            with self.record.turn() as newer:  # nobody else writes between what was read and what is written
+            with self.record.transaction() as newer:  # nobody else writes between what was read and what is written
                 self.others += newer
                 self._admit(entry)
                 self.record.write(entry)

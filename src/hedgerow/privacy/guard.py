@@ -90,7 +90,7 @@ class Guard:
     budget : Budget
         What the party may lose, over everything that it ever answers and this guard's record knows.
     record : Record, optional
-        Keeps the ledger. `hedgerow.runs.LedgerBase(path)`, made anew by each process, carries the party's budget from run
+        Keeps the ledger. `hedgerow.store.LedgerBase(path)`, made anew by each process, carries the party's budget from run
         to run, and keeps apart what belongs to different lives of the party's secrets.
     trust : {"nobody", "parties", "server"}
         Whose noise counts.

@@ -18,6 +18,7 @@ from hedgerow.engines import InProcess
 from hedgerow.engines.host import Host
 from hedgerow.errors import HedgerowError, HedgerowWarning, LimitExceeded, MessageRefused, NobodyAnswered, StudyInvalid
 from hedgerow.privacy.guard import Asked
+from hedgerow.store import Answered
 from hedgerow.studies import Study, build_abroad, parse
 from hedgerow.studies.abroad import data_name, schema_for
 from hedgerow.studies.planned import with_noise
@@ -30,7 +31,6 @@ from .config import GuardSection, StationConfig
 from .holdings import Holdings
 from .kinds import announced, rehearsed
 from .memory import Memory
-from .once import Answered
 from .policy import (
     admit_columns,
     admit_program,

@@ -20,7 +20,7 @@ from .asking import account_of
 from .base import Base
 from .config import StationConfig, read_config
 from .holdings import Roll
-from .journal import Entry, Journal, unpack_parties
+from .journal import Entry, StationJournal, unpack_parties
 from .station import GUARD, Keys
 from .trains import Status, Train, Trains
 
@@ -60,7 +60,7 @@ class Inbox:
         self, config: StationConfig, keys: Keys, base: Base, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self.config, self.keys, self.base, self.now = config, keys, base, now
-        self.trains, self.journal = Trains(base), Journal(base)
+        self.trains, self.journal = Trains(base), StationJournal(base)
 
     @classmethod
     def at(cls, path: Path | str) -> Inbox:

@@ -14,7 +14,7 @@ from hedgerow.data import Table
 from hedgerow.engines import InProcess
 from hedgerow.engines.simulate import parties_of
 from hedgerow.errors import HedgerowError
-from hedgerow.runs import last
+from hedgerow.store import last
 
 from .build import Built
 from .listing import Settings

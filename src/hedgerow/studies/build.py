@@ -19,7 +19,7 @@ from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.engines.shared import warn_of_copies
 from hedgerow.errors import HedgerowWarning, StudyInvalid, suggestion
 from hedgerow.privacy.budget import warn_if_large
-from hedgerow.runs import read_chain
+from hedgerow.store import read_chain
 
 from .catalogue import listing
 from .listing import Listing

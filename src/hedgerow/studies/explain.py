@@ -18,7 +18,7 @@ from hedgerow.privacy import Budget
 from hedgerow.privacy.statement import Statement, statement
 from hedgerow.report import Comparison, Curve, Grid, Heat, Report, Series
 from hedgerow.report.model import Cell
-from hedgerow.runs import Run
+from hedgerow.store import Run
 
 from .baselines import Baselines
 from .build import Built

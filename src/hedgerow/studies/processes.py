@@ -17,7 +17,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 from hedgerow.errors import HedgerowError
-from hedgerow.runs.drive import interruptible
+from hedgerow.store.drive import interruptible
 
 from .cells import Cell
 from .rounds import Progress, metrics_of

@@ -24,7 +24,7 @@ from hedgerow.privacy import Budget
 from hedgerow.privacy.accounting import epsilon
 from hedgerow.privacy.statement import Statement
 from hedgerow.report import Grid
-from hedgerow.runs import drive
+from hedgerow.store import drive
 
 from .build import Built, build
 from .cells import cells

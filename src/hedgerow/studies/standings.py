@@ -15,7 +15,7 @@ from hedgerow.core.ledger import Ledger
 from hedgerow.errors import HedgerowError
 from hedgerow.privacy.statement import Statement, statement
 from hedgerow.report import Report
-from hedgerow.runs import LedgerFile
+from hedgerow.store import LedgerFile
 
 from .cells import Cell
 from .comparison import ComparisonSection

@@ -12,8 +12,8 @@ import pytest
 import hedgerow as hr
 from hedgerow import Budget, Gaussian, l2
 from hedgerow.errors import CannotWrite, CheckpointMismatch
-from hedgerow.runs import LedgerFile, drive, last, load_checkpoint, save_checkpoint
-from hedgerow.runs.checkpoint import read_arrays, write_arrays
+from hedgerow.store import LedgerFile, drive, last, load_checkpoint, save_checkpoint
+from hedgerow.store.checkpoint import read_arrays, write_arrays
 from helpers import counting, federation, noisy, one_count
 
 

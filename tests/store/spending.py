@@ -19,7 +19,7 @@ from hedgerow import Budget
 from hedgerow.core import Ledger
 from hedgerow.core.events import Event
 from hedgerow.errors import BudgetExhausted
-from hedgerow.runs import LedgerBase
+from hedgerow.store import LedgerBase
 
 COST = Event("laplace", 10.0)
 BUDGET = Budget(4.05, 1e-6, unit="record", accountant="basic")
