@@ -123,8 +123,9 @@ class Inbox:
         at = self.now().astimezone(UTC).isoformat(timespec="milliseconds")
         decided = train.decided(self.keys.seat, status, by=by, at=at, because=because, code=code)
         said = f"by {by}" + (f": {because}" if because else "")
-        self.journal.write(Entry(at, "decision", train.study, 0, status, function=train.title, reason=said))
-        self.trains.put(decided)
+        with self.base.transaction():
+            self.journal.write(Entry(at, "decision", train.study, 0, status, function=train.title, reason=said))
+            self.trains.put(decided)
         return decided
 
 
