@@ -50,7 +50,7 @@ def edited(path, old, new):
         path.write_text("".join([lines[0], lines[1].replace(old, new), *lines[2:]]))
         return
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TRIGGER never_changed")
+        connection.execute("DROP TRIGGER entries_never_changed")
         connection.execute("UPDATE entries SET entry = replace(entry, ?, ?) WHERE number = 2", (old, new))
         connection.commit()
 

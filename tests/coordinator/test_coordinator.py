@@ -12,8 +12,7 @@ from made_up_stations import STUDY, Killed, World, pooled_fit
 from hedgerow.core.ledger import Entry
 from hedgerow.crypto.keys import verify
 from hedgerow.crypto.messages import digest
-from hedgerow.store import read_chain
-from hedgerow.store.ledgerfile import LedgerFile
+from hedgerow.store import LedgerFile, read_chain
 from hedgerow.wire.boarding import train_digest
 
 

@@ -101,13 +101,13 @@ def test_an_unknown_study_is_refused_with_a_near_name(store):
 
 def test_a_full_disk_changes_nothing_and_is_said(store):
     id = store.submit("s", "")
-    pages = store._database._connection.execute("PRAGMA page_count").fetchone()[0]
-    store._database._connection.execute(f"PRAGMA max_page_count = {pages}")
+    pages = store._database.rows("PRAGMA page_count")[0][0]
+    store._database.rows(f"PRAGMA max_page_count = {pages}")
     before = store.study(id), store.history(id)
     with pytest.raises(CannotWrite, match="full"):
         store.move(id, "boarding", "x" * 100_000)
     assert (store.study(id), store.history(id)) == before
-    store._database._connection.execute("PRAGMA max_page_count = 100000")
+    store._database.rows("PRAGMA max_page_count = 100000")
     assert store.move(id, "boarding", "x" * 100_000).state == "boarding"
 
 
@@ -130,8 +130,8 @@ def test_a_journal_that_was_edited_is_found(store):
 def test_the_journal_refuses_to_be_edited(store):
     store.submit("s", "")
     for statement in ("UPDATE journal SET entry = ''", "DELETE FROM journal"):
-        with pytest.raises(sqlite3.IntegrityError, match="never edited"):
-            store._database._connection.execute(statement)
+        with pytest.raises(LedgerDamaged, match="never edited"):
+            store._database.rows(statement)
 
 
 def test_letters_are_told_in_words(store):
@@ -158,7 +158,7 @@ def test_another_database_is_not_taken_for_a_state(tmp_path):
     with closing(sqlite3.connect(tmp_path / "coordinator.sqlite")) as connection:
         connection.execute("CREATE TABLE something (a)")
         connection.commit()
-    with pytest.raises(LedgerDamaged, match="no database of a coordinator"):
+    with pytest.raises(LedgerDamaged, match="not a database of a coordinator"):
         Store(tmp_path)
 
 

@@ -15,10 +15,10 @@ from hedgerow.crypto import additive
 from hedgerow.crypto.additive import ASK, ROW, AdditiveParty, AdditiveServer, AdditiveShares
 from hedgerow.crypto.aggregator import AGREE, COLLECT, ENROL, SUM, TOTAL, Aggregator, share_key
 from hedgerow.crypto.conversation import drive
-from hedgerow.crypto.journal import Journal
 from hedgerow.crypto.keys import AgreementKey, Identity, Roster, derive
 from hedgerow.crypto.streams import mask_bytes
 from hedgerow.errors import CohortTooSmall, HedgerowError, KeyInvalid, MessageRefused, RoundRefused, SettingsInvalid
+from hedgerow.store import Answered
 
 IDS = tuple(f"store {i}" for i in range(8))
 
@@ -323,7 +323,7 @@ def test_corrections_are_taken_once():
 
 
 def test_a_party_is_enrolled_once_in_an_epoch_and_an_epoch_is_served_once(tmp_path):
-    with Journal(tmp_path / "journal") as journal:
+    with Answered(tmp_path / "journal") as journal:
         aggregators = watched(journals=[journal, None, None])
         server, parties = shared(aggregators=aggregators)
         drive(server.open(), parties)
@@ -334,7 +334,7 @@ def test_a_party_is_enrolled_once_in_an_epoch_and_an_epoch_is_served_once(tmp_pa
         drive(server.open(), parties)
         with pytest.raises(MessageRefused, match="served before"):
             aggregators[0].answer("enrol", letter)
-    with Journal(tmp_path / "journal") as journal:
+    with Answered(tmp_path / "journal") as journal:
         publics = [one.public for one in aggregators]
         restarted = Aggregator(aggregators[0]._key, publics, journal=journal)
         with pytest.raises(MessageRefused, match="served before"):
@@ -383,13 +383,13 @@ def test_a_round_is_answered_once_and_in_order():
 def test_a_party_makes_one_key_for_an_epoch_also_after_a_restart(tmp_path):
     server, _ = shared()
     letter = next(server.open()).letters[IDS[0]]
-    with Journal(tmp_path / "journal") as journal:
+    with Answered(tmp_path / "journal") as journal:
         party = AdditiveParty(IDS[0], server.settings, server.keys, journal=journal)
         assert party.answer("enrol", letter) == party.answer("enrol", letter)
         party.answer("enrol", next(server.open()).letters[IDS[0]])
         with pytest.raises(MessageRefused, match="left"):
             party.answer("enrol", letter)
-    with Journal(tmp_path / "journal") as journal, pytest.raises(MessageRefused):
+    with Answered(tmp_path / "journal") as journal, pytest.raises(MessageRefused):
         AdditiveParty(IDS[0], server.settings, server.keys, journal=journal).answer("enrol", letter)
 
 

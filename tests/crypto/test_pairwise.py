@@ -9,10 +9,10 @@ import pytest
 from hidden_rounds import Altered, contributions_of, encoded_sum, encoding_of, flipped, looks_uniform, rows_of
 
 from hedgerow.crypto.conversation import drive
-from hedgerow.crypto.journal import Journal
 from hedgerow.crypto.keys import AgreementKey, Identity, Roster, derive
 from hedgerow.crypto.pairwise import GROUP, KEY, KEYS, PairwiseMasks, PairwiseParty, PairwiseServer, divided, terms
 from hedgerow.errors import CohortTooSmall, KeyInvalid, MessageRefused, RangeExceeded, RoundRefused, SettingsInvalid
+from hedgerow.store import Answered
 
 IDS = tuple(f"store {i}" for i in range(9))
 
@@ -243,9 +243,9 @@ def test_an_earlier_round_is_over_once_a_later_one_began():
 
 def test_a_round_is_answered_once_also_by_a_party_that_was_restarted(tmp_path):
     letter = KEYS.pack(session=bytes(32), round=1)
-    with Journal(tmp_path / "journal") as journal:
+    with Answered(tmp_path / "journal") as journal:
         PairwiseParty(IDS[0], PairwiseMasks(), journal=journal).answer("keys", letter)
-    with Journal(tmp_path / "journal") as journal, pytest.raises(MessageRefused, match="HR-242"):
+    with Answered(tmp_path / "journal") as journal, pytest.raises(MessageRefused, match="HR-242"):
         PairwiseParty(IDS[0], PairwiseMasks(), journal=journal).answer("keys", letter)
 
 

@@ -10,7 +10,6 @@ from scipy.stats import chi2
 from hedgerow.core.arrays import Layout, flatten
 from hedgerow.core.conversation import Contribution, Step
 from hedgerow.crypto.conversation import Total, drive
-from hedgerow.crypto.journal import Journal
 from hedgerow.crypto.paillier import PaillierKey
 from hedgerow.crypto.pairwise import PairwiseMasks, PairwiseParty, PairwiseServer
 from hedgerow.crypto.privfl import CUBIC, Cubic, Linear, PrivFL, PrivFLParty, PrivFLServer, checked_key, masks, party, prove
@@ -27,6 +26,7 @@ from hedgerow.errors import (
     RoundRefused,
     SettingsInvalid,
 )
+from hedgerow.store import Answered
 
 IDS = ("ann", "bob", "cas", "dee")
 SETTINGS = PrivFL(bits=512, insecure=True)
@@ -421,7 +421,7 @@ def test_rounds_are_capped_also_after_a_restart(tmp_path):
     few, grid = replace(SETTINGS, most_rounds=2), linear(1)
     given_ = contributions(grid, 1)
     for restarts in range(2):
-        journals = [Journal(tmp_path / f"{id}.log") for id in IDS]
+        journals = [Answered(tmp_path / f"{id}.log") for id in IDS]
         parties = {id: PrivFLParty(id, few, OpenParty(), journal=j) for id, j in zip(IDS, journals, strict=True)}
         server = PrivFLServer(few, IDS, OpenSum(), a_key())
         drive(server.open(), parties)

@@ -9,10 +9,10 @@ import pytest
 from secagg_driver import Play, both_given_out, looks_uniform
 
 from hedgerow.crypto import streams
-from hedgerow.crypto.journal import Journal
 from hedgerow.crypto.secagg import Party, SecAgg, Server, letters, recovery
 from hedgerow.crypto.secagg.epoch import Epoch
 from hedgerow.errors import MessageRefused, RoundRefused, SettingsInvalid
+from hedgerow.store import Answered
 
 SIZE = 4096
 
@@ -116,7 +116,7 @@ class Obliging(Party):
 
     def _round(self, name, number):
         self._epoch.round.closed = False
-        self.journal = Journal()
+        self.journal = Answered()
         return super()._round(name, number)
 
 
@@ -159,22 +159,22 @@ def opens_again_after_a_restart(tmp_path, journal):
 
 
 def test_T6_a_round_is_opened_once_also_after_a_restart(tmp_path):
-    assert opens_again_after_a_restart(tmp_path, lambda folder: Journal(Path(folder) / "p0.journal")) == set()
+    assert opens_again_after_a_restart(tmp_path, lambda folder: Answered(Path(folder) / "p0.journal")) == set()
 
 
 def test_T6_a_twin_without_a_journal_on_disk_is_caught(tmp_path):
-    assert opens_again_after_a_restart(tmp_path, lambda folder: Journal(None)) == {(1, "p1")}
+    assert opens_again_after_a_restart(tmp_path, lambda folder: Answered(None)) == {(1, "p1")}
 
 
 def test_T6_a_row_and_a_key_are_given_once_also_after_a_restart(tmp_path):
     play = Play(4)
-    play.parties["p0"].journal = Journal(tmp_path / "p0.journal")
+    play.parties["p0"].journal = Answered(tmp_path / "p0.journal")
     play.open()
     stored = copy.deepcopy(play.parties["p0"]._epoch)
     play.total(play.rows())
     sent = {step: letter for step, id, letter, _ in play.log if id == "p0"}
     play.parties["p0"].journal.close()
-    again = Party("p0", play.settings, journal=Journal(tmp_path / "p0.journal"))
+    again = Party("p0", play.settings, journal=Answered(tmp_path / "p0.journal"))
     again._epoch = stored
     for step in ("keys", "contribution"):
         with pytest.raises(MessageRefused, match="before"):

@@ -24,7 +24,7 @@ from hedgerow.coordinator.store import Store
 from hedgerow.privacy import Budget
 from hedgerow.stations.accounts import Account
 from hedgerow.stations.base import Base
-from hedgerow.stations.journal import Journal
+from hedgerow.stations.journal import StationJournal
 from hedgerow.stations.trains import Trains
 from hedgerow.wire.envelope import disclose
 from hedgerow.wire.question import inbox, question
@@ -57,7 +57,7 @@ class Seen:
         self.kept = self.store.study(world.id)
         self.history = self.store.history(world.id)
         self.bases = {name: Base(world.folder / name / "station.sqlite") for name in NAMES}
-        self.journals = {name: Journal(base) for name, base in self.bases.items()}
+        self.journals = {name: StationJournal(base) for name, base in self.bases.items()}
         self.entries = {name: journal.entries(study=self.kept.key.hex()) for name, journal in self.journals.items()}
         hub, seats = world.seats[HUB], world.seats
         self.asked, self.left, opened = defaultdict(dict), defaultdict(dict), {}

@@ -29,7 +29,7 @@ from hedgerow.engines.post import Post
 from hedgerow.errors import CannotWrite, HedgerowError
 from hedgerow.stations.base import Base
 from hedgerow.stations.inbox import Inbox
-from hedgerow.store.database import Database
+from hedgerow.store import Database
 from hedgerow.studies import parse
 
 EPOCH = 1_770_000_000.0
@@ -145,13 +145,13 @@ class World:
     def _fsync(self, descriptor):
         self._write()
 
-    def _turn(self):
-        """A turn of a database that may fail, and within and after which a process may die."""
-        turn, write = Database.turn, self._write
+    def _transaction(self):
+        """A transaction of a database that may fail, and within and after which a process may die."""
+        transaction, write = Database.transaction, self._write
 
         @contextmanager
         def perilous(database, lightly=False):
-            with turn(database, lightly) as connection:
+            with transaction(database, lightly) as connection:
                 write()
                 yield connection
                 write()
@@ -310,7 +310,7 @@ class World:
         self.rail.hang_up()
         with (
             mock.patch("os.fsync", self._fsync),
-            mock.patch.object(Database, "turn", self._turn()),
+            mock.patch.object(Database, "transaction", self._transaction()),
             mock.patch("hedgerow.engines.post.SLICE", 30.0),
             mock.patch("hedgerow.stats.design.read_formula", read_once),
             mock.patch("hedgerow.stations.aboard.rehearsed", rehearsed_once),

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 import hedgerow as hr
 from hedgerow.errors import CannotWrite, MessageRefused
-from hedgerow.stations.once import Answered
+from hedgerow.store import Answered
 from hedgerow.wire.envelope import enclose
 from helpers import altered, run_of
 from station_house import MEANS, House
@@ -25,7 +25,7 @@ def full(descriptor):
 
 # ---- seeds 15, 18, 51: a station whose protocol journal met a full disk refused until it was started again
 def test_a_journal_of_answers_that_met_a_full_disk_is_used_again_when_there_is_room(tmp_path):
-    answered = Answered(tmp_path / "answers" / "one.journal")
+    answered = Answered(tmp_path / "answers" / "one.journal", gather=True)
     answered.of("alpha").write("round 1", b"a")
     with mock.patch("os.fsync", full), pytest.raises(CannotWrite):
         answered.flush()

@@ -5,11 +5,11 @@ import re
 
 import pytest
 
-from hedgerow.crypto.keys import SEAL_BYTES, SIGNATURE_BYTES
+from hedgerow.crypto.keys import SEAL_BYTES
 from hedgerow.engines.rails.rail import Arrived
 from hedgerow.errors import HedgerowError, NobodyAnswered, PartyDeclined
 from hedgerow.store import last
-from hedgerow.wire.envelope import LEAD_BYTES, disclose, enclose
+from hedgerow.wire.envelope import LEAD_BYTES, SIGNATURE_BYTES, disclose, enclose
 from station_house import LOGISTIC, MEANS, PRIVATE, STUDY, House, config_of, seat
 
 AUTOMATIC = {"approval": "automatic", "programs": [{"name": "logistic_regression"}, {"name": "moments"}]}

@@ -340,7 +340,7 @@ def test_parties_that_have_spent_differently_have_bars_of_their_own(desk):
 
 
 def test_a_changed_journal_is_told(desk, visitor):
-    with desk.station.base.turn() as connection_:
+    with desk.station.base.transaction() as connection_:
         connection_.execute("DROP TRIGGER journal_never_changed")
         connection_.execute("UPDATE journal SET entry = replace(entry, 'waiting', 'refused')")
     page = visitor.get("/journal").text

@@ -28,8 +28,8 @@ from hedgerow.stations.config import StorePolicy, parse_config
 from hedgerow.stations.holdings import Roll, holdings
 from hedgerow.stations.kinds import Announced, kind_of, radii_of, settled
 from hedgerow.stations.memory import Memory
-from hedgerow.stations.once import Answered
 from hedgerow.stations.policy import noise_at, noise_multiplier, smallest_total
+from hedgerow.store import Answered
 from hedgerow.wire.question import Received
 from helpers import asking, counting, norm_of_x, outbox, totals, zeros
 from station_house import COLUMNS, records
@@ -267,7 +267,7 @@ def test_a_party_goes_on_from_what_it_keeps_and_from_nothing_else():
 
 # ---- answered once --------------------------------------------------------------------------------------------------
 def test_what_parties_answered_is_on_the_disk_after_one_flush(tmp_path):
-    answered = Answered(tmp_path / "study.journal")
+    answered = Answered(tmp_path / "study.journal", gather=True)
     for party in "ab":
         answered.of(party).write("round 1", party.encode())
     assert answered.of("a").seen("round 1") == b"a"

@@ -9,13 +9,13 @@ import pytest
 
 from hedgerow.errors import CannotWrite, LedgerDamaged
 from hedgerow.stations.base import Base
-from hedgerow.stations.journal import Charge, Entry, Journal, pack_parties, unpack_parties
+from hedgerow.stations.journal import Charge, Entry, StationJournal, pack_parties, unpack_parties
 
 
 @pytest.fixture
 def journal(tmp_path):
     base = Base(tmp_path / "state" / "station.sqlite")
-    yield Journal(base)
+    yield StationJournal(base)
     base.close()
 
 
@@ -57,7 +57,7 @@ def test_a_change_is_refused_and_where_it_was_forced_it_is_found(journal, change
         journal.verify()
 
 
-def test_entries_of_one_turn_are_written_together_or_not_at_all(journal):
+def test_entries_of_one_transaction_are_written_together_or_not_at_all(journal):
     journal.write(entry(1))
     journal.base.rows("PRAGMA max_page_count = 12")
     with pytest.raises(CannotWrite, match="HR-104"):

@@ -9,7 +9,12 @@ from hiding import Hiding
 from hedgerow import Gaussian
 from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import FormulaInvalid, NotIdentified, Separated, UnboundedSum
-from hedgerow.stats import NewtonState, logistic_regression, multinomial_regression, softmax_newton
+from hedgerow.stats import (
+    NewtonState,
+    logistic_regression,
+    multinomial_regression,
+    softmax_newton,
+)
 from hedgerow.store import load_checkpoint, save_checkpoint
 
 FORMULA = "stage ~ age + dose + smoker"

@@ -1,16 +1,19 @@
-"""A disk that can fail: what SQLite tells the system to do is recorded, and any crash in between is made up from it.
+"""A disk that can fail: what the system is told to do is recorded, and any crash in between is made up from it.
 
-`recording` puts a shim between SQLite and the system. `Disk` replays what was recorded up to some point and answers what
-a crash there may leave: all of it, when a process dies; when the power fails, any part of what was not synced.
+`recording` puts a shim between SQLite and the system, and another below `os`. `Disk` replays what was recorded up to some point
+and answers what a crash there may leave: all of it, when a process dies; when the power fails, any part of what was not synced.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import random
+import stat
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -111,10 +114,55 @@ def recording(*, lazy=False):
     shim.open, shim.delete = (ctypes.cast(call, Pointer).value for call in calls)
     library.sqlite3_vfs_register(ctypes.byref(shim), 1)
     try:
-        yield log
+        with below_os(log, lazy):
+            yield log
     finally:
         library.sqlite3_vfs_register(ctypes.byref(system), 1)
         library.sqlite3_vfs_unregister(ctypes.byref(shim))
+
+
+@contextmanager
+def below_os(log, lazy):
+    """Record what is done to files by `os`; `lazy` skips syncs."""
+    real = {name: getattr(os, name) for name in ("open", "write", "ftruncate", "fsync", "replace", "unlink", "close")}
+    names = {}
+
+    def opened(path, *rest, **more):
+        descriptor = real["open"](path, *rest, **more)
+        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            names[descriptor] = Path(path).name
+            log.append(("open", Path(path).name))
+        return descriptor
+
+    def written(descriptor, data):
+        if descriptor in names:
+            log.append(("write", names[descriptor], os.lseek(descriptor, 0, os.SEEK_CUR), bytes(data)))
+        return real["write"](descriptor, data)
+
+    def truncated(descriptor, size):
+        log.append(("truncate", names[descriptor], size))
+        return real["ftruncate"](descriptor, size)
+
+    def synced(descriptor):
+        log.append(("sync", names[descriptor]) if descriptor in names else ("folder",))
+        return real["fsync"](descriptor)
+
+    def replaced(source, target):
+        log.append(("replace", Path(source).name, Path(target).name))
+        return real["replace"](source, target)
+
+    def unlinked(path, **more):
+        real["unlink"](path, **more)
+        log.append(("delete", Path(path).name, False))
+
+    def closed(descriptor):
+        names.pop(descriptor, None)
+        return real["close"](descriptor)
+
+    calls = (opened, written, truncated, synced, replaced, unlinked, closed)
+    patches = {"fsync": lambda descriptor: None} if lazy else dict(zip(real, calls, strict=True))
+    with mock.patch.multiple(os, **patches):
+        yield
 
 
 @dataclass
@@ -140,14 +188,16 @@ class Disk:
         kind, *rest = operation
         if kind == "open" and rest[0] not in self.names:
             self.names[rest[0]] = Inode()
-            self.unsynced_names |= {rest[0]} if rest[0].endswith("-journal") else set()
+            self.unsynced_names |= {rest[0]} if rest[0].endswith(("-journal", "-wal")) else set()
         elif kind in ("write", "truncate"):
             self.names[rest[0]].since.append((kind, *rest[1:]))
         elif kind == "sync":
             inode = self.names[rest[0]]
             inode.safe, inode.since = inode.now(), []
-            if rest[0] in self.unsynced_names:  # SQLite syncs the folder with a new journal, not with a new database
+            if rest[0] in self.unsynced_names:  # SQLite syncs the folder with a new journal or log, not with a new database
                 self.sync_names()
+        elif kind == "replace":
+            self.names[rest[1]] = self.names.pop(rest[0])
         elif kind == "delete":
             self.names.pop(rest[0], None)
             if rest[1]:

@@ -13,7 +13,7 @@ import hedgerow as hr
 from hedgerow import Budget, Gaussian, l2
 from hedgerow.errors import CannotWrite, CheckpointMismatch
 from hedgerow.store import LedgerFile, drive, last, load_checkpoint, save_checkpoint
-from hedgerow.store.checkpoint import read_arrays, write_arrays
+from hedgerow.store.snapshot import read_arrays, write_arrays
 from helpers import counting, federation, noisy, one_count, run_of
 
 

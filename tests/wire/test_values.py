@@ -22,7 +22,7 @@ from hedgerow.learn.models import Model
 from hedgerow.learn.records import without_batch_norm
 from hedgerow.stats.design import design
 from hedgerow.stats.linear.sums import linear_sums
-from hedgerow.store.checkpoint import write_bytes
+from hedgerow.store import write_bytes
 from hedgerow.wire.travellers import TRAVELLERS, hints
 from hedgerow.wire.values import DEPTH, DTYPES, HEDGEROW, MAGIC, Names, pack, unpack
 
@@ -174,7 +174,7 @@ def message(*tokens, body=b""):
 @pytest.mark.parametrize(
     "name",
     [
-        "hedgerow.store.checkpoint:write_bytes",  # defined here, and not marked
+        "hedgerow.store.snapshot:write_bytes",  # defined here, and not marked
         "hedgerow.stats.linear.sums:np",
         "hedgerow.stats:linear_sums",  # imported there, defined elsewhere
         "hedgerow.core.question:travels",

@@ -30,7 +30,7 @@ from hedgerow.errors import (
     RailUnavailable,
     RoundRefused,
 )
-from hedgerow.store.checkpoint import write_bytes
+from hedgerow.store import write_bytes
 from hedgerow.studies import Result, build_abroad, run_study
 from hedgerow.studies.rounds import Progress
 from hedgerow.wire.boarding import train_digest

@@ -7,23 +7,16 @@ end; who notes the head elsewhere sees that too. Entries name studies, stations,
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from hedgerow.errors import LedgerDamaged, catalogue
-from hedgerow.store.database import Database
-from hedgerow.store.ledgerfile import hash_of
+from hedgerow.errors import catalogue
+from hedgerow.store import JournalTable
+from hedgerow.store.links import ChainLink
 
-_REFUSED = "BEGIN SELECT raise(ABORT, 'a journal is never edited'); END"
-TABLES = (
-    "CREATE TABLE journal (number INTEGER PRIMARY KEY, study TEXT NOT NULL, entry TEXT NOT NULL, hash TEXT NOT NULL)",
-    "CREATE INDEX journal_of ON journal (study, number)",
-    f"CREATE TRIGGER journal_never_changed BEFORE UPDATE ON journal {_REFUSED}",
-    f"CREATE TRIGGER journal_never_deleted BEFORE DELETE ON journal {_REFUSED}",
-)
+JOURNAL = JournalTable("journal", {"study": "TEXT"}, indices=("study, number",))
 
 
 @dataclass(frozen=True)
@@ -92,45 +85,12 @@ def refusal(station: str, code: str) -> str:
     return f"{station} refused: {code} {kind.__name__}: {sentence[:1].lower()}{sentence[1:]}"
 
 
-def append(connection: sqlite3.Connection, at: float, study: str, event: str, about: Mapping[str, Any]) -> None:
-    """Add an entry, within a transaction of its caller."""
-    last = connection.execute("SELECT number, hash FROM journal ORDER BY number DESC LIMIT 1").fetchone() or (0, "")
-    text = json.dumps({"at": at, "event": event, "about": about})
-    row = (last[0] + 1, study, text, _link(last[1], study, text))
-    connection.execute("INSERT INTO journal VALUES (?, ?, ?, ?)", row)
+def row(at: float, study: str, event: str, about: Mapping[str, Any]) -> tuple[tuple[str], str]:
+    """An entry as the journal keeps it."""
+    return (study,), json.dumps({"at": at, "event": event, "about": about})
 
 
-def entries(database: Database, study: str | None = None, last: int | None = None) -> list[Entry]:
-    """Entries in their order; of one study, and only so many of the latest, where that is asked."""
-    asked = "SELECT number, study, entry, hash FROM journal WHERE (?1 IS NULL OR study = ?1) ORDER BY number DESC LIMIT ?2"
-    rows = database.rows(asked, (study, -1 if last is None else last))
-    return [_entry(*row) for row in reversed(rows)]
-
-
-def verified(rows: Iterator[tuple[int, str, str, str]]) -> tuple[int, str]:
-    """Check the chain; return how many entries it has, and its head.
-
-    Raises
-    ------
-    LedgerDamaged (HR-231)
-        With the number of the first damaged entry.
-    """
-    before, head = 0, ""
-    for number, study, text, link in rows:
-        if number != before + 1 or link != _link(head, study, text):
-            raise LedgerDamaged(
-                f"entry {before + 1} of the coordinator's journal does not continue what comes before; an entry was changed, "
-                "lost or added.",
-                remedy="Restore the state folder from a copy; a journal is never edited.",
-            )
-        before, head = number, link
-    return before, head
-
-
-def _entry(number: int, study: str, text: str, link: str) -> Entry:
-    found = json.loads(text)
-    return Entry(number, found["at"], study, found["event"], found["about"], link)
-
-
-def _link(previous: str, study: str, text: str) -> str:
-    return hash_of(f"{previous}\n{study}\n{text}")
+def entry_of(link: ChainLink) -> Entry:
+    """An entry as it was kept."""
+    found = json.loads(link.text)
+    return Entry(link.number, found["at"], link.columns[0], found["event"], found["about"], link.hash)

@@ -21,16 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.errors import CannotWrite, UnknownStudy, suggestion
-from hedgerow.store.database import Database
+from hedgerow.store import Database, Journal
+from hedgerow.store.locks import lock_now
 
-from . import journal
-from .journal import Entry
+from .journal import JOURNAL, Entry, entry_of, row
 from .states import ENDS, NEXT, Boarded, Kept, State
-
-try:
-    import fcntl
-except ImportError:  # a system without such locks
-    fcntl = None  # type: ignore[assignment]
 
 FILE = "coordinator.sqlite"
 
@@ -42,7 +37,7 @@ TABLES = (
     "CREATE TABLE boarded (study TEXT NOT NULL REFERENCES studies (id), station TEXT NOT NULL, status TEXT NOT NULL, "
     "code TEXT NOT NULL, parties TEXT NOT NULL, train BLOB NOT NULL, signature BLOB NOT NULL, at REAL NOT NULL, "
     "PRIMARY KEY (study, station))",
-    *journal.TABLES,
+    JOURNAL,
 )
 COLUMNS = [item.name for item in fields(Kept) if item.name != "boarded"]
 LISTS = ("asked", "untold", "parties")
@@ -70,7 +65,9 @@ class Store:
         self.folder, self.now = Path(folder), now
         self.path = self.folder / FILE
         self._held: int | None = None
-        self._database = Database(self.path, TABLES, b"hdgc", "a coordinator")
+        self._database = Database(self.path, TABLES, b"hdgc", "a database of a coordinator")
+        self._journal = Journal(self._database, JOURNAL)
+        self.verify = self._journal.verify
 
     def close(self) -> None:
         """Close the file, and give the lock back where it is held."""
@@ -89,8 +86,7 @@ class Store:
         """
         descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            if fcntl is not None:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_now(descriptor)
         except OSError as error:
             pid = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
             os.close(descriptor)
@@ -132,17 +128,14 @@ class Store:
 
     def history(self, id: str | None = None, last: int | None = None) -> list[Entry]:
         """Return the journal, of one study or of all."""
-        return journal.entries(self._database, id, last)
-
-    def verify(self) -> tuple[int, str]:
-        """Recompute the journal's chain; return how many entries it has, and its head."""
-        return journal.verified(iter(self._database.rows("SELECT number, study, entry, hash FROM journal ORDER BY number")))
+        where, values = ("study = ?", (id,)) if id is not None else ("", ())
+        return [entry_of(link) for link in self._journal.links(where, values, last=last)]
 
     # ---- writing ----------------------------------------------------------------------------------------------------
     def submit(self, name: str, text: str, asked: Sequence[str] = ()) -> str:
         """Keep a new study; return its id."""
         at, stem = self.now(), re.sub(r"[^\w.-]+", "-", name)[:LONGEST_NAME]
-        with self._database.turn() as connection:
+        with self._database.transaction() as connection:
             taken = {row[0] for row in connection.execute("SELECT id FROM studies")}
             number = next(n for n in range(1, len(taken) + 2) if f"{stem}-{n:03d}" not in taken)
             id = f"{stem}-{number:03d}"
@@ -150,7 +143,7 @@ class Store:
             marks = ", ".join("?" * len(COLUMNS))
             values = [_stored(column, getattr(kept, column)) for column in COLUMNS]
             connection.execute(f"INSERT INTO studies ({', '.join(COLUMNS)}) VALUES ({marks})", values)
-            self._enter(connection, id, "submitted", f"for {', '.join(asked) or 'all stations on the roster'}")
+            self._enter(id, "submitted", f"for {', '.join(asked) or 'all stations on the roster'}")
         return id
 
     def move(self, id: str, state: State, reason: str = "", **changes: Any) -> Kept:
@@ -162,31 +155,31 @@ class Store:
             The disk is full, or the study went elsewhere meanwhile; nothing was changed.
         """
         reason = brief(reason)
-        with self._database.turn() as connection:
+        with self._database.transaction() as connection:
             [before] = connection.execute("SELECT state FROM studies WHERE id = ?", (id,)).fetchone()
             if state not in NEXT[before]:
                 raise CannotWrite(f"the study {id} is {before}; it cannot become {state}.", remedy="See hedgerow status.")
             at = self.now()
             self._change(connection, id, {"state": state, "reason": reason, "changed": at} | changes)
-            self._enter(connection, id, state, reason)
+            self._enter(id, state, reason)
         return self.study(id)
 
     def change(self, id: str, *, lightly: bool = False, **changes: Any) -> None:
         """Change what is kept of a study, but not its state; `lightly`, a power cut may undo it."""
-        with self._database.turn(lightly) as connection:
+        with self._database.transaction(lightly) as connection:
             self._change(connection, id, changes)
 
     def pause(self, id: str, reason: str, *, due: float, pauses: int) -> None:
         """Note what a study waits for in the state that it is in; a new reason enters the journal."""
         kept, reason = self.study(id), brief(reason)
-        with self._database.turn() as connection:
+        with self._database.transaction() as connection:
             self._change(connection, id, {"reason": reason, "due": due, "pauses": pauses})
             if reason != kept.reason:
-                self._enter(connection, id, kept.state, reason)
+                self._enter(id, kept.state, reason)
 
     def new_life(self, id: str) -> int:
         """Begin another life of a study: letters of earlier ones are answered no more."""
-        with self._database.turn() as connection:
+        with self._database.transaction() as connection:
             connection.execute("UPDATE studies SET life = life + 1 WHERE id = ?", (id,))
             [life] = connection.execute("SELECT life FROM studies WHERE id = ?", (id,)).fetchone()
         return int(life)
@@ -195,32 +188,31 @@ class Store:
         """Note that a study is to end; False where it had ended."""
         if self.study(id).ended:
             return False
-        with self._database.turn() as connection:
+        with self._database.transaction() as connection:
             self._change(connection, id, {"cancelled": True, "due": 0.0})
         return True
 
     def wake(self) -> None:
         """End all pauses, at a start: what was waited for may have come. No time is later than now, whatever the clock was."""
-        with self._database.turn() as connection:
+        with self._database.transaction() as connection:
             connection.execute(
                 "UPDATE studies SET due = 0.0, changed = min(changed, ?1), since = min(since, ?1)", (self.now(),)
             )
 
     def board(self, id: str, said: Iterable[Boarded]) -> None:
         """Keep what stations said of a study; a later word replaces an earlier one."""
-        with self._database.turn() as connection:
+        with self._database.transaction() as connection:
             for one in said:
                 row = (id, one.station, one.status, one.code, json.dumps(one.parties), one.train, one.signature, one.at)
                 connection.execute("INSERT OR REPLACE INTO boarded VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def enter(self, id: str, event: str, about: Mapping[str, Any]) -> None:
         """Add letters to the journal."""
-        with self._database.turn(lightly=True) as connection:
-            journal.append(connection, self.now(), id, event, about)
+        self._journal.append(row(self.now(), id, event, about), lightly=True)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
-    def _enter(self, connection: sqlite3.Connection, id: str, state: str, reason: str) -> None:
-        journal.append(connection, self.now(), id, "state", {"state": state, "reason": reason})
+    def _enter(self, id: str, state: str, reason: str) -> None:
+        self._journal.append(row(self.now(), id, "state", {"state": state, "reason": reason}))
 
     def _change(self, connection: sqlite3.Connection, id: str, changes: Mapping[str, Any]) -> None:
         unknown = set(changes) - set(COLUMNS)

@@ -41,6 +41,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.errors import HedgerowError, KeyInvalid, MessageRefused, RoundRefused, SettingsInvalid
+from hedgerow.store import Answered
 
 from .aggregator import (
     AGREE,
@@ -64,7 +65,6 @@ from .aggregator import (
 from .cohort import addressed, bitmap, cut, fits, lawful_least, mask_of, whole
 from .conversation import Contribution, Conversation, Step, Total
 from .fixedpoint import WORDS, Encoding
-from .journal import Journal
 from .keys import TAG_BYTES, AgreementKey, Identity, Roster, seal
 from .messages import Form, Kind, Octets, Whole, digest, exactly
 from .streams import add_streams
@@ -133,7 +133,7 @@ class AdditiveParty:
         Their public keys, pinned: whoever could replace all of them would see the rows.
     roster, identity : Roster, Identity, optional
         With them the party signs its key, for aggregators that hold the same roster.
-    journal : Journal, optional
+    journal : Answered, optional
         Keeps the epochs that were joined across restarts.
     """
 
@@ -145,7 +145,7 @@ class AdditiveParty:
         *,
         roster: Roster | None = None,
         identity: Identity | None = None,
-        journal: Journal | None = None,
+        journal: Answered | None = None,
     ) -> None:
         if (roster is None) != (identity is None):
             raise KeyInvalid("a roster and an identity go together.", remedy="Give both or neither.", asked=False)

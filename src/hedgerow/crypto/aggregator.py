@@ -15,10 +15,10 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.errors import HedgerowError, KeyInvalid, MessageRefused
+from hedgerow.store import Answered
 
 from .cohort import LONGEST_NAME, bitmap, cut, lawful_least, mask_of
 from .fixedpoint import WORDS
-from .journal import Journal
 from .keys import TAG_BYTES, AgreementKey, Roster, derive, unseal
 from .messages import Form, Kind, Octets, Several, Whole, Words, digest, exactly
 from .streams import NONCE_BYTES, add_streams
@@ -142,7 +142,7 @@ class Aggregator:
         Of fewer parties it gives no total.
     roster : Roster, optional
         Whoever did not sign its key is not enrolled.
-    journal : Journal, optional
+    journal : Answered, optional
         Keeps the epochs that it served across restarts; the same keys never serve an epoch again.
     """
 
@@ -153,14 +153,14 @@ class Aggregator:
         *,
         least: int = 3,
         roster: Roster | None = None,
-        journal: Journal | None = None,
+        journal: Answered | None = None,
     ) -> None:
         lawful_least(least)
         self._pinned = pinned(aggregators, len(aggregators))
         if key.public not in aggregators:
             raise KeyInvalid("this aggregator's key is not among those of all.", remedy="Give all keys in order.", asked=False)
         self.public, self.place, self.least, self.roster = key.public, list(aggregators).index(key.public), least, roster
-        self._key, self._journal = key, Journal(None) if journal is None else journal
+        self._key, self._journal = key, Answered(None) if journal is None else journal
         self._opens = self.place == len(aggregators) - 1
         self._among = [None if public == key.public else key.agree(public) for public in aggregators]
         self._epoch, self._last, self._members = b"", 0, b""

@@ -41,11 +41,11 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.errors import HedgerowError, KeyInvalid, MessageRefused, RoundRefused, SettingsInvalid
+from hedgerow.store import Answered
 
 from .cohort import addressed, cut, fits, lawful_least, whole
 from .conversation import Contribution, Conversation, Step, Total
 from .fixedpoint import WORDS, Encoding
-from .journal import Journal
 from .keys import AgreementKey, Identity, Roster, derive
 from .messages import Form, Kind, Octets, Several, Whole, Words, digest, exactly
 from .streams import NONCE_BYTES, add_streams
@@ -158,7 +158,7 @@ class PairwiseParty:
         Pinned keys of all parties, and this party's: keys and rows are signed, and others' signatures asked for.
     known : container of str, optional
         Who may be in a group with this party; the roster, or anybody where there is none.
-    journal : Journal, optional
+    journal : Answered, optional
         Keeps answered rounds across restarts.
     """
 
@@ -170,7 +170,7 @@ class PairwiseParty:
         roster: Roster | None = None,
         identity: Identity | None = None,
         known: Container[str] | None = None,
-        journal: Journal | None = None,
+        journal: Answered | None = None,
     ) -> None:
         if (roster is None) != (identity is None):
             raise KeyInvalid("a roster and an identity go together.", remedy="Give both or neither.", asked=False)

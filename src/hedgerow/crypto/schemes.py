@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 from hedgerow.core.conversation import Conversation, Correspondent
 from hedgerow.errors import KeyInvalid, UnlawfulChannel
+from hedgerow.store import Answered
 
 from . import additive, pairwise, secagg
 from .aggregator import Aggregator
 from .conversation import Total
 from .fixedpoint import Encoding
-from .journal import Journal
 from .keys import AgreementKey, Identity, Roster
 
 SEED = 32
@@ -41,15 +41,15 @@ class Credentials:
         Everybody's identity, had from elsewhere than the server.
     identity : Callable[[str], Identity], optional
         Of each of the parties here.
-    journal : Callable[[str], Journal], optional
+    journal : Callable[[str], Answered], optional
         Opens what a party has answered; in memory if not given.
     """
 
     roster: Roster | None = None
     identity: Callable[[str], Identity] | None = None
-    journal: Callable[[str], Journal] | None = None
+    journal: Callable[[str], Answered] | None = None
 
-    def journal_of(self, id: str) -> Journal | None:
+    def journal_of(self, id: str) -> Answered | None:
         """The journal of a party."""
         return None if self.journal is None else self.journal(id)
 

@@ -7,10 +7,7 @@ import weakref
 from pathlib import Path
 from typing import Protocol
 
-try:
-    import fcntl
-except ImportError:  # not a POSIX system
-    fcntl = None  # type: ignore[assignment]
+from hedgerow.store.locks import lock_now
 
 
 class User(Protocol):
@@ -31,14 +28,12 @@ def locked(folder: Path, user: User) -> int:
     BlockingIOError
         Another process uses it.
     """
-    if fcntl is None:
-        raise OSError(0, "parties' states can be kept on disk on POSIX systems only")
     before = _users.get(folder.resolve())
     if before is not None:
         before.give_up("a later run of this process uses these states")
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_now(descriptor)
     except OSError:
         os.close(descriptor)
         raise

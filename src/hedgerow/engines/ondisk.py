@@ -47,7 +47,8 @@ import numpy as np
 
 from hedgerow.core.state import State
 from hedgerow.errors import CannotWrite, CheckpointMismatch, ContributionInvalid
-from hedgerow.store.checkpoint import Packed, write_bytes
+from hedgerow.store import write_bytes
+from hedgerow.store.checkpoint import Packed
 
 from .locks import locked
 from .rows import Form, Rows, row_bytes

@@ -23,7 +23,7 @@ from .asking import account_of
 from .base import Base
 from .config import StationConfig, read_config
 from .holdings import Roll
-from .journal import Entry, Journal, unpack_parties
+from .journal import Entry, StationJournal, unpack_parties
 from .station import GUARD, Keys
 from .trains import Status, Train, Trains
 
@@ -63,7 +63,7 @@ class Inbox:
         self, config: StationConfig, keys: Keys, base: Base, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self.config, self.keys, self.base, self.now = config, keys, base, now
-        self.trains, self.journal = Trains(base), Journal(base)
+        self.trains, self.journal = Trains(base), StationJournal(base)
         self._by_then: dict[tuple[str, int], float | None] = {}
 
     @classmethod
@@ -154,8 +154,9 @@ class Inbox:
         at = self.now().astimezone(UTC).isoformat(timespec="milliseconds")
         decided = train.decided(self.keys.seat, status, by=by, at=at, because=because, code=code)
         said = f"by {by}" + (f": {because}" if because else "")
-        self.journal.write(Entry(at, "decision", train.study, 0, status, function=train.title, reason=said))
-        self.trains.put(decided)
+        with self.base.transaction():
+            self.journal.write(Entry(at, "decision", train.study, 0, status, function=train.title, reason=said))
+            self.trains.put(decided)
         return decided
 
 

@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.ledger import Entry as Debit
-from hedgerow.errors import LedgerDamaged
-from hedgerow.store.ledgerfile import hash_of
+from hedgerow.store import Journal
 
-from .base import Base
+from .base import JOURNAL, Base
 
 
 @dataclass(frozen=True)
@@ -107,11 +106,12 @@ class Entry:
         return cls(**{"letter": 0, "study": "", **found}, charges=charges, number=number, hash=hash)
 
 
-class Journal:
+class StationJournal:
     """The journal in a station's database."""
 
     def __init__(self, base: Base) -> None:
-        self.base = base
+        self._journal = Journal(base.database, JOURNAL)
+        self.base, self.verify = base, self._journal.verify
 
     def write(self, *entries: Entry) -> None:
         """Append entries, in one transaction; return when they cannot be lost.
@@ -121,59 +121,37 @@ class Journal:
         CannotWrite (HR-104)
             None of them was written.
         """
-        with self.base.turn() as connection:
-            last = connection.execute("SELECT number, hash FROM journal ORDER BY number DESC LIMIT 1").fetchone()
-            number, link = last or (0, "")
-            for entry in entries:
-                text = entry.to_json()
-                number, link = number + 1, hash_of(f"{link}\n{text}")
-                connection.execute(
-                    "INSERT INTO journal VALUES (?, ?, ?, ?, ?)", (number, entry.study, entry.letter, text, link)
-                )
+        self._journal.append(*((_columns(entry), entry.to_json()) for entry in entries))
 
     def entries(self, *, study: str | None = None, last: int | None = None, after: int = 0) -> list[Entry]:
         """Entries in order: of one study, or the last so many, or those after a number."""
-        query = "SELECT number, entry, hash FROM journal WHERE number > ?"
-        values: tuple[object, ...] = (after,)
-        if study is not None:
-            query, values = f"{query} AND study = ?", (*values, study)
-        query += " ORDER BY number DESC" + ("" if last is None else f" LIMIT {int(last)}")
-        return [Entry.from_json(str(text), int(str(n)), str(link)) for n, text, link in reversed(self.base.rows(query, values))]
-
-    def verify(self) -> tuple[int, str]:
-        """Recompute the chain; return how many entries it has and its head.
-
-        Raises
-        ------
-        LedgerDamaged (HR-231)
-            With the number of the first entry that was changed, lost or added.
-        """
-        link, count = "", 0
-        for number, study, letter, text, found in self.base.rows(
-            "SELECT number, study, letter, entry, hash FROM journal ORDER BY number"
-        ):
-            link, count = hash_of(f"{link}\n{text}"), count + 1
-            entry = json.loads(str(text))
-            same = (study, letter) == (entry.get("study", ""), entry.get("letter", 0))
-            if found != link or number != count or not same:
-                remedy = "Restore the file from a copy; a journal is never edited."
-                raise LedgerDamaged(f"entry {count} of {self.base.path} does not continue what comes before.", remedy=remedy)
-        return count, link
+        where, values = ("study = ?", (study,)) if study is not None else ("", ())
+        found = self._journal.links(where, values, after=after, last=last)
+        return [Entry.from_json(link.text, link.number, link.hash) for link in found]
 
     def last_numbers(self) -> dict[str, int]:
         """The largest number of a letter that each study has used."""
-        found = self.base.rows("SELECT study, max(letter) FROM journal WHERE study != '' GROUP BY study")
-        return {str(study): int(str(number)) for study, number in found}
+        return dict(self.base.rows("SELECT study, max(letter) FROM journal WHERE study != '' GROUP BY study"))
 
     def charged(self) -> Iterator[Entry]:
         """Every entry that charges something, in order."""
-        for [text] in self.base.rows("SELECT entry FROM journal WHERE instr(entry, '\"charges\"') ORDER BY number"):
-            yield Entry.from_json(str(text), 0, "")
+        for link in self._journal.links("charges > 0", ()):
+            yield Entry.from_json(link.text, link.number, link.hash)
 
-    def charges(self) -> Iterator[tuple[str, Charge]]:
-        """Every charge in order, with its study."""
-        for entry in self.charged():
-            yield from ((entry.study, charge) for charge in entry.charges)
+    def n_questions(self, study: str) -> int:
+        """How many questions of a study were to be answered from records."""
+        asked = "SELECT count(*) FROM journal WHERE study = ? AND code = 'asked' AND question != 0"
+        return int(self.base.rows(asked, (study,))[0][0])
+
+    def charges(self, study: str | None = None) -> Iterator[tuple[str, Charge]]:
+        """Every charge in order, with its study; or those of one study."""
+        where, values = ("AND study = ?", (study,)) if study is not None else ("", ())
+        for link in self._journal.links(f"charges > 0 {where}", values):
+            yield from ((link.columns[0], Charge(**charge)) for charge in json.loads(link.text)["charges"])
+
+
+def _columns(entry: Entry) -> tuple[str, int, str, int, int]:
+    return entry.study, entry.letter, entry.code, entry.question, len(entry.charges)
 
 
 def pack_parties(which: np.ndarray, tags: Sequence[str]) -> str:

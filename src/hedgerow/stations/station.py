@@ -38,6 +38,7 @@ from hedgerow.errors import (
     TrainUnapproved,
 )
 from hedgerow.privacy.guard import Asked
+from hedgerow.store import Answered
 from hedgerow.wire.boarding import train_digest
 from hedgerow.wire.envelope import Card, Letter, Seat, disclose, enclose
 from hedgerow.wire.question import Received, answer
@@ -50,8 +51,7 @@ from .base import Base
 from .code import installed_version
 from .config import StationConfig
 from .holdings import Holdings
-from .journal import Charge, Entry, Journal, pack_parties, unpack_parties
-from .once import Answered
+from .journal import Charge, Entry, StationJournal, pack_parties, unpack_parties
 from .policy import admit_question, admit_size, as_forbidden
 from .remembered import Remembered
 from .trains import Train, Trains
@@ -103,7 +103,7 @@ class Station:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.config, self.held, self.keys, self.base, self.now = config, held, keys, base, now
-        self.journal, self.trains = Journal(base), Trains(base)
+        self.journal, self.trains = StationJournal(base), Trains(base)
         self.account = account_of(config.guard.budget, held.roll, own=True)
         self._answered = answered
         self._position = {id: i for i, id in enumerate(held.ids)}
@@ -304,13 +304,13 @@ class Station:
                 remedy=f"If its keys were rotated: hedgerow station approve {train.id}",
             ) from error
         account = account_of(self.config.guard.study_budget, self.held.roll)
-        for whose, charge in self.journal.charges():
-            if whose == study and charge.account == "study":
+        for _, charge in self.journal.charges(study):
+            if charge.account == "study":
                 self._add(account, charge)
-        n = sum(entry.code == "asked" and entry.question != 0 for entry in self.journal.entries(study=study))
-        answered = Answered(None if self._answered is None else self._answered / f"{study}.journal")
+        n = self.journal.n_questions(study)
+        answered = Answered(None if self._answered is None else self._answered / f"{study}.journal", gather=True)
         identity = self.keys.seat.identity
-        own = Credentials(getattr(self.keys, "roster", None), lambda id: identity, answered.of)  # type: ignore[arg-type]
+        own = Credentials(getattr(self.keys, "roster", None), lambda id: identity, answered.of)
         try:
             self._aboard[study] = welcome(self.config, self.held, train, account, answered, own, n)
         except BaseException:

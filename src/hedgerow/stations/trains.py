@@ -143,7 +143,7 @@ class Trains:
         about = {name: getattr(train, name) for name in ABOUT} | {"announced": train.announced.to_json()}
         decision = {name: getattr(train, name) for name in DECISION}
         row = (train.study, train.status, train.came, train.toml, train.told, train.digest)
-        with self.base.turn() as connection:
+        with self.base.transaction() as connection:
             connection.execute(
                 "INSERT INTO trains VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (study) DO UPDATE SET "
                 "status = excluded.status, decision = excluded.decision, signature = excluded.signature",

@@ -1,30 +1,27 @@
 """Checkpoints: a state, the clock, the length of the ledger, and in simulation the parties' states, in one file.
 
-A state is a frozen dataclass of arrays, numbers, strings and dicts of arrays, with at least `round: int`. The file is
-safetensors: no code in it can run. It replaces its predecessor in one step, so a crash leaves the old one or the new one.
-Where parties' states are on disk the file says where they lie, and the store keeps them there until the next checkpoint.
+A state is a frozen dataclass of arrays, numbers, strings and dicts of arrays, with at least `round: int`. The file is a
+snapshot (`hedgerow.store.snapshot`): it replaces its predecessor in one step, so a crash leaves the old one or the new one.
+Where parties' states are on disk the file says where they lie, and the engine keeps them there until the next checkpoint.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
 from hedgerow.core.federation import Federation, inside
 from hedgerow.core.party import Parties
 from hedgerow.core.question import ASIDE, MAIN
 from hedgerow.core.run import Counts, Run
 from hedgerow.core.state import State, StateStore
-from hedgerow.errors import CannotWrite, CheckpointMismatch
+from hedgerow.errors import CheckpointMismatch
+
+from .snapshot import read_arrays, write_arrays
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ class Packed:
 
 
 @runtime_checkable
-class Referable(Protocol):
+class Referable(StateStore, Protocol):
     """A store that keeps states itself, so that a checkpoint only says where."""
 
     def pack(self, counted: Mapping[str, int]) -> Packed | None:
@@ -181,53 +178,3 @@ def join(kind: type[Any], arrays: Mapping[str, Any], plain: Mapping[str, Any]) -
         else:
             found[name] = value
     return kind(**found)
-
-
-def write_arrays(path: Path, arrays: Mapping[str, Any], about: Mapping[str, Any]) -> None:
-    """Write arrays and JSON metadata to a safetensors file, atomically."""
-    body = save(
-        {key: np.asarray(value, order="C") for key, value in arrays.items()} or {"empty": np.zeros(0)},
-        {"hedgerow": json.dumps(about)},
-    )
-    write_bytes(path, body)
-
-
-def write_bytes(path: Path, body: bytes) -> None:
-    """Replace a file in one step, so that a crash or a full disk leaves the old one."""
-    part = path.with_name(path.name + ".part")
-    try:
-        with part.open("wb") as file:
-            file.write(body)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-        sync_folder(path.parent)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise CannotWrite(
-            f"{path}: {error.strerror}. The previous version, if any, is untouched.",
-            remedy="Make room or choose another folder, then resume.",
-        ) from error
-
-
-def sync_folder(folder: Path) -> None:
-    """Wait until names in a folder are on the disk, where the system knows how: a replaced file then stays replaced."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read what `write_arrays` wrote."""
-    try:
-        with safe_open(path, framework="numpy") as file:
-            about = json.loads((file.metadata() or {})["hedgerow"])
-            names = [key for key in file.keys() if key != "empty"]  # noqa: SIM118
-            return {key: file.get_tensor(key) for key in names}, about
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
-        raise CheckpointMismatch(
-            f"{path} is not a checkpoint of Hedgerow: {error}.", remedy="Start afresh in another folder."
-        ) from error

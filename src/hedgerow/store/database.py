@@ -1,7 +1,17 @@
-"""An SQLite file that outlives crashes, for what several processes of one machine write in turn.
+"""An SQLite file that outlives crashes, and that several processes of one machine write, one at a time.
 
-A write-ahead log with `synchronous = FULL`: a turn returns when a power cut cannot undo it. What is another application's file,
-or of another format, is refused and not touched.
+There is one doctrine for every database of Hedgerow:
+
+    durable     A transaction is on the disk when it ends: a write-ahead log with `synchronous = FULL`. One that is written
+                `lightly` outlives the process, and a power cut may undo the last of these, never one in the middle.
+    at once     A transaction holds the file's write lock from its beginning; others wait for it, and readers do not.
+    a crash     What was not committed is undone by whoever opens the file next.
+    full disk   The transaction is undone, and CannotWrite (HR-104) says so.
+    damage      LedgerDamaged (HR-231). Another application's file, or one of another format, is refused and not touched.
+    a fork      Connections are closed before a process forks, and opened again when they are needed.
+
+What was committed since the log was last folded in is in FILE-wal beside the file; the last process that closes the file folds
+it in. A copy of a file that is open is therefore made of both.
 """
 
 from __future__ import annotations
@@ -9,30 +19,50 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from hedgerow.errors import CannotWrite, LedgerDamaged
 
+from .links import REMEDY
+from .snapshot import sync_folder
+
 FORMAT = 1
+SETTINGS = ("synchronous = EXTRA", "fullfsync = ON")
+"""Of a connection. With a write-ahead log EXTRA is FULL; the file is made without one."""
+
+
+class TableForm(Protocol):
+    """What a database is made of."""
+
+    def make(self, connection: sqlite3.Connection) -> None:
+        """Make it, within a transaction."""
 
 
 class Database:
-    """A connection to a file, made with its folder when missing, readable by its owner alone.
+    """A database file.
+
+    Several threads may use one, one at a time. Where a transaction begins within another, both end together.
 
     Parameters
     ----------
     path : Path
-    tables : sequence of str
-        Statements that make it.
-    application : bytes
-        Four bytes that mark the file.
+        On a disk of this machine: network file systems do not keep the locks that this needs.
+    tables : sequence of str or TableForm
+        Statements and tables that make it.
+    mark : bytes
+        Four bytes that tell the file from other applications'.
     what : str
-        Whose it is, in words: "a station".
+        What it is, in words: "a database of a station".
     patience : float
-        Seconds to wait for another process to end its turn.
+        Seconds to wait for another process to end its transaction.
+    private : bool
+        Make the file readable by its owner alone, and its folder where that is missing.
+    made : bool
+        Make the file if it is missing; otherwise that is refused.
 
     Raises
     ------
@@ -42,76 +72,180 @@ class Database:
         The file is something else.
     """
 
-    def __init__(self, path: Path, tables: Sequence[str], application: bytes, what: str, patience: float = 30.0) -> None:
+    def __init__(
+        self,
+        path: Path,
+        tables: Sequence[str | TableForm],
+        mark: bytes,
+        what: str,
+        patience: float = 30.0,
+        *,
+        private: bool = True,
+        made: bool = True,
+    ) -> None:
         self.path = Path(path)
+        self._tables, self._mark, self._what, self._patience = tables, int.from_bytes(mark, "big"), what, patience
+        self._made, self._lightly, self._closed = made, False, False
         self._lock = threading.RLock()
+        self._live: dict[int, sqlite3.Connection] = {}
+        self._end = weakref.finalize(self, _close, self._live)
         with self._translated():
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if not self.path.exists():
-                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-            self._connection = sqlite3.connect(self.path, timeout=patience, isolation_level=None, check_same_thread=False)
-            try:
-                for setting in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):
-                    self._connection.execute(f"PRAGMA {setting}")
-                self._make(tables, int.from_bytes(application, "big"), what)
-            except BaseException:
-                self._connection.close()
-                raise
+            if made and private:
+                self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if made and not self.path.exists():
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600 if private else 0o666))
+            self._connection()
+        _databases.add(self)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the file."""
         with self._lock:
-            self._connection.close()
+            self._closed = True
+            self._end()
 
     @contextmanager
-    def turn(self, lightly: bool = False) -> Iterator[sqlite3.Connection]:
+    def transaction(self, lightly: bool = False) -> Iterator[sqlite3.Connection]:
         """Keep other writers out meanwhile; what is written is on the disk when this ends, or none of it is.
 
         With `lightly` it is out of this process, and a power cut may undo it.
         """
         with self._lock, self._translated():
-            self._connection.execute(f"PRAGMA synchronous = {'NORMAL' if lightly else 'FULL'}")
-            self._connection.execute("BEGIN IMMEDIATE")
+            connection = self._connection()
+            if self.in_transaction():
+                assert lightly or not self._lightly, "what must not be lost within what may be"
+                yield connection
+                return
+            if lightly != self._lightly:
+                connection.execute(f"PRAGMA synchronous = {'NORMAL' if lightly else 'EXTRA'}")
+                self._lightly = lightly
+            connection.execute("BEGIN IMMEDIATE")
             try:
-                yield self._connection
-                self._connection.execute("COMMIT")
+                yield connection
+                self.commit()
             except BaseException:
-                with suppress(sqlite3.Error):
-                    self._connection.execute("ROLLBACK")
+                if self.in_transaction():
+                    with suppress(sqlite3.Error):
+                        connection.execute("ROLLBACK")
                 raise
+
+    def commit(self) -> None:
+        """End the transaction before its block ends: what was written is on the disk now."""
+        if self.in_transaction():
+            with self._translated():
+                self._connection().execute("COMMIT")
+
+    def in_transaction(self) -> bool:
+        """Whether a transaction has begun here and has not ended."""
+        connection = self._live.get(os.getpid())
+        return connection is not None and connection.in_transaction
 
     def rows(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         """Read."""
         with self._lock, self._translated():
-            return self._connection.execute(query, values).fetchall()
+            connection = self._connection()
+            try:
+                return connection.execute(query, values).fetchall()
+            except sqlite3.OperationalError as error:
+                if "decode" not in str(error):
+                    raise
+            connection.text_factory = _text
+            try:
+                return connection.execute(query, values).fetchall()
+            finally:
+                connection.text_factory = str
 
-    def _make(self, tables: Sequence[str], application: int, what: str) -> None:
-        with self.turn() as connection:
-            [found] = connection.execute("PRAGMA application_id").fetchone()
-            [version] = connection.execute("PRAGMA user_version").fetchone()
-            [n_tables] = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if (found, version) == (application, FORMAT):
-                return
-            if found or n_tables:
-                raise LedgerDamaged(
-                    f"{self.path} is no database of {what} in format {FORMAT}.",
-                    remedy="Name another folder, or use the version of Hedgerow that wrote it.",
-                )
-            for statement in tables:
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {application}")
+    # ---- inside -----------------------------------------------------------------------------------------------------
+    def _connection(self) -> sqlite3.Connection:
+        """The connection of this process."""
+        if self._closed:
+            raise CannotWrite(f"{self.path} is closed.", asked=False)
+        process = os.getpid()
+        if process not in self._live:
+            if self._live:
+                raise CannotWrite(f"{self.path} was in a transaction when this process was forked from another.", asked=False)
+            self._live[process], self._lightly = self._opened(), False
+        return self._live[process]
+
+    def _opened(self) -> sqlite3.Connection:
+        where = f"{self.path.resolve().as_uri()}?mode=rw"
+        log = self.path.with_name(f"{self.path.name}-wal")
+        if not os.access(self.path.parent, os.W_OK) and not log.exists():
+            where = where.removesuffix("rw") + "ro&immutable=1"  # a copy, where nobody writes
+        connection = sqlite3.connect(where, self._patience, isolation_level=None, check_same_thread=False, uri=True)
+        try:
+            for setting in SETTINGS:
+                connection.execute(f"PRAGMA {setting}")
+            if not self._is_ours(connection):
+                self._make(connection)
+            if self._made:
+                [mode] = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+                if mode != "wal":
+                    raise CannotWrite(f"{self.path} cannot keep its log in a file, but in {mode!r} only.", asked=False)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _make(self, connection: sqlite3.Connection) -> None:
+        """Make the tables in an empty file."""
+        if not self._made:
+            raise LedgerDamaged(f"{self.path} is empty: nothing of {self._what} is in it.", remedy=REMEDY)
+        connection.execute("BEGIN IMMEDIATE")
+        if not self._is_ours(connection):  # another process may have made them meanwhile
+            for table in self._tables:
+                connection.execute(table) if isinstance(table, str) else table.make(connection)
+            connection.execute(f"PRAGMA application_id = {self._mark}")
             connection.execute(f"PRAGMA user_version = {FORMAT}")
+        connection.execute("COMMIT")
+        sync_folder(self.path.parent)
+
+    def _is_ours(self, connection: sqlite3.Connection) -> bool:
+        """Whether the file holds what it should; False if it is empty, and a refusal if it holds something else."""
+        [mark] = connection.execute("PRAGMA application_id").fetchone()
+        [version] = connection.execute("PRAGMA user_version").fetchone()
+        [n_tables] = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if (mark, version) == (self._mark, FORMAT):
+            return True
+        if mark == 0 and n_tables == 0:
+            return False
+        remedy = "Name another file, or use the version of Hedgerow that wrote it."
+        raise LedgerDamaged(f"{self.path} is not {self._what} in format {FORMAT}.", remedy=remedy)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
         """Errors of SQLite and of the disk in words of the catalogue."""
         try:
             yield
-        except (sqlite3.OperationalError, OSError) as error:  # locked, disk full, no permission
+        except (sqlite3.OperationalError, OSError) as error:  # locked, disk full, no permission, no such folder
             raise CannotWrite(
                 f"{self.path}: {error}; nothing of this step was kept.",
-                remedy="Make room, or let the other process end; what was kept goes on from there.",
+                remedy="Make room, choose another file, or let the other process end; what was kept goes on from there.",
                 asked=False,
             ) from error
         except sqlite3.DatabaseError as error:
-            raise LedgerDamaged(f"{self.path}: {error}.", remedy="Restore the file from a copy.") from error
+            raise LedgerDamaged(f"{self.path}: {error}.", remedy=REMEDY) from error
+
+
+_databases: weakref.WeakSet[Database] = weakref.WeakSet()
+
+
+def _close(live: dict[int, sqlite3.Connection]) -> None:
+    connection = live.pop(os.getpid(), None)
+    if connection is not None:
+        connection.close()
+
+
+def _rest() -> None:
+    """Close all connections before a fork: the locks of SQLite are wrong in the child."""
+    for database in list(_databases):
+        with database._lock:
+            if not database.in_transaction():
+                _close(database._live)
+
+
+def _text(found: bytes) -> str:
+    return found.decode(errors="replace")  # bytes that are no text break a chain, not the reader
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_rest)

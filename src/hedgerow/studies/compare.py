@@ -27,7 +27,7 @@ from hedgerow.errors import (
     suggestion,
 )
 from hedgerow.report import Report, write
-from hedgerow.store.checkpoint import write_bytes
+from hedgerow.store import write_bytes
 
 from .build import build
 from .cells import Cell, cells, named

@@ -27,8 +27,7 @@ from hedgerow.learn.features import freeze
 from hedgerow.learn.made import leaves_note
 from hedgerow.learn.models import Weights
 from hedgerow.learn.zoo import Planes
-from hedgerow.store import last
-from hedgerow.store.checkpoint import write_arrays
+from hedgerow.store import last, write_arrays
 
 Shape = tuple[int, ...]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from hedgerow.errors import CannotWrite
 from hedgerow.privacy import Budget
-from hedgerow.store.checkpoint import write_bytes
+from hedgerow.store import write_bytes
 
 from .build import Built
 

@@ -21,8 +21,7 @@ from typing import Any
 
 from hedgerow.errors import CannotWrite, CheckpointMismatch, HedgerowWarning, StudyInvalid, UnknownStudy
 from hedgerow.report import Outcome, Report, write
-from hedgerow.store import Run, drive, record_of
-from hedgerow.store.checkpoint import load_checkpoint, write_arrays, write_bytes
+from hedgerow.store import Run, drive, load_checkpoint, record_of, write_arrays, write_bytes
 
 from .baselines import Baselines, baselines
 from .build import Built, build

@@ -23,14 +23,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - not a system of the POSIX family: two changes at once are not kept apart there
-    fcntl = None  # type: ignore[assignment]
-
 from hedgerow.crypto import certificates
 from hedgerow.crypto.keys import Roster
 from hedgerow.errors import CannotWrite, KeyInvalid
+from hedgerow.store import write_bytes
+from hedgerow.store.locks import lock
 
 from .book import Book, Entry, KeySet, Private, issued
 from .envelope import Card, Seat, checked_name
@@ -192,8 +189,7 @@ class KeyFolder:
         """Hold the folder for a change, and yield what writes it: private keys first, then the book."""
         descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            if fcntl is not None:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            lock(descriptor)
             yield self._store
         finally:
             os.close(descriptor)
@@ -253,23 +249,11 @@ def _check_closed(path: Path) -> None:
 def _write(path: Path, content: Mapping[str, Any]) -> None:
     """Replace a file in one step, so that nobody ever reads half of it, readable by its owner only."""
     raw = json.dumps({"hedgerow": FORMAT, **content}, indent=1).encode()
-    part = path.with_name(path.name + ".part")
     try:
-        part.unlink(missing_ok=True)
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(raw)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
+        write_bytes(path, raw, private=True)
+    except CannotWrite as error:
         remedy = "Free space or correct its permissions, and give the command again."
-        raise CannotWrite(f"{path}: {error.strerror}.", remedy=remedy, asked=False) from None
+        raise CannotWrite(error.reason, remedy=remedy, asked=False) from None
 
 
 def _refusal(what: str, remedy: str) -> KeyInvalid:

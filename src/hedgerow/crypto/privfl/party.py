@@ -17,8 +17,8 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.conversation import Contribution, Correspondent
 from hedgerow.errors import KeyInvalid, MessageRefused
+from hedgerow.store import Answered
 
-from ..journal import Journal
 from ..messages import digest
 from ..paillier import PaillierPublic
 from .grid import Cubic, Grid, Linear
@@ -58,7 +58,7 @@ class Question:
 
 
 class PrivFLParty:
-    """Answers for one party.
+    """Answered for one party.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class PrivFLParty:
         The party's side of the sum that adds up masks.
     pinned : bytes, optional
         Digest of the only key that is accepted; by default any that is well formed.
-    journal : Journal, optional
+    journal : Answered, optional
         Keeps the number of rounds across restarts.
     """
 
@@ -80,10 +80,10 @@ class PrivFLParty:
         inner: Correspondent,
         *,
         pinned: bytes | None = None,
-        journal: Journal | None = None,
+        journal: Answered | None = None,
     ) -> None:
         self.id, self.settings, self.inner, self.pinned = id, settings, inner, pinned
-        self.journal = Journal(None) if journal is None else journal
+        self.journal = Answered(None) if journal is None else journal
         self._keys: dict[bytes, PaillierPublic] = {}
         self._pending: tuple[Question, list[int]] | None = None
 

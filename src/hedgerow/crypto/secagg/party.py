@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from hedgerow.core.conversation import Contribution
 from hedgerow.crypto.cohort import FLOOR
 from hedgerow.crypto.graph import neighbours_of
-from hedgerow.crypto.journal import Journal
 from hedgerow.crypto.keys import AgreementKey, Identity, Roster
 from hedgerow.crypto.messages import digest
 from hedgerow.errors import HedgerowError, KeyInvalid, MessageRefused, SettingsInvalid
+from hedgerow.store import Answered
 
 from . import letters
 from .epoch import Epoch, Gateway, Round, set_up
@@ -43,7 +43,7 @@ class Party:
         Everybody's public identity, had from elsewhere than the server. Needed when the server may lie.
     identity : Identity, optional
         The party's own, which the roster lists.
-    journal : Journal, optional
+    journal : Answered, optional
         What was answered; give one with a path where the party may be restarted.
     gateway : Gateway, optional
         Shared by parties of one process, which then set up at half the cost.
@@ -62,7 +62,7 @@ class Party:
         settings: SecAgg,
         roster: Roster | None = None,
         identity: Identity | None = None,
-        journal: Journal | None = None,
+        journal: Answered | None = None,
         gateway: Gateway | None = None,
     ) -> None:
         if settings.active:
@@ -74,7 +74,7 @@ class Party:
             if roster.get(id) != identity.public:
                 raise KeyInvalid(f"the roster does not list party {id!r} with this identity.", remedy="Enrol the party first.")
         self.id, self.settings, self.roster, self.identity = id, settings, roster, identity
-        self.journal = Journal(None) if journal is None else journal
+        self.journal = Answered(None) if journal is None else journal
         self._gateway = gateway
         self._binding = letters.binding(settings.digest, None if roster is None else roster.digest)
         self._pending: tuple[bytes, AgreementKey] | None = None
