@@ -279,7 +279,7 @@ def smallest_total(aggregation: Any, asked: int) -> int:
     masks = getattr(aggregation, "masks", aggregation)
     scheme = getattr(masks, "scheme", None)
     together = asked if scheme is None else int(scheme.together(asked))
-    return min(together, int(getattr(aggregation, "least", 1)))
+    return min(together, max(int(getattr(aggregation, "least", 1)), 1))
 
 
 def withstands(aggregation: Any) -> bool:
