@@ -66,7 +66,7 @@ def with_noise(study: Study, make: Make = build, where: Hashable = None, *, most
 
     least = least_noise(charges, budget.epsilon, budget.delta, accountant=budget.accountant)
     if mechanism.law == "discrete gaussian":  # its events fall short of its multiplier, by less the larger that is
-        while budget.spent(_charges(study, least, most, make)) > budget.epsilon:
+        while budget.spent(_charges(study, least, most, make, where)) > budget.epsilon:
             least *= 1.002
     return _with(study, least)
 
