@@ -91,9 +91,9 @@ class Seen:
         """What the answers of these stations come to, as the server computes it."""
         [asked] = self.asked[stations[0]][number]
         read = question(*asked.parts)
-        found = [inbox(letter.parts[0], (name,), read.query) for name in stations for letter, _ in self.left[name][number]]
+        found = [inbox(letter.parts[0], (name,), read.outbox) for name in stations for letter, _ in self.left[name][number]]
         total, layout = np.sum([one.total for one in found], 0), found[0].layout
-        return read.query.shield.at_server(total, layout, None, None)
+        return read.outbox.release.open(total, layout, None, None)
 
 
 def broken(world: World) -> list[str]:

@@ -4,16 +4,18 @@ import logging
 import random
 import tracemalloc
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hostile import BOMBS, mutated, spliced
 
 from hedgerow.coordinator.boarding import read_board, read_hello
-from hedgerow.core.engine import Inbox, Outbox
+from hedgerow.core.engine import Inbox
 from hedgerow.engines.rails.rail import Arrived
 from hedgerow.errors import HedgerowError, MessageRefused
 from hedgerow.runs import last
 from hedgerow.wire.envelope import Letter, digest_of, disclose, enclose
+from helpers import run_of
 from station_house import PRIVATE, STUDY, House, seat
 
 AUTOMATIC = {"approval": "automatic", "programs": [{"name": "moments"}]}
@@ -201,8 +203,9 @@ def test_a_hostile_station_is_refused_and_harms_nobody(house):
     """Its letters are genuine: signed, sealed, to the letter that was asked. What is in them is not."""
     rng, network, heard = random.Random(4), house.network(life=1 << 20), []
     built = house.built(PRIVATE, ("age", "dose"), life=1 << 19)
-    exchange = built.federation.engine.exchange
-    object.__setattr__(built.federation.engine, "exchange", lambda outbox: heard.append(outbox) or exchange(outbox))
+    engine = run_of(built.federation).engine
+    exchange = engine.exchange
+    object.__setattr__(engine, "exchange", lambda outbox: heard.append(outbox) or exchange(outbox))
     last(built.listing.program(built.settings)(built.federation))
     genuine = [letter.parts for letter in house.opened("alpha", 3)]
     hub, codes = house.hub.seat.card, [*BOMBS, b"HR-213", b"HR-", b"HR-\xff\xff\xff"]
@@ -219,7 +222,7 @@ def test_a_hostile_station_is_refused_and_harms_nobody(house):
     house.rail.stations = {"alpha": hostile}
     network.stations = {"alpha": ("alpha",)}
     network.__post_init__()
-    outbox = Outbox(("alpha",), heard[-1].query, layout=heard[-1].layout)
+    outbox = replace(heard[-1], ids=("alpha",), step=None, protocol=None)
     for _ in range(3_000):
         try:
             found = network.exchange(outbox)

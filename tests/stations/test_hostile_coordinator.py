@@ -9,13 +9,13 @@ import pytest
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import linf
 from hedgerow.core.conversation import Sessions
-from hedgerow.core.engine import Outbox
 from hedgerow.crypto import SecAgg
 from hedgerow.errors import HedgerowError
 from hedgerow.stations.config import GuardSection
 from hedgerow.stations.policy import admit_question, withstands
 from hedgerow.wire import question as asking
 from hedgerow.wire.values import pack, unpack
+from helpers import altered, run_of, with_question
 from station_house import LOGISTIC, MEANS, House
 
 PROGRAMS = ["moments", "linear_regression", "gradient_queries", "logistic_regression"]
@@ -67,10 +67,10 @@ def first_question(house, text, columns):
             if outbox.step is None or outbox.step.contributes:
                 seen.append(outbox)
                 raise Stopped
-            return built.federation.engine.exchange(outbox)
+            return run_of(built.federation).engine.exchange(outbox)
 
     with pytest.raises(Stopped):
-        next(iter(built.listing.program(built.settings)(replace(built.federation, engine=Engine()))))
+        next(iter(built.listing.program(built.settings)(altered(built.federation, engine=Engine()))))
     return seen[0]
 
 
@@ -88,17 +88,18 @@ def boarded(tmp_path, text, columns=("age", "dose"), names=("alpha",), **guard):
     return house
 
 
-def conversation(house, query, aggregation, life):
+def conversation(house, box, aggregation, life):
     """Put a hidden sum to all stations with settings of one's own."""
-    engine = house.network(life=life)
-    return aggregation.ask(engine, Outbox(THREE, replace(query, number=life), None, None, LAYOUT, 3), Sessions())
+    engine, fresh = house.network(life=life), with_question(box, number=life)
+    fresh = replace(fresh, ids=THREE, step=None, protocol=None, layout=LAYOUT, asked=3)
+    return aggregation.ask(engine, fresh, Sessions())
 
 
 @pytest.mark.slow
 def test_a_hidden_sum_is_not_asked_in_the_open_with_its_aggregation_beside(tmp_path):
     house = boarded(tmp_path, MEANS + SECRET, names=THREE, least_cohort=3)
     seen = first_question(house, MEANS + SECRET, ("age", "dose"))
-    open_ = Outbox(("alpha",), replace(seen.query, keep_rows=False), asked=3)
+    open_ = replace(seen, ids=("alpha",), keep_rows=False, step=None, protocol=None, layout=None, asked=3)
     assert asked(house, open_, aggregation=seen.protocol.aggregation) == "HR-242"
     assert asked(house, open_) == "HR-609"
 
@@ -106,45 +107,45 @@ def test_a_hidden_sum_is_not_asked_in_the_open_with_its_aggregation_beside(tmp_p
 @pytest.mark.slow
 def test_an_aggregation_keeps_the_settings_that_were_announced(tmp_path):
     house = boarded(tmp_path, MEANS + SECRET, names=THREE)
-    query = first_question(house, MEANS + SECRET, ("age", "dose")).query
-    assert conversation(house, query, SecAgg(), 7).answered == THREE
+    box = first_question(house, MEANS + SECRET, ("age", "dose"))
+    assert conversation(house, box, SecAgg(), 7).answered == THREE
     for life, weaker in enumerate([SecAgg(corrupt=0.0), SecAgg(rounds_per_epoch=2), SecAgg(records=2.0)], 8):
         with pytest.raises(HedgerowError, match="HR-609"):
-            conversation(house, query, weaker, life)
+            conversation(house, box, weaker, life)
 
 
 @pytest.mark.slow
 def test_a_hidden_row_is_not_found_by_halving_the_range_that_it_must_lie_in(tmp_path):
     house = boarded(tmp_path, MEANS + SECRET, names=THREE)
-    query = first_question(house, MEANS + SECRET, ("age", "dose")).query
-    bounds = {**query.shield.bounds, "n": linf(16 / 2**20, "record")}
-    narrow = replace(query, shield=replace(query.shield, bounds=bounds))
+    box = first_question(house, MEANS + SECRET, ("age", "dose"))
+    bounds = {**box.release.bounds, "n": linf(16 / 2**20, "record")}
+    narrow = replace(box, release=replace(box.release, bounds=bounds))
     with pytest.raises(HedgerowError, match="HR-243"):
         conversation(house, narrow, SecAgg(), 7)
-    for life, one in enumerate([narrow, query], 8):
+    for life, one in enumerate([narrow, box], 8):
         with pytest.raises(HedgerowError, match="HR-608"):
             conversation(house, one, SecAgg(), life)
     train = house.stations["alpha"].trains.all()[0]
     assert (train.status, train.by, train.code) == ("refused", "guard", "HR-243")
     house.start("alpha")
     with pytest.raises(HedgerowError, match="HR-608"):
-        conversation(house, query, SecAgg(), 11)
+        conversation(house, box, SecAgg(), 11)
 
 
 @pytest.mark.slow
 def test_a_broadcast_does_not_make_a_record_larger_than_the_noise_was_scaled_for(tmp_path):
     house = boarded(tmp_path, LINE, budget={"epsilon": 50.0, "delta": 1e-6})
     seen = first_question(house, LINE, ("age", "dose"))
-    shield = seen.query.shield
+    release = seen.release
     found = asked(house, seen, broadcast={"beta": np.full(2, 1e6), "centre": np.array(0.0)})
-    score = shield.at_server(found.total, found.layout, bytes, seen.query.public)[:2]
-    assert np.linalg.norm(score) < 60 * shield.bounds["score"].radius + 20 * 5 * shield.bounds["score"].radius
-    [preparation] = seen.query.preparations
+    score = release.open(found.total, found.layout, bytes, seen.public)[:2]
+    assert np.linalg.norm(score) < 60 * release.bounds["score"].radius + 20 * 5 * release.bounds["score"].radius
+    [preparation] = seen.question.view
     spec = dict(preparation.settings)["spec"]
     larger = replace(preparation, settings=(("spec", replace(spec, scales=tuple(s * 1e-3 for s in spec.scales))),))
-    found = asked(house, seen, number=2, preparations=(larger,))
-    score = shield.at_server(found.total, found.layout, bytes, seen.query.public)[:2]
-    assert np.linalg.norm(score) < 60 * shield.bounds["score"].radius + 20 * 5 * shield.bounds["score"].radius
+    found = asked(house, seen, number=2, view=(larger,))
+    score = release.open(found.total, found.layout, bytes, seen.public)[:2]
+    assert np.linalg.norm(score) < 60 * release.bounds["score"].radius + 20 * 5 * release.bounds["score"].radius
 
 
 @pytest.mark.slow
@@ -152,11 +153,11 @@ def test_a_question_is_charged_for_the_plan_that_makes_its_noise(tmp_path):
     pytest.importorskip("torch")
     house = boarded(tmp_path, QUERIES, ("age", "dose", "sick"), budget={"epsilon": 5.0, "delta": 1e-6})
     seen = first_question(house, QUERIES, ("age", "dose", "sick"))
-    plan = seen.query.local.keywords["plan"]
+    plan = seen.question.settings["plan"]
     quiet = replace(plan, multipliers=tuple((name, 1e-6) for name, _ in plan.multipliers))
-    local = partial(seen.query.local.func, **seen.query.local.keywords | {"plan": quiet})
+    local = partial(seen.question.function, **seen.question.settings | {"plan": quiet})
     assert asked(house, seen, local=local) == "HR-609"
-    assert asked(house, seen, local=local, shield=replace(seen.query.shield, plan=quiet)) == "HR-609"
+    assert asked(house, seen, local=local, release=replace(seen.release, plan=quiet)) == "HR-609"
     assert asked(house, seen).answered == ("alpha",)
 
 
@@ -201,13 +202,11 @@ def test_rows_that_leave_by_themselves_are_each_of_enough_records(tmp_path):
     seen = asking.question(*(f(first_question(house, MEANS, ("age", "dose")), *a) for f, a in PACKING))
     guard, sizes = GuardSection(least_records=20), np.array([30, 5])
     admit_question(guard, seen, sizes, house.time)
-    for changed in (
-        {"verb": "gather"},
-        {"keep_rows": True},
-        {"sampling": replace(seen.query.sampling, kind="records", rate=0.1)},
-    ):
+    box, cohort = seen.outbox, seen.question.cohort
+    sampled = replace(cohort, sampling=replace(cohort.sampling, kind="records", rate=0.1))
+    for changed in (with_question(box, verb="gather"), replace(box, keep_rows=True), with_question(box, cohort=sampled)):
         with pytest.raises(HedgerowError, match="HR-604"):
-            admit_question(guard, replace(seen, query=replace(seen.query, **changed)), sizes, house.time)
+            admit_question(guard, replace(seen, outbox=changed), sizes, house.time)
 
 
 PACKING = ((asking.common, ()), (asking.own, (("alpha",),)))
@@ -221,4 +220,4 @@ def test_an_open_question_to_everybody_leaves_out_no_store_of_a_station(tmp_path
     with pytest.raises(HedgerowError, match="HR-609"):
         announced.refuse_other(seen, 2)
     with pytest.raises(HedgerowError, match="HR-609"):
-        announced.refuse_other(replace(seen, query=replace(seen.query, number=0)), 1)
+        announced.refuse_other(replace(seen, outbox=with_question(seen.outbox, number=0)), 1)

@@ -13,7 +13,6 @@ from hedgerow.core.aggregation import Plain
 from hedgerow.core.bound import linf
 from hedgerow.core.conversation import Step
 from hedgerow.core.events import Sampling
-from hedgerow.core.question import Query
 from hedgerow.core.randomness import Streams
 from hedgerow.core.release import Release
 from hedgerow.crypto import SecAgg
@@ -27,82 +26,80 @@ from hedgerow.stations.kinds import Announced, kind_of, radii_of, settled
 from hedgerow.stations.memory import Memory
 from hedgerow.stations.once import Answered
 from hedgerow.stations.policy import noise_at, noise_multiplier, smallest_total
-from hedgerow.wire.question import Question
-from helpers import counting, norm_of_x, totals, zeros
+from hedgerow.wire.question import Received
+from helpers import counting, norm_of_x, outbox, totals, zeros
 from station_house import COLUMNS, records
 
-NOISE = Shield(bounds=l2(2.0, unit="record"), mechanism=Gaussian(4.0, at="party"))
+OPEN = Release()
+NOISE = Release(bounds=l2(2.0, unit="record"), mechanism=Gaussian(4.0, at="party"))
 
 
-def query(number=1, local=norm_of_x, shield=NOISE, **how):
-    return Query(number, "sum", local, None, shield, streams=how.pop("streams", Streams(None)), **how)
+def asked(number=1, local=norm_of_x, release=NOISE, **how):
+    return outbox(local, None, release, number, **{"ids": ("a",)} | how)
 
 
-def announced(*queries, aggregation=""):
-    kinds = {kind_of(one, aggregation, rows=True): radii_of(one) for one in queries}
+def announced(*boxes, aggregation=""):
+    kinds = {kind_of(one, aggregation, rows=True): radii_of(one) for one in boxes}
     return Announced(kinds, dict.fromkeys(kinds, 3))
 
 
 def question(one, aggregation=None):
     step = None if aggregation is None else Step("contribution", {"a": b""}, True)
-    return Question(("a",), one, 1, step, aggregation)
+    return Received(replace(one, step=step), aggregation)
 
 
 def test_announced_kinds_survive_being_kept():
-    kinds = announced(query(), query(local=partial(zeros, size=3)), query(shield=Shield()))
+    kinds = announced(asked(), asked(local=partial(zeros, size=3)), asked(release=OPEN))
     assert Announced.from_json(json.loads(json.dumps(kinds.to_json()))) == kinds
 
 
-OPEN = Shield()
-
-
 def test_what_follows_from_answers_is_free():
-    kinds = announced(query(local=partial(zeros, size=3, rate=0.5), shield=OPEN), query(local=partial(totals, rate=0.5)))
-    kinds.refuse_other(question(query(9, local=partial(zeros, size=3, rate=0.1), shield=OPEN)))
+    kinds = announced(asked(local=partial(zeros, size=3, rate=0.5), release=OPEN), asked(local=partial(totals, rate=0.5)))
+    kinds.refuse_other(question(asked(9, local=partial(zeros, size=3, rate=0.1), release=OPEN)))
     wider = replace(NOISE, bounds=l2(3.0, unit="record"))
-    kinds.refuse_other(question(query(9, local=partial(totals, rate=0.1), shield=wider)))
+    kinds.refuse_other(question(asked(9, local=partial(totals, rate=0.1), release=wider)))
 
 
 def test_settings_are_exact_where_single_records_cannot_be_held_to_their_bound():
-    kinds = announced(query(local=partial(zeros, size=3, rate=0.5)))
-    kinds.refuse_other(question(query(9, local=partial(zeros, size=3, rate=0.5))))
+    kinds = announced(asked(local=partial(zeros, size=3, rate=0.5)))
+    kinds.refuse_other(question(asked(9, local=partial(zeros, size=3, rate=0.5))))
     with pytest.raises(QuestionUnannounced):
-        kinds.refuse_other(question(query(9, local=partial(zeros, size=3, rate=0.1))))
+        kinds.refuse_other(question(asked(9, local=partial(zeros, size=3, rate=0.1))))
 
 
 @pytest.mark.parametrize(
     "changed",
     [
-        query(local=totals),
-        query(local=partial(norm_of_x, column="income")),
-        query(shield=Shield()),
-        query(shield=replace(NOISE, mechanism=Gaussian(3.0, at="party"))),
-        query(shield=replace(NOISE, mechanism=Gaussian(4.0))),
-        query(shield=replace(NOISE, bounds=l2(1.9, unit="record"))),
-        query(shield=replace(NOISE, bounds=linf(2.0, unit="record"))),
-        query(shield=replace(NOISE, bounds=l2(2.0))),
-        query(sampling=Sampling("records", 0.1)),
-        query(keep_rows=True),
-        replace(query(), verb="gather"),
+        asked(local=totals),
+        asked(local=partial(norm_of_x, column="income")),
+        asked(release=OPEN),
+        asked(release=replace(NOISE, mechanism=Gaussian(3.0, at="party"))),
+        asked(release=replace(NOISE, mechanism=Gaussian(4.0))),
+        asked(release=replace(NOISE, bounds=l2(1.9, unit="record"))),
+        asked(release=replace(NOISE, bounds=linf(2.0, unit="record"))),
+        asked(release=replace(NOISE, bounds=l2(2.0))),
+        asked(sampling=Sampling("records", 0.1)),
+        asked(keep_rows=True),
+        asked(verb="gather"),
     ],
     ids=["function", "setting", "open", "less noise", "noise elsewhere", "smaller", "norm", "unit", "sample", "rows", "verb"],
 )
 def test_what_changes_the_meaning_or_the_protection_is_not_announced(changed):
     with pytest.raises(QuestionUnannounced, match="HR-609"):
-        announced(query()).refuse_other(question(changed))
+        announced(asked()).refuse_other(question(changed))
 
 
 def test_a_total_that_was_to_be_hidden_is_not_asked_openly():
-    kinds = announced(query(), aggregation=settled(SecAgg()))
-    kinds.refuse_other(question(query(), SecAgg()))
+    kinds = announced(asked(), aggregation=settled(SecAgg()))
+    kinds.refuse_other(question(asked(), SecAgg()))
     with pytest.raises(QuestionUnannounced):
-        kinds.refuse_other(question(query()))
+        kinds.refuse_other(question(asked()))
 
 
 def test_noise_is_worth_what_its_place_and_size_are():
-    assert [noise_at(shield) for shield in (Shield(), NOISE)] == ["none", "party"]
+    assert [noise_at(release) for release in (OPEN, NOISE)] == ["none", "party"]
     assert noise_multiplier(NOISE) == 4.0
-    assert noise_multiplier(Shield()) == 0.0
+    assert noise_multiplier(OPEN) == 0.0
 
 
 def test_a_hidden_total_may_be_as_small_as_the_aggregation_allows():
@@ -122,13 +119,15 @@ def ask(account, which, one):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("trust", ["nobody", "server"])
-@pytest.mark.parametrize("shield", [NOISE, Shield(), replace(NOISE, mechanism=Gaussian(3.0))], ids=["own", "open", "server's"])
-def test_an_account_decides_as_a_guard_does(trust, shield):
+@pytest.mark.parametrize(
+    "release", [NOISE, Release(), replace(NOISE, mechanism=Gaussian(3.0))], ids=["own", "open", "server's"]
+)
+def test_an_account_decides_as_a_guard_does(trust, release):
     budget = Budget(2.0, 1e-6, unit="record")
     account, guard = Account((budget,), np.zeros(1, int), trust), Guard(budget, trust=trust)
     streams = Streams(None)
     for number in range(1, 30):
-        one = query(number, shield=shield, streams=streams)
+        one = asked(number, release=release, streams=streams)
         try:
             guard.debit(one)
             willing = True
@@ -142,11 +141,11 @@ def test_each_party_pays_for_what_it_answered_alone():
     account = Account((Budget(1.2, 1e-6, unit="record"),), np.zeros(3, int), "nobody")
     number = 0
     while (number := number + 1) < 100:
-        decision = ask(account, np.array([0, 1]), query(number))
+        decision = ask(account, np.array([0, 1]), asked(number))
         if not decision.admitted.all():
             break
     assert isinstance(decision.codes[0], BudgetExhausted)
-    late = ask(account, np.array([1, 2]), query(101))
+    late = ask(account, np.array([1, 2]), asked(101))
     assert late.admitted.tolist() == [False, True]
     assert [n for *_, n in account.spent()] == [2, 1]
 
@@ -154,7 +153,7 @@ def test_each_party_pays_for_what_it_answered_alone():
 def test_stores_with_budgets_of_their_own_stop_by_themselves():
     budgets = tuple(Budget(epsilon, 1e-6, unit="record") for epsilon in (2.0, 50.0))
     account = Account(budgets, np.array([0, 1, 0, 1]), "nobody")
-    admitted = [ask(account, np.arange(4), query(number)).admitted.tolist() for number in range(1, 20)]
+    admitted = [ask(account, np.arange(4), asked(number)).admitted.tolist() for number in range(1, 20)]
     assert admitted[0] == [True] * 4
     assert admitted[-1] == [False, True, False, True]
 
@@ -166,7 +165,7 @@ def test_thousands_of_stores_with_different_histories_are_decided_quickly():
     slowest = 0.0
     for number in range(1, 13):
         started = time.perf_counter()
-        ask(account, np.flatnonzero(rng.random(5000) < 0.5), query(number))
+        ask(account, np.flatnonzero(rng.random(5000) < 0.5), asked(number))
         slowest = max(slowest, time.perf_counter() - started)
     assert account.n_histories > 2000
     assert slowest < 2.0  # measured: 0.2 s
@@ -174,7 +173,7 @@ def test_thousands_of_stores_with_different_histories_are_decided_quickly():
 
 # ---- memory ---------------------------------------------------------------------------------------------------------
 def stateful(number, counted=None):
-    return query(number, local=counting, shield=Shield(), init=zeros, counted={} if counted is None else {"a": counted})
+    return asked(number, local=counting, release=OPEN, init=zeros, counted={} if counted is None else {"a": counted})
 
 
 def test_a_party_goes_on_from_what_it_keeps_and_from_nothing_else():
@@ -187,7 +186,7 @@ def test_a_party_goes_on_from_what_it_keeps_and_from_nothing_else():
             memory.refuse_lost(stateful(5, counted), ("a",))
     with pytest.raises(StateLost):
         Memory().refuse_lost(stateful(5, 4), ("a",))  # a station that was restarted
-    Memory().refuse_lost(query(5, local=totals, counted={"a": 4}), ("a",))
+    Memory().refuse_lost(asked(5, local=totals, counted={"a": 4}), ("a",))
 
 
 # ---- answered once --------------------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """A station between a coordinator and its records: what leaves it, what it refuses, and what its journal says of both."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -14,6 +12,7 @@ from hedgerow.stations.inbox import Inbox
 from hedgerow.stations.kinds import Announced
 from hedgerow.wire.envelope import disclose, enclose
 from hedgerow.wire.values import unpack
+from helpers import altered
 from station_house import LOGISTIC, MEANS, PRIVATE, STUDY, House, config_of, records, seat
 
 AUTOMATIC = {"approval": "automatic", "programs": [{"name": "logistic_regression"}, {"name": "moments"}]}
@@ -195,9 +194,7 @@ def test_a_bound_that_understates_a_record_is_not_what_was_announced(tmp_path):
     narrow = built.schema.replace(built.schema["age"].__class__("age", "number", low=50.0, high=51.0))
 
     def run():
-        federation = built.federation
-        object.__setattr__(federation, "schema", narrow)
-        last(built.listing.program(built.settings)(federation))
+        last(built.listing.program(built.settings)(altered(built.federation, schema=narrow)))
 
     assert refused_by(house, "alpha", run) == "HR-609"
 
@@ -235,7 +232,7 @@ def test_noise_is_the_station_s_own_whatever_seed_a_server_names(tmp_path):
     means = []
     for life in (3, 4):
         built = house.built(PRIVATE, ("age", "dose"), life=life)
-        seeded = replace(built.federation, streams=Streams(7))
+        seeded = altered(built.federation, streams=Streams(7))
         means.append(last(built.listing.program(built.settings)(seeded)).mean)
     assert (means[0] != means[1]).all()
 
