@@ -77,7 +77,7 @@ def outbox(
     return Outbox(ids, Question(cohort=Cohort(ids, sampling, cohort, first), **asked), release, **about)
 
 
-def asking(box: Outbox, **changed: object) -> Outbox:
+def with_question(box: Outbox, **changed: object) -> Outbox:
     """The same outbox about a question that differs."""
     return replace(box, question=replace(box.question, **changed))  # type: ignore[arg-type]
 

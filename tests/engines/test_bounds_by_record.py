@@ -14,7 +14,7 @@ from hedgerow.core.randomness import Streams
 from hedgerow.core.release import Release
 from hedgerow.engines import InProcess
 from hedgerow.engines.records import held_to_bounds
-from helpers import asking, norm_of_x, outbox, zeros
+from helpers import norm_of_x, outbox, with_question, zeros
 
 RNG = np.random.default_rng(5)
 SIZES = [7, 3, 90]
@@ -68,9 +68,9 @@ def test_one_party_alone_is_held_to_bounds_as_well():
 
 @pytest.mark.parametrize(
     "box",
-    [asked(release=noised("party")), asked(release=Release()), asking(asked(), local=norm_of_x)],
+    [asked(release=noised("party")), asked(release=Release()), with_question(asked(), local=norm_of_x)],
     ids=["per party", "no noise", "no sum over records"],
 )
 def test_other_questions_are_asked_as_they_are(box):
     assert held_to_bounds(box) is box
-    assert held_to_bounds(asking(box, local=partial(zeros, size=3))).question.function is zeros
+    assert held_to_bounds(with_question(box, local=partial(zeros, size=3))).question.function is zeros

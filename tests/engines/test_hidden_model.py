@@ -22,7 +22,7 @@ from hedgerow.stats import logistic_regression
 from hedgerow.stats.hidden import descent as program
 from hedgerow.stats.hidden.descent import HiddenState, hidden_gradient_descent
 from hedgerow.stats.hidden.terms import gradient_bound
-from helpers import asking, run_of
+from helpers import run_of, with_question
 
 SCHEMA = Schema(
     (
@@ -205,7 +205,7 @@ def test_a_server_that_encrypts_without_randomness_is_caught(monkeypatch):
 
 @pytest.mark.slow
 def test_a_question_that_keeps_a_bound_made_from_the_model_is_caught(monkeypatch):
-    monkeypatch.setattr(hidden_model, "withheld", lambda box: asking(box, broadcast=None))
+    monkeypatch.setattr(hidden_model, "withheld", lambda box: with_question(box, broadcast=None))
     assert independent_of_the_model()  # the program's bound is that of the largest model
     monkeypatch.setattr(
         program, "gradient_bound", lambda spec, family, degree, widest: gradient_bound(spec, family, degree, BOUND_AT[0])

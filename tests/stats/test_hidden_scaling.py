@@ -4,12 +4,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from hedgerow.stats.hidden.scaling import hidden_standardise
 
 import hedgerow as hr
 from hedgerow.core.engine import Outbox
 from hedgerow.data import Column, Schema, Table, iid
-from hedgerow.engines import InProcess, Loop, simulate
+from hedgerow.engines import InProcess, Loop, hidden_standardise, simulate
 from hedgerow.errors import RangeExceeded, SettingsInvalid, UnboundedSum
 from hedgerow.stats import linear_regression
 from hedgerow.stats.hidden.sso import secure_scaling
