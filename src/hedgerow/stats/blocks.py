@@ -18,6 +18,8 @@ def by_blocks(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def whole(broadcast: Any, party: Party, rng: Any, **settings: Any) -> Any:
+        if party.w.shape[-1] <= BLOCK:
+            return function(broadcast, party, rng, **settings)
         return reduce(_plus, (function(broadcast, block, rng, **settings) for block in blocks(party)))
 
     return whole

@@ -49,11 +49,11 @@ def linear_sums(
     Reads `X` (..., n, d), `y` and `offset` (..., n), as `design` prepares them, and of the broadcast `beta`, `width` of a
     corner, `centre` of the target, and `reach` (2,), beyond which linear predictors are cut off. `shape` is that of the loss.
     """
-    one, points = loss_of(loss, shape), np.atleast_2d(broadcast["beta"])
+    one, beta = loss_of(loss, shape), broadcast["beta"]
     with np.errstate(all="ignore"):  # what a formula leaves undefined is found once it has been added up
-        found = [At(one, party, beta, broadcast).sums(keys, upper=upper) for beta in points]
-    if broadcast["beta"].ndim == 1:
-        return found[0]
+        if beta.ndim == 1:
+            return At(one, party, beta, broadcast).sums(keys, upper=upper)
+        found = [At(one, party, point, broadcast).sums(keys, upper=upper) for point in beta]
     return {key: np.stack([sums[key] for sums in found], axis=party.w.ndim - 1) for key in keys}
 
 
@@ -106,8 +106,6 @@ class At:
 
     def _other(self, name: str) -> Array:
         match name:
-            case "n":
-                return np.ones(())
             case "y":
                 from_centre = self.party["y"] - self.centre
                 return from_centre - self.party["offset"] if self.loss.name == "gaussian" else from_centre
@@ -129,14 +127,16 @@ class At:
         return {key: self._sum(key, weights, upper) for key in keys}
 
     def _sum(self, key: str, w: Array, upper: bool) -> Array:
+        if key == "n":
+            return np.asarray(w.sum(-1))
         kind = kind_of(key)
         numbers, factor = w * self.part(kind.part), kind.factor(self.loss)
-        if kind.rows == 0:
-            return np.asarray(factor * numbers.sum(-1))
-        if kind.rows == 1:
-            return factor * along(self.X, numbers)
-        matrix = products(self.X, numbers)
-        return factor * (triangle(matrix) if upper or key == "curvature" else matrix)
+        if kind.rows == 2:
+            matrix = products(self.X, numbers)
+            found = triangle(matrix) if upper or key == "curvature" else matrix
+        else:
+            found = along(self.X, numbers) if kind.rows else numbers.sum(-1)
+        return found if factor == 1.0 else np.asarray(factor * found)
 
 
 def limits_of(loss: Loss, target: Interval, eta: Interval, away: float = math.inf, width: float = 0.0) -> dict[str, float]:

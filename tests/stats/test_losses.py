@@ -1,0 +1,70 @@
+"""Every loss keeps what the core expects of it: slopes are derivatives, and no record exceeds the limits of its ranges."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hedgerow.stats.linear.losses import LOSSES, SHAPED, family_of, loss_of
+from hedgerow.stats.linear.sums import kind_of, limits_of
+
+TARGETS = {
+    "binomial": (0.0, 1.0),
+    "hinge": (0.0, 1.0),
+    "poisson": (0.0, 9.0),
+    "negative binomial": (0.0, 9.0),
+    "gamma": (0.5, 8.0),
+}
+EXPECTED = ("gamma", "negative binomial")
+"""Losses whose curvature is the expected one."""
+
+
+def targets(name, rng, n=60):
+    low, high = TARGETS.get(name, (-4.0, 4.0))
+    if loss_of(name).binary or "negative" in name or name == "poisson":
+        return rng.integers(int(low), int(high) + 1, n).astype(float)
+    return rng.uniform(low, high, n)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_slopes_and_curvatures_are_derivatives(name):
+    rng, h, width = np.random.default_rng(1), 1e-6, 0.4
+    y, eta, loss = targets(name, rng), rng.normal(size=60), loss_of(name, 0.3)
+    at, up, down = (loss.parts(y, eta + shift, width) for shift in (0, h, -h))
+    value = "smooth" if loss.has("smooth") else "value"
+    np.testing.assert_allclose(at["slope"](), (up[value]() - down[value]()) / (2 * h), atol=1e-6, rtol=1e-6)
+    if name not in EXPECTED:
+        np.testing.assert_allclose(at["curvature"](), (up["slope"]() - down["slope"]()) / (2 * h), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_an_expected_curvature_is_that_of_the_mean(name):
+    rng, h = np.random.default_rng(2), 1e-6
+    eta, loss = rng.normal(size=60), loss_of(name, 0.3)
+    mean = loss.mean(eta)  # slopes are linear in the target, so the expected derivative is that at the mean
+    up, down = (loss.parts(mean, eta + shift, 0.0)["slope"]() for shift in (h, -h))
+    np.testing.assert_allclose(loss.parts(mean, eta, 0.0)["curvature"](), (up - down) / (2 * h), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@settings(max_examples=40, deadline=None)
+@given(
+    ends=st.tuples(st.floats(-6, 6), st.floats(0, 6)),
+    where=st.floats(0, 1),
+    shape=st.floats(0.05, 0.95),
+    width=st.floats(0.01, 3),
+)
+def test_no_record_exceeds_the_limits_of_its_ranges(name, ends, where, shape, width):
+    rng = np.random.default_rng(3)
+    y, loss, (low, size) = targets(name, rng), loss_of(name, shape), ends
+    eta = np.concatenate([low + size * rng.random(len(y) - 1), [low + size * where]])
+    limits = limits_of(loss, (y.min(), y.max()), (low, low + size), width=width)
+    for part, make in loss.parts(y, eta, width).items():
+        assert np.abs(make()).max() <= limits[part] * (1 + 1e-9) + 1e-12, part
+
+
+def test_every_loss_has_a_family_and_a_shape_where_it_needs_one():
+    assert {family_of(name) for name in LOSSES} == {"gaussian", "binomial", "poisson", "gamma", "negative binomial"}
+    for name, make in SHAPED.items():
+        assert loss_of(name, 0.25) is make(0.25)
+    assert kind_of("pearson").part == "pearson"
