@@ -30,6 +30,9 @@ from hedgerow.coordinator.config import load_config
 from hedgerow.coordinator.store import Store
 
 NAMES = ("alpha", "beta", "gamma")
+STILL, MOST = 180.0, 5_000
+"""Seconds without any event after which nothing will happen, however busy the machine is; and events in which a study ends."""
+
 LIMITS = {"question_seconds": 20.0, "retry_seconds": 0.5, "retry_most_seconds": 2.0, "least_answers": 3}
 
 
@@ -93,14 +96,25 @@ class Federation:
         assert self.store is not None
         return sum(entry.event == "asked" for entry in self.store.history(study))
 
+    def events(self, study: str) -> int:
+        """What has happened so far: in the history of the study, and lines in the logs of all processes."""
+        assert self.store is not None
+        return len(self.store.history(study)) + sum(log.read_bytes().count(b"\n") for log in self.folder.glob("*.log"))
 
-def until(holds: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
-    """Wait for something, a while."""
-    end = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > end:
-            raise SystemExit(f"waited {seconds:g} s in vain: {what}")
-        time.sleep(0.005)
+    def until(self, study: str, holds: Callable[[], bool], what: str) -> None:
+        """Wait for something while anything happens, and fail where a process has ended or nothing happens any more."""
+        events, looks, end = self.events(study), 0, time.monotonic() + STILL
+        while not holds():
+            time.sleep(0.005)
+            looks += 1
+            if looks % 100:
+                continue
+            if gone := [name for name, process in self.running.items() if process.poll() is not None]:
+                raise SystemExit(f"{what} cannot come: {' and '.join(gone)} ended by itself, see {self.folder}/*.log")
+            if (now := self.events(study)) != events:
+                events, end = now, time.monotonic() + STILL
+            if time.monotonic() > end or events > MOST:
+                raise SystemExit(f"waited in vain for {what}: {events} events, and the last one {STILL:g} s ago, or too many")
 
 
 def say(line: str) -> None:
@@ -117,7 +131,8 @@ def main(folder: Path) -> int:
         study = federation.submit()
         say(f"{study} submitted: logistic regression, rows hidden by SecAgg")
         plug(federation, study)
-        until(lambda: federation.state(study) in ("finished", "refused", "failed", "cancelled"), "the study's end")
+        ends = ("finished", "refused", "failed", "cancelled")
+        federation.until(study, lambda: federation.state(study) in ends, "the study's end")
     finally:
         federation.stop()
     for sentence in federation.said(study):
@@ -127,19 +142,30 @@ def main(folder: Path) -> int:
 
 def plug(federation: Federation, study: str) -> None:
     """Pull the plugs of a station and of the coordinator, each in the middle of a question."""
-    until(lambda: federation.state(study) == "running" and federation.questions(study) > 6, "the first questions")
+
+    def until(holds: Callable[[], bool], what: str) -> None:
+        federation.until(study, holds, what)
+
+    def runs() -> bool:
+        return federation.state(study) == "running"
+
+    def asked(before: int) -> bool:
+        return federation.questions(study) > before or not runs()
+
+    until(lambda: runs() and federation.questions(study) > 6, "the first questions")
     federation.halt("beta")
     before = federation.questions(study)
-    until(lambda: federation.questions(study) > before or federation.state(study) != "running", "a question to halted beta")
+    until(lambda: asked(before), "a question to halted beta")
     federation.kill("beta")
     say("beta killed with -9 in the middle of a question")
-    until(lambda: federation.state(study) != "running", "a pause of the study")
+    until(lambda: not runs(), "a pause of the study")
     say(f"the study is {federation.state(study)}: two rows would not hide each other")
     federation.start("beta")
-    until(lambda: federation.state(study) == "running", "beta's return")
+    until(runs, "beta's return")
     say("beta is back, the study goes on")
     federation.halt("gamma")
-    time.sleep(0.3)
+    before = federation.questions(study)
+    until(lambda: asked(before), "a question to halted gamma")
     federation.kill(HUB)
     say("coordinator killed with -9 in the middle of a question")
     federation.go_on("gamma")

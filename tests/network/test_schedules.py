@@ -5,8 +5,8 @@ handed to others, processes that die within and between any two writes, full dis
 or never, stations that come late or leave for good. To see one alone: World(folder, seed).run() and `broken` of it.
 
 `./scripts/test all` runs a thousand. Of the 90 kinds of things that happen in a thousand (a death or a full disk in each
-function that writes, each fate of each kind of letter, each code in a journal, each end of a study), 87 happen in the first 250,
-among them every place of a death and of a full disk; the other three happen in one to five of a thousand.
+function that writes, each fate of each kind of letter, each code in a journal, each end of a study), 87 happen in the first
+250, among them every place of a death and of a full disk; the other three happen in one to five of a thousand.
 """
 
 import logging
