@@ -37,8 +37,9 @@ from hedgerow.engines.ray import Ray
 
 sys.path.append(str(Path(__file__).parent / "training"))
 
-from compare import machine
 from workloads import PIXELS, SYNTHETIC, WORKLOADS, Clock, images, party_rows
+
+from compare import machine
 
 ENGINES: dict[str, Callable[[], Any]] = {
     "one thread": partial(hr.InProcess, threads=1),

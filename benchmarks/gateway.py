@@ -28,14 +28,14 @@ import hedgerow as hr
 from hedgerow.core import Parties
 from hedgerow.crypto.keys import AgreementKey, Identity
 from hedgerow.data import Schema, Table
-from hedgerow.engines import Network, Post
+from hedgerow.engines import MessageQueue, Network
 from hedgerow.engines.rails.rail import Arrived
-from hedgerow.stations.base import Base
-from hedgerow.stations.config import parse_config
-from hedgerow.stations.holdings import holdings
-from hedgerow.stations.station import Station
-from hedgerow.studies import build_abroad, parse
-from hedgerow.wire.envelope import Card, Seat
+from hedgerow.network.station.base import Base
+from hedgerow.network.station.config import parse_config
+from hedgerow.network.station.local_data import local_data
+from hedgerow.network.station.station import Station
+from hedgerow.study import build_remote, parse
+from hedgerow.wire.envelope import KeyMaterial, PublicIdentity
 from hedgerow.wire.values import pack, unpack
 
 GOAL = 2.0
@@ -56,17 +56,17 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def seat(name: str) -> Seat:
+def key_material(name: str) -> KeyMaterial:
     identity, agreement = Identity.fresh(), AgreementKey.fresh()
-    return Seat(Card(name, identity.public, agreement.public), identity, agreement)
+    return KeyMaterial(PublicIdentity(name, identity.public, agreement.public), identity, agreement)
 
 
 @dataclass
 class Keys:
     """What a key folder gives."""
 
-    seat: Seat
-    cards: Mapping[str, Card] = field(default_factory=dict)
+    key_material: KeyMaterial
+    public_identities: Mapping[str, PublicIdentity] = field(default_factory=dict)
 
 
 class Direct:
@@ -108,27 +108,30 @@ def gateway(folder: Path, columns: Mapping[str, np.ndarray], mine: Keys, *, budg
     guard = {"approval": "automatic", "programs": [{"name": name} for name in ("moments", "logistic_regression")]}
     config = parse_config(about | {"data": data, "stores": {"by": "store"}, "guard": guard | (budget if budgets else {})})
     whole = hr.data.Schema((hr.data.Column("store", "integer", low=0, high=1e9), *config.declared.columns))
-    held = holdings(config, Table(whole.admit(columns), whole), bytes(32))
+    held = local_data(config, Table(whole.admit(columns), whole), bytes(32))
     return Station(config, held, mine, Base(folder / "station.sqlite"), answered=folder / "answered")
 
 
 def measure(name: str, study: dict[str, Any], stores: int, rounds: int) -> None:
     """One line of the table."""
     columns = records(stores)
-    hub, theirs = Keys(seat("hub")), Keys(seat("gateway"), {})
-    hub.cards, theirs.cards = {"gateway": theirs.seat.card}, {"hub": hub.seat.card}
+    hub, theirs = Keys(key_material("hub")), Keys(key_material("gateway"), {})
+    hub.public_identities, theirs.public_identities = (
+        {"gateway": theirs.key_material.public_identity},
+        {"hub": hub.key_material.public_identity},
+    )
     with tempfile.TemporaryDirectory() as folder:
         station = gateway(Path(folder), columns, theirs, budgets="budgets" in name)
-        post = Post(lambda: hub.seat, lambda: hub.cards, Direct(station))
+        post = MessageQueue(lambda: hub.key_material, lambda: hub.public_identities, Direct(station))
         asked = parse({"name": "bench", "data": {"name": "wards", "target": "sick"}, **study})
         schema, key = station.held.schema, bytes(16)[:-1] + b"1"
         parties = {"gateway": tuple(station.held.ids)}
         network = Network(post, key, parties, seconds=600.0, life=2)
         board(post, key, asked, schema, stores)
-        apart = timed(build_abroad(asked, schema, network), rounds)
+        apart = timed(build_remote(asked, schema, network), rounds)
         station.base.close()
         station.close()
-    inside = timed(build_abroad(asked, schema, in_process(columns, schema, stores)), rounds)
+    inside = timed(build_remote(asked, schema, in_process(columns, schema, stores)), rounds)
     later = statistics.median(apart[1:] or apart)
     ratio = later / statistics.median(inside[1:] or inside)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -139,9 +142,9 @@ def measure(name: str, study: dict[str, Any], stores: int, rounds: int) -> None:
     )
 
 
-def board(post: Post, key: bytes, study: Any, schema: Schema, stores: int) -> None:
+def board(post: MessageQueue, key: bytes, study: Any, schema: Schema, stores: int) -> None:
     """Let the gateway approve."""
-    from hedgerow.studies.changes import to_toml
+    from hedgerow.study.changes import to_toml
 
     told = {"coordinator": "hub", "stations": {"gateway": stores}, "schema": schema.columns, "version": hr.__version__}
     parts = [to_toml(study.model_dump(mode="json")).encode(), pack(told)]

@@ -25,8 +25,8 @@ from hedgerow.core.arrays import Layout, flatten
 from hedgerow.crypto.conversation import Contribution
 from hedgerow.crypto.integers import library
 from hedgerow.crypto.paillier import PaillierKey
-from hedgerow.crypto.privfl import Cubic, Linear, PrivFL, PrivFLParty, PrivFLServer
-from hedgerow.crypto.secagg import Party, SecAgg, Server
+from hedgerow.crypto.privfl import Cubic, LinearGradientGrid, PrivFL, PrivFLParty, PrivFLServer
+from hedgerow.crypto.secagg import SecAgg, SecAggParty, Server
 from secure_sums import carried, judged
 
 SIZE, RECORDS, ROUNDS, GOAL = 20, 5, 4, 60.0
@@ -57,7 +57,7 @@ def linear(key: PaillierKey, n: int, goal: float | None) -> tuple[float, float]:
     """Least squares, or the logistic loss with a sigmoid of degree 1."""
     rng = np.random.default_rng(3)
     rows, targets = rng.uniform(-1, 1, (n, RECORDS, SIZE)), rng.uniform(-1, 1, (n, RECORDS))
-    grid = Linear(SIZE, n, terms=float(RECORDS), target=float(RECORDS), model=4.0)
+    grid = LinearGradientGrid(SIZE, n, terms=float(RECORDS), target=float(RECORDS), model=4.0)
     terms = [{"A": X.T @ X, "b": X.T @ y} for X, y in zip(rows, targets, strict=True)]
     theta = grid.on_grid(rng.uniform(-2, 2, SIZE))
     expected = sum(one["A"] @ theta - one["b"] for one in terms)
@@ -86,7 +86,7 @@ def timed(
     """Seconds of a party and of the server for a party, in a later round."""
     ids = tuple(f"party-{i:03d}" for i in range(len(terms)))
     settings, masks = PrivFL(bits=key.public.bits), SecAgg(rounds_per_epoch=ROUNDS + 1)
-    parties = {id: PrivFLParty(id, settings, Party(id, masks)) for id in ids}
+    parties = {id: PrivFLParty(id, settings, SecAggParty(id, masks)) for id in ids}
     server = PrivFLServer(settings, ids, Server(masks, ids), key)
     given = {id: Contribution(Layout.of(one), flatten(one), grid, b"") for id, one in zip(ids, terms, strict=True)}
     _, opened = carried(server.open(), parties, {})

@@ -20,7 +20,7 @@ import numpy as np
 from hedgerow import Budget
 from hedgerow.core.events import Event, Sampling
 from hedgerow.core.ledger import Entry, Ledger
-from hedgerow.stations.accounts import Account
+from hedgerow.network.station.accounts import Account
 
 QUESTIONS = (100, 300, 1000, 3000, 10_000)
 DIFFERENT = (500, 600, 1000)

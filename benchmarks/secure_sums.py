@@ -37,9 +37,9 @@ import numpy as np
 from hedgerow.core.arrays import Layout
 from hedgerow.crypto.additive import AdditiveParty, AdditiveServer, AdditiveShares
 from hedgerow.crypto.conversation import Contribution, Correspondent, Total
-from hedgerow.crypto.fixedpoint import Encoding, most
+from hedgerow.crypto.fixedpoint import RingEncoding, most
 from hedgerow.crypto.pairwise import PairwiseMasks, PairwiseParty, PairwiseServer
-from hedgerow.crypto.secagg import Party, SecAgg, Server
+from hedgerow.crypto.secagg import SecAgg, SecAggParty, Server
 from hedgerow.crypto.shamir import combine, split
 from hedgerow.crypto.streams import add_streams, keystream
 from hedgerow.errors import RoundRefused
@@ -138,7 +138,7 @@ class Stores:
         n, size = rows.shape
         self.ids = tuple(f"store-{i:05d}" for i in range(n))
         step = 2.0 ** np.ceil(np.log2(reach / most(bits, n)))
-        self.encoding = Encoding(bits, n, ((size, float(step)),))
+        self.encoding = RingEncoding(bits, n, ((size, float(step)),))
         layout = Layout((("", (size,)),))
         self.contributions = {
             id: Contribution(layout, row, self.encoding) for id, row in zip(self.ids, rows, strict=True)
@@ -236,7 +236,7 @@ class Cost:
 def secagg(stores: Stores, settings: SecAgg, gone: float, repetitions: int) -> Cost:
     """What SecAgg costs: the least of some epochs, of two rounds each where they have two."""
     ids, lost = stores.ids, round(gone * len(stores.ids))
-    parties = {id: Party(id, settings) for id in ids}
+    parties = {id: SecAggParty(id, settings) for id in ids}
     server = Server(settings, ids)
     found: list[list[tuple[float, float]]] = [[], [], []]
     for repetition in range(repetitions):

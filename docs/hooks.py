@@ -20,12 +20,12 @@ from typing import Any, get_args, get_origin, get_type_hints
 from pydantic import BaseModel, create_model
 from typing_extensions import is_typeddict
 
-from hedgerow.coordinator.config import CoordinatorConfig
 from hedgerow.data import PARTITIONERS
 from hedgerow.errors import catalogue
-from hedgerow.stations.config import StationConfig
-from hedgerow.studies import PROGRAMS, Study
-from hedgerow.studies.keys import keys_of, shared_by
+from hedgerow.network.coordinator.config import CoordinatorConfig
+from hedgerow.network.station.config import StationConfig
+from hedgerow.study import PROGRAMS, Study
+from hedgerow.study.keys import keys_of, shared_by
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "hedgerow"
 LONGEST_FILE, LARGEST_WAIST = 400, 2300
 ROOMS = (
+    "compare",
     "compression",
     "core",
     "crypto",

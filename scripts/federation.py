@@ -26,8 +26,8 @@ import pandas as pd
 
 import hedgerow as hr
 from hedgerow.cli.pilot import FORMULA, HUB, free_port, lay_out
-from hedgerow.coordinator.config import load_config
-from hedgerow.coordinator.store import Store
+from hedgerow.network.coordinator.config import load_config
+from hedgerow.network.coordinator.store import Store
 
 NAMES = ("alpha", "beta", "gamma")
 STILL, MOST = 180.0, 5_000

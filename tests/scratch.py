@@ -4,7 +4,7 @@ import sys
 from contextlib import contextmanager
 from importlib import invalidate_caches
 
-from hedgerow.studies import catalogue, found
+from hedgerow.study import catalogue, registry
 
 
 @contextmanager
@@ -33,5 +33,5 @@ def installed(folder, name, modules, programs, monkeypatch):
 def forget():
     """Look for installed packages anew."""
     invalidate_caches()
-    found.others.cache_clear()
+    registry.others.cache_clear()
     catalogue._declaration.cache_clear()

@@ -10,15 +10,15 @@ import numpy as np
 
 from hedgerow.crypto.keys import AgreementKey, Identity, Roster
 from hedgerow.data import Schema, Table
+from hedgerow.engines.message_queue import MessageQueue
 from hedgerow.engines.network import Network
-from hedgerow.engines.post import Post
 from hedgerow.engines.rails.rail import Arrived
-from hedgerow.stations.base import Base
-from hedgerow.stations.config import parse_config
-from hedgerow.stations.holdings import holdings
-from hedgerow.stations.station import Station
-from hedgerow.studies import build_abroad, parse
-from hedgerow.wire.envelope import Card, Seat, disclose
+from hedgerow.network.station.base import Base
+from hedgerow.network.station.config import parse_config
+from hedgerow.network.station.local_data import local_data
+from hedgerow.network.station.station import Station
+from hedgerow.study import build_remote, parse
+from hedgerow.wire.envelope import KeyMaterial, PublicIdentity, disclose
 from hedgerow.wire.values import pack, unpack
 
 STUDY = b"a study's name.."
@@ -58,17 +58,17 @@ at = "party"
 )
 
 
-def seat(name):
+def key_material(name):
     identity, agreement = Identity.fresh(), AgreementKey.fresh()
-    return Seat(Card(name, identity.public, agreement.public), identity, agreement)
+    return KeyMaterial(PublicIdentity(name, identity.public, agreement.public), identity, agreement)
 
 
 @dataclass
 class Keys:
     """What a key folder gives."""
 
-    seat: Seat
-    cards: dict = field(default_factory=dict)
+    key_material: KeyMaterial
+    public_identities: dict = field(default_factory=dict)
     roster: Roster | None = None
 
 
@@ -120,28 +120,30 @@ class House:
     """A hub and its stations; `guards` has what differs of each station's guard."""
 
     def __init__(self, tmp_path, guards, **common):
-        self.hub, self.rail, self.path = Keys(seat("hub")), Direct(), tmp_path
+        self.hub, self.rail, self.path = Keys(key_material("hub")), Direct(), tmp_path
         self.time = datetime(2026, 3, 2, 12, tzinfo=UTC)  # a Monday
-        self.seats = {name: seat(name) for name in guards}
-        self.hub.cards = {name: one.card for name, one in self.seats.items()}
-        roster = Roster({name: one.identity.public for name, one in self.seats.items()})
-        self.keys = {name: Keys(one, {"hub": self.hub.seat.card}, roster) for name, one in self.seats.items()}
+        self.key_materials = {name: key_material(name) for name in guards}
+        self.hub.public_identities = {name: one.public_identity for name, one in self.key_materials.items()}
+        roster = Roster({name: one.identity.public for name, one in self.key_materials.items()})
+        self.keys = {
+            name: Keys(one, {"hub": self.hub.key_material.public_identity}, roster) for name, one in self.key_materials.items()
+        }
         self.configs = {name: config_of(name, **common | guard) for name, guard in guards.items()}
         self.stations = {}
         for name in guards:
             self.start(name)
-        self.post = Post(lambda: self.hub.seat, lambda: self.hub.cards, self.rail, pause=1e6)
+        self.queue = MessageQueue(lambda: self.hub.key_material, lambda: self.hub.public_identities, self.rail, pause=1e6)
         self.number = 0
 
     def start(self, name, held=None):
         """Start a station, or start it again on what it has kept on its disk."""
         if name in self.stations:
             self.stations[name].base.close()
-            for aboard in self.stations[name]._aboard.values():
-                aboard.close()
+            for admitted in self.stations[name]._admitted.values():
+                admitted.close()
         config, folder = self.configs[name], self.path / name
         table = Table(config.declared.admit(records(name)), config.declared)
-        held = held or holdings(config, table, bytes(32))
+        held = held or local_data(config, table, bytes(32))
         base = Base(folder / "station.sqlite")
         self.stations[name] = Station(config, held, self.keys[name], base, answered=folder / "answered", now=lambda: self.time)
         self.rail.stations[name] = self.stations[name].receive
@@ -150,7 +152,7 @@ class House:
     def ask(self, kind, parts, names=None, study=STUDY):
         self.number += 1
         names = list(self.stations) if names is None else names
-        return self.post.ask(kind, dict.fromkeys(names, parts), study=study, number=self.number, seconds=1.0)
+        return self.queue.ask(kind, dict.fromkeys(names, parts), study=study, number=self.number, seconds=1.0)
 
     @property
     def schema(self):
@@ -173,16 +175,16 @@ class House:
     def network(self, study=STUDY, life=1, **how):
         parties = {name: station.held.ids for name, station in self.stations.items()}
         roster = next(iter(self.keys.values())).roster
-        return Network(self.post, study, parties, seconds=1.0, life=life, roster=roster, **how)
+        return Network(self.queue, study, parties, seconds=1.0, life=life, roster=roster, **how)
 
     def built(self, text, columns=("age", "dose", "sick"), **how):
         """A study made ready to be asked through the network."""
-        return build_abroad(parse_text(text), Schema(self.schema.select(columns).columns), self.network(**how))
+        return build_remote(parse_text(text), Schema(self.schema.select(columns).columns), self.network(**how))
 
     def opened(self, name, last=1):
         """The last letters that left a station, opened."""
         came = [body for station, body in self.rail.came if station == name][-last:]
-        return [disclose(self.hub.seat, self.hub.cards, body) for body in came]
+        return [disclose(self.hub.key_material, self.hub.public_identities, body) for body in came]
 
     def later(self, **how):
         self.time += timedelta(**how)

@@ -47,10 +47,12 @@ def test_a_command_imports_no_program():
 def test_a_station_that_waits_holds_no_program(tmp_path):
     lay_out(tmp_path / "pilot", ("alpha", "beta"), port=free_port())
     where = repr(str(tmp_path / "pilot" / "alpha"))
-    opened = f"from hedgerow.stations.service import open_folder\nstation = open_folder({where}).station()\nstation.close()"
+    opened = (
+        f"from hedgerow.network.station_service import open_folder\nstation = open_folder({where}).station()\nstation.close()"
+    )
     found = loaded(opened)
-    assert {"pydantic", "hedgerow.stations.station"} <= found
-    assert not found & {"dp_accounting", "formulaic", "pandas", "scipy.special", "torch", "hedgerow.studies.catalogue"}
+    assert {"pydantic", "hedgerow.network.station.station"} <= found
+    assert not found & {"dp_accounting", "formulaic", "pandas", "scipy.special", "torch", "hedgerow.study.catalogue"}
 
 
 def test_packages_that_this_test_knows_are_all_there():
@@ -63,7 +65,7 @@ def test_every_public_name_is_there(package):
     names = getattr(module, "__all__", ())
     assert {name for name in names if not hasattr(module, name)} == set()
     assert set(names) <= set(dir(module))
-    assert isinstance(module, LazyPackage) or not names or package in ("hedgerow.core", "hedgerow.stations.sources")
+    assert isinstance(module, LazyPackage) or not names or package in ("hedgerow.core", "hedgerow.network.station.sources")
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error():

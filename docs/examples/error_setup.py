@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 import hedgerow as hr
-from hedgerow import studies
-from hedgerow.stations.config import GuardSection
+from hedgerow.network.station.config import GuardSection
+from hedgerow.study import load, parse
 
 table = hr.data.load("breast_cancer")
 hospitals = hr.simulate(table, partition=hr.data.iid(parties=5), seed=0)
@@ -26,9 +26,9 @@ def guard(toml):
 def question(**about):
     """A question as a station receives it: the sum of a column over five parties, without noise."""
     from hedgerow.core.question import Query
-    from hedgerow.wire.question import Question
+    from hedgerow.wire.question import ReceivedQuestion
 
-    return Question(("alpha",), Query(**{"number": 1, "verb": "sum", "local": total_radius} | about), 5)
+    return ReceivedQuestion(("alpha",), Query(**{"number": 1, "verb": "sum", "local": total_radius} | about), 5)
 
 
-__all__ = ["Path", "guard", "hospitals", "hr", "np", "partial", "pd", "question", "studies", "table", "total_radius"]
+__all__ = ["Path", "guard", "hospitals", "hr", "load", "np", "parse", "partial", "pd", "question", "table", "total_radius"]

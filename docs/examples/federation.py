@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from hedgerow.coordinator.store import Store
+from hedgerow.network.coordinator.store import Store
 
 
 def hedgerow(*words):

@@ -282,11 +282,11 @@ class ProtectionRequired(StationError, code="HR-606"):
     """A station's guard wants hidden rows, noise, or more of it than a question has."""
 
 
-class TrainUnapproved(StationError, code="HR-607"):
+class SubmissionUnapproved(StationError, code="HR-607"):
     """A question belongs to a study that a station has not approved."""
 
 
-class TrainRefused(StationError, code="HR-608"):
+class SubmissionRefused(StationError, code="HR-608"):
     """Whoever answers for a station refused a study."""
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from hedgerow.cli.main import app
 from hedgerow.cli.show import Bars
 from hedgerow.errors import CheckpointMismatch, HedgerowError, StudyInvalid
-from hedgerow.studies.rounds import Progress
+from hedgerow.study.rounds import Progress
 
 PLAIN = """
 title = "Two ways to count"

@@ -11,11 +11,11 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from hedgerow.cli.coordinator import register
-from hedgerow.coordinator.states import Boarded
-from hedgerow.coordinator.store import Store
 from hedgerow.errors import HedgerowError, StationUnknown, StudyInvalid, UnknownStudy
-from hedgerow.studies import load, run_study
-from hedgerow.wire.folder import KeyFolder
+from hedgerow.network.coordinator.states import Boarded
+from hedgerow.network.coordinator.store import Store
+from hedgerow.network.identity.key_folder import KeyFolder
+from hedgerow.study import load, run_study
 from patience import PATIENCE, until
 
 app = typer.Typer()
@@ -77,7 +77,7 @@ def test_status_tells_the_history_of_one_study_in_words(hub):
     store.enter(id, "came", {"kind": "board", "number": 7, "bytes": {}, "codes": {"beta": "HR-608"}, "silent": []})
     store.close()
     shown = invoke("status", id, "--at", hub).output
-    for words in ("boarding: stations are asked", "beta: refused (HR-608)", "beta refused: HR-608 TrainRefused"):
+    for words in ("boarding: stations are asked", "beta: refused (HR-608)", "beta refused: HR-608 SubmissionRefused"):
         assert words in shown
     assert "asked beta 5 bytes" not in shown
     assert "asked beta 5 bytes" in invoke("status", id, "--at", hub, "--letters").output

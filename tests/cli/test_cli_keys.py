@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from hedgerow.cli.keys import app
 from hedgerow.crypto import certificates
 from hedgerow.errors import CannotWrite, HedgerowError, KeyInvalid, MissingData, StationUnknown
-from hedgerow.wire.folder import KeyFolder
+from hedgerow.network.identity.key_folder import KeyFolder
 
 
 @pytest.fixture(autouse=True)
@@ -57,9 +57,12 @@ def enrolled(made):
 
 
 def trust(station="alpha"):
-    """Whether both hold the other's card as it is now."""
+    """Whether both hold the other's public identity as it is now."""
     hub, other = KeyFolder("hub"), KeyFolder(station)
-    return hub.cards.get(station) == other.seat.card and other.cards.get("hub") == hub.seat.card
+    return (
+        hub.public_identities.get(station) == other.key_material.public_identity
+        and other.public_identities.get("hub") == hub.key_material.public_identity
+    )
 
 
 def test_a_station_is_enrolled_by_two_files_and_two_fingerprints(made):
@@ -77,13 +80,13 @@ def test_a_fingerprint_that_was_told_decides(made, wrong):
     prints = dict(zip(("hub", "alpha"), map(told, made), strict=True))
     typed = {name: prints[name].replace(" ", ":").lower() for name in prints}
     typed[wrong] = "00" * 16
-    papers = {"alpha": ("hub", "alpha.request"), "hub": ("alpha", "alpha.welcome")}
-    for name, (folder, paper) in papers.items():
+    enrolment_files = {"alpha": ("hub", "alpha.request"), "hub": ("alpha", "alpha.welcome")}
+    for name, (folder, enrolment_file) in enrolment_files.items():
         if name == wrong:
             with pytest.raises(KeyInvalid, match=prints[name]):
-                done("enrol", folder, paper, "--fingerprint", typed[name])
+                done("enrol", folder, enrolment_file, "--fingerprint", typed[name])
             break
-        done("enrol", folder, paper, "--fingerprint", typed[name])
+        done("enrol", folder, enrolment_file, "--fingerprint", typed[name])
     assert not trust()
 
 
@@ -91,20 +94,20 @@ def test_nothing_changes_for_who_says_no(made):
     result = keys("enrol", "hub", "alpha.request", answer="n\n")
     assert result.exit_code == 1
     assert "Nothing was changed" in result.output
-    assert dict(KeyFolder("hub").cards) == {}
+    assert dict(KeyFolder("hub").public_identities) == {}
 
 
 def test_a_station_rotates_without_a_telephone(enrolled):
-    before = KeyFolder("alpha").seat.card
+    before = KeyFolder("alpha").key_material.public_identity
     assert "old keys go on" in done("rotate", "alpha")
     assert "New keys wait" in done("list", "alpha")
-    assert KeyFolder("alpha").seat.card == before
+    assert KeyFolder("alpha").key_material.public_identity == before
     shown = done("enrol", "hub", "alpha.request")
     assert "alpha: rotation" in shown
     assert "retired" in shown
     done("enrol", "alpha", "alpha.welcome")
     assert trust()
-    assert KeyFolder("alpha").seat.card.identity != before.identity
+    assert KeyFolder("alpha").key_material.public_identity.identity != before.identity
 
 
 @pytest.mark.slow
@@ -113,13 +116,13 @@ def test_a_coordinator_rotates_and_welcomes_everybody_again(enrolled, identity):
     done("init", "beta", "--name", "beta")
     done("enrol", "hub", "beta.request", "--yes")
     done("enrol", "beta", "beta.welcome", "--yes")
-    before = KeyFolder("hub").seat.card
+    before = KeyFolder("hub").key_material.public_identity
     shown = done("rotate", "hub", *["--identity"] * identity, "--out", "post")
     assert {line.split()[1] for line in shown.splitlines() if line.startswith("wrote")} == {
         "post/alpha.welcome",
         "post/beta.welcome",
     }
-    after = KeyFolder("hub").seat.card
+    after = KeyFolder("hub").key_material.public_identity
     assert after.certificate != before.certificate
     assert (after.identity != before.identity) == identity
     for name in ("alpha", "beta"):
@@ -141,12 +144,12 @@ def test_a_revoked_station_is_listed_with_the_reason(enrolled):
 def test_the_list_shows_names_fingerprints_and_ends(enrolled):
     shown = done("list", "hub")
     for holder in ("hub", "alpha"):
-        assert KeyFolder(holder).book.me.fingerprint in shown
+        assert KeyFolder(holder).trust_store.me.fingerprint in shown
     assert "hub (this coordinator)" in shown
     listed = json.loads(done("list", "hub", "--json"))
-    assert [card["name"] for card in listed["cards"]] == ["hub", "alpha"]
+    assert [public_identity["name"] for public_identity in listed["cards"]] == ["hub", "alpha"]
     assert listed["cards"][1]["valid_until"]
-    assert KeyFolder("hub").seat.identity.private.hex() not in json.dumps(listed)
+    assert KeyFolder("hub").key_material.identity.private.hex() not in json.dumps(listed)
     assert "Not enrolled yet" in [done("init", "beta", "--name", "beta"), done("list", "beta")][1]
 
 
@@ -159,7 +162,7 @@ def test_a_certificate_that_ends_is_said_to(enrolled):
         authority, signing = certificates.authority("hub", now=then)
         old = certificates.issue(authority, signing, request, "hub", now=then)
         with holder.changing() as store:
-            store(replace(holder.book, me=replace(holder.book.me, certificate=old)))
+            store(replace(holder.trust_store, me=replace(holder.trust_store.me, certificate=old)))
         assert words in done("list", "hub")
 
 
@@ -213,10 +216,13 @@ def test_the_commands_of_the_page_do_what_it_says():
         done(*command[2:], answer="y\n")
         if "alpha.welcome" in command:
             assert talk()
-    assert not KeyFolder("hub/keys").cards
+    assert not KeyFolder("hub/keys").public_identities
 
 
 def talk():
-    """Whether coordinator and station of the page hold each other's cards."""
+    """Whether coordinator and station of the page hold each other's public identities."""
     hub, alpha = KeyFolder("hub/keys"), KeyFolder("alpha/keys")
-    return hub.cards["alpha"] == alpha.seat.card and alpha.cards["hub"] == hub.seat.card
+    return (
+        hub.public_identities["alpha"] == alpha.key_material.public_identity
+        and alpha.public_identities["hub"] == hub.key_material.public_identity
+    )

@@ -13,17 +13,17 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from hedgerow.cli.station import app
+from hedgerow.engines.message_queue import MessageQueue
 from hedgerow.engines.network import Network
-from hedgerow.engines.post import Post
 from hedgerow.engines.rails.socket_rail import SocketRail
 from hedgerow.errors import HedgerowError
-from hedgerow.stations.config import read_config
-from hedgerow.stations.service import alone, open_folder, serve
+from hedgerow.network.identity.enrolment import accept, ask, enrol
+from hedgerow.network.identity.enrolment_files import Request, Welcome
+from hedgerow.network.identity.key_folder import KeyFolder
+from hedgerow.network.station.config import read_config
+from hedgerow.network.station_service import alone, open_folder, serve
 from hedgerow.store import last
-from hedgerow.studies import build_abroad
-from hedgerow.wire.enrolment import accept, ask, enrol
-from hedgerow.wire.folder import KeyFolder
-from hedgerow.wire.papers import Request, Welcome
+from hedgerow.study import build_remote
 from hedgerow.wire.values import pack, unpack
 from patience import PATIENCE
 from station_house import PRIVATE, STUDY, parse_text, records
@@ -82,13 +82,13 @@ class Hub:
     def __init__(self, folder):
         self.keys = KeyFolder(folder.parent / "hub" / "keys")
         self.rail = SocketRail(folder.parent / "hub" / "rail.sock")
-        self.post = Post(lambda: self.keys.seat, lambda: self.keys.cards, self.rail)
+        self.queue = MessageQueue(lambda: self.keys.key_material, lambda: self.keys.public_identities, self.rail)
         self.number = 0
 
     def ask(self, kind, parts, study=STUDY):
-        assert self.post.wait(PATIENCE, lambda: "alpha" in self.post.alive())
+        assert self.queue.wait(PATIENCE, lambda: "alpha" in self.queue.alive())
         self.number += 1
-        return self.post.ask(kind, {"alpha": parts}, study=study, number=self.number, seconds=PATIENCE)["alpha"]
+        return self.queue.ask(kind, {"alpha": parts}, study=study, number=self.number, seconds=PATIENCE)["alpha"]
 
     def board(self, text):
         self.schema = read_config(self.keys.path.parent.parent / "alpha")[0].declared.select(["age", "dose"])
@@ -96,8 +96,8 @@ class Hub:
         return unpack(self.ask("board", [text.encode(), pack(told)]).parts[0])["status"]
 
     def run(self, text, life):
-        network = Network(self.post, STUDY, {"alpha": ("alpha",)}, seconds=PATIENCE, life=life)
-        built = build_abroad(parse_text(text), self.schema, network)
+        network = Network(self.queue, STUDY, {"alpha": ("alpha",)}, seconds=PATIENCE, life=life)
+        built = build_remote(parse_text(text), self.schema, network)
         return last(built.listing.program(built.settings)(built.federation))
 
 
@@ -169,7 +169,7 @@ def test_a_station_that_was_killed_knows_what_it_answered(folder):
         station.stderr.close()
         spent = invoke("budget", folder).output
         station = subprocess.Popen(command, stderr=subprocess.PIPE)
-        assert hub.post.wait(PATIENCE, lambda: "alpha" in hub.post.alive())
+        assert hub.queue.wait(PATIENCE, lambda: "alpha" in hub.queue.alive())
         hub.run(PRIVATE, 2)
         assert invoke("budget", folder).output != spent
         station.send_signal(signal.SIGTERM)

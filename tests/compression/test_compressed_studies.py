@@ -4,9 +4,9 @@ import pytest
 
 from hedgerow.compression import Quantised, RandomK, Rotated, Sketched, TopK
 from hedgerow.errors import StudyInvalid, UnlawfulChannel
-from hedgerow.studies import load, parse, rehearse, run_study
-from hedgerow.studies.build import build
-from hedgerow.studies.protection import COMPRESSIONS, CompressionSection
+from hedgerow.study import load, parse, rehearse, run_study
+from hedgerow.study.build import build
+from hedgerow.study.protection import COMPRESSIONS, CompressionSection
 
 FEDAVG = {"name": "few-bytes", "data": {"name": "digits"}, "program": {"name": "fedavg", "rounds": 2}}
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hedgerow.studies.found import own
+from hedgerow.study.registry import own
 
 HERE = Path(__file__).parent
 

@@ -3,8 +3,8 @@
 import pytest
 
 from hedgerow.errors import MissingExtra, ProgramInvalid, StudyInvalid
-from hedgerow.studies import PROGRAMS
-from hedgerow.studies.catalogue import listing
+from hedgerow.study import PROGRAMS
+from hedgerow.study.catalogue import listing
 from hedgerow.testing import PROMISES, Subject
 from scratch import installed
 
@@ -189,7 +189,7 @@ def test_an_unknown_name_is_refused_with_the_nearest(careless):
 
 
 def test_a_program_of_ours_whose_package_is_not_installed_names_the_extra(monkeypatch):
-    from hedgerow.studies import catalogue
+    from hedgerow.study import catalogue
 
     def missing(path, name):
         raise ImportError("No module named 'torch'")

@@ -5,11 +5,11 @@ from scipy.stats import chi2
 
 from hedgerow.core.arrays import Layout
 from hedgerow.crypto.conversation import Contribution
-from hedgerow.crypto.fixedpoint import Encoding
+from hedgerow.crypto.fixedpoint import RingEncoding
 
 
 def encoding_of(size, parties, bits=64):
-    return Encoding(bits, parties, ((size, 2.0**-20 if bits == 64 else 2.0**-6),))
+    return RingEncoding(bits, parties, ((size, 2.0**-20 if bits == 64 else 2.0**-6),))
 
 
 def rows_of(ids, encoding, seed=0):

@@ -7,9 +7,9 @@ from scipy.stats import chi2
 
 from hedgerow.core.arrays import Layout
 from hedgerow.crypto.conversation import Contribution
-from hedgerow.crypto.fixedpoint import Encoding
+from hedgerow.crypto.fixedpoint import RingEncoding
 from hedgerow.crypto.keys import Identity, Roster
-from hedgerow.crypto.secagg import Party, SecAgg, Server, letters
+from hedgerow.crypto.secagg import SecAgg, SecAggParty, Server, letters
 from hedgerow.errors import HedgerowError
 
 NEVER = staticmethod(lambda *_: False)
@@ -22,7 +22,7 @@ def names(n):
 class Play:
     """n parties and their server; `parties` may be replaced by broken twins, `log` holds (step, party, letter, answer)."""
 
-    def __init__(self, n, settings=None, party=Party, **changes):
+    def __init__(self, n, settings=None, party=SecAggParty, **changes):
         self.settings = settings or SecAgg(**{"rounds_per_epoch": 3, **changes})
         self.ids = names(n)
         self.roster, self.identities = None, dict.fromkeys(self.ids)
@@ -38,7 +38,7 @@ class Play:
         return self.server._book
 
     def encoding(self, size):
-        return Encoding(self.settings.bits, len(self.ids), ((size, 1.0),), whole=True)
+        return RingEncoding(self.settings.bits, len(self.ids), ((size, 1.0),), whole=True)
 
     def contribution(self, row, context=b"model"):
         row = np.asarray(row)

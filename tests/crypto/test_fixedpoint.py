@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import l1, l2, linf
 from hedgerow.core.release import Release
-from hedgerow.crypto.fixedpoint import Encoding, encoding_for, most
+from hedgerow.crypto.fixedpoint import RingEncoding, encoding_for, most
 from hedgerow.errors import RangeExceeded, SettingsInvalid, UnboundedSum
 from hedgerow.privacy import Gaussian, Geometric
 
@@ -61,7 +61,7 @@ def test_what_has_no_place_is_refused(value):
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_behind_a_mechanism_one_record_more_moves_a_row_by_no_more_than_itself_wherever_the_range_ends(bits):
-    whole = Encoding(bits, 100, ((1, 1.0),), whole=True)
+    whole = RingEncoding(bits, 100, ((1, 1.0),), whole=True)
     ends = np.array([-(2**63), -whole.most - 7, -whole.most, -5, 0, whole.most - 3, whole.most + 4, 2**63 - 8])
     for number in ends.tolist():
         before, after = (int(whole.decode(whole.encode(np.array([n])))[0]) for n in (number, number + 7))
@@ -76,8 +76,8 @@ def test_a_ring_without_room_for_one_step_of_each_party_is_refused():
     with pytest.raises(RangeExceeded, match="No party was asked"):
         encoding_for(counts, ONE, parties=40_000, bits=16)
     with pytest.raises(RangeExceeded):
-        Encoding(16, 2**15, ((1, 1.0),), whole=True)
-    everybody = Encoding(16, 2**15 - 1, ((1, 1.0),), whole=True)
+        RingEncoding(16, 2**15, ((1, 1.0),), whole=True)
+    everybody = RingEncoding(16, 2**15 - 1, ((1, 1.0),), whole=True)
     ones = np.full(2**15 - 1, everybody.encode(np.array([1]))[0])
     assert everybody.decode(ones.sum(dtype=np.uint16)[None]) == 2**15 - 1
 
@@ -96,7 +96,7 @@ def test_without_a_bound_or_a_range_there_is_no_step():
         encoding_for(Release(), ONE, parties=4)
     assert encoding_for(Release(), ONE, parties=4, largest=8.0).steps[0][1] == 8.0 / most(64, 4)
     with pytest.raises(SettingsInvalid):
-        Encoding(24, 4, ((1, 1.0),))
+        RingEncoding(24, 4, ((1, 1.0),))
 
 
 def test_another_encoding_has_another_digest():

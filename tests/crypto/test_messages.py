@@ -1,10 +1,10 @@
 import msgpack
 import pytest
 
-from hedgerow.crypto.messages import Form, Octets, Several, Whole, Words, digest, exactly
+from hedgerow.crypto.messages import MessageForm, Octets, Several, Whole, Words, digest, exactly
 from hedgerow.errors import MessageRefused
 
-HELLO = Form("hello", round=Whole(1, 300), key=exactly(2), note=Octets(0, 4), who=Words(8), near=Several(Whole(0, 9), 3))
+HELLO = MessageForm("hello", round=Whole(1, 300), key=exactly(2), note=Octets(0, 4), who=Words(8), near=Several(Whole(0, 9), 3))
 VALUES = {"round": 200, "key": b"ab", "note": b"", "who": "p1", "near": [1, 2]}
 
 
@@ -115,7 +115,7 @@ def test_digests_tell_lists_apart_that_join_to_the_same_bytes():
 
 @pytest.mark.parametrize("size", [4095, 4096, 65535, 65536, 100_000])
 def test_large_messages_have_one_way_to_be_written(size):
-    form = Form("large", round=Whole(0, 9), row=Octets(0, 1 << 20))
+    form = MessageForm("large", round=Whole(0, 9), row=Octets(0, 1 << 20))
     message = form.pack(round=3, row=bytes(size))
     assert form.unpack(message) == (3, bytes(size))
     short = b"\xc5" + size.to_bytes(2, "big") if size < 1 << 16 else b"\xc6" + size.to_bytes(4, "big")

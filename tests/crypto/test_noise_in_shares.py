@@ -10,7 +10,7 @@ from secagg_driver import Play
 from hedgerow.crypto.additive import AdditiveParty, AdditiveServer, AdditiveShares
 from hedgerow.crypto.conversation import drive
 from hedgerow.crypto.pairwise import PairwiseMasks, PairwiseParty, PairwiseServer
-from hedgerow.crypto.secagg import Party, SecAgg, Server
+from hedgerow.crypto.secagg import SecAgg, SecAggParty, Server
 from hedgerow.errors import CohortTooSmall, RoundRefused
 
 IDS = tuple(f"p{i}" for i in range(8))
@@ -20,7 +20,7 @@ WHOLE = 6
 
 def secagg():
     settings = SecAgg()
-    return Server(settings, IDS), {id: Party(id, settings) for id in IDS}
+    return Server(settings, IDS), {id: SecAggParty(id, settings) for id in IDS}
 
 
 def secagg_active():

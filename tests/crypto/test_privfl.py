@@ -12,11 +12,22 @@ from hedgerow.core.conversation import Contribution, Step
 from hedgerow.crypto.conversation import Total, drive
 from hedgerow.crypto.paillier import PaillierKey
 from hedgerow.crypto.pairwise import PairwiseMasks, PairwiseParty, PairwiseServer
-from hedgerow.crypto.privfl import CUBIC, Cubic, Linear, PrivFL, PrivFLParty, PrivFLServer, checked_key, masks, party, prove
+from hedgerow.crypto.privfl import (
+    CUBIC,
+    Cubic,
+    LinearGradientGrid,
+    PrivFL,
+    PrivFLParty,
+    PrivFLServer,
+    checked_key,
+    masks,
+    party,
+    prove,
+)
 from hedgerow.crypto.privfl import server as server_module
 from hedgerow.crypto.privfl.keyproof import KEY
 from hedgerow.crypto.privfl.settings import MODEL, PREDICTORS, REPLY
-from hedgerow.crypto.secagg import Party, SecAgg, Server
+from hedgerow.crypto.secagg import SecAgg, SecAggParty, Server
 from hedgerow.errors import (
     CohortTooSmall,
     HedgerowError,
@@ -71,7 +82,7 @@ class World:
 SUMS = {
     "open": (lambda id: OpenParty(), OpenSum),
     "pairwise": (lambda id: PairwiseParty(id, PairwiseMasks()), lambda: PairwiseServer(PairwiseMasks(), IDS)),
-    "secagg": (lambda id: Party(id, SecAgg()), lambda: Server(SecAgg(), IDS)),
+    "secagg": (lambda id: SecAggParty(id, SecAgg()), lambda: Server(SecAgg(), IDS)),
 }
 
 
@@ -99,7 +110,7 @@ def contributions(grid, d, seed=0):
 
 
 def linear(d):
-    return Linear(d, len(IDS), terms=4.0, target=4.0, model=8.0)
+    return LinearGradientGrid(d, len(IDS), terms=4.0, target=4.0, model=8.0)
 
 
 # ---- totals -------------------------------------------------------------------------------------------------------------
@@ -521,7 +532,7 @@ def test_limits_are_kept_by_whoever_holds_the_number():
     with pytest.raises(RangeExceeded):
         w.total(np.array([2.0, 2.0]), cubic, {})
     with pytest.raises(RangeExceeded, match="64 bits leave too few steps"):
-        Linear(20, 10**9, terms=1e6, target=1e6, model=1e6)
+        LinearGradientGrid(20, 10**9, terms=1e6, target=1e6, model=1e6)
 
 
 def test_small_cohorts_are_refused_before_and_after():

@@ -3,9 +3,9 @@ import pytest
 from secagg_driver import Play, names
 
 from hedgerow.crypto.conversation import drive
-from hedgerow.crypto.fixedpoint import Encoding
+from hedgerow.crypto.fixedpoint import RingEncoding
 from hedgerow.crypto.keys import AgreementKey, Identity, Roster
-from hedgerow.crypto.secagg import Gateway, Party, SecAgg, Server
+from hedgerow.crypto.secagg import Gateway, SecAgg, SecAggParty, Server
 from hedgerow.errors import CohortTooSmall, KeyInvalid, RangeExceeded, RoundRefused, SettingsInvalid
 
 
@@ -32,7 +32,7 @@ def test_a_sparse_graph_gives_the_same_total():
 def test_the_driver_of_the_package_drives_it_too():
     settings, ids = SecAgg(), names(4)
     play = Play(4, settings)
-    server, parties = Server(settings, ids), {id: Party(id, settings) for id in ids}
+    server, parties = Server(settings, ids), {id: SecAggParty(id, settings) for id in ids}
     rows = play.rows()
     given = {id: play.contribution(row) for id, row in rows.items()}
     total = drive(server.total(ids, play.encoding(4), b"model"), parties, given)
@@ -96,7 +96,7 @@ def test_rows_at_the_end_of_the_range_are_added_exactly():
 def test_real_numbers_are_added_to_the_step_of_their_encoding():
     play = Play(4)
     rows = {id: np.array([0.5 * i, -0.25]) for i, id in enumerate(play.ids)}
-    encoding = Encoding(64, 4, ((2, 2.0**-20),))
+    encoding = RingEncoding(64, 4, ((2, 2.0**-20),))
     given = {id: play.contribution(row) for id, row in rows.items()}
     given = {id: type(one)(one.layout, one.row, encoding, one.context) for id, one in given.items()}
     total = play.drive(play.server.total(play.ids, encoding, b"model"), given)
@@ -109,9 +109,9 @@ def test_nobody_is_asked_what_cannot_be_protected():
     with pytest.raises(CohortTooSmall, match="No party was asked"):
         play.total({id: rows[id] for id in play.ids[:2]})
     with pytest.raises(RangeExceeded, match="No party was asked"):
-        play.drive(play.server.total(play.ids, Encoding(64, 5, ((4, 1.0),)), b""))
+        play.drive(play.server.total(play.ids, RingEncoding(64, 5, ((4, 1.0),)), b""))
     with pytest.raises(SettingsInvalid, match="32 bits"):
-        play.drive(play.server.total(play.ids, Encoding(32, 6, ((4, 1.0),)), b""))
+        play.drive(play.server.total(play.ids, RingEncoding(32, 6, ((4, 1.0),)), b""))
     for ids in (["p0", "p1", "stranger"], ["p0", "p1", "p1"]):
         with pytest.raises(KeyInvalid, match="No party was asked"):
             play.drive(play.server.total(ids, play.encoding(4), b""))
@@ -159,12 +159,12 @@ def test_every_setting_changes_the_digest():
 
 def test_mixed_settings_or_rosters_are_refused_at_the_first_letter():
     play = Play(5)
-    play.parties["p1"] = Party("p1", SecAgg(rounds_per_epoch=3, least=4))
+    play.parties["p1"] = SecAggParty("p1", SecAgg(rounds_per_epoch=3, least=4))
     assert play.open() == ("p0", "p2", "p3", "p4")
     assert play.refused == [("keys", "p1", "HR-242")]
     active = Play(5, adversary="active")
     other = Roster({**active.roster, "stranger": Identity.fresh().public})
-    active.parties["p1"] = Party("p1", active.settings, other, active.identities["p1"])
+    active.parties["p1"] = SecAggParty("p1", active.settings, other, active.identities["p1"])
     assert "p1" not in active.open()
 
 
@@ -172,18 +172,18 @@ def test_against_a_server_that_lies_there_must_be_identities():
     identity = Identity.fresh()
     settings = SecAgg(adversary="active")
     with pytest.raises(SettingsInvalid):
-        Party("p0", settings)
+        SecAggParty("p0", settings)
     with pytest.raises(SettingsInvalid):
         Server(settings, names(4))
     with pytest.raises(KeyInvalid):
-        Party("p0", settings, Roster({"p0": Identity.fresh().public}), identity)
+        SecAggParty("p0", settings, Roster({"p0": Identity.fresh().public}), identity)
     with pytest.raises(KeyInvalid):
         Server(settings, names(4), Roster({"p0": identity.public}))
 
 
 def test_a_row_out_of_range_is_refused_by_its_party_and_the_others_are_added():
     play = Play(5)
-    encoding = Encoding(64, 5, ((2, 2.0**-40),))
+    encoding = RingEncoding(64, 5, ((2, 2.0**-40),))
     given = {id: play.contribution(np.array([1.0, 2.0])) for id in play.ids}
     given = {
         id: type(one)(one.layout, one.row * (1e9 if id == "p4" else 1), encoding, one.context) for id, one in given.items()
@@ -197,7 +197,7 @@ def test_parties_of_one_gateway_agree_once_for_each_pair(monkeypatch):
     agreed, agree = [], AgreementKey.agree
     monkeypatch.setattr(AgreementKey, "agree", lambda self, public: agreed.append(public) or agree(self, public))
     play, gateway = Play(6), Gateway()
-    play.parties = {id: Party(id, play.settings, gateway=gateway if id != "p5" else None) for id in play.ids}
+    play.parties = {id: SecAggParty(id, play.settings, gateway=gateway if id != "p5" else None) for id in play.ids}
     rows = play.rows()
     assert (play.encoding(4).decode(play.total(rows).total) == sum(rows.values())).all()
     probes, inside, outside = 6, 5 * 4 // 2, 2 * 5

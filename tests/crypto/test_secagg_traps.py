@@ -9,7 +9,7 @@ import pytest
 from secagg_driver import Play, both_given_out, looks_uniform
 
 from hedgerow.crypto import streams
-from hedgerow.crypto.secagg import Party, SecAgg, Server, letters, recovery
+from hedgerow.crypto.secagg import SecAgg, SecAggParty, Server, letters, recovery
 from hedgerow.crypto.secagg.epoch import Epoch
 from hedgerow.errors import MessageRefused, RoundRefused, SettingsInvalid
 from hedgerow.store import Answered
@@ -111,7 +111,7 @@ def ask_to_open(play, party, survivors):
     return letters.OPENING.unpack(answer)[2]
 
 
-class Obliging(Party):
+class Obliging(SecAggParty):
     """Opens a round as often as it is asked."""
 
     def _round(self, name, number):
@@ -149,7 +149,7 @@ def opens_again_after_a_restart(tmp_path, journal):
     play.total(play.rows(), forge=store)
     if play.parties["p0"].journal.path:
         play.parties["p0"].journal.close()
-    play.parties["p0"] = Party("p0", play.settings, journal=journal(tmp_path))
+    play.parties["p0"] = SecAggParty("p0", play.settings, journal=journal(tmp_path))
     play.parties["p0"]._epoch = stored["epoch"]
     with suppress(MessageRefused):
         ask_to_open(play, "p0", {"p0", "p2", "p3", "p4"})
@@ -174,7 +174,7 @@ def test_T6_a_row_and_a_key_are_given_once_also_after_a_restart(tmp_path):
     play.total(play.rows())
     sent = {step: letter for step, id, letter, _ in play.log if id == "p0"}
     play.parties["p0"].journal.close()
-    again = Party("p0", play.settings, journal=Answered(tmp_path / "p0.journal"))
+    again = SecAggParty("p0", play.settings, journal=Answered(tmp_path / "p0.journal"))
     again._epoch = stored
     for step in ("keys", "contribution"):
         with pytest.raises(MessageRefused, match="before"):
@@ -207,7 +207,7 @@ def test_T6_survivors_outside_the_cohort_are_refused():
 
 
 # ---- T7: nobody is told of other survivors than the others are -------------------------------------------------------
-class Trusting(Party):
+class Trusting(SecAggParty):
     """Asks for nobody's signature."""
 
     def _check_agreement(self, *given):
@@ -250,7 +250,7 @@ class AnySignature:
 
 @pytest.mark.parametrize("split", [1, 3, 5, 6])
 def test_T7_two_stories_about_a_survivor_open_at_most_one_secret(split):
-    assert tell_two_stories(Party, split) == set()
+    assert tell_two_stories(SecAggParty, split) == set()
 
 
 def test_T7_a_twin_that_checks_no_signature_is_caught():

@@ -8,13 +8,13 @@ from secagg_driver import Play
 
 from hedgerow.crypto import keys, shamir, streams
 from hedgerow.crypto.keys import AgreementKey
-from hedgerow.crypto.secagg import Party, SecAgg, letters, recovery
+from hedgerow.crypto.secagg import SecAgg, SecAggParty, letters, recovery
 from hedgerow.crypto.secagg import epoch as epochs
 from hedgerow.errors import CohortTooSmall, RoundRefused, SettingsInvalid
 
 
 # ---- T9: the server does not choose a party's neighbours -------------------------------------------------------------
-class Led(Party):
+class Led(SecAggParty):
     """Takes the neighbours that it is told."""
 
     def _check_neighbours(self, name, members, size, place, neighbours):
@@ -43,7 +43,7 @@ def surrounded(party):
 
 
 def test_T9_neighbours_of_the_servers_choice_are_refused():
-    assert not surrounded(Party)
+    assert not surrounded(SecAggParty)
 
 
 def test_T9_a_twin_that_is_told_its_neighbours_is_caught():
@@ -218,7 +218,7 @@ def test_T21_who_sends_a_key_of_low_order_is_no_member(point):
 
 
 # ---- T22: two rows hide nothing --------------------------------------------------------------------------------------
-class Small(Party):
+class Small(SecAggParty):
     """Counts nobody."""
 
     def _check_enough(self, *given):
@@ -241,7 +241,7 @@ def answers_among_two(party):
 
 
 def test_T22_a_party_sends_no_row_to_a_cohort_of_two():
-    assert not answers_among_two(Party)
+    assert not answers_among_two(SecAggParty)
 
 
 def test_T22_a_twin_that_does_not_count_is_caught():

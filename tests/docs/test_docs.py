@@ -9,9 +9,9 @@ from pydantic import BaseModel
 
 from hedgerow.data import PARTITIONERS
 from hedgerow.errors import catalogue
-from hedgerow.studies import PROGRAMS
-from hedgerow.studies.keys import keys_of
-from hedgerow.studies.study import Study
+from hedgerow.study import PROGRAMS
+from hedgerow.study.keys import keys_of
+from hedgerow.study.study import Study
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from hedgerow.cli.show import show_rehearsal
-from hedgerow.studies import load, rehearse, run_study
+from hedgerow.study import load, rehearse, run_study
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 SLOW = {

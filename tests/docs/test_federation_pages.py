@@ -10,11 +10,11 @@ import pytest
 import typer
 
 from hedgerow.cli.main import app
-from hedgerow.coordinator.config import CoordinatorConfig, load_config
-from hedgerow.coordinator.submission import refuse_simulation
-from hedgerow.stations.config import StationConfig, read_config
-from hedgerow.stations.policy import admit_columns, admit_program, named_columns
-from hedgerow.studies import load
+from hedgerow.network.coordinator.config import CoordinatorConfig, load_config
+from hedgerow.network.coordinator.submission import refuse_simulation
+from hedgerow.network.station.config import StationConfig, read_config
+from hedgerow.network.station.policy import admit_columns, admit_program, named_columns
+from hedgerow.study import load
 
 DOCS = Path(__file__).parents[2] / "docs"
 EXAMPLES = DOCS / "examples"

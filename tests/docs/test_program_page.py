@@ -13,7 +13,7 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.errors import MissingColumn, StudyInvalid, UnboundedSum
-from hedgerow.studies import PROGRAMS, load, rehearse, run_study
+from hedgerow.study import PROGRAMS, load, rehearse, run_study
 from scratch import installed
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"

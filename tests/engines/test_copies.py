@@ -8,8 +8,8 @@ import pytest
 import hedgerow as hr
 from hedgerow.engines.shared import SharedParties, warn_of_copies
 from hedgerow.errors import HedgerowWarning
-from hedgerow.studies import load, rehearse
-from hedgerow.studies.build import build
+from hedgerow.study import load, rehearse
+from hedgerow.study.build import build
 
 
 def split(copies):

@@ -1,10 +1,10 @@
-"""The post, the switchboard and the network under stations that send without end, come and go, or refuse at once."""
+"""The message queue, the switchboard and the network under stations that send without end, come and go, or refuse at once."""
 
 from functools import partial
 
 import pytest
-from ministation import abroad, at_stations, federation
-from test_post import asked, laid
+from ministation import at_stations, federation, remote
+from test_message_queue import asked, laid
 
 import hedgerow as hr
 from hedgerow.engines.rails.rail import Arrived
@@ -16,7 +16,7 @@ HOMES = {name: (f"party {k}",) for k, name in enumerate(("alpha", "beta", "gamma
 
 
 def test_whoever_sends_without_end_keeps_no_letter_from_leaving():
-    post, rail, _ = laid()
+    queue, rail, _ = laid()
     genuine, turn = rail.receive, [0]
 
     def flooded(seconds):
@@ -25,11 +25,11 @@ def test_whoever_sends_without_end_keeps_no_letter_from_leaving():
         return Arrived("gamma", b"x") if turn[0] % 2 or seconds == 0.0 else genuine(seconds)
 
     rail.receive = flooded
-    assert asked(post).keys() == {"alpha", "beta", "gamma"}
+    assert asked(queue).keys() == {"alpha", "beta", "gamma"}
 
 
 def test_a_letter_that_cannot_leave_is_not_kept():
-    post, rail, _ = laid()
+    queue, rail, _ = laid()
     send = rail.send
 
     def broken(station, body):
@@ -39,8 +39,8 @@ def test_a_letter_that_cannot_leave_is_not_kept():
 
     rail.send = broken
     with pytest.raises(OSError, match="gone"):
-        asked(post)
-    assert not post._sent
+        asked(queue)
+    assert not queue._sent
 
 
 def test_a_station_that_comes_and_goes_may_leave_no_more_unread_than_one_that_stays():
@@ -72,7 +72,7 @@ def test_who_refuses_at_once_takes_no_place_among_the_first():
     engine, rail = at_stations(federation(), HOMES)
     for name in ("alpha", "beta"):
         rail.up[name] = refusing(rail.up[name])
-    cohort = abroad(federation(), engine).sample(size=3, spare=2)
+    cohort = remote(federation(), engine).sample(size=3, spare=2)
     found = cohort.sum(partial(level_counts, sizes=(("malignant", 2),)))
     held = hr.engines.records(federation())
     assert found["malignant"].sum() == sum(held.sizes[held.position[HOMES[name][0]]] for name in ("gamma", "delta", "epsilon"))

@@ -17,8 +17,8 @@ import pytest
 
 from hedgerow.engines.rails import nvflare as package
 from hedgerow.engines.rails.nvflare import settings
+from hedgerow.engines.rails.nvflare.connection import MOST_WAITING, Connection
 from hedgerow.engines.rails.nvflare.kit import JOB, template, write_job
-from hedgerow.engines.rails.nvflare.strand import MOST_WAITING, Strand
 from hedgerow.engines.rails.nvflare.supervisor import AT_REST, FIRST_PAUSE, SOUND, STALE, Supervisor
 from hedgerow.engines.rails.socket_rail import SocketDoor
 from hedgerow.errors import ConfigInvalid, MissingExtra
@@ -216,43 +216,43 @@ def listener(tmp_path):
 
 def test_a_strand_names_itself_and_carries_bodies_whole(listener):
     path, door = listener
-    strand = Strand(path, "alpha")
+    connection = Connection(path, "alpha")
     peer, _ = door.accept()
     with peer:
         assert frames.read(peer, 100) == b"alpha"
         for body in (b"", b"x" * 1000, os.urandom(3_000_000)):
-            assert strand.put(body)
+            assert connection.put(body)
             assert frames.read(peer) == body
             threading.Thread(target=frames.write, args=(peer, body)).start()
-            assert strand.get(PATIENCE) == body
-    assert strand.get(PATIENCE) is None
-    assert not strand.alive
-    strand.close()
+            assert connection.get(PATIENCE) == body
+    assert connection.get(PATIENCE) is None
+    assert not connection.alive
+    connection.close()
 
 
 def test_a_peer_that_does_not_read_holds_nobody_up(listener):
     path, door = listener
-    strand = Strand(path, "alpha")
+    connection = Connection(path, "alpha")
     peer, _ = door.accept()
     kept = []
-    sender = threading.Thread(target=lambda: kept.extend(strand.put(bytes(1_000_000)) for _ in range(50)), daemon=True)
+    sender = threading.Thread(target=lambda: kept.extend(connection.put(bytes(1_000_000)) for _ in range(50)), daemon=True)
     sender.start()
     sender.join(PATIENCE)  # though nobody ever reads
     assert len(kept) == 50
     assert sum(kept) <= MOST_WAITING + 2
-    strand.close()
+    connection.close()
     peer.close()
 
 
 def test_a_frame_above_the_cap_ends_the_strand(listener):
     path, door = listener
-    strand = Strand(path, "alpha", most=1000)
+    connection = Connection(path, "alpha", most=1000)
     peer, _ = door.accept()
     with peer:
         peer.sendall((1 << 62).to_bytes(8, "big") + b"x" * 100)
-        assert strand.get(PATIENCE) is None
-        assert not strand.alive
-    strand.close()
+        assert connection.get(PATIENCE) is None
+        assert not connection.alive
+    connection.close()
 
 
 # ---- with FLARE: real kits, real processes ---------------------------------------------------------------------------
@@ -444,9 +444,9 @@ def test_a_new_coordinator_takes_over_running_jobs(flared):
 @as_flare_is
 @pytest.mark.slow
 def test_code_and_foreign_classes_are_refused_by_the_policy(flared, tmp_path):
-    from hedgerow.engines.rails.nvflare.supervisor import Session
+    from hedgerow.engines.rails.nvflare.supervisor import FlareSession
 
-    session = Session(flared.kits["submitter"])._session
+    session = FlareSession(flared.kits["submitter"])._session
     code, foreign = write_job(tmp_path / "1", "alpha"), write_job(tmp_path / "2", "alpha")
     (code / "app" / "custom").mkdir()
     (code / "app" / "custom" / "more.py").write_text("print(1)")

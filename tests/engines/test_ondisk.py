@@ -333,7 +333,7 @@ def study(**more):
 
 @pytest.mark.slow
 def test_a_study_keeps_states_in_its_run_folder(tmp_path):
-    from hedgerow.studies import run_study
+    from hedgerow.study import run_study
 
     for states in ("memory", "disk"):
         run_study(study(**{"engine.states": states}), tmp_path / states)

@@ -34,8 +34,8 @@ from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import linf
 from hedgerow.core.conversation import Step
 from hedgerow.core.engine import Inbox
-from hedgerow.engines.lines import LARGE, Gone, Line, Sheet, found_on, laid_out, pair
 from hedgerow.engines.merging import merged
+from hedgerow.engines.pipes import LARGE, Gone, Pipe, Sheet, found_on, laid_out, pair
 from hedgerow.engines.processes import Processes
 from hedgerow.engines.shard import split
 from hedgerow.engines.sharded import Sharded
@@ -485,7 +485,7 @@ def test_a_function_without_a_name_elsewhere_is_refused_before_anybody_is_asked(
 def test_an_interrupted_question_leaves_no_answer_behind(two, monkeypatch):
     fed = federation(two)
     fed.sum(one_of_each)
-    real, calls = Line.receive, []
+    real, calls = Pipe.receive, []
 
     def once(line):
         calls.append(line)
@@ -493,7 +493,7 @@ def test_an_interrupted_question_leaves_no_answer_behind(two, monkeypatch):
             raise KeyboardInterrupt
         return real(line)
 
-    monkeypatch.setattr(Line, "receive", once)
+    monkeypatch.setattr(Pipe, "receive", once)
     with pytest.raises(KeyboardInterrupt):
         fed.sum(totals)
     assert fed.sum(one_of_each) == 6
@@ -604,7 +604,7 @@ def test_inboxes_are_merged_in_the_order_asked():
 
 
 def test_a_line_carries_small_and_large_bodies_and_arrays():
-    here, there = map(Line, pair())
+    here, there = map(Pipe, pair())
     large, arrays = (
         os.urandom(LARGE + 1),
         {"a": np.arange(6.0).reshape(2, 3), "b": np.array(["x", "yz"]), "none": np.zeros((0, 2))},

@@ -146,12 +146,12 @@ def test_a_server_that_says_nobody_was_asked_is_not_believed():
     plan = RecordPlan(Clipping.of(1.0), 1.0, 0.3, 3)
     model = hr.learn.models.Model(hr.learn.linear(4, 1), "binary")
     from hedgerow.core.party import Party
-    from hedgerow.learn.records.dpsgd import Step
+    from hedgerow.learn.records.dpsgd import GradientStep
 
     party = Party("p", {"model_input": np.ones((4, 4), np.float32), "model_target": np.ones(4, np.float32)}, np.ones(4))
     party.state["rounds"] = np.zeros(())
     limit = {"p": hr.Budget(5.0, 1e-3, "record", accountant="rdp")}
-    ask = partial(noisy_steps, plan=plan, model=model, step=Step(), batch_sizes={"p": 4.0}, budgets=limit, rounds=100)
+    ask = partial(noisy_steps, plan=plan, model=model, step=GradientStep(), batch_sizes={"p": 4.0}, budgets=limit, rounds=100)
     sent = {"w": model.initial, "asked": np.zeros(()), "round": np.zeros(())}
     took = [float(ask(sent, party, run_of(fed).streams.stream(t, "p", "local"))["n"]) for t in range(10)]
     allowed = plan.most_rounds(limit["p"], 100)

@@ -7,8 +7,8 @@ import pytest
 from dp_accounting import rdp
 
 import hedgerow as hr
-from hedgerow.studies import rehearse, run_study
-from hedgerow.studies.study import parse
+from hedgerow.study import rehearse, run_study
+from hedgerow.study.study import parse
 
 BASE = {"data": {"name": "digits"}, "partition": {"by": "iid", "parties": 3}, "baselines": False, "evaluation": {"on": "none"}}
 STEPS = {"sampling_rate": 0.05, "batch_size": 90, "learning_rate": 1.0}

@@ -14,7 +14,7 @@ from hedgerow.core.party import Party
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, SettingsInvalid, UnboundedSum
 from hedgerow.learn.queries import (
     Inputs,
-    Loss,
+    QueryLoss,
     Steps,
     answers_for,
     gradient,
@@ -28,7 +28,7 @@ from hedgerow.learn.queries import (
     pooled,
     relative_fitness,
 )
-from hedgerow.learn.queries.inputs import lots
+from hedgerow.learn.queries.inputs import buckets
 from helpers import ENGINE_NAMES, ENGINES
 
 KINDS = ["squared", "logistic", "hinge"]
@@ -71,12 +71,12 @@ def federation(engine=None, **kwargs):
 def told(fed, rounds=ROUNDS, kind="squared", steps="algorithm-2", **more):
     classes = kind != "squared"
     spec = replace(BOXED, classes=classes)
-    return gradient_queries(fed, loss=Loss(kind, 0.1), spec=spec, n_records=60, rounds=rounds, steps=STEPS[steps], **more)
+    return gradient_queries(fed, loss=QueryLoss(kind, 0.1), spec=spec, n_records=60, rounds=rounds, steps=STEPS[steps], **more)
 
 
 def planned(fed, epsilons=2.0, horizon=ROUNDS, **more):
     each = dict.fromkeys(fed.names, epsilons) if isinstance(epsilons, float) else epsilons
-    return answers_for(fed.schema, each, horizon, Loss("squared", 0.1), BOXED, 2.0, **more)
+    return answers_for(fed.schema, each, horizon, QueryLoss("squared", 0.1), BOXED, 2.0, **more)
 
 
 # ---- bounds ---------------------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def corners(spec, width=3):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_bound_is_the_longest_gradient_of_all_corners(kind, shape, norm):
-    loss, spec, box = Loss(kind), SHAPES[shape], 1.5
+    loss, spec, box = QueryLoss(kind), SHAPES[shape], 1.5
     longest = 0.0
     for x, theta, y in product(corners(spec), product([-box, box], repeat=spec.size), [-1.0, 1.0]):
         found = loss.gradient_sums(np.array(theta), x[None], np.array([y]), np.ones(1))
@@ -103,7 +103,7 @@ def test_the_bound_is_the_longest_gradient_of_all_corners(kind, shape, norm):
 
 
 def test_the_squared_loss_is_bounded_by_its_box_and_by_nothing_else():
-    loss, x, y = Loss("squared"), np.ones((1, 3)), -np.ones(1)
+    loss, x, y = QueryLoss("squared"), np.ones((1, 3)), -np.ones(1)
     outside = loss.gradient_sums(np.full(3, 3.0), x, y, np.ones(1))
     assert np.abs(outside).sum() > length_of(loss, BOXED, 1.0, 1)
 
@@ -117,7 +117,7 @@ def drawn(data, n):
 @pytest.mark.slow
 @given(st.data(), st.sampled_from(KINDS), st.sampled_from(sorted(SHAPES)), st.integers(1, 4))
 def test_neighbours_sums_of_gradients_are_within_the_bound(data, kind, shape, n):
-    spec, loss, box = replace(SHAPES[shape], classes=True), Loss(kind, 0.3), 1.5
+    spec, loss, box = replace(SHAPES[shape], classes=True), QueryLoss(kind, 0.3), 1.5
     theta = np.array(data.draw(st.lists(st.floats(-box, box), min_size=spec.size, max_size=spec.size)))
 
     def asked(columns):
@@ -137,7 +137,7 @@ def test_neighbours_sums_of_gradients_are_within_the_bound(data, kind, shape, n)
 def test_a_share_of_the_records_moves_by_one_record_too(share):
     """The broken twin takes the first so many: where a record is removed another moves up, twice the bound away."""
     columns = {name: np.linspace(0.9, 1.0, 40) for name in "abc"} | {"t": np.repeat([-1.0, 1.0], [round(40 * share), 40])[:40]}
-    loss, theta = Loss("squared"), np.zeros(3)  # gradients of -2 y x: the first records pull one way, the others back
+    loss, theta = QueryLoss("squared"), np.zeros(3)  # gradients of -2 y x: the first records pull one way, the others back
 
     def twin(theta, party, rng, *, loss, box, share):
         n = round(share * len(party.w))
@@ -161,11 +161,13 @@ def test_a_share_of_the_records_moves_by_one_record_too(share):
 def test_lots_are_spread_evenly():
     """Kolmogorov-Smirnov, one false alarm in a million."""
     x = np.random.default_rng(0).normal(size=(20_000, 2)).round(3)
-    assert kstest(np.unique(lots(x, x[:, 0])), "uniform").pvalue > 1e-6
+    assert kstest(np.unique(buckets(x, x[:, 0])), "uniform").pvalue > 1e-6
 
 
 def test_a_weight_is_a_number_of_records():
-    light, heavy = (answers_for(table(weight=w).schema, {"p": 1.0}, 5, Loss("hinge"), BOXED, 1.0).bound.radius for w in (0, 1))
+    light, heavy = (
+        answers_for(table(weight=w).schema, {"p": 1.0}, 5, QueryLoss("hinge"), BOXED, 1.0).bound.radius for w in (0, 1)
+    )
     assert heavy == 3 * light
 
 
@@ -173,7 +175,7 @@ def test_weights_without_a_range_are_refused():
     schema = table(weight=True).schema
     open_ended = schema.replace(replace(schema["w"], high=None))
     with pytest.raises(UnboundedSum, match="HR-210"):
-        answers_for(open_ended, {"p": 1.0}, 5, Loss("hinge"), BOXED, 1.0)
+        answers_for(open_ended, {"p": 1.0}, 5, QueryLoss("hinge"), BOXED, 1.0)
 
 
 # ---- the algorithm --------------------------------------------------------------------------------------------------
@@ -219,14 +221,14 @@ def test_the_program_is_the_loop_by_hand(kind, steps):
 def test_many_models_at_once_have_the_gradients_of_each():
     rng = np.random.default_rng(0)
     x, y, w, theta = rng.normal(size=(30, 3)), rng.normal(size=30), rng.random(30), rng.normal(size=(2, 5, 3))
-    together = Loss("squared").gradient_sums(theta, x, y, w)
-    alone = [[Loss("squared").gradient_sums(one, x, y, w) for one in row] for row in theta]
+    together = QueryLoss("squared").gradient_sums(theta, x, y, w)
+    alone = [[QueryLoss("squared").gradient_sums(one, x, y, w) for one in row] for row in theta]
     np.testing.assert_allclose(together, alone, rtol=1e-12)
 
 
 def test_steps_as_printed_stand_still_and_the_longer_the_more():
     data = federation()
-    loss = Loss("squared")
+    loss = QueryLoss("squared")
     rows = pooled(data.engine.held, BOXED)
     best = optimum(loss, *rows, 2.0)
 
@@ -244,7 +246,7 @@ def test_steps_as_printed_stand_still_and_the_longer_the_more():
 @pytest.mark.parametrize("box", [0.05, 2.0])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_best_model_has_fitness_zero_and_no_other_in_the_box_is_better(kind, box):
-    spec, loss = replace(BOXED, classes=kind != "squared"), Loss(kind, 0.1)
+    spec, loss = replace(BOXED, classes=kind != "squared"), QueryLoss(kind, 0.1)
     rows = pooled(federation(classes=kind != "squared").engine.held, spec)
     best = optimum(loss, *rows, box)
     assert np.abs(best).max() <= box
@@ -307,7 +309,7 @@ def test_a_second_training_does_not_get_the_questions_of_the_first():
 
 def test_answers_for_a_smaller_box_are_refused():
     fed = federation()
-    small = answers_for(fed.schema, dict.fromkeys(fed.names, 1.0), ROUNDS, Loss("squared", 0.1), BOXED, 1.0)
+    small = answers_for(fed.schema, dict.fromkeys(fed.names, 1.0), ROUNDS, QueryLoss("squared", 0.1), BOXED, 1.0)
     with pytest.raises(UnboundedSum, match="HR-210"):
         hr.last(told(fed, answers=small))
 
@@ -322,7 +324,7 @@ def test_unknown_models_and_ridges_are_refused():
     for wrong in (("tree", None), ("svm", -1.0)):
         with pytest.raises(SettingsInvalid, match="HR-511"):
             loss_of(*wrong)
-    assert loss_of("svm") == Loss("hinge", 1.0)
+    assert loss_of("svm") == QueryLoss("hinge", 1.0)
 
 
 # ---- engines --------------------------------------------------------------------------------------------------------
@@ -343,8 +345,8 @@ def test_every_engine_computes_the_same(engine, noise):
 def test_a_model_outside_the_box_does_not_lengthen_gradients():
     """Whoever sends it: a state of a wider box, or a server that wants to know more than was agreed."""
     party = Party("p", inputs({name: np.ones(1) for name in "abct"}, spec=BOXED), np.ones(1))
-    far = gradient(np.array([1e6, np.inf, np.nan]), party, None, loss=Loss("squared"), box=2.0)
-    assert np.abs(far).sum() <= length_of(Loss("squared"), BOXED, 2.0, 1) * (1 + 1e-12)
+    far = gradient(np.array([1e6, np.inf, np.nan]), party, None, loss=QueryLoss("squared"), box=2.0)
+    assert np.abs(far).sum() <= length_of(QueryLoss("squared"), BOXED, 2.0, 1) * (1 + 1e-12)
 
 
 def test_a_record_that_overflows_takes_no_other_with_it():

@@ -10,11 +10,11 @@ from test_queries import BOXED, ROUNDS, federation, planned, told
 import hedgerow as hr
 from hedgerow.core.question import MAIN
 from hedgerow.errors import BudgetExhausted, UnlawfulChannel
-from hedgerow.learn.queries import Answers, Loss, bound_of, length_of, loss_of, multiplier, pooled, query_trials
+from hedgerow.learn.queries import Answers, QueryLoss, bound_of, length_of, loss_of, multiplier, pooled, query_trials
 from hedgerow.privacy.accounting import epsilon
 from helpers import run_of
 
-XI = length_of(Loss("squared"), BOXED, 2.0, 1)
+XI = length_of(QueryLoss("squared"), BOXED, 2.0, 1)
 
 
 def spent(fed, accountant="basic", delta=1e-6):
@@ -75,7 +75,9 @@ def test_the_most_open_owner_is_charged_and_each_owner_is_told_its_own():
 def test_half_the_noise_would_leave_replacing_twice_what_was_agreed():
     """The broken twin without the factor 2: neighbours that replace a record move a sum by twice the bound."""
     x = np.array([[1.0, 1.0, 1.0], [-1.0, -1.0, -1.0]])
-    sums = [Loss("squared").gradient_sums(np.full(3, 2.0), x[[i]], np.array([y]), np.ones(1)) for i, y in ((0, -1.0), (1, 1.0))]
+    sums = [
+        QueryLoss("squared").gradient_sums(np.full(3, 2.0), x[[i]], np.array([y]), np.ones(1)) for i, y in ((0, -1.0), (1, 1.0))
+    ]
     moved = np.abs(sums[0] - np.zeros(3)).sum(), np.abs(sums[0] + sums[0]).sum()
     lost = [100 * distance / (multiplier("laplace", 1.0, 100, "replace-one") * XI) for distance in moved]
     twin = [100 * distance / (multiplier("laplace", 1.0, 100, "add-remove") * XI) for distance in moved]
@@ -101,7 +103,7 @@ def test_gaussian_noise_of_a_horizon_is_that_of_one_release_stretched():
 
 
 def test_noise_in_the_channel_takes_the_length_of_its_law():
-    fed, loss = federation(), Loss("squared")
+    fed, loss = federation(), QueryLoss("squared")
     assert bound_of(fed.protect(mechanism=hr.Laplace(1.0)), loss, BOXED, 2.0).norm == 1
     assert bound_of(fed.protect(mechanism=hr.Gaussian(1.0)), loss, BOXED, 2.0).norm == 2
 
@@ -121,8 +123,8 @@ def test_repeats_have_the_noise_of_one_training_each(noise):
     a million."""
     fed, spec, law = federation(classes=True), replace(BOXED, classes=True), "laplace" if noise == "laplace" else "gaussian"
     settings = {"epsilons": [1.0], "horizons": [1], "repeats": 1000, "noises": [noise], "box": 1e9, "rule": "algorithm-1"}
-    (state,) = query_trials(fed, loss=Loss("logistic"), spec=spec, n_records=60, step=60.0, **settings)
-    exact = Loss("logistic").gradient_sums(np.zeros(3), *pooled(fed.engine.held, spec))
+    (state,) = query_trials(fed, loss=QueryLoss("logistic"), spec=spec, n_records=60, step=60.0, **settings)
+    exact = QueryLoss("logistic").gradient_sums(np.zeros(3), *pooled(fed.engine.held, spec))
     scale = multiplier(law, 1.0, 1, "replace-one", 1e-6) * spec.length(1 if law == "laplace" else 2)
     draw = (laplace if law == "laplace" else norm)(scale=scale).rvs
     expected = np.sum([draw(30_000, random_state=seed) for seed in range(1 if noise == "server" else 3)], axis=0)
@@ -134,7 +136,7 @@ def test_repeats_have_the_noise_of_one_training_each(noise):
 def test_trials_are_those_of_single_trainings_without_noise_to_speak_of():
     settings = {"epsilons": [1e9], "horizons": [ROUNDS], "repeats": 2, "noises": ["laplace", "gaussian", "server"]}
     state = hr.last(
-        query_trials(federation(), loss=Loss("squared", 0.1), spec=BOXED, n_records=60, step=0.4, box=2.0, **settings)
+        query_trials(federation(), loss=QueryLoss("squared", 0.1), spec=BOXED, n_records=60, step=0.4, box=2.0, **settings)
     )
     alone = hr.last(told(federation()))
     np.testing.assert_allclose(state.average, np.broadcast_to(alone.average, state.average.shape), atol=1e-4)

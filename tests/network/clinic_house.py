@@ -11,11 +11,11 @@ import numpy as np
 
 from hedgerow.crypto.keys import AgreementKey, Identity, Roster
 from hedgerow.data import Table
-from hedgerow.stations.config import parse_config
-from hedgerow.stations.holdings import holdings
-from hedgerow.stations.kinds import rehearsed
+from hedgerow.network.station.config import parse_config
+from hedgerow.network.station.local_data import local_data
+from hedgerow.network.station.signatures import rehearsed
 from hedgerow.stats.formula import read_formula
-from hedgerow.wire.envelope import Card, Seat
+from hedgerow.wire.envelope import KeyMaterial, PublicIdentity
 
 NAMES = ("alpha", "beta", "gamma")
 HUB = "hub"
@@ -61,17 +61,17 @@ LIMITS = {
 }
 
 
-def seat(name):
+def key_material(name):
     identity, agreement = Identity.fresh(), AgreementKey.fresh()
-    return Seat(Card(name, identity.public, agreement.public), identity, agreement)
+    return KeyMaterial(PublicIdentity(name, identity.public, agreement.public), identity, agreement)
 
 
 @dataclass
 class Keys:
     """What a key folder gives."""
 
-    seat: Seat
-    cards: dict = field(default_factory=dict)
+    key_material: KeyMaterial
+    public_identities: dict = field(default_factory=dict)
     roster: Roster | None = None
 
 
@@ -94,7 +94,7 @@ def station_config(name, guard):
 @cache
 def held_by(name):
     config = station_config(name, "{}")
-    return holdings(config, Table(config.declared.admit(records(name)), config.declared), bytes(32))
+    return local_data(config, Table(config.declared.admit(records(name)), config.declared), bytes(32))
 
 
 @cache

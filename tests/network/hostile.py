@@ -63,7 +63,7 @@ BOMBS = [
     headed(b"f", "subprocess:Popen"),
     headed(b"f", "hedgerow.errors:suggestion"),
     headed(b"p", b"f", "builtins:eval", b"t", 1, "1", b"d", 0),
-    headed(b"o", "hedgerow.wire.folder:KeyFolder", 1, "path", "/"),
+    headed(b"o", "hedgerow.network.identity.key_folder:KeyFolder", 1, "path", "/"),
     headed(b"o", "hedgerow.core.arrays:Layout", 1, "shapes", b"t", 1, b"t", 2, "", b"t", 2, 1 << 31, 1 << 31),
     headed(b"k", "hedgerow.learn.models:Model", b"x" * 100),
     MAGIC + (20).to_bytes(4, "little") + b"\xdd\x7f\xff\xff\xff" * 4,

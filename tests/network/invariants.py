@@ -19,13 +19,13 @@ import pandas as pd
 from clinic_house import HUB, NAMES, READABLE, records, station_config
 from simulation import EPOCH, World
 
-from hedgerow.coordinator.journal import refusal
-from hedgerow.coordinator.store import Store
+from hedgerow.network.coordinator.journal import refusal
+from hedgerow.network.coordinator.store import Store
+from hedgerow.network.station.accounts import Account
+from hedgerow.network.station.base import Base
+from hedgerow.network.station.journal import StationJournal
+from hedgerow.network.station.submissions import Submissions
 from hedgerow.privacy import Budget
-from hedgerow.stations.accounts import Account
-from hedgerow.stations.base import Base
-from hedgerow.stations.journal import StationJournal
-from hedgerow.stations.trains import Trains
 from hedgerow.wire.envelope import disclose
 from hedgerow.wire.question import inbox, question
 
@@ -59,12 +59,16 @@ class Seen:
         self.bases = {name: Base(world.folder / name / "station.sqlite") for name in NAMES}
         self.journals = {name: StationJournal(base) for name, base in self.bases.items()}
         self.entries = {name: journal.entries(study=self.kept.key.hex()) for name, journal in self.journals.items()}
-        hub, seats = world.seats[HUB], world.seats
+        hub, key_materials = world.key_materials[HUB], world.key_materials
         self.asked, self.left, opened = defaultdict(dict), defaultdict(dict), {}
         for way, name, body, mark in world.tapped:
             if body in opened:
                 continue
-            letter = disclose(hub, world.cards, body) if way == "from" else disclose(seats[name], {HUB: hub.card}, body)
+            letter = (
+                disclose(hub, world.public_identities, body)
+                if way == "from"
+                else disclose(key_materials[name], {HUB: hub.public_identity}, body)
+            )
             opened[body] = letter
             if letter.kind != "hello" and way == "to":
                 self.asked[name].setdefault(letter.number, []).append(letter)
@@ -205,9 +209,9 @@ def refusals(seen):
                 yield f"{name} refused {number:x} with {refused} and the coordinator knows {codes[name]}"
     said = " ".join(entry.sentence for entry in seen.history)
     for one in seen.kept.boarded:
-        train = Trains(seen.bases[one.station]).get(seen.kept.key.hex())
+        submission = Submissions(seen.bases[one.station]).get(seen.kept.key.hex())
         if one.status == "refused" and (
-            train is None or train.status == "approved" or refusal(one.station, one.code) not in said
+            submission is None or submission.status == "approved" or refusal(one.station, one.code) not in said
         ):
             yield f"{one.station} refused to board and it is not in both journals"
 
@@ -221,7 +225,7 @@ def end(seen):
         yield f"after {world.rail.clock:.0f} s it is {kept.state}, and everybody was there: {kept.reason}"
     if kept.ended and kept.state not in ("finished", "refused") and not lost:
         yield f"it {kept.state} at {world.hub_now() - EPOCH:.0f} s: {kept.reason}"
-    if any(train.status in ("waiting", "approved") for name in NAMES for train in Trains(seen.bases[name]).all()) and (
-        kept.ended and not kept.untold and not open_for
-    ):
+    if any(
+        submission.status in ("waiting", "approved") for name in NAMES for submission in Submissions(seen.bases[name]).all()
+    ) and (kept.ended and not kept.untold and not open_for):
         yield "a station was not told that the study ended"

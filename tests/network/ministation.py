@@ -13,10 +13,10 @@ from hedgerow.core.federation import handle, inside
 from hedgerow.core.party import Parties
 from hedgerow.crypto.keys import AgreementKey, Identity
 from hedgerow.engines.host import Host, code_of
+from hedgerow.engines.message_queue import MessageQueue
 from hedgerow.engines.network import Network
-from hedgerow.engines.post import Post
 from hedgerow.errors import HedgerowError
-from hedgerow.wire.envelope import Card, Seat, disclose, enclose
+from hedgerow.wire.envelope import KeyMaterial, PublicIdentity, disclose, enclose
 from hedgerow.wire.names import Names
 from patience import PATIENCE
 
@@ -30,15 +30,15 @@ def federation(parties=5):
     return hr.simulate(CLINIC, hr.data.iid(parties=parties), seed=1)
 
 
-def abroad(held, engine):
+def remote(held, engine):
     """A federation with the same channel, whose parties another engine reaches."""
     values = inside(held)
     return handle(values._replace(run=values.run.afresh(engine)))
 
 
-def seat(name):
+def key_material(name):
     identity, agreement = Identity.fresh(), AgreementKey.fresh()
-    return Seat(Card(name, identity.public, agreement.public), identity, agreement)
+    return KeyMaterial(PublicIdentity(name, identity.public, agreement.public), identity, agreement)
 
 
 class MiniStation:
@@ -62,7 +62,7 @@ class MiniStation:
         return self.answered[letter.digest]
 
 
-def machines(federation, homes, seats, *, seeded=True):
+def machines(federation, homes, key_materials, *, seeded=True):
     """How each station is started: with the records of its parties."""
     held = hr.engines.records(federation)
 
@@ -71,29 +71,33 @@ def machines(federation, homes, seats, *, seeded=True):
         pooled = held.pool([of[id] for id in ids])
         own = Parties(ids, dict(pooled.columns), [held.sizes[of[id]] for id in ids], pooled.w)
         return MiniStation(
-            seats[name], seats["hub"].card, Host(hr.InProcess(threads=1).hosting(own), names=NAMES, seeded=seeded)
+            key_materials[name],
+            key_materials["hub"].public_identity,
+            Host(hr.InProcess(threads=1).hosting(own), names=NAMES, seeded=seeded),
         )
 
     return {name: partial(machine, name) for name in homes}
 
 
-def network(rail, homes, seats, **settings):
+def network(rail, homes, key_materials, **settings):
     """The engine over a rail."""
-    post = Post(lambda: seats["hub"], lambda: {name: seats[name].card for name in homes}, rail)
-    return Network(post, bytes(16), {name: tuple(ids) for name, ids in homes.items()}, **settings)
+    queue = MessageQueue(
+        lambda: key_materials["hub"], lambda: {name: key_materials[name].public_identity for name in homes}, rail
+    )
+    return Network(queue, bytes(16), {name: tuple(ids) for name, ids in homes.items()}, **settings)
 
 
 def at_stations(federation, homes, *, seed=0, faults=None, seeded=True, **settings):
     """The same federation, with its parties at ministations: homes is station -> ids."""
-    seats = {name: seat(name) for name in ("hub", *homes)}
-    rail = VirtualRail(machines(federation, homes, seats, seeded=seeded), seed, faults or Faults())
-    return network(rail, homes, seats, **settings), rail
+    key_materials = {name: key_material(name) for name in ("hub", *homes)}
+    rail = VirtualRail(machines(federation, homes, key_materials, seeded=seeded), seed, faults or Faults())
+    return network(rail, homes, key_materials, **settings), rail
 
 
 @contextmanager
 def over_sockets(federation, homes, kind, folder, **settings):
     """The same over a real rail, gRPC or sockets, each station in a thread."""
-    seats = {name: seat(name) for name in ("hub", *homes)}
+    key_materials = {name: key_material(name) for name in ("hub", *homes)}
     authority = Authority()
     save(authority.hub(), folder, "hub")
     for name in homes:
@@ -102,10 +106,10 @@ def over_sockets(federation, homes, kind, folder, **settings):
     rail = make_rail(kind, where, folder)
     with ExitStack() as stack:
         stack.callback(rail.close)
-        for name, start in machines(federation, homes, seats).items():
+        for name, start in machines(federation, homes, key_materials).items():
             stack.enter_context(serving(make_link(kind, where_of(rail), name, folder), start()))
-        engine = network(rail, homes, seats, seconds=PATIENCE, **settings)
-        assert engine.post.wait(PATIENCE, lambda: engine.post.alive() == homes.keys())
+        engine = network(rail, homes, key_materials, seconds=PATIENCE, **settings)
+        assert engine.queue.wait(PATIENCE, lambda: engine.queue.alive() == homes.keys())
         yield engine
 
 

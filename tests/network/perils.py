@@ -6,7 +6,7 @@ import errno
 import os
 from dataclasses import dataclass, field
 
-from hedgerow.stations.station import Station
+from hedgerow.network.station.station import Station
 
 
 class Killed(BaseException):
@@ -47,9 +47,9 @@ class PerilousStation(Station):
 
     moment = staticmethod(lambda: None)
 
-    def _computed(self, aboard, question):
+    def _computed(self, admitted, question):
         self.moment()
-        found = super()._computed(aboard, question)
+        found = super()._computed(admitted, question)
         self.moment()
         return found
 

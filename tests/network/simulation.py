@@ -16,21 +16,21 @@ from datetime import UTC, datetime
 from functools import partial
 from unittest import mock
 
-from clinic_house import HUB, LIMITS, NAMES, STUDIES, Keys, held_by, read_once, rehearsed_once, seat, station_config
+from clinic_house import HUB, LIMITS, NAMES, STUDIES, Keys, held_by, key_material, read_once, rehearsed_once, station_config
 from perils import Killed, Peril, PerilousRail, PerilousStation
 from virtual import Faults, VirtualRail
 
-from hedgerow.coordinator.config import parse_config as coordinator_config
-from hedgerow.coordinator.coordinator import Coordinator
-from hedgerow.coordinator.store import Store
-from hedgerow.coordinator.submission import submit
 from hedgerow.crypto.keys import Roster
-from hedgerow.engines.post import Post
+from hedgerow.engines.message_queue import MessageQueue
 from hedgerow.errors import CannotWrite, HedgerowError
-from hedgerow.stations.base import Base
-from hedgerow.stations.inbox import Inbox
+from hedgerow.network.coordinator.config import parse_config as coordinator_config
+from hedgerow.network.coordinator.coordinator import Coordinator
+from hedgerow.network.coordinator.store import Store
+from hedgerow.network.coordinator.submission import submit
+from hedgerow.network.station.base import Base
+from hedgerow.network.station.review import Review
 from hedgerow.store import Database
-from hedgerow.studies import parse
+from hedgerow.study import parse
 
 EPOCH = 1_770_000_000.0
 """When the virtual clock is zero, in seconds since 1970."""
@@ -42,7 +42,7 @@ class Twins:
 
     station: type = PerilousStation
     store: type = Store
-    post: type = Post
+    queue: type = MessageQueue
 
 
 class World:
@@ -55,11 +55,11 @@ class World:
         self.seed, self.folder, self.rng, self.twins = seed, folder, random.Random(seed), twins or Twins()
         rng = self.rng
         self.kind = kind or rng.choice(["plain", "plain", "secret", "private", "private"])
-        self.seats = {name: seat(name) for name in (HUB, *NAMES)}
-        self.cards = {name: self.seats[name].card for name in NAMES}
-        roster = Roster({name: card.identity for name, card in self.cards.items()})
-        hub_card = {HUB: self.seats[HUB].card}
-        self.keys = {name: Keys(self.seats[name], hub_card, roster) for name in NAMES}
+        self.key_materials = {name: key_material(name) for name in (HUB, *NAMES)}
+        self.public_identities = {name: self.key_materials[name].public_identity for name in NAMES}
+        roster = Roster({name: public_identity.identity for name, public_identity in self.public_identities.items()})
+        hub_card = {HUB: self.key_materials[HUB].public_identity}
+        self.keys = {name: Keys(self.key_materials[name], hub_card, roster) for name in NAMES}
         self.perils = {name: Peril() if calm else Peril.drawn(rng, 120) for name in NAMES}
         self.perils["person"] = Peril()
         self.perils[HUB] = Peril() if calm else Peril.drawn(rng, 500)
@@ -223,12 +223,12 @@ class World:
     def _decided(self, name, decision):
         base = Base(self.folder / name / "station.sqlite")
         try:
-            inbox = Inbox(station_config(name, repr(self.guards[name])), self.keys[name], base, partial(self._now, name))
-            if not inbox.trains.all("waiting", "approved"):
+            inbox = Review(station_config(name, repr(self.guards[name])), self.keys[name], base, partial(self._now, name))
+            if not inbox.submissions.all("waiting", "approved"):
                 if self.rail.clock < 400:
                     self.rail.at(self.rail.clock + 20.0, partial(self._decide, name, decision))
                 return
-            title = inbox.trains.all("waiting", "approved")[0].study
+            title = inbox.submissions.all("waiting", "approved")[0].study
             with suppress(HedgerowError):
                 inbox.approve(title, "Ada") if decision == "approve" else inbox.refuse(title, "Ada", "enough of it")
         finally:
@@ -260,21 +260,25 @@ class World:
         self.store = self.twins.store(self.config.state_folder, self.hub_now)
         try:
             self.store.wake()
-            self.post = self.twins.post(
-                lambda: self.seats[HUB], lambda: self.cards, PerilousRail(self.rail, peril), pause=4.0, watch=self._watch
+            self.queue = self.twins.queue(
+                lambda: self.key_materials[HUB],
+                lambda: self.public_identities,
+                PerilousRail(self.rail, peril),
+                pause=4.0,
+                watch=self._watch,
             )
-            self._listen(self.post)
+            self._listen(self.queue)
             rng = random.Random(self.seed)
-            self.coordinator = Coordinator(self.store, self.post, self.config, lambda: self.cards, rng.random)
+            self.coordinator = Coordinator(self.store, self.queue, self.config, lambda: self.public_identities, rng.random)
         except BaseException:
             self.store.close()
             raise
         self.rail.lay()
         self.hub_up = True
 
-    def _listen(self, post):
+    def _listen(self, queue):
         """Note whatever the coordinator takes for an answer and is none to the letter that it sent."""
-        ask = post.ask
+        ask = queue.ask
 
         def asking(kind, parts, *, study=bytes(16), number=0, seconds):
             letters = ask(kind, parts, study=study, number=number, seconds=seconds)
@@ -283,7 +287,7 @@ class World:
                     self.broken.append(f"number {letter.number:x} of {letter.sender} was taken for {number:x} of {name}")
             return letters
 
-        post.ask = asking
+        queue.ask = asking
 
     def _watch(self, happened, station, kind, study, number, size):
         self.trace.append((happened, station, kind, number >> 32, number & 0xFFFFFFFF))
@@ -303,7 +307,7 @@ class World:
         due = self.coordinator.due()
         for one in due:
             self.coordinator.advance(one)
-        self.post.wait(0.5 if due else 2.0)
+        self.queue.wait(0.5 if due else 2.0)
 
     def run(self, seconds=600.0):
         """Submit the study and run until it has ended and stations know, or so much time has passed."""
@@ -311,9 +315,9 @@ class World:
         with (
             mock.patch("os.fsync", self._fsync),
             mock.patch.object(Database, "transaction", self._transaction()),
-            mock.patch("hedgerow.engines.post.SLICE", 30.0),
+            mock.patch("hedgerow.engines.message_queue.SLICE", 30.0),
             mock.patch("hedgerow.stats.design.read_formula", read_once),
-            mock.patch("hedgerow.stations.aboard.rehearsed", rehearsed_once),
+            mock.patch("hedgerow.network.station.admitted.rehearsed", rehearsed_once),
         ):
             outside = Store(self.config.state_folder, self.hub_now)  # the command is another process
             self.id = submit(outside, parse(STUDIES[self.kind]))
@@ -337,7 +341,7 @@ class World:
     def _pause(self):
         with self._as(HUB), suppress(CannotWrite):
             try:
-                self.post.wait(5.0)
+                self.queue.wait(5.0)
             except Killed:
                 self._hub_dies()
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 from hostile import BOMBS, mutated, spliced
 
-from hedgerow.coordinator.boarding import read_board, read_hello
 from hedgerow.core.engine import Inbox
 from hedgerow.engines.rails.rail import Arrived
 from hedgerow.errors import HedgerowError, MessageRefused
+from hedgerow.network.coordinator.boarding import read_board, read_hello
 from hedgerow.store import last
 from hedgerow.wire.envelope import Letter, digest_of, disclose, enclose
-from station_house import PRIVATE, STUDY, House, seat
+from station_house import PRIVATE, STUDY, House, key_material
 
 AUTOMATIC = {"approval": "automatic", "programs": [{"name": "moments"}]}
 EACH = 50_000
@@ -42,15 +42,15 @@ def house(tmp_path):
 def to_alpha(house):
     """Genuine letters, and genuine ones that are none of this station's business."""
     mine, others = ([body for name, body in house.rail.sent if name == who] for who in ("alpha", "beta"))
-    card, hub = house.seats["alpha"].card, house.hub.seat
-    revoked, stranger = house.seats["beta"], seat("hub")
+    public_identity, hub = house.key_materials["alpha"].public_identity, house.hub.key_material
+    revoked, stranger = house.key_materials["beta"], key_material("hub")
     return mine, [
         *others,
-        enclose(revoked, card, "ask", [b"x"], study=STUDY, number=1 << 40),
-        enclose(stranger, card, "ask", [b"x"], study=STUDY, number=1 << 40),
-        enclose(seat("delta"), card, "hello", []),
-        enclose(hub, seat("alpha").card, "hello", []),
-        enclose(hub, card, "ask", [b"x"], study=STUDY, number=1 << 40, answers=bytes(32)),
+        enclose(revoked, public_identity, "ask", [b"x"], study=STUDY, number=1 << 40),
+        enclose(stranger, public_identity, "ask", [b"x"], study=STUDY, number=1 << 40),
+        enclose(key_material("delta"), public_identity, "hello", []),
+        enclose(hub, key_material("alpha").public_identity, "hello", []),
+        enclose(hub, public_identity, "ask", [b"x"], study=STUDY, number=1 << 40, answers=bytes(32)),
         *(body for name, body in house.rail.came if name == "alpha"),
     ]
 
@@ -78,7 +78,7 @@ def state_of(station):
     return (
         len(station.journal.entries()),
         dict(station._last),
-        [train.status for train in station.trains.all()],
+        [submission.status for submission in station.submissions.all()],
         station.account.spent(),
         len(station._minute),
     )
@@ -116,25 +116,25 @@ def test_a_station_answers_no_hostile_bytes_and_keeps_nothing_of_them(house):
 
 @pytest.mark.slow
 def test_a_coordinator_takes_no_hostile_bytes_for_an_answer(house):
-    rng, post = random.Random(1), house.post
+    rng, queue = random.Random(1), house.queue
     came = {name: [body for who, body in house.rail.came if who == name] for name in ("alpha", "beta")}
-    forged = enclose(seat("alpha"), house.hub.seat.card, "answer", [b"x"], study=STUDY, number=1)
+    forged = enclose(key_material("alpha"), house.hub.key_material.public_identity, "answer", [b"x"], study=STUDY, number=1)
     happened = []
-    post.watch = lambda what, *rest: happened.append(what)
+    queue.watch = lambda what, *rest: happened.append(what)
 
     def attack(n):
         for raw in strings(came["alpha"], [*came["beta"], forged, *(body for _, body in house.rail.sent)], rng, n):
             house.rail.events.append(Arrived(rng.choice(["alpha", "beta", "nobody"]), raw))
-            post.wait(0.0)
-            post._catch_up()
+            queue.wait(0.0)
+            queue._catch_up()
         happened.clear()
 
     attack(EACH)
     assert not grown(attack, 200_000)
-    assert (post._sent, post._silent) == ({}, {})
+    assert (queue._sent, queue._silent) == ({}, {})
     for name in came:  # genuine ones, again, and each as the other's
         house.rail.events.extend(Arrived(other, body) for other in came for body in came[name])
-    post._catch_up()
+    queue._catch_up()
     assert set(happened) == {"late", "forged"}
 
 
@@ -158,12 +158,12 @@ def test_while_a_station_is_asked_hostile_bytes_are_no_answer(house):
 @pytest.mark.slow
 def test_a_hostile_coordinator_gets_codes_and_nothing_else(house):
     """Its letters are genuine: signed, sealed, numbered. What is in them is not."""
-    station, rng, hub = house.stations["alpha"], random.Random(3), house.hub.seat
-    card, number = house.seats["alpha"].card, 1 << 50
+    station, rng, hub = house.stations["alpha"], random.Random(3), house.hub.key_material
+    public_identity, number = house.key_materials["alpha"].public_identity, 1 << 50
     asked = [
         letter.parts
         for who, body in house.rail.sent
-        if who == "alpha" and (letter := disclose(house.seats["alpha"], {"hub": hub.card}, body)).parts
+        if who == "alpha" and (letter := disclose(house.key_materials["alpha"], {"hub": hub.public_identity}, body)).parts
     ]
     known = [part for parts in asked for part in parts]
     kinds, answers = set(), 0
@@ -177,8 +177,8 @@ def test_a_hostile_coordinator_gets_codes_and_nothing_else(house):
         study = rng.choice([STUDY, STUDY, bytes(16), rng.randbytes(16)])
         if kind == "end" and study == STUDY:
             continue  # it may end its own study
-        raw = enclose(hub, card, kind, parts, study=study, number=number)
-        reply = disclose(hub, house.hub.cards, station.receive(raw))
+        raw = enclose(hub, public_identity, kind, parts, study=study, number=number)
+        reply = disclose(hub, house.hub.public_identities, station.receive(raw))
         kinds.add(reply.kind)
         assert reply.answers == digest_of(raw)
         if reply.kind == "refused":
@@ -206,16 +206,16 @@ def test_a_hostile_station_is_refused_and_harms_nobody(house):
     object.__setattr__(built.run.engine, "exchange", lambda outbox: heard.append(outbox) or exchange(outbox))
     last(built.listing.program(built.settings)(built.federation))
     genuine = [letter.parts for letter in house.opened("alpha", 3)]
-    hub, codes = house.hub.seat.card, [*BOMBS, b"HR-213", b"HR-", b"HR-\xff\xff\xff"]
+    hub, codes = house.hub.key_material.public_identity, [*BOMBS, b"HR-213", b"HR-", b"HR-\xff\xff\xff"]
 
     def hostile(raw):
-        letter = disclose(house.seats["alpha"], {"hub": hub}, raw)
+        letter = disclose(house.key_materials["alpha"], {"hub": hub}, raw)
         kind = rng.choice(["answer", "answer", "answer", "refused", "hello", "board", "x"])
         parts = list(rng.choice(genuine)) if rng.random() < 0.6 else [rng.choice(codes)]
         if parts and rng.random() < 0.8:
             parts[0] = mutated(parts[0] or b"x", rng)
         about = {"study": letter.study, "number": letter.number, "answers": letter.digest}
-        return enclose(house.seats["alpha"], hub, kind, parts * rng.choice([0, 1, 1, 1, 1, 2]), **about)
+        return enclose(house.key_materials["alpha"], hub, kind, parts * rng.choice([0, 1, 1, 1, 1, 2]), **about)
 
     house.rail.stations = {"alpha": hostile}
     network.stations = {"alpha": ("alpha",)}
@@ -233,7 +233,7 @@ def test_a_hostile_station_is_refused_and_harms_nobody(house):
 
 @pytest.mark.slow
 def test_hostile_words_in_boarding_are_refused(house):
-    rng, card = random.Random(5), house.seats["alpha"].card
+    rng, public_identity = random.Random(5), house.key_materials["alpha"].public_identity
     genuine = [letter.parts for letter in house.opened("alpha", 3)]
     hello = house.ask("hello", [], names=["alpha"])["alpha"].parts
     for _ in range(5_000):
@@ -242,7 +242,7 @@ def test_hostile_words_in_boarding_are_refused(house):
         letter = Letter("alpha", "hub", kind, STUDY, 1, bytes(32), (part,) * rng.choice([0, 1, 1, 1, 2]), bytes(32))
         with suppress(MessageRefused):
             read_hello(letter)
-        said = read_board(letter, ("alpha",), bytes(32), card, 0.0)
+        said = read_board(letter, ("alpha",), bytes(32), public_identity, 0.0)
         assert said.status in ("waiting", "refused")
 
 

@@ -96,7 +96,14 @@ def test_a_letter_that_was_refused_for_a_full_disk_gets_the_same_refusal_again(t
     house = House(tmp_path, {"alpha": {}}, **AUTOMATIC)
     house.board(MEANS, ("age", "dose"))
     station = house.stations["alpha"]
-    raw = enclose(house.hub.seat, house.seats["alpha"].card, "end", [b""], study=b"a study's name..", number=1 << 40)
+    raw = enclose(
+        house.hub.key_material,
+        house.key_materials["alpha"].public_identity,
+        "end",
+        [b""],
+        study=b"a study's name..",
+        number=1 << 40,
+    )
     with mock.patch.object(station.journal, "write", side_effect=CannotWrite("the disk is full.")):
         first = station.receive(raw)
     assert station.receive(raw) == first

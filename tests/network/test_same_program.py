@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from ministation import DESIGN, HOMES, abroad, at_stations, federation, over_sockets
+from ministation import DESIGN, HOMES, at_stations, federation, over_sockets, remote
 
 import hedgerow as hr
 from hedgerow.engines import Ray
@@ -36,11 +36,11 @@ def hosting(kind, folder):
 
         def on(here):
             if kind == "virtual":
-                return abroad(here, at_stations(here, HOMES)[0])
+                return remote(here, at_stations(here, HOMES)[0])
             if kind in ("socket", "grpc"):
                 place = folder / secrets.token_hex(4)
                 place.mkdir()
-                return abroad(here, stack.enter_context(over_sockets(here, HOMES, kind, place)))
+                return remote(here, stack.enter_context(over_sockets(here, HOMES, kind, place)))
             return hr.engines.on(here, hr.InProcess(threads=2) if kind == "in-process" else spread)
 
         yield on
@@ -74,7 +74,7 @@ def test_every_engine_and_rail_computes_what_the_loop_computes(kind, tmp_path):
 def test_a_large_broadcast_and_a_large_row_pass_every_rail(kind, tmp_path):
     weights = np.random.default_rng(0).normal(size=1_000_000)
     with over_sockets(federation(), HOMES, kind, tmp_path) as engine:
-        found = abroad(federation(), engine).sum(same_back, weights)
+        found = remote(federation(), engine).sum(same_back, weights)
     np.testing.assert_allclose(found, 5 * weights, rtol=1e-12)
 
 

@@ -20,9 +20,9 @@ from invariants import broken
 from perils import Killed, PerilousStation
 from simulation import Twins, World
 
-from hedgerow.coordinator.store import Store
-from hedgerow.engines.post import Post
-from hedgerow.stations.asking import account_of
+from hedgerow.engines.message_queue import MessageQueue
+from hedgerow.network.coordinator.store import Store
+from hedgerow.network.station.asking import account_of
 
 BLOCK = 25
 SCHEDULES = int(os.environ.get("HEDGEROW_SCHEDULES", "250"))
@@ -136,7 +136,7 @@ class OneLife(Store):
         return kept.life or super().new_life(id)
 
 
-class Credulous(Post):
+class Credulous(MessageQueue):
     """Takes whatever comes from a station for the answer that it waits for."""
 
     def _read(self, event):
@@ -154,14 +154,14 @@ class Credulous(Post):
     def _opened(self, event):
         from hedgerow.wire.envelope import disclose
 
-        return disclose(self.seat(), self.cards(), event.body)
+        return disclose(self.key_material(), self.public_identities(), event.body)
 
 
 TWINS = {
     "a station that forgets its journal": (Twins(station=Forgetful), None, "answered number"),
     "a station that pays after it has answered": (Twins(station=Debtor), "private", "answered number"),
     "a coordinator that has one life": (Twins(store=OneLife), None, "letters of number"),
-    "a post that takes an answer to another letter": (Twins(post=Credulous), None, "was taken for"),
+    "a message queue that takes an answer to another letter": (Twins(queue=Credulous), None, "was taken for"),
 }
 
 

@@ -10,7 +10,7 @@ from hedgerow.engines.rails.rail import Arrived
 from hedgerow.errors import HedgerowError, NobodyAnswered, PartyDeclined
 from hedgerow.store import last
 from hedgerow.wire.envelope import LEAD_BYTES, SIGNATURE_BYTES, disclose, enclose
-from station_house import LOGISTIC, MEANS, PRIVATE, STUDY, House, config_of, seat
+from station_house import LOGISTIC, MEANS, PRIVATE, STUDY, House, config_of, key_material
 
 AUTOMATIC = {"approval": "automatic", "programs": [{"name": "logistic_regression"}, {"name": "moments"}]}
 NOISY = {"epsilon": 0.01, "delta": 1e-6}
@@ -38,7 +38,7 @@ REFUSALS = {
     "a small cohort": ("HR-605", {"least_cohort": 2}, MEANS),
     "an unprotected sum": ("HR-606", {"require": {"hidden_rows": True}}, MEANS),
     "an exhausted budget": ("HR-213", {"budget": NOISY}, PRIVATE),
-    "an unapproved train": ("HR-607", {"approval": "ask"}, MEANS),
+    "an unapproved submission": ("HR-607", {"approval": "ask"}, MEANS),
 }
 
 
@@ -48,14 +48,14 @@ SLOW = {"an exhausted budget"}
 @pytest.mark.parametrize("case", [pytest.param(one, marks=pytest.mark.slow) if one in SLOW else one for one in REFUSALS])
 def test_while_a_guard_refuses_nothing_but_a_sealed_code_leaves(tmp_path, case):
     code, guard, text = REFUSALS[case]
-    house = House(tmp_path, {"alpha": guard if case == "an unapproved train" else {}}, **AUTOMATIC)
+    house = House(tmp_path, {"alpha": guard if case == "an unapproved submission" else {}}, **AUTOMATIC)
     house.board(text, ("age", "dose"))
     stricter(house, **guard)
     before = len(house.rail.came)
     with pytest.raises(HedgerowError, match=code):
         asked(house, text)
     [(name, body)] = house.rail.came[before:]
-    letter = disclose(house.hub.seat, house.hub.cards, body)
+    letter = disclose(house.hub.key_material, house.hub.public_identities, body)
     assert (name, letter.kind, letter.parts) == ("alpha", "refused", (code.encode(),))
     header = LEAD_BYTES + int.from_bytes(body[:LEAD_BYTES], "big")
     assert len(body) == header + SIGNATURE_BYTES + len(code) + SEAL_BYTES  # the sealed code, and nothing beside it
@@ -79,7 +79,7 @@ def test_nothing_of_a_study_can_be_read_on_the_rail(tmp_path, text):
     assert len(bodies) >= 12
     assert not any(WORDS.search(body) for body in bodies)
     inside = [
-        disclose(house.seats["alpha"], house.keys["alpha"].cards, body).parts
+        disclose(house.key_materials["alpha"], house.keys["alpha"].public_identities, body).parts
         for name, body in house.rail.sent
         if name == "alpha"
     ]
@@ -109,7 +109,7 @@ def relayed(house, relay):
         return carry
 
     house.rail.stations = {name: between(name) for name in stations}
-    house.post.watch = lambda happened, station, *rest: house.happened.append((happened, station))
+    house.queue.watch = lambda happened, station, *rest: house.happened.append((happened, station))
     house.happened = []
 
 
@@ -188,35 +188,37 @@ def test_a_relay_that_damages_bodies_gets_nothing_taken(house, damage):
 
 
 def test_a_relay_that_forges_is_not_believed(house):
-    """It knows everything that is public: names, cards, the study's name, the letter, and its own keys."""
-    relay, hub = seat("alpha"), house.hub.seat.card
+    """It knows everything that is public: names, public identities, the study's name, the letter, and its own keys."""
+    relay, hub = key_material("alpha"), house.hub.key_material.public_identity
 
     def forge(name, raw, answer):
-        letter = disclose(house.seats[name], {"hub": hub}, raw)  # more than a relay knows: the digest to be answered
+        letter = disclose(house.key_materials[name], {"hub": hub}, raw)  # more than a relay knows: the digest to be answered
         about = {"study": STUDY, "number": letter.number, "answers": letter.digest}
         return [Arrived(name, enclose(relay, hub, "refused", [b"HR-608"], **about))]
 
     relayed(house, forge)
     with pytest.raises(NobodyAnswered):
         asked(house, MEANS)
-    question = enclose(seat("hub"), house.seats["alpha"].card, "ask", [b"", b""], study=STUDY, number=1 << 60)
+    question = enclose(
+        key_material("hub"), house.key_materials["alpha"].public_identity, "ask", [b"", b""], study=STUDY, number=1 << 60
+    )
     assert house.stations["alpha"].receive(question) is None
 
 
 def test_who_is_revoked_gets_nothing_on_either_side(house):
     asked(house, MEANS)
     before = len(house.rail.sent)
-    del house.hub.cards["alpha"]
+    del house.hub.public_identities["alpha"]
     assert asked(house, MEANS, life=2).n == 60
     assert {name for name, _ in house.rail.sent[before:]} == {"beta"}
-    house.keys["beta"].cards.clear()
+    house.keys["beta"].public_identities.clear()
     with pytest.raises((NobodyAnswered, PartyDeclined)):
         asked(house, MEANS, life=3)
     assert house.rail.sent[-1][0] == "beta"
 
 
 def test_no_sentence_of_an_error_crosses(house, monkeypatch):
-    from hedgerow.stations import station as module
+    from hedgerow.network.station import station as module
 
     def burst(*anything):
         raise ZeroDivisionError("income of patient 17")
@@ -224,6 +226,6 @@ def test_no_sentence_of_an_error_crosses(house, monkeypatch):
     monkeypatch.setattr(module.Station, "_computed", burst)
     with pytest.raises(PartyDeclined, match="HR-221"):
         asked(house, MEANS)
-    letters = [disclose(house.hub.seat, house.hub.cards, body) for _, body in house.rail.came[-2:]]
+    letters = [disclose(house.hub.key_material, house.hub.public_identities, body) for _, body in house.rail.came[-2:]]
     assert [letter.parts for letter in letters] == [(b"HR-221",)] * 2
     assert "patient 17" in house.stations["alpha"].journal.entries()[-1].reason

@@ -155,11 +155,11 @@ def test_both_signs_come_equally_often_at_a_large_scale(sampler):
 
 
 # ---- the table ------------------------------------------------------------------------------------------------------
-def cumulative(table: tables.Table) -> list[int]:
+def cumulative(table: tables.CumulativeTable) -> list[int]:
     return [(int(high) << 64) + int(low) for high, low in zip(table.high, table.low, strict=True)]
 
 
-def masses(table: tables.Table) -> np.ndarray:
+def masses(table: tables.CumulativeTable) -> np.ndarray:
     ends = np.array([0, *cumulative(table), 2**128], dtype=object)
     return ends[1:] - ends[:-1]
 
@@ -226,7 +226,7 @@ def test_table_ends_only_where_128_bits_do():
     assert gaussian_pmf(3.7, [len(mass)])[len(mass)] < mpmath.mpf(2) ** -127
 
 
-def invert_one(table: tables.Table, number: int) -> int:
+def invert_one(table: tables.CumulativeTable, number: int) -> int:
     words = np.frombuffer(number.to_bytes(16, "little"), "<u8").reshape(1, 2)
     return int(table.invert(words)[0])
 

@@ -15,7 +15,7 @@ from hedgerow.core.events import Event
 from hedgerow.core.randomness import Streams
 from hedgerow.errors import BudgetExhausted, BudgetInvalid
 from hedgerow.privacy import epsilon
-from hedgerow.privacy.choice import Question, above_threshold
+from hedgerow.privacy.choice import ThresholdQuestion, above_threshold
 from hedgerow.privacy.choice.sparse import SparseVector
 from helpers import charged, federation
 
@@ -35,7 +35,7 @@ def two_numbers(broadcast, party, rng):
 
 
 def at(*thresholds):
-    return [Question(n_records, None, t) for t in thresholds]
+    return [ThresholdQuestion(n_records, None, t) for t in thresholds]
 
 
 def asked(fed, *thresholds, **settings):
@@ -88,7 +88,7 @@ def test_questions_may_depend_on_earlier_answers():
         low, high = 0.0, 2.0**10
         while high - low > 16:
             middle = (low + high) / 2
-            yield Question(n_records, None, middle)
+            yield ThresholdQuestion(n_records, None, middle)
             low, high = (middle, high) if heard[-1] else (low, middle)
 
     for answer in above_threshold(federation(), search(), 0.0, epsilon=100.0, bound=RECORD, most=10):

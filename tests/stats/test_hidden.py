@@ -13,8 +13,7 @@ from hedgerow.core.conversation import Contribution
 from hedgerow.core.federation import inside
 from hedgerow.crypto.conversation import drive
 from hedgerow.crypto.privfl import CUBIC, PrivFL, PrivFLParty, PrivFLServer
-from hedgerow.crypto.secagg import Party as SecAggParty
-from hedgerow.crypto.secagg import SecAgg, Server
+from hedgerow.crypto.secagg import SecAgg, SecAggParty, Server
 from hedgerow.errors import NotConverged, SettingsInvalid
 from hedgerow.stats import linear_regression, standardise
 from hedgerow.stats.design import Design, design

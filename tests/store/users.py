@@ -19,12 +19,12 @@ import numpy as np
 from entries import entry
 
 from hedgerow import Budget
-from hedgerow.coordinator.store import Store
 from hedgerow.core import Ledger
+from hedgerow.network.coordinator.store import Store
+from hedgerow.network.station.base import Base
+from hedgerow.network.station.journal import StationEntry, StationJournal
 from hedgerow.privacy import Guard
 from hedgerow.privacy.guard import Asked
-from hedgerow.stations.base import Base
-from hedgerow.stations.journal import Entry, StationJournal
 from hedgerow.store import Answered, LedgerBase, LedgerFile, read_arrays, record_of, write_arrays
 
 OPEN = Budget(1e9, 1e-6, unit="record", accountant="basic")
@@ -86,7 +86,7 @@ def station(folder):
         journal = StationJournal(base)
         for number in itertools.count(journal.verify()[0] + 1):
             base.keep("number", str(number).encode())
-            journal.write(Entry("now", "ask", "aa" * 16, number, "asked", question=number))
+            journal.write(StationEntry("now", "ask", "aa" * 16, number, "asked", question=number))
             yield
 
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from hedgerow.data import Column, Schema, iid, load
 from hedgerow.engines import simulate
 from hedgerow.errors import MissingColumn, OutOfRange
-from hedgerow.trees import Bins, Tree, TreeState, decision_tree
+from hedgerow.trees import Bins, DecisionTree, TreeState, decision_tree
 
 SCHEMA = Schema(
     (
@@ -31,8 +31,8 @@ STATE = TreeState(
 
 
 @pytest.fixture
-def tree() -> Tree:
-    return Tree(STATE, Bins.of(SCHEMA, n_bins=4))
+def tree() -> DecisionTree:
+    return DecisionTree(STATE, Bins.of(SCHEMA, n_bins=4))
 
 
 def test_rules_read_in_the_units_of_the_columns(tree):

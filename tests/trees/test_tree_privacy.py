@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from hedgerow.core import Party
 from hedgerow.privacy import Budget, Gaussian, Laplace
 from hedgerow.store import drive
-from hedgerow.trees import Bins, Tree, binned, decision_tree, grow, histogram
+from hedgerow.trees import Bins, DecisionTree, binned, decision_tree, grow, histogram
 
 TARGETS = ["ill", "arm", "days"]
 GROWN = {
@@ -96,7 +96,7 @@ def test_a_budget_stops_growth_between_levels(table, federate):
     run = drive(partial(grow, depth=20, min_records=1), federation)
     assert run.stopped == "budget"
     assert run.state.round == len(federation.ledger)
-    assert Tree(run.state, Bins.of(table.schema)).predict(table).shape == (400,)
+    assert DecisionTree(run.state, Bins.of(table.schema)).predict(table).shape == (400,)
 
 
 def test_each_level_is_one_entry_of_the_ledger(table, federate):

@@ -9,20 +9,20 @@ from dataclasses import replace
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
-from holders import ALPHA, BETA, CARDS, HUB, STUDY, seat
+from holders import ALPHA, BETA, HUB, PUBLIC_IDENTITIES, STUDY, key_material
 
 from hedgerow.crypto.keys import seal_to, verify
 from hedgerow.crypto.messages import digest
 from hedgerow.errors import KeyInvalid, MessageRefused, StationUnknown
 from hedgerow.wire import envelope
-from hedgerow.wire.envelope import HEADER, Card, Seat, disclose, enclose
+from hedgerow.wire.envelope import HEADER, KeyMaterial, PublicIdentity, disclose, enclose
 
 PARTS = [b"common", b"own", b""]
 LENGTHS = {"kind": "ask", "study": STUDY, "number": 7}
 
 
 def letter(mine=HUB, theirs=ALPHA, parts=PARTS, **fields):
-    return enclose(mine, theirs.card, parts=parts, **{**LENGTHS, **fields})
+    return enclose(mine, theirs.public_identity, parts=parts, **{**LENGTHS, **fields})
 
 
 def taken_apart(raw):
@@ -38,7 +38,9 @@ def taken_apart(raw):
 def context_of(fields):
     """What the parts of a letter from hub to alpha are bound to."""
     frame = HEADER.pack(**{**fields, "digests": []})
-    return digest("letter context", frame, HUB.card.identity, ALPHA.card.identity, ALPHA.card.agreement)
+    return digest(
+        "letter context", frame, HUB.public_identity.identity, ALPHA.public_identity.identity, ALPHA.public_identity.agreement
+    )
 
 
 def put_together(fields, boxes, signer, sender, recipient):
@@ -51,19 +53,19 @@ def put_together(fields, boxes, signer, sender, recipient):
 
 def test_a_letter_is_opened_as_it_was_closed():
     raw = letter()
-    opened = disclose(ALPHA, CARDS, raw)
+    opened = disclose(ALPHA, PUBLIC_IDENTITIES, raw)
     assert (opened.sender, opened.recipient, opened.kind) == ("hub", "alpha", "ask")
     assert (opened.study, opened.number, opened.answers, opened.parts) == (STUDY, 7, b"", tuple(PARTS))
-    answer = disclose(HUB, CARDS, letter(ALPHA, HUB, [b"42"], kind="answer", answers=opened.digest))
+    answer = disclose(HUB, PUBLIC_IDENTITIES, letter(ALPHA, HUB, [b"42"], kind="answer", answers=opened.digest))
     assert answer.answers == opened.digest
     assert answer.parts == (b"42",)
-    assert disclose(ALPHA, CARDS, bytearray(raw)) == disclose(ALPHA, CARDS, memoryview(raw)) == opened
+    assert disclose(ALPHA, PUBLIC_IDENTITIES, bytearray(raw)) == disclose(ALPHA, PUBLIC_IDENTITIES, memoryview(raw)) == opened
 
 
 def test_a_letter_may_have_no_parts_or_large_ones():
-    assert disclose(ALPHA, CARDS, letter(parts=[])).parts == ()
+    assert disclose(ALPHA, PUBLIC_IDENTITIES, letter(parts=[])).parts == ()
     body = bytes(1_000_000)
-    assert disclose(ALPHA, CARDS, letter(parts=[body, body])).parts == (body, body)
+    assert disclose(ALPHA, PUBLIC_IDENTITIES, letter(parts=[body, body])).parts == (body, body)
 
 
 def test_two_letters_of_the_same_words_have_nothing_in_common_but_their_header():
@@ -72,7 +74,7 @@ def test_two_letters_of_the_same_words_have_nothing_in_common_but_their_header()
     assert not set(first) & set(second)
     assert len({box[:32] for box in first}) == len(first)
     assert one["digests"] != two["digests"]
-    assert disclose(ALPHA, CARDS, letter()).digest != disclose(ALPHA, CARDS, letter()).digest
+    assert disclose(ALPHA, PUBLIC_IDENTITIES, letter()).digest != disclose(ALPHA, PUBLIC_IDENTITIES, letter()).digest
 
 
 def test_no_part_can_be_read_on_the_way():
@@ -97,26 +99,32 @@ def test_every_byte_of_a_letter_counts():
         spoilt = bytearray(raw)
         spoilt[at] ^= 1 << at % 8
         with pytest.raises((MessageRefused, KeyInvalid, StationUnknown)):
-            disclose(ALPHA, CARDS, bytes(spoilt))
+            disclose(ALPHA, PUBLIC_IDENTITIES, bytes(spoilt))
 
 
 @pytest.mark.parametrize("spoilt", [lambda raw: raw[:-1], lambda raw: raw + b"\0", lambda raw: raw[1:], lambda raw: raw[:40]])
 def test_a_letter_that_is_cut_or_longer_is_refused(spoilt):
     with pytest.raises(MessageRefused):
-        disclose(ALPHA, CARDS, spoilt(letter()))
+        disclose(ALPHA, PUBLIC_IDENTITIES, spoilt(letter()))
 
 
 def test_nobody_else_opens_a_letter():
-    for thief in (BETA, HUB, seat("alpha"), seat("alpha", identity=ALPHA.identity), seat("alpha", agreement=ALPHA.agreement)):
+    for thief in (
+        BETA,
+        HUB,
+        key_material("alpha"),
+        key_material("alpha", identity=ALPHA.identity),
+        key_material("alpha", agreement=ALPHA.agreement),
+    ):
         with pytest.raises((MessageRefused, KeyInvalid)):
-            disclose(thief, CARDS, letter())
+            disclose(thief, PUBLIC_IDENTITIES, letter())
 
 
 def test_a_sender_who_was_taken_off_the_roster_is_unknown():
     with pytest.raises(StationUnknown, match="'hub'"):
-        disclose(ALPHA, {"beta": BETA.card}, letter())
+        disclose(ALPHA, {"beta": BETA.public_identity}, letter())
     with pytest.raises(StationUnknown):
-        disclose(ALPHA, {"hub": BETA.card}, letter())
+        disclose(ALPHA, {"hub": BETA.public_identity}, letter())
 
 
 @pytest.mark.parametrize(
@@ -139,24 +147,24 @@ def test_what_no_header_holds_is_not_sent(fields):
 @pytest.mark.parametrize("name", ["", "a b", "../alpha", "-x", "a" * 64, "ä", "a\n", None])
 def test_a_name_that_no_file_or_certificate_takes_is_refused(name):
     with pytest.raises(KeyInvalid, match="name"):
-        Card(name, ALPHA.card.identity, ALPHA.card.agreement)
+        PublicIdentity(name, ALPHA.public_identity.identity, ALPHA.public_identity.agreement)
 
 
 def test_a_card_has_keys_of_the_right_size_and_a_seat_the_keys_of_its_card():
     with pytest.raises(KeyInvalid):
-        Card("alpha", ALPHA.card.identity, b"short")
+        PublicIdentity("alpha", ALPHA.public_identity.identity, b"short")
     with pytest.raises(KeyInvalid):
-        Card("alpha", bytes(32), ALPHA.card.agreement)
+        PublicIdentity("alpha", bytes(32), ALPHA.public_identity.agreement)
     with pytest.raises(KeyInvalid):
-        replace(ALPHA.card, certificate=b"x")
+        replace(ALPHA.public_identity, certificate=b"x")
     with pytest.raises(KeyInvalid, match="alpha"):
-        Seat(ALPHA.card, BETA.identity, ALPHA.agreement)
+        KeyMaterial(ALPHA.public_identity, BETA.identity, ALPHA.agreement)
     assert ALPHA.identity.private.hex() not in repr(ALPHA)
 
 
 # Forgeries that only one check finds. `twin` is a `disclose` without that check: it takes the forgery in.
 
-TWIN = seat("beta", ALPHA.identity, ALPHA.agreement)
+TWIN = key_material("beta", ALPHA.identity, ALPHA.agreement)
 """Another station with the keys of alpha: whoever copied a folder."""
 
 
@@ -167,27 +175,29 @@ def for_a_twin():
 def in_the_name_of_hub():
     """Everything that public keys allow: only the signature is somebody else's."""
     fields = {**LENGTHS, "sender": "hub", "recipient": "alpha", "answers": b"", "sizes": [54]}
-    box = seal_to(ALPHA.card.agreement, b"forged", context_of({**fields, "digests": []}) + bytes(4))
-    return put_together(fields, [box], BETA.identity, HUB.card, ALPHA.card)
+    box = seal_to(ALPHA.public_identity.agreement, b"forged", context_of({**fields, "digests": []}) + bytes(4))
+    return put_together(fields, [box], BETA.identity, HUB.public_identity, ALPHA.public_identity)
 
 
 def with_another_body():
     """A sender that shows two bodies under one signed header."""
     raw = letter(parts=[b"yes"])
     fields, (box,) = taken_apart(raw)
-    return raw[: -len(box)] + seal_to(ALPHA.card.agreement, b"no!", context_of(fields) + bytes(4))
+    return raw[: -len(box)] + seal_to(ALPHA.public_identity.agreement, b"no!", context_of(fields) + bytes(4))
 
 
 def signed_by_another_station(**changes):
     """Beta takes the sealed parts of alpha's letter to hub and says that they are its own."""
     fields, boxes = taken_apart(letter(ALPHA, HUB))
-    return put_together({**fields, "sender": "beta", **changes}, boxes, BETA.identity, BETA.card, HUB.card)
+    return put_together(
+        {**fields, "sender": "beta", **changes}, boxes, BETA.identity, BETA.public_identity, HUB.public_identity
+    )
 
 
 def with_parts_swapped():
     """The sender's own signature over its own parts in another order."""
     fields, boxes = taken_apart(letter(ALPHA, HUB, [b"aaa", b"bbb"]))
-    return put_together(fields, boxes[::-1], ALPHA.identity, ALPHA.card, HUB.card)
+    return put_together(fields, boxes[::-1], ALPHA.identity, ALPHA.public_identity, HUB.public_identity)
 
 
 def without_the_place(context, i):
@@ -211,16 +221,16 @@ CHECKS = {
 def test_a_forgery_is_refused_and_a_twin_without_the_check_takes_it(check, monkeypatch):
     forge, reader, name, broken, error = CHECKS[check]
     with pytest.raises(error):
-        disclose(reader, CARDS, forge())
+        disclose(reader, PUBLIC_IDENTITIES, forge())
     monkeypatch.setattr(envelope, name, broken)
-    disclose(reader, CARDS, forge())
+    disclose(reader, PUBLIC_IDENTITIES, forge())
 
 
 def test_a_twin_that_does_not_ask_the_roster_takes_a_letter_of_who_was_taken_off(monkeypatch):
-    left = {"beta": BETA.card}
+    left = {"beta": BETA.public_identity}
     with pytest.raises(StationUnknown):
         disclose(ALPHA, left, letter())
-    monkeypatch.setattr(envelope, "_sender", lambda fields, cards: CARDS[fields["sender"]])
+    monkeypatch.setattr(envelope, "_sender", lambda fields, public_identities: PUBLIC_IDENTITIES[fields["sender"]])
     assert disclose(ALPHA, left, letter()).sender == "hub"
 
 
@@ -228,9 +238,9 @@ def test_the_signature_is_of_the_whole_header_and_both_holders():
     raw = letter()
     start = 4 + int.from_bytes(raw[:4], "big")
     header, signature = raw[4:start], raw[start : start + 64]
-    told = (HUB.card.identity, ALPHA.card.identity, ALPHA.card.agreement)
-    verify(HUB.card.identity, signature, digest("letter signature", header, *told))
-    assert disclose(ALPHA, CARDS, raw).digest == digest("letter", header, signature)
+    told = (HUB.public_identity.identity, ALPHA.public_identity.identity, ALPHA.public_identity.agreement)
+    verify(HUB.public_identity.identity, signature, digest("letter signature", header, *told))
+    assert disclose(ALPHA, PUBLIC_IDENTITIES, raw).digest == digest("letter", header, signature)
 
 
 @pytest.mark.parametrize(
@@ -249,39 +259,41 @@ def test_sealed_parts_open_under_no_other_header(changes):
     """Whoever signs it: the sender, another station, the recipient."""
     fields, boxes = taken_apart(letter(ALPHA, HUB))
     for signer in (ALPHA, BETA, HUB):
-        changed = {**fields, "sender": signer.card.name, **changes}
+        changed = {**fields, "sender": signer.public_identity.name, **changes}
         reader = BETA if changed["recipient"] == "beta" else HUB
         sender = {"alpha": ALPHA, "beta": BETA, "hub": HUB}[changed["sender"]]
-        forged = put_together(changed, boxes, sender.identity, sender.card, reader.card)
+        forged = put_together(changed, boxes, sender.identity, sender.public_identity, reader.public_identity)
         with pytest.raises(MessageRefused, match="does not open"):
-            disclose(reader, CARDS, forged)
+            disclose(reader, PUBLIC_IDENTITIES, forged)
 
 
 @pytest.mark.parametrize("boxes", [lambda b: b[:1], lambda b: b[::-1], lambda b: [*b, b[0]], lambda b: [b[0], b[0]]])
 def test_signed_parts_that_were_cut_swapped_or_added_do_not_open(boxes):
     fields, sealed = taken_apart(letter(ALPHA, HUB, [b"aaa", b"bbb"]))
-    forged = put_together(fields, boxes(sealed), ALPHA.identity, ALPHA.card, HUB.card)
+    forged = put_together(fields, boxes(sealed), ALPHA.identity, ALPHA.public_identity, HUB.public_identity)
     with pytest.raises(MessageRefused, match="does not open"):
-        disclose(HUB, CARDS, forged)
+        disclose(HUB, PUBLIC_IDENTITIES, forged)
 
 
 @pytest.mark.parametrize("changes", [{"sizes": [52, 53]}, {"digests": []}, {"answers": b"short"}])
 def test_a_header_that_contradicts_itself_is_refused_though_its_sender_signed_it(changes):
     fields, _ = taken_apart(letter(parts=[bytes(25)]))
     header = HEADER.pack(**{**fields, **changes})
-    told = (HUB.card.identity, ALPHA.card.identity, ALPHA.card.agreement)
+    told = (HUB.public_identity.identity, ALPHA.public_identity.identity, ALPHA.public_identity.agreement)
     signature = HUB.identity.sign(digest("letter signature", header, *told))
     with pytest.raises(MessageRefused, match="sizes or answers"):
-        disclose(ALPHA, CARDS, b"".join([len(header).to_bytes(4, "big"), header, signature, bytes(105)]))
+        disclose(ALPHA, PUBLIC_IDENTITIES, b"".join([len(header).to_bytes(4, "big"), header, signature, bytes(105)]))
 
 
 def test_an_ephemeral_key_of_low_order_opens_nothing_and_nothing_is_sealed_to_one():
     fields, boxes = taken_apart(letter())
-    forged = put_together(fields, [bytes(32) + box[32:] for box in boxes], HUB.identity, HUB.card, ALPHA.card)
+    forged = put_together(
+        fields, [bytes(32) + box[32:] for box in boxes], HUB.identity, HUB.public_identity, ALPHA.public_identity
+    )
     with pytest.raises(MessageRefused, match="does not open"):
-        disclose(ALPHA, CARDS, forged)
+        disclose(ALPHA, PUBLIC_IDENTITIES, forged)
     with pytest.raises(KeyInvalid, match="low order"):
-        enclose(HUB, replace(ALPHA.card, agreement=bytes(32)), "ask", [b"x"])
+        enclose(HUB, replace(ALPHA.public_identity, agreement=bytes(32)), "ask", [b"x"])
 
 
 def hostile(random, raw):
@@ -308,7 +320,7 @@ def attacked(n):
         if spoilt == raw:
             continue
         with contextlib.suppress(MessageRefused, KeyInvalid, StationUnknown):
-            disclose(ALPHA, CARDS, spoilt)
+            disclose(ALPHA, PUBLIC_IDENTITIES, spoilt)
             raise AssertionError("a hostile letter was opened")
 
 
@@ -326,4 +338,4 @@ def test_a_hundred_thousand_hostile_byte_strings_are_refused_quickly():
 @pytest.mark.parametrize("raw", [b"", None, "text", [b"x"], b"\xff" * 10_000, bytes(5000)])
 def test_what_is_no_letter_is_refused(raw):
     with pytest.raises(MessageRefused):
-        disclose(ALPHA, CARDS, raw)
+        disclose(ALPHA, PUBLIC_IDENTITIES, raw)

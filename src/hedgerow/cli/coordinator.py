@@ -35,8 +35,8 @@ StudyIdArgument = Annotated[str, typer.Argument(help="A study's id, as `hedgerow
 @app.command()
 def start(folder: FolderArgument = Path(".")) -> None:
     """Run the coordinator until it is interrupted. Studies then end their question, and go on at the next start."""
-    from hedgerow.coordinator.config import load_config
-    from hedgerow.coordinator.service import serve
+    from hedgerow.network.coordinator.config import load_config
+    from hedgerow.network.coordinator.service import serve
 
     _log_to_terminal()
     config, stop = load_config(folder), threading.Event()
@@ -51,14 +51,14 @@ def start(folder: FolderArgument = Path(".")) -> None:
 @app.command()
 def check(folder: FolderArgument = Path(".")) -> None:
     """Read configuration, keys and studies, and say what a start would find. Connects nowhere, changes nothing."""
-    from hedgerow.coordinator.config import load_config
-    from hedgerow.coordinator.service import open_keys, where
-    from hedgerow.coordinator.store import FILE, Store
+    from hedgerow.network.coordinator.config import load_config
+    from hedgerow.network.coordinator.service import open_keys, where
+    from hedgerow.network.coordinator.store import FILE, Store
 
     config = load_config(folder)
     keys = open_keys(config)
     limits = config.limits
-    stations = sorted(keys.cards)
+    stations = sorted(keys.public_identities)
     lines = Table.grid(padding=(0, 2))
     lines.add_row("coordinator", config.name)
     lines.add_row("rail", where(config))
@@ -88,14 +88,14 @@ def submit(
     stations: Annotated[str, typer.Option(help="Whom to ask; all on the roster by default.", metavar="NAME,NAME")] = "",
 ) -> None:
     """Hand a study to a coordinator, whether it runs now or later. Prints the study's id."""
-    from hedgerow.coordinator.config import load_config
-    from hedgerow.coordinator.service import open_keys
-    from hedgerow.coordinator.submission import submit as keep
-    from hedgerow.studies import load, parse_change
+    from hedgerow.network.coordinator.config import load_config
+    from hedgerow.network.coordinator.service import open_keys
+    from hedgerow.network.coordinator.submission import submit as keep
+    from hedgerow.study import load, parse_change
 
     config = load_config(at)
     loaded = load(study, dict(parse_change(text) for text in change or []))
-    roster = tuple(open_keys(config).cards)
+    roster = tuple(open_keys(config).public_identities)
     named = tuple(name.strip() for name in stations.split(",") if name.strip())
     with _store(config) as store:
         typer.echo(keep(store, loaded, stations=named, roster=roster))
@@ -110,7 +110,7 @@ def status(
     """Show all studies of a coordinator, or one with its whole history."""
     from rich.live import Live
 
-    from hedgerow.coordinator.config import load_config
+    from hedgerow.network.coordinator.config import load_config
 
     config = load_config(at)
     with _store(config) as store:
@@ -132,7 +132,7 @@ def status(
 
 def cancel(study: StudyIdArgument, at: AtOption = Path(".")) -> None:
     """End a study. What stations have answered stands, in their ledgers and here."""
-    from hedgerow.coordinator.config import load_config
+    from hedgerow.network.coordinator.config import load_config
 
     with _store(load_config(at)) as store:
         if store.cancel(study):
@@ -148,8 +148,8 @@ def fetch(
 ) -> None:
     """Copy a finished study's run folder, and show its report."""
     from hedgerow.cli.show import show_result
-    from hedgerow.coordinator.config import load_config
-    from hedgerow.studies import read_report
+    from hedgerow.network.coordinator.config import load_config
+    from hedgerow.study import read_report
 
     config = load_config(at)
     with _store(config) as store:
@@ -250,7 +250,7 @@ class _store:
     """The store of a coordinator, for one command."""
 
     def __init__(self, config: Any) -> None:
-        from hedgerow.coordinator.store import Store
+        from hedgerow.network.coordinator.store import Store
 
         self.store = Store(config.state_folder)
 

@@ -16,10 +16,10 @@ from rich.table import Table
 
 from hedgerow.crypto import certificates
 from hedgerow.errors import CannotWrite, KeyInvalid, MissingData
-from hedgerow.wire import enrolment
-from hedgerow.wire.book import Entry
-from hedgerow.wire.folder import KeyFolder
-from hedgerow.wire.papers import MOST_BYTES, Request, Welcome
+from hedgerow.network.identity import enrolment
+from hedgerow.network.identity.enrolment_files import MOST_BYTES, Request, Welcome
+from hedgerow.network.identity.key_folder import KeyFolder
+from hedgerow.network.identity.trust_store import TrustStoreEntry
 
 console = Console()
 
@@ -49,10 +49,10 @@ def init(
     made = KeyFolder.make(folder, name, authority, hosts=host or ())
     say(f"{name}: keys made in {folder}")
     if authority:
-        say(f"authority for {', '.join(made.book.hosts)}; certificate valid until {ends(made.book.me)}")
+        say(f"authority for {', '.join(made.trust_store.hosts)}; certificate valid until {ends(made.trust_store.me)}")
     else:
         write_request(made, out)
-    say(f"fingerprint  {made.book.me.fingerprint}")
+    say(f"fingerprint  {made.trust_store.me.fingerprint}")
 
 
 @app.command()
@@ -64,13 +64,13 @@ def request(folder: FolderArgument, out: OutOption = Path()) -> None:
 @app.command()
 def enrol(
     folder: FolderArgument,
-    paper: Annotated[Path, typer.Argument(help="At a coordinator a station's request; at a station its welcome.")],
+    enrolment_file: Annotated[Path, typer.Argument(help="At a coordinator a station's request; at a station its welcome.")],
     yes: YesOption = False,
     fingerprint: FingerprintOption = "",
     out: OutOption = Path(),
 ) -> None:
     """Put a station on the roster and write its welcome; or take a welcome in."""
-    holder, raw = KeyFolder(folder), read(paper)
+    holder, raw = KeyFolder(folder), read(enrolment_file)
     if holder.is_authority:
         enrol_station(holder, Request.from_bytes(raw), yes, fingerprint, out)
     else:
@@ -107,8 +107,8 @@ def rotate(
     enrolment.rotate(holder, identity=identity or not holder.is_authority, hosts=host or ())
     if holder.is_authority:
         what = "identity, agreement key and certificate" if identity else "certificate"
-        say(f"{holder.name}: new {what}, valid until {ends(holder.book.me)}")
-        say(f"fingerprint  {holder.book.me.fingerprint}")
+        say(f"{holder.name}: new {what}, valid until {ends(holder.trust_store.me)}")
+        say(f"fingerprint  {holder.trust_store.me.fingerprint}")
         write_welcomes(holder, [], out)
     else:
         write_request(holder, out)
@@ -133,49 +133,54 @@ def list_(
 ) -> None:
     """List whose keys are held and trusted, until when, and who was revoked."""
     holder = KeyFolder(folder)
-    book = holder.book
+    trust_store = holder.trust_store
     if as_json:
-        rows = [{key: value for key, value in entry.to_json().items() if key != "pem"} for entry in (book.me, *book.entries)]
-        typer.echo(json.dumps({"name": holder.name, "edition": book.edition, "cards": rows}, indent=1))
+        rows = [
+            {key: value for key, value in entry.to_json().items() if key != "pem"}
+            for entry in (trust_store.me, *trust_store.entries)
+        ]
+        typer.echo(json.dumps({"name": holder.name, "edition": trust_store.edition, "cards": rows}, indent=1))
         return
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in ("name", "fingerprint", "since", "valid until", "revoked"):
         table.add_column(column, overflow="fold")
-    for entry in (book.me, *book.entries):
-        name = f"{entry.card.name} (this {'coordinator' if holder.is_authority else 'station'})" * (entry is book.me)
+    for entry in (trust_store.me, *trust_store.entries):
+        name = f"{entry.public_identity.name} (this {'coordinator' if holder.is_authority else 'station'})" * (
+            entry is trust_store.me
+        )
         gone = f"{entry.revoked}: {entry.reason}" * bool(entry.revoked)
-        row = (name or entry.card.name, entry.fingerprint, entry.since, ends(entry), gone)
+        row = (name or entry.public_identity.name, entry.fingerprint, entry.since, ends(entry), gone)
         table.add_row(*map(escape, row))
     console.print(table)
-    if book.pending:
+    if trust_store.pending:
         say("New keys wait for a welcome; the old ones are in use.")
-    elif not book.authority:
+    elif not trust_store.authority:
         say("Not enrolled yet: send the request, and enrol the welcome.")
 
 
-def enrol_station(holder: KeyFolder, paper: Request, yes: bool, told: str, out: Path) -> None:
+def enrol_station(holder: KeyFolder, enrolment_file: Request, yes: bool, told: str, out: Path) -> None:
     """Review a request, have it confirmed where it is new, and welcome the station."""
-    standing = enrolment.review(holder, paper)
-    name = paper.card.name
-    say(f"{name}: {standing}\nfingerprint  {paper.fingerprint}")
-    confirm(paper.fingerprint, told, yes or standing != "new", f"Has {name} told you this fingerprint by telephone?")
-    before = holder.book.entry(name)
-    raw = enrolment.enrol(holder, paper)
+    standing = enrolment.review(holder, enrolment_file)
+    name = enrolment_file.public_identity.name
+    say(f"{name}: {standing}\nfingerprint  {enrolment_file.fingerprint}")
+    confirm(enrolment_file.fingerprint, told, yes or standing != "new", f"Has {name} told you this fingerprint by telephone?")
+    before = holder.trust_store.entry(name)
+    raw = enrolment.enrol(holder, enrolment_file)
     if standing == "rotation" and before is not None:
         say(f"signed by its old keys too, {before.fingerprint}, which are retired")
     say(f"{name} is on the roster of {holder.name}.")
     write(out / f"{name}.welcome", raw, "Send it to the station.")
 
 
-def enrol_coordinator(holder: KeyFolder, paper: Welcome, yes: bool, told: str) -> None:
+def enrol_coordinator(holder: KeyFolder, enrolment_file: Welcome, yes: bool, told: str) -> None:
     """Review a welcome, have it confirmed where the coordinator is new, and take it in."""
-    standing = enrolment.review_welcome(holder, paper)
-    name = paper.coordinator.name
-    say(f"coordinator {name}: {standing}\nfingerprint  {paper.fingerprint}")
-    confirm(paper.fingerprint, told, yes or standing == "known", f"Has {name} told you this fingerprint by telephone?")
-    enrolment.accept(holder, paper)
-    say(f"{holder.name} trusts {name}; its certificate is valid until {ends(holder.book.me)}.")
-    say(f"stations on the roster: {', '.join(sorted(paper.stations))}")
+    standing = enrolment.review_welcome(holder, enrolment_file)
+    name = enrolment_file.coordinator.name
+    say(f"coordinator {name}: {standing}\nfingerprint  {enrolment_file.fingerprint}")
+    confirm(enrolment_file.fingerprint, told, yes or standing == "known", f"Has {name} told you this fingerprint by telephone?")
+    enrolment.accept(holder, enrolment_file)
+    say(f"{holder.name} trusts {name}; its certificate is valid until {ends(holder.trust_store.me)}.")
+    say(f"stations on the roster: {', '.join(sorted(enrolment_file.stations))}")
 
 
 def confirm(fingerprint: str, told: str, agreed: bool, question: str) -> None:
@@ -199,7 +204,7 @@ def write_request(holder: KeyFolder, out: Path) -> None:
 
 def write_welcomes(holder: KeyFolder, names: list[str], out: Path) -> None:
     """Write the welcomes of some stations, or of all."""
-    for name in names or sorted(holder.cards):
+    for name in names or sorted(holder.public_identities):
         write(out / f"{name}.welcome", enrolment.welcome(holder, name), "Send it to the station.")
 
 
@@ -214,7 +219,7 @@ def write(path: Path, raw: bytes, then: str) -> None:
 
 
 def read(path: Path) -> bytes:
-    """Return a file that was sent, if it is not longer than any paper."""
+    """Return a file that was sent, if it is not longer than any enrolment file."""
     try:
         with path.open("rb") as file:
             return file.read(MOST_BYTES + 1)
@@ -222,7 +227,7 @@ def read(path: Path) -> bytes:
         raise MissingData(f"{path}: {error.strerror}.", remedy="Name the file that was sent.") from None
 
 
-def ends(entry: Entry) -> str:
+def ends(entry: TrustStoreEntry) -> str:
     """Until when a certificate is valid, in words."""
     if not entry.certificate:
         return ""

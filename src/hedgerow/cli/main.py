@@ -82,7 +82,8 @@ def run(
     ] = None,
 ) -> None:
     """Run a study and write a folder with its report, results, ledger and model; or every run of a comparison, and a table."""
-    from hedgerow.studies import load, parse_change, run_study, sweep
+    from hedgerow.compare import sweep
+    from hedgerow.study import load, parse_change, run_study
 
     changes = [parse_change(text) for text in change or []]
     loaded = load(study, dict(changes))
@@ -107,7 +108,7 @@ def run(
 
 def _compare(study: Any, folder: Path, how: dict[str, Any]) -> None:
     """Run a comparison, a line for each running cell; fail where a run failed."""
-    from hedgerow.studies import compare
+    from hedgerow.compare import compare
 
     with Bars(console) as bars:
         result = compare(study, folder, on_start=bars.start, on_progress=bars.show, **how)
@@ -129,8 +130,9 @@ def rehearse(
     swept: SweepOption = None,
 ) -> None:
     """List every question that a study would ask, and what would leave each party. Asks nobody."""
-    from hedgerow.studies import load, parse_change, rehearse_cells, sweep
-    from hedgerow.studies import rehearse as rehearse_study
+    from hedgerow.compare import rehearse_cells, sweep
+    from hedgerow.study import load, parse_change
+    from hedgerow.study import rehearse as rehearse_study
 
     changes = [parse_change(text) for text in change or []]
     loaded = load(study, dict(changes))
@@ -150,7 +152,7 @@ def studies() -> None:
 @app.command()
 def report(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
     """Show a run in the terminal, and write its page again."""
-    from hedgerow.studies import read_report
+    from hedgerow.study import read_report
 
     show_result(read_report(run), console)
 

@@ -137,9 +137,9 @@ def _study(table: data.Table, program: Mapping[str, Any], parties: int) -> dict[
 
 def _enrol(folder: Path, names: Sequence[str]) -> None:
     """What two people do by mail and telephone, in one process."""
-    from hedgerow.wire import enrolment
-    from hedgerow.wire.folder import KeyFolder
-    from hedgerow.wire.papers import Request, Welcome
+    from hedgerow.network.identity import enrolment
+    from hedgerow.network.identity.enrolment_files import Request, Welcome
+    from hedgerow.network.identity.key_folder import KeyFolder
 
     hub = KeyFolder.make(folder / HUB / "keys", HUB, authority=True)
     stations = [KeyFolder.make(folder / name / "keys", name) for name in names]
@@ -161,7 +161,7 @@ def _column(column: data.Column) -> dict[str, Any]:
 
 
 def _write(path: Path, values: Mapping[str, Any]) -> None:
-    from hedgerow.studies.changes import to_toml
+    from hedgerow.study.changes import to_toml
 
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(to_toml(values).lstrip() + "\n", encoding="utf-8")

@@ -160,7 +160,7 @@ def grid_table(grid: Grid) -> Table:
 def show_studies(console: Console) -> None:
     """Print studies, programs and data sets with a sentence each."""
     from hedgerow import data
-    from hedgerow.studies import PROGRAMS, bundled, load
+    from hedgerow.study import PROGRAMS, bundled, load
 
     for title, rows in (
         ("Studies (hedgerow run NAME)", {name: load(name).title for name in bundled()}),

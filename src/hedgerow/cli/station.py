@@ -33,7 +33,7 @@ ByOption = Annotated[str, typer.Option("--by", help="Who decides; the account's 
 @app.command()
 def start(path: PathArgument) -> None:
     """Answer until interrupted. Everything that happens is a line on the terminal, and in the journal."""
-    from hedgerow.stations.service import serve
+    from hedgerow.network.station_service import serve
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
     logging.getLogger("hedgerow").setLevel(logging.INFO)
@@ -46,8 +46,8 @@ def start(path: PathArgument) -> None:
 @app.command()
 def check(path: PathArgument) -> None:
     """Read configuration, keys and records, connect nowhere, and print what a coordinator would see."""
-    from hedgerow.stations.code import code_hash, installed_version
-    from hedgerow.stations.service import open_folder
+    from hedgerow.network.station.code import code_hash, installed_version
+    from hedgerow.network.station_service import open_folder
 
     opened = open_folder(path)
     try:
@@ -81,19 +81,19 @@ def inbox(
 ) -> None:
     """List the studies that asked to board, and show what those that wait would ask."""
     with opened(path) as box:
-        trains = [box.trains.find(study)] if study else box.trains.all()
-        if not trains:
+        submissions = [box.submissions.find(study)] if study else box.submissions.all()
+        if not submissions:
             console.print("No study has come.")
-        for train in trains:
-            show_train(train, full=bool(study) or train.status == "waiting")
+        for submission in submissions:
+            show_submission(submission, full=bool(study) or submission.status == "waiting")
 
 
 @app.command()
 def approve(path: PathArgument, study: NameArgument, by: ByOption = "", because: str = "") -> None:
     """Let a study ask what it announced, and nothing else. The decision is signed."""
     with opened(path) as box:
-        train = box.approve(study, by or getpass.getuser(), because)
-    console.print(f"approved: {escape(train.title)} ({train.id}), by {escape(train.by)}", highlight=False)
+        submission = box.approve(study, by or getpass.getuser(), because)
+    console.print(f"approved: {escape(submission.title)} ({submission.id}), by {escape(submission.by)}", highlight=False)
 
 
 @app.command()
@@ -105,8 +105,8 @@ def refuse(
 ) -> None:
     """Refuse a study, also one that was approved. Nothing of it is answered from then on."""
     with opened(path) as box:
-        train = box.refuse(study, by or getpass.getuser(), because)
-    console.print(f"refused: {escape(train.title)} ({train.id}), by {escape(train.by)}", highlight=False)
+        submission = box.refuse(study, by or getpass.getuser(), because)
+    console.print(f"refused: {escape(submission.title)} ({submission.id}), by {escape(submission.by)}", highlight=False)
 
 
 @app.command()
@@ -127,7 +127,7 @@ def journal(
                 raise typer.Exit(1) from error
             console.print(f"whole: {count} entries, head {head or 'none'}", highlight=False, soft_wrap=True)
             return
-        entries = box.priced(box.journal.entries(study=box.trains.find(study).study if study else None, last=last))
+        entries = box.priced(box.journal.entries(study=box.submissions.find(study).study if study else None, last=last))
         if as_json:
             spent = [{} if e.epsilon is None else {"epsilon": e.epsilon} for e in entries]
             told = [
@@ -136,7 +136,7 @@ def journal(
             ]
             typer.echo(json.dumps(told, indent=1))
             return
-        titles = {train.study: train.title for train in box.trains.all()}
+        titles = {submission.study: submission.title for submission in box.submissions.all()}
     known = {entry.study: titles.get(entry.study, "") for entry in entries if entry.study}
     console.print(f"[bold]journal of {escape(box.config.name)}[/bold]", highlight=False)
     for id, title in known.items():
@@ -169,28 +169,33 @@ def budget(path: PathArgument) -> None:
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
     """A station's inbox."""
-    from hedgerow.stations.inbox import Inbox
+    from hedgerow.network.station.review import Review
 
-    box = Inbox.at(path)
+    box = Review.at(path)
     try:
         yield box
     finally:
         box.close()
 
 
-def show_train(train: Any, *, full: bool) -> None:
+def show_submission(submission: Any, *, full: bool) -> None:
     """Print a study that asked to board: in a line, or with everything that it would ask."""
-    decided = f", by {train.by} on {train.at[:10]}" if train.by else f", since {train.came[:16].replace('T', ' ')}"
-    because = f": {train.because}" if train.because else ""
-    code = f" {train.code}" if train.code else ""
-    head = f"[bold]{train.id}[/bold]  {escape(train.title or 'a study')}"
-    console.print(f"{head}  {train.status}{code}{escape(decided + because)}", highlight=False, soft_wrap=True)
-    if not full or not train.rows:
+    decided = (
+        f", by {submission.by} on {submission.at[:10]}"
+        if submission.by
+        else f", since {submission.came[:16].replace('T', ' ')}"
+    )
+    because = f": {submission.because}" if submission.because else ""
+    code = f" {submission.code}" if submission.code else ""
+    head = f"[bold]{submission.id}[/bold]  {escape(submission.title or 'a study')}"
+    console.print(f"{head}  {submission.status}{code}{escape(decided + because)}", highlight=False, soft_wrap=True)
+    if not full or not submission.rows:
         return
-    of = f"{train.program}, for {train.coordinator}, at {train.n_stations} stations; columns {', '.join(train.columns)}"
+    columns = ", ".join(submission.columns)
+    of = f"{submission.program}, for {submission.coordinator}, at {submission.n_stations} stations; columns {columns}"
     console.print(f"  {escape(of)}", highlight=False, soft_wrap=True)
-    console.print(f"  {escape(train.summary)}", highlight=False, soft_wrap=True)
-    for row in train.rows:
+    console.print(f"  {escape(submission.summary)}", highlight=False, soft_wrap=True)
+    for row in submission.rows:
         console.print(f"  [bold]{row['questions']}[/bold]: {escape(row['asks'])}", highlight=False, soft_wrap=True)
         lines = Table.grid(padding=(0, 2))
         for name, value in row.items():

@@ -48,7 +48,7 @@ class Contribution:
     row : array of shape (layout.size,)
         Numbers, or whole steps of a mechanism's grid.
     encoding : Any
-        How numbers become integers of a ring (`hedgerow.crypto.fixedpoint.Encoding`), by what the party itself was sent.
+        How numbers become integers of a ring (`hedgerow.crypto.fixedpoint.RingEncoding`), by what the party itself was sent.
     context : bytes
         Digest of model, question and settings as the party received them; masks cancel only among parties that agree.
     least : int

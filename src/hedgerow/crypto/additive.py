@@ -64,19 +64,19 @@ from .aggregator import (
 )
 from .cohort import addressed, bitmap, cut, fits, lawful_least, mask_of, whole
 from .conversation import Contribution, Conversation, Step, Total
-from .fixedpoint import WORDS, Encoding
+from .fixedpoint import WORDS, RingEncoding
 from .keys import TAG_BYTES, AgreementKey, Identity, Roster, seal
-from .messages import Form, Kind, Octets, Whole, digest, exactly
+from .messages import FieldKind, MessageForm, Octets, Whole, digest, exactly
 from .streams import add_streams
 
 PART = 1 << 24
 """Bytes of corrections that go to an aggregator in one letter."""
 
-_ROUND: dict[str, Kind] = {"epoch": exactly(32), "round": Whole(1, 2**32 - 1)}
-OPEN = Form("additive enrol", epoch=exactly(32), aggregators=exactly(32))
-KEY = Form("additive key", epoch=exactly(32), public=exactly(32), signature=Octets(0, 64))
-ASK = Form("additive contribution", **_ROUND, terms=exactly(32))
-ROW = Form("additive row", **_ROUND, box=Octets(TAG_BYTES, 8 * LONGEST + TAG_BYTES))
+_ROUND: dict[str, FieldKind] = {"epoch": exactly(32), "round": Whole(1, 2**32 - 1)}
+OPEN = MessageForm("additive enrol", epoch=exactly(32), aggregators=exactly(32))
+KEY = MessageForm("additive key", epoch=exactly(32), public=exactly(32), signature=Octets(0, 64))
+ASK = MessageForm("additive contribution", **_ROUND, terms=exactly(32))
+ROW = MessageForm("additive row", **_ROUND, box=Octets(TAG_BYTES, 8 * LONGEST + TAG_BYTES))
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class AdditiveShares:
             )
 
 
-class Answers(Protocol):
+class AggregatorLink(Protocol):
     """An aggregator as the server reaches it: bytes in, bytes out."""
 
     @property
@@ -115,7 +115,7 @@ class Answers(Protocol):
     def answer(self, step: str, letter: bytes) -> bytes: ...
 
 
-def terms(encoding: Encoding, context: bytes) -> bytes:
+def terms(encoding: RingEncoding, context: bytes) -> bytes:
     """What all shares of a round must have been made for, 32 bytes."""
     return digest("additive terms", encoding.digest, context)
 
@@ -192,7 +192,7 @@ class AdditiveParty:
             raise MessageRefused(
                 f"round {round} of the epoch is over here, or beyond its end.", remedy="Every round has a new number."
             )
-        encoding: Encoding = contribution.encoding
+        encoding: RingEncoding = contribution.encoding
         if agreed != terms(encoding, contribution.context):
             raise MessageRefused(
                 "the server announced other terms than this party received.",
@@ -217,7 +217,7 @@ class AdditiveServer:
     settings : AdditiveShares
     members : collection of str
         Who can be asked.
-    aggregators : sequence of Answers, optional
+    aggregators : sequence of AggregatorLink, optional
         In the order in which parties pinned them. By default they are made here: then this process sees every row, and
         the protocol is only rehearsed.
     """
@@ -226,7 +226,7 @@ class AdditiveServer:
         self,
         settings: AdditiveShares,
         members: Collection[str],
-        aggregators: Sequence[Answers] | None = None,
+        aggregators: Sequence[AggregatorLink] | None = None,
         roster: Roster | None = None,
     ) -> None:
         self.settings, self.members, self.roster = settings, frozenset(members), roster
@@ -250,13 +250,13 @@ class AdditiveServer:
         self._begin()
         return (yield from self._enrol(asked))
 
-    def total(self, ids: Iterable[str], encoding: Encoding, context: bytes = b"", least: int = 0) -> Conversation[Total]:
+    def total(self, ids: Iterable[str], encoding: RingEncoding, context: bytes = b"", least: int = 0) -> Conversation[Total]:
         """Ask parties for one total; who is not in the epoch is enrolled first.
 
         Parameters
         ----------
         ids : iterable of str
-        encoding : Encoding
+        encoding : RingEncoding
             The same at every party.
         context : bytes
             Digest of model and question; the same at every party.
@@ -332,7 +332,7 @@ class AdditiveServer:
         self._n_places += len(found)
         return tuple(joined)
 
-    def _boxes(self, present: list[str], answers: Mapping[str, bytes], encoding: Encoding) -> dict[str, bytes]:
+    def _boxes(self, present: list[str], answers: Mapping[str, bytes], encoding: RingEncoding) -> dict[str, bytes]:
         """Sealed corrections in the order of the epoch; an answer of another round or length counts as lost."""
         length, found = encoding.size * encoding.bits // 8 + TAG_BYTES, {}
         for id in sorted(present, key=self._places.__getitem__):
@@ -345,7 +345,7 @@ class AdditiveServer:
                     found[id] = box
         return found
 
-    def _sum(self, boxes: dict[str, bytes], encoding: Encoding, agreed: bytes, least: int) -> Total:
+    def _sum(self, boxes: dict[str, bytes], encoding: RingEncoding, agreed: bytes, least: int) -> Total:
         """Let the aggregators agree on whose corrections are sound, and add up their totals."""
         at = {"epoch": self._epoch, "round": self._round}
         about = {**at, "terms": agreed, "bits": encoding.bits, "size": encoding.size, "least": least}
@@ -370,7 +370,7 @@ class AdditiveServer:
         masked = {id: np.frombuffer(box, total.dtype, encoding.size) for id, box in boxes.items()}
         return Total(total, tuple(id for id in ids if sound[self._places[id]]), masked)
 
-    def _ask(self, one: Answers, step: str, letter: bytes) -> bytes:
+    def _ask(self, one: AggregatorLink, step: str, letter: bytes) -> bytes:
         try:
             return one.answer(step, letter)
         except (HedgerowError, OSError) as error:

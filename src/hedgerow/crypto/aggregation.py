@@ -35,9 +35,9 @@ from hedgerow.errors import (
 from . import additive, pairwise, secagg
 from .cohort import numeric
 from .conversation import Total
-from .fixedpoint import WORDS, Encoding, encoding_for
+from .fixedpoint import WORDS, RingEncoding, encoding_for
 from .messages import digest
-from .schemes import Credentials, DoubleMasks, Enrolment, GroupMasks, Questions, Scheme, Shares
+from .schemes import AggregationScheme, Credentials, DoubleMasks, Enrolment, GroupMasks, Questions, Shares
 
 Mode = Literal["real", "simulated", "rehearsed"]
 
@@ -48,7 +48,7 @@ class Hidden(Aggregation):
 
     Parameters
     ----------
-    scheme : Scheme
+    scheme : AggregationScheme
         The protocol and its settings.
     bits : {16, 32, 64}
         Of a number on the wire. With 32 a total has a resolution of about 2^-31 of its range.
@@ -60,7 +60,7 @@ class Hidden(Aggregation):
         Carry the protocol out, or account for it; in a rehearsal, about made-up records and in the protocol's name.
     """
 
-    scheme: Scheme
+    scheme: AggregationScheme
     bits: int = 64
     records: float = 2.0**20
     largest: float | None = None
@@ -151,8 +151,8 @@ class Hidden(Aggregation):
         assert outbox.layout is not None  # `fit` refused it
         encoding = self.encoding(release, release.code(outbox.layout), len(ids))
         if self not in sessions.open:
-            sessions.open[self] = Session(self, enrolment(self.scheme, engine))
-        session: Session = sessions.open[self]
+            sessions.open[self] = AggregationSession(self, enrolment(self.scheme, engine))
+        session: AggregationSession = sessions.open[self]
         server = session.server(ids, tuple(engine.parties) if question.cohort.sampling.kind == "all" else ids)
         conversation = server.question(ids, encoding, context_of(outbox, outbox.layout), release.least)
         carried = carry(conversation, engine, outbox, session)
@@ -168,7 +168,7 @@ class Hidden(Aggregation):
             sent=carried.sent,
         )
 
-    def encoding(self, release: Release, layout: Layout, parties: int) -> Encoding:
+    def encoding(self, release: Release, layout: Layout, parties: int) -> RingEncoding:
         """How contributions become integers of the ring."""
         return encoding_for(release, layout, parties=parties, bits=self.bits, records=self.records, largest=self.largest)
 
@@ -186,7 +186,7 @@ class Hidden(Aggregation):
         return self.name
 
 
-def enrolment(scheme: Scheme, engine: Engine) -> Enrolment:
+def enrolment(scheme: AggregationScheme, engine: Engine) -> Enrolment:
     """Both sides of a protocol; the server's alone where an engine's parties are elsewhere, on whose `roster` they may be."""
     if getattr(engine, "elsewhere", False):
         return Enrolment({}, scheme.asking(getattr(engine, "roster", None)))
@@ -211,7 +211,7 @@ class Side:
 
 
 @dataclass(eq=False)
-class Session:
+class AggregationSession:
     """An aggregation in use: what an engine needs of it, and the server's side from question to question."""
 
     aggregation: Hidden
@@ -301,22 +301,29 @@ def context_of(outbox: Outbox, layout: Layout | None = None) -> bytes:
     question, cohort = outbox.question, outbox.question.cohort
     place = (question.branch, question.number, cohort.sampling, cohort.number)
     about = (*place, question.name, question.settings, question.view, question.init)
-    return digest("question", told(about), told((outbox.release, layout)), told(question.broadcast))
+    return digest(
+        "question",
+        description_digest(about),
+        description_digest((outbox.release, layout)),
+        description_digest(question.broadcast),
+    )
 
 
-def told(value: Any) -> bytes:
+def description_digest(value: Any) -> bytes:
     """Digest of a value, the same for values that compute the same: arrays to the last bit, objects by their fields."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         return digest("array", f"{value.dtype.str}{value.shape}".encode(), np.ascontiguousarray(value).tobytes())
     if isinstance(value, Mapping):
-        return digest("mapping", *(told(part) for item in sorted(value.items(), key=_by_name) for part in item))
+        return digest("mapping", *(description_digest(part) for item in sorted(value.items(), key=_by_name) for part in item))
     if isinstance(value, (tuple, list)):
-        return digest("several", *map(told, value))
+        return digest("several", *map(description_digest, value))
     if isinstance(value, partial):
-        return digest("partial", told((value.func, value.args, value.keywords)))
+        return digest("partial", description_digest((value.func, value.args, value.keywords)))
     kind = f"{type(value).__module__}:{type(value).__qualname__}"
     if is_dataclass(value) and not isinstance(value, type):
-        return digest("object", kind.encode(), *(told((of.name, getattr(value, of.name))) for of in fields(value)))
+        return digest(
+            "object", kind.encode(), *(description_digest((of.name, getattr(value, of.name))) for of in fields(value))
+        )
     if callable(value) and hasattr(value, "__qualname__"):
         return digest("function", f"{value.__module__}:{value.__qualname__}".encode())
     return digest("value", kind.encode(), repr(value).encode())
@@ -326,7 +333,7 @@ def _by_name(item: tuple[Any, Any]) -> str:
     return str(item[0])
 
 
-def _chosen(scheme: Scheme, bits: int, records: float, largest: float | None, mode: Mode) -> Hidden:
+def _chosen(scheme: AggregationScheme, bits: int, records: float, largest: float | None, mode: Mode) -> Hidden:
     """An aggregation that is carried out, or simulated by name."""
     if mode == "rehearsed":
         raise SettingsInvalid("mode='rehearsed' is for made-up records alone.", remedy="mode: 'real' or 'simulated'.")

@@ -20,7 +20,7 @@ from hedgerow.store import Answered
 from .cohort import LONGEST_NAME, bitmap, cut, lawful_least, mask_of
 from .fixedpoint import WORDS
 from .keys import TAG_BYTES, AgreementKey, Roster, derive, unseal
-from .messages import Form, Kind, Octets, Several, Whole, Words, digest, exactly
+from .messages import FieldKind, MessageForm, Octets, Several, Whole, Words, digest, exactly
 from .streams import NONCE_BYTES, add_streams
 
 LARGEST = 1 << 22
@@ -35,8 +35,8 @@ TOGETHER = 1024
 ZERO = bytes(NONCE_BYTES)
 
 _PLACES = Octets(0, LARGEST // 8)
-_ROUND: dict[str, Kind] = {"epoch": exactly(32), "round": Whole(1, 2**32 - 1)}
-_SET: dict[str, Kind] = {
+_ROUND: dict[str, FieldKind] = {"epoch": exactly(32), "round": Whole(1, 2**32 - 1)}
+_SET: dict[str, FieldKind] = {
     **_ROUND,
     "terms": exactly(32),
     "bits": Whole(16, 64),
@@ -44,7 +44,7 @@ _SET: dict[str, Kind] = {
     "least": Whole(0, LARGEST),
     "places": _PLACES,
 }
-ENROL = Form(
+ENROL = MessageForm(
     "additive members",
     epoch=exactly(32),
     before=Whole(0, LARGEST),
@@ -52,13 +52,13 @@ ENROL = Form(
     publics=Octets(0, 32 * LARGEST),
     signatures=Octets(0, 64 * LARGEST),
 )
-ENROLLED = Form("additive enrolled", epoch=exactly(32), places=_PLACES)
-COLLECT = Form("additive collect", **_SET, boxes=Octets(0, 1 << 32))
-COLLECTED = Form("additive collected", **_ROUND, places=_PLACES)
-AGREE = Form("additive agree", **_SET)
-AGREED = Form("additive agreed", **_ROUND, tags=Octets(0, 64 * 32))
-TOTAL = Form("additive total", **_ROUND, tags=Octets(0, 64 * 32))
-SUM = Form("additive sum", **_ROUND, total=Octets(0, 8 * LONGEST))
+ENROLLED = MessageForm("additive enrolled", epoch=exactly(32), places=_PLACES)
+COLLECT = MessageForm("additive collect", **_SET, boxes=Octets(0, 1 << 32))
+COLLECTED = MessageForm("additive collected", **_ROUND, places=_PLACES)
+AGREE = MessageForm("additive agree", **_SET)
+AGREED = MessageForm("additive agreed", **_ROUND, tags=Octets(0, 64 * 32))
+TOTAL = MessageForm("additive total", **_ROUND, tags=Octets(0, 64 * 32))
+SUM = MessageForm("additive sum", **_ROUND, total=Octets(0, 8 * LONGEST))
 
 
 def pinned(publics: Sequence[bytes], n: int) -> bytes:

@@ -33,7 +33,7 @@ LEAST_STEPS = 64
 
 
 @dataclass(frozen=True)
-class Encoding:
+class RingEncoding:
     """How contributions become vectors of a ring.
 
     Attributes
@@ -137,7 +137,7 @@ def encoding_for(
     bits: int = 64,
     records: float = 2.0**20,
     largest: float | None = None,
-) -> Encoding:
+) -> RingEncoding:
     """The encoding of one question's contributions.
 
     Parameters
@@ -163,7 +163,7 @@ def encoding_for(
     bounds: Bounds | None = release.clip if release.clip is not None else release.bounds
     if release.mechanism is not None:
         _room_for_steps(release.mechanism, bounds, layout, parties, bits, records)
-        return Encoding(bits, parties, ((layout.size, 1.0),), whole=True)
+        return RingEncoding(bits, parties, ((layout.size, 1.0),), whole=True)
     if bounds is None and largest is None:
         raise UnboundedSum(
             "an aggregation that hides rows makes integers of them, and the sum declares no bound, so they have no range.",
@@ -171,7 +171,7 @@ def encoding_for(
         )
     room = most(bits, parties)
     if bounds is None:
-        return Encoding(bits, parties, ((layout.size, _step(float(largest or 0.0), room, bits)),))
+        return RingEncoding(bits, parties, ((layout.size, _step(float(largest or 0.0), room, bits)),))
     runs = []
     for part, bound in blocks(bounds, layout):
         times = records if bound.unit == "record" else 1.0
@@ -184,7 +184,7 @@ def encoding_for(
                 asked=False,
             )
         runs.append((part.stop - part.start, step))
-    return Encoding(bits, parties, tuple(runs))
+    return RingEncoding(bits, parties, tuple(runs))
 
 
 def _room_for_steps(mechanism: Mechanism, bounds: Any, layout: Layout, parties: int, bits: int, records: float) -> None:

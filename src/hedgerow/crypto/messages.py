@@ -24,7 +24,7 @@ OVERHEAD = 9
 """Most bytes that msgpack puts before a value."""
 
 
-class Kind(Protocol):
+class FieldKind(Protocol):
     """What a value may be."""
 
     @property
@@ -89,7 +89,7 @@ class Words:
 class Several:
     """A list of up to `most` values of one kind."""
 
-    of: Kind
+    of: FieldKind
     most: int
 
     @property
@@ -107,7 +107,7 @@ def exactly(n: int) -> Octets:
     return Octets(n, n)
 
 
-class Form:
+class MessageForm:
     """The form of one message.
 
     Parameters
@@ -124,7 +124,7 @@ class Form:
     (3, b'ab')
     """
 
-    def __init__(self, name: str, **kinds: Kind) -> None:
+    def __init__(self, name: str, **kinds: FieldKind) -> None:
         self.name, self.kinds = name, kinds
         self.most = 3 * OVERHEAD + len(name.encode()) + sum(kind.size for kind in kinds.values())
         self._checks = [(field, kind.fits) for field, kind in kinds.items()]

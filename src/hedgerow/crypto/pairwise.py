@@ -45,9 +45,9 @@ from hedgerow.store import Answered
 
 from .cohort import addressed, cut, fits, lawful_least, whole
 from .conversation import Contribution, Conversation, Step, Total
-from .fixedpoint import WORDS, Encoding
+from .fixedpoint import WORDS, RingEncoding
 from .keys import AgreementKey, Identity, Roster, derive
-from .messages import Form, Kind, Octets, Several, Whole, Words, digest, exactly
+from .messages import FieldKind, MessageForm, Octets, Several, Whole, Words, digest, exactly
 from .streams import NONCE_BYTES, add_streams
 
 CHECK = 8
@@ -56,11 +56,11 @@ CHECK = 8
 LARGEST_GROUP = 1 << 16
 ZERO = bytes(NONCE_BYTES)
 
-_HEAD: dict[str, Kind] = {"session": exactly(32), "round": Whole(1, 2**32 - 1)}
+_HEAD: dict[str, FieldKind] = {"session": exactly(32), "round": Whole(1, 2**32 - 1)}
 _SIGNATURE = Octets(0, 64)
-KEYS = Form("pairwise keys", **_HEAD)
-KEY = Form("pairwise key", **_HEAD, public=exactly(32), signature=_SIGNATURE)
-GROUP = Form(
+KEYS = MessageForm("pairwise keys", **_HEAD)
+KEY = MessageForm("pairwise key", **_HEAD, public=exactly(32), signature=_SIGNATURE)
+GROUP = MessageForm(
     "pairwise group",
     **_HEAD,
     terms=exactly(32),
@@ -68,7 +68,7 @@ GROUP = Form(
     keys=Octets(0, 32 * LARGEST_GROUP),
     signatures=Octets(0, 64 * LARGEST_GROUP),
 )
-ROW = Form("pairwise row", **_HEAD, row=Octets(CHECK, 1 << 32), signature=_SIGNATURE)
+ROW = MessageForm("pairwise row", **_HEAD, row=Octets(CHECK, 1 << 32), signature=_SIGNATURE)
 
 
 @dataclass(frozen=True)
@@ -107,13 +107,13 @@ def divided(ids: Iterable[str], group: int | None, salt: bytes) -> list[tuple[st
     return [tuple(sorted(order[a:b])) for a, b in itertools.pairwise(cuts)]
 
 
-def terms(encoding: Encoding, context: bytes) -> bytes:
+def terms(encoding: RingEncoding, context: bytes) -> bytes:
     """What the parties of a total must agree on besides one another, 32 bytes."""
     return digest("pairwise terms", encoding.digest, context)
 
 
 @dataclass(frozen=True)
-class Group:
+class MaskGroup:
     """The letter of a group: who is in it for which round, and with which keys; `seen` is its digest."""
 
     session: bytes
@@ -125,7 +125,7 @@ class Group:
     seen: bytes
 
     @classmethod
-    def read(cls, letter: bytes) -> Group:
+    def read(cls, letter: bytes) -> MaskGroup:
         """Read it, or refuse it: names are in order, and no name or key comes twice."""
         session, round, agreed, ids, joined, signed = GROUP.unpack(letter)
         keys = cut(joined, len(ids), 32)
@@ -135,7 +135,7 @@ class Group:
         return cls(session, round, agreed, tuple(ids), tuple(keys), tuple(signatures), digest("pairwise group", letter))
 
 
-_group = lru_cache(maxsize=128)(Group.read)  # parties of one process are sent the same bytes
+_group = lru_cache(maxsize=128)(MaskGroup.read)  # parties of one process are sent the same bytes
 
 
 def _announced(session: bytes, round: int, id: str, public: bytes, roster: Roster) -> bytes:
@@ -207,7 +207,7 @@ class PairwiseParty:
             raise MessageRefused(f"round {group.round} is not open here, or answered.", remedy="Start a new round.")
         key = self._open[2]
         self._check(group, key, max(self.settings.least, contribution.least))
-        encoding: Encoding = contribution.encoding
+        encoding: RingEncoding = contribution.encoding
         if group.terms != terms(encoding, contribution.context):
             raise MessageRefused(
                 "the server announced other terms than this party received.",
@@ -230,7 +230,7 @@ class PairwiseParty:
         if self.journal is not None:
             self.journal.write(f"pairwise {session.hex()} {round} {step}", what)
 
-    def _check(self, group: Group, key: AgreementKey, least: int) -> None:
+    def _check(self, group: MaskGroup, key: AgreementKey, least: int) -> None:
         if len(group.ids) < least:
             raise MessageRefused(
                 f"a group of {len(group.ids)}; this party takes part in groups of {least} or more.",
@@ -253,7 +253,7 @@ class PairwiseParty:
     def _fresh(self) -> AgreementKey:
         return AgreementKey.fresh()
 
-    def _seed(self, secret: bytes, first: int, second: int, group: Group) -> bytes:
+    def _seed(self, secret: bytes, first: int, second: int, group: MaskGroup) -> bytes:
         """The key of a pair's stream; bound to everything that the two must have seen alike."""
         return derive(secret, "pairwise", first.to_bytes(4, "little") + second.to_bytes(4, "little") + group.seen)
 
@@ -277,13 +277,13 @@ class PairwiseServer:
         self.settings, self.members, self.roster = settings, frozenset(members), roster
         self._session, self._round = secrets.token_bytes(32), 0
 
-    def total(self, ids: Iterable[str], encoding: Encoding, context: bytes = b"", least: int = 0) -> Conversation[Total]:
+    def total(self, ids: Iterable[str], encoding: RingEncoding, context: bytes = b"", least: int = 0) -> Conversation[Total]:
         """Ask parties for one total.
 
         Parameters
         ----------
         ids : iterable of str
-        encoding : Encoding
+        encoding : RingEncoding
             The same at every party.
         context : bytes
             Digest of model and question; the same at every party.
@@ -342,7 +342,7 @@ class PairwiseServer:
         return found
 
     def _rows(
-        self, asked: Iterable[str], answers: Mapping[str, bytes], encoding: Encoding, head: Mapping[str, Any]
+        self, asked: Iterable[str], answers: Mapping[str, bytes], encoding: RingEncoding, head: Mapping[str, Any]
     ) -> dict[str, Array]:
         """Each party's masked row; an answer that is none counts as lost."""
         length, found = encoding.size * encoding.bits // 8 + CHECK, {}
@@ -364,7 +364,7 @@ class PairwiseServer:
         elif signature:
             raise MessageRefused(f"{id!r} signs, and this server has no roster.", remedy="Give the server the roster.")
 
-    def _sum(self, groups: list[tuple[str, ...]], rows: Mapping[str, Array], encoding: Encoding) -> Total:
+    def _sum(self, groups: list[tuple[str, ...]], rows: Mapping[str, Array], encoding: RingEncoding) -> Total:
         total = np.zeros(encoding.size, WORDS[encoding.bits])
         counted: set[str] = set()
         for group in groups:

@@ -14,7 +14,7 @@ from hedgerow.store import Answered
 from . import additive, pairwise, secagg
 from .aggregator import Aggregator
 from .conversation import Total
-from .fixedpoint import Encoding
+from .fixedpoint import RingEncoding
 from .keys import AgreementKey, Identity, Roster
 
 SEED = 32
@@ -54,7 +54,7 @@ class Credentials:
         return None if self.journal is None else self.journal(id)
 
 
-class Scheme(Protocol):
+class AggregationScheme(Protocol):
     """A protocol with its settings, from which both sides are made."""
 
     @property
@@ -133,7 +133,7 @@ class DoubleMasks:
         roster = own.roster if self.settings.active else None
         for id in ids:
             identity = own.identity(id) if self.settings.active and own.identity is not None else None
-            found[id] = secagg.Party(id, self.settings, roster, identity, own.journal_of(id), gateway)
+            found[id] = secagg.SecAggParty(id, self.settings, roster, identity, own.journal_of(id), gateway)
         return found
 
     def asking(self, roster: Roster | None) -> Callable[[tuple[str, ...]], Questions]:
@@ -256,7 +256,7 @@ class Questions:
         """Whether the members, asked together with others, are those of this server."""
         return self.members == frozenset(members)
 
-    def question(self, ids: tuple[str, ...], encoding: Encoding, context: bytes, least: int) -> Conversation[Total]:
+    def question(self, ids: tuple[str, ...], encoding: RingEncoding, context: bytes, least: int) -> Conversation[Total]:
         """One total, of `least` parties or more."""
         found: Conversation[Total] = self.held.total(ids, encoding, context, least)
         return found

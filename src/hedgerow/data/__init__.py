@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .column import Column
     from .join import join
     from .loaders import read, read_idx
-    from .partition import Heat, Partition, Partitioner
+    from .partition import LabelCounts, Partition, Partitioner
     from .partitioners import PARTITIONERS, partitioner
     from .schema import Schema, infer
     from .shift import concept_drift, concept_shift, covariate_shift, feature_noise
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PARTITIONERS",
     "Column",
-    "Heat",
+    "LabelCounts",
     "Partition",
     "Partitioner",
     "Schema",

@@ -17,7 +17,7 @@ from pathlib import Path
 from hedgerow.errors import MissingData, UnknownDataset, suggestion
 
 from .download import cache_folder, fetch
-from .entry import Entry
+from .entry import CatalogueEntry
 from .loaders import Columns, admit, read
 from .sets_bundled import BUNDLED
 from .sets_images import IMAGES
@@ -26,7 +26,7 @@ from .sets_made import MADE
 from .sets_tabular import TABULAR
 from .table import Table
 
-CATALOGUE: dict[str, Entry] = dict(sorted((BUNDLED | MADE | TABULAR | LARGE | IMAGES).items()))
+CATALOGUE: dict[str, CatalogueEntry] = dict(sorted((BUNDLED | MADE | TABULAR | LARGE | IMAGES).items()))
 
 
 def names() -> dict[str, str]:
@@ -77,11 +77,11 @@ def load(name: str | Path, *, data_dir: str | Path | None = None) -> Table:
     return table if test is None else replace(table, test=_admitted(str(name), entry, test))
 
 
-def _admitted(name: str, entry: Entry, columns: Columns) -> Table:
+def _admitted(name: str, entry: CatalogueEntry, columns: Columns) -> Table:
     return admit(columns, entry.schema, name=name, source=entry.sentence, missing=entry.missing)
 
 
-def _find(name: str, entry: Entry, data_dir: str | Path | None) -> list[Path]:
+def _find(name: str, entry: CatalogueEntry, data_dir: str | Path | None) -> list[Path]:
     if not entry.files:
         return []
     given = data_dir or os.environ.get("HEDGEROW_DATA")

@@ -21,7 +21,7 @@ Parts = tuple[Columns, Columns | None]
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """One catalogued data set.
 
     Parameters

@@ -28,7 +28,7 @@ N_BINS = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Heat:
+class LabelCounts:
     """How many records of each label each party holds.
 
     Parameters
@@ -55,7 +55,7 @@ class Partition:
         Positions of each party's records, ascending; disjoint, unless a scheme gives records to several parties.
     names : tuple of str
         One for each party.
-    heat : Heat
+    heat : LabelCounts
         Records by party and label.
     sentence : str
         What was done, with numbers.
@@ -65,7 +65,7 @@ class Partition:
 
     indices: tuple[np.ndarray, ...]
     names: tuple[str, ...]
-    heat: Heat
+    heat: LabelCounts
     sentence: str
     columns: dict[str, np.ndarray] | None = None
 
@@ -231,12 +231,12 @@ def target_of(scheme: Partitioner, table: Table) -> str:
     return target
 
 
-def _heat(labels: Labels, owner: np.ndarray, names: tuple[str, ...]) -> Heat:
+def _heat(labels: Labels, owner: np.ndarray, names: tuple[str, ...]) -> LabelCounts:
     shape = (len(names), len(labels.names))
     kept = owner != NO_PARTY
     codes = labels.codes if owner.ndim == 1 else np.broadcast_to(labels.codes[:, None], owner.shape)
     cells = owner[kept] * shape[1] + codes[kept]
-    return Heat(names, labels.names, np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape))
+    return LabelCounts(names, labels.names, np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape))
 
 
 def _span(sizes: np.ndarray) -> str:

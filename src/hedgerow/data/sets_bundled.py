@@ -10,7 +10,7 @@ import numpy as np
 from hedgerow.errors import MissingExtra
 
 from .column import Column
-from .entry import Entry, Parts, binary, category, columns_of, declare, integer, number
+from .entry import CatalogueEntry, Parts, binary, category, columns_of, declare, integer, number
 
 
 def _module(name: str) -> Any:
@@ -68,13 +68,13 @@ _SEX = "as published: coded 1 and 2, without saying which is which"
 _OCCUPATION = "1 student, 2 farming or unskilled, 3 white-collar, 4 teacher, nurse or artist, 5 managerial, 6 professional"
 
 BUNDLED = {
-    "breast_cancer": Entry(
+    "breast_cancer": CatalogueEntry(
         "Breast Cancer Wisconsin (Diagnostic): 569 fine-needle aspirates, 30 measurements of cell nuclei, malignant or "
         "benign; W. H. Wolberg, W. N. Street and O. L. Mangasarian, UCI 17, CC BY 4.0.",
         declare(*_nucleus_columns(), binary("malignant", role="target")),
         _breast_cancer,
     ),
-    "diabetes": Entry(
+    "diabetes": CatalogueEntry(
         "Diabetes: 442 patients, ten measurements at baseline and progression of the disease one year later; Efron, "
         "Hastie, Johnstone and Tibshirani 2004; licence not stated.",
         declare(
@@ -92,7 +92,7 @@ BUNDLED = {
         ),
         _diabetes,
     ),
-    "digits": Entry(
+    "digits": CatalogueEntry(
         "Optical Recognition of Handwritten Digits (test part): 1797 images of 8 x 8 pixels; E. Alpaydin and "
         "C. Kaynak, UCI 80, CC BY 4.0.",
         declare(
@@ -101,7 +101,7 @@ BUNDLED = {
         ),
         _digits,
     ),
-    "hie": Entry(
+    "hie": CatalogueEntry(
         "RAND Health Insurance Experiment: 20190 person-years, visits to a doctor under randomly assigned insurance "
         "plans; Cameron and Trivedi 2005, from RAND; public domain as far as statsmodels knows.",
         declare(
@@ -118,7 +118,7 @@ BUNDLED = {
         ),
         _hie,
     ),
-    "fair": Entry(
+    "fair": CatalogueEntry(
         "Extramarital affairs: 6366 married women who answered a Redbook survey in 1974; R. Fair, Journal of Political "
         "Economy 1978; public domain as far as statsmodels knows.",
         declare(

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from .download import Published
-from .entry import Entry, Parts, binary, category, declare, integer, number
+from .entry import CatalogueEntry, Parts, binary, category, declare, integer, number
 from .loaders import Columns, read_idx, read_npz
 
 UCI_TEST_SUBJECTS = (2, 4, 9, 10, 12, 13, 18, 20, 24)
@@ -71,7 +71,7 @@ _OBJECTS = "airplane automobile bird cat deer dog frog horse ship truck"
 _ACTIVITIES = "walking upstairs downstairs sitting standing laying"
 
 IMAGES = {
-    "mnist": Entry(
+    "mnist": CatalogueEntry(
         "MNIST: 60000 images of handwritten digits, 10000 for testing, 28 x 28 pixels; Y. LeCun, C. Cortes and "
         "C. Burges; usually given as CC BY-SA 3.0.",
         declare(
@@ -88,7 +88,7 @@ IMAGES = {
             "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
         ),
     ),
-    "fashion_mnist": Entry(
+    "fashion_mnist": CatalogueEntry(
         "Fashion-MNIST: 60000 images of garments in ten classes, 10000 for testing, 28 x 28 pixels; Zalando Research, "
         "MIT licence.",
         declare(integer("image", 0, 255, shape=(28, 28)), category("garment", _GARMENTS, role="target")),
@@ -102,7 +102,7 @@ IMAGES = {
             "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
         ),
     ),
-    "cifar10": Entry(
+    "cifar10": CatalogueEntry(
         "CIFAR-10, a subset: 20000 colour images in ten classes, 4000 for testing, 32 x 32 pixels; A. Krizhevsky, "
         "V. Nair and G. Hinton, University of Toronto; free for research with citation.",
         declare(
@@ -112,14 +112,14 @@ IMAGES = {
         _cifar,
         ("cifar10/cifar10_train20k.npz", "cifar10/cifar10_test4k.npz"),
     ),
-    "pneumoniamnist": Entry(
+    "pneumoniamnist": CatalogueEntry(
         "PneumoniaMNIST: 4708 chest X-rays of children, 624 for testing, 28 x 28 pixels (the 524 validation images are "
         "left out); MedMNIST v2, J. Yang et al. 2023, from Kermany et al. 2018; CC BY 4.0.",
         declare(integer("image", 0, 255, shape=(28, 28)), binary("pneumonia", role="target")),
         _pneumonia,
         ("pneumoniamnist/pneumoniamnist.npz",),
     ),
-    "har": Entry(
+    "har": CatalogueEntry(
         "Human Activity Recognition Using Smartphones: 10299 windows of 128 samples of 30 volunteers, nine of them for "
         "testing; D. Anguita et al. 2013, UCI 240, CC BY 4.0 (original readme: no commercial use).",
         declare(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .entry import Entry, binary, category, csv, declare, integer, number
+from .entry import CatalogueEntry, binary, category, csv, declare, integer, number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +60,7 @@ def _loans_119987(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 LARGE = {
-    "diabetic": Entry(
+    "diabetic": CatalogueEntry(
         "Diabetes 130-US Hospitals 1999-2008: 101766 stays of 71518 patients and whether they were readmitted within 30 "
         "days; B. Strack et al. 2014, UCI 296, CC BY 4.0.",
         declare(
@@ -92,7 +92,7 @@ LARGE = {
         csv(_readmission, keep_default_na=False),
         ("tabular/diabetic_data.csv.gz",),
     ),
-    "lending_club_2007_2011": Entry(
+    "lending_club_2007_2011": CatalogueEntry(
         "Lending Club 2007 to 2011: 42535 loans, all that were issued, with the interest rate; LendingClub public loan "
         "statistics; LendingClub terms.",
         declare(
@@ -128,7 +128,7 @@ LARGE = {
         ("tabular/lendingclub_2007_2011.csv.gz",),
         missing="drop",
     ),
-    "lending_club_119987": Entry(
+    "lending_club_119987": CatalogueEntry(
         "Lending Club, finished loans: 119938 of 119987 loans (49 whose derived interest rate is mistaken are dropped); "
         "P. Bruce, A. Bruce and P. Gedeck, Practical Statistics for Data Scientists, from LendingClub; LendingClub "
         "terms.",

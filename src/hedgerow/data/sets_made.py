@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .entry import Entry, Parts, declare, number
+from .entry import CatalogueEntry, Parts, declare, number
 
 RECORDS, INPUTS = 100, 9
 SETS: tuple[tuple[tuple[float, ...], float], ...] = (
@@ -38,7 +38,7 @@ def noise_experiment() -> Parts:
 
 
 MADE = {
-    "noise_experiment": Entry(
+    "noise_experiment": CatalogueEntry(
         "Noise experiment: 100 made records, nine standardised inputs and six targets with known coefficients, three of "
         "them noisy; after C. van Aarle 2021, tables 6.2 and 6.3.",
         declare(

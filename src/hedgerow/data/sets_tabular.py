@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from . import icd9
 from .download import Published
-from .entry import Entry, Parts, binary, category, csv, declare, integer, number, renamed
+from .entry import CatalogueEntry, Parts, binary, category, csv, declare, integer, number, renamed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,7 +78,7 @@ def _diagnoses(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 TABULAR = {
-    "adult": Entry(
+    "adult": CatalogueEntry(
         "Adult (census income): 32561 people, 16281 for testing, whether they earn over 50000 dollars a year; R. Kohavi "
         "and B. Becker 1996, UCI 2, CC BY 4.0.",
         declare(
@@ -105,7 +105,7 @@ TABULAR = {
             Published(f"{_UCI}/adult/adult.test", "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05"),
         ),
     ),
-    "insurance": Entry(
+    "insurance": CatalogueEntry(
         "Medical Cost Personal: 1338 insured people and what they were charged in a year; B. Lantz, Machine Learning "
         "with R; ODbL.",
         declare(
@@ -120,7 +120,7 @@ TABULAR = {
         csv(_insurance),
         ("tabular/insurance.csv",),
     ),
-    "city_health": Entry(
+    "city_health": CatalogueEntry(
         "City health: 53 small cities, doctors, hospitals, income, density and deaths; G. S. Thomas, Life in America's "
         "Small Cities, in Brase and Brase, Understandable Statistics (mlr07); licence not stated.",
         declare(
@@ -133,7 +133,7 @@ TABULAR = {
         csv(renamed({"X1": "deaths", "X2": "doctors", "X3": "hospitals", "X4": "income", "X5": "density"})),
         ("tabular/city_health_mlr07.csv",),
     ),
-    "casp": Entry(
+    "casp": CatalogueEntry(
         "Physicochemical Properties of Protein Tertiary Structure: 45730 decoys and their distance from the native "
         "structure; P. S. Rana, UCI 265, CC BY 4.0.",
         declare(
@@ -151,7 +151,7 @@ TABULAR = {
         csv(),
         ("tabular/CASP.csv.gz",),
     ),
-    "haberman": Entry(
+    "haberman": CatalogueEntry(
         "Haberman's Survival: 306 patients after breast-cancer surgery; S. Haberman 1976, UCI 43, CC BY 4.0.",
         declare(
             integer("age", 18, 100, "years"),
@@ -163,7 +163,7 @@ TABULAR = {
         ("tabular/haberman.csv",),
         (Published(f"{_UCI}/haberman/haberman.data", "b4b7a32586a5668f9f4d6dc8be9d1bc8cd4822523affb1f6b5bfc350681ef3e2"),),
     ),
-    "coimbra": Entry(
+    "coimbra": CatalogueEntry(
         "Breast Cancer Coimbra: 116 women, 64 of them patients, nine measurements of blood and body; M. Patrício et al. "
         "2018, UCI 451, CC BY 4.0.",
         declare(
@@ -181,7 +181,7 @@ TABULAR = {
         csv(_coimbra),
         ("tabular/breast_cancer_coimbra.csv",),
     ),
-    "heart_failure": Entry(
+    "heart_failure": CatalogueEntry(
         "Heart Failure Clinical Records: 299 patients, 96 of whom died during follow-up; T. Ahmad et al. 2017, D. Chicco "
         "and G. Jurman 2020, UCI 519, CC BY 4.0.",
         declare(
@@ -202,7 +202,7 @@ TABULAR = {
         csv(),
         ("tabular/heart_failure_clinical_records.csv",),
     ),
-    "cardio": Entry(
+    "cardio": CatalogueEntry(
         "Cardiovascular Disease: 70000 examined people, half of them with the disease; impossible blood pressures are "
         "clipped; S. Ulianova, Kaggle; licence not stated.",
         declare(
@@ -223,7 +223,7 @@ TABULAR = {
         csv(_cardio, sep=";"),
         ("tabular/cardio_train.csv.gz",),
     ),
-    "diagnoses": Entry(
+    "diagnoses": CatalogueEntry(
         "First diagnoses of 71518 patients: the first stay of each in Diabetes 130-US Hospitals 1999-2008, by three-digit "
         "ICD-9 code and by chapter; B. Strack et al. 2014, UCI 296, CC BY 4.0.",
         declare(
@@ -235,7 +235,7 @@ TABULAR = {
         csv(_diagnoses, keep_default_na=False, dtype={"diag_1": str}),
         ("tabular/diabetic_data.csv.gz",),
     ),
-    "credit_card": Entry(
+    "credit_card": CatalogueEntry(
         "Credit card fraud, a subset: 34267 card payments of two days in 2013 with all 492 frauds (1.4 % instead of "
         "0.17 %; column `part` tells how a payment was sampled); Worldline and ULB Machine Learning Group, ODbL.",
         declare(

@@ -9,8 +9,8 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .inprocess import InProcess
     from .loop import Loop
+    from .message_queue import MessageQueue
     from .network import Network
-    from .post import Post
     from .processes import Processes
     from .ray import Ray
     from .simulate import simulate
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 __all__ = [
     "InProcess",
     "Loop",
+    "MessageQueue",
     "Network",
-    "Post",
     "Processes",
     "Ray",
     "hidden_standardise",

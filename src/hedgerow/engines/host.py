@@ -1,6 +1,6 @@
 """`Host`: answers packed questions for the parties of one process, whoever brings them there.
 
-    worker process    (`Processes`)      actor of a cluster  (`Ray`)      station  (`hedgerow.stations`)
+    worker process    (`Processes`)      actor of a cluster  (`Ray`)      station  (`hedgerow.network.station`)
 
 A host has an in-process engine, and a side of every protocol that questions go through. What it is asked comes as bytes and
 what leaves it are bytes; it never opens a socket.

@@ -26,7 +26,7 @@ from hedgerow.wire.question import common, inbox, own
 from hedgerow.wire.refusal import code_in
 
 from .merging import grouped, merged
-from .post import Post
+from .message_queue import MessageQueue
 
 LIFE = 1 << 32
 """Letters of one life of a coordinator; numbers of the next life are larger than all of them."""
@@ -38,7 +38,7 @@ class Network:
 
     Parameters
     ----------
-    post : Post
+    queue : MessageQueue
         Carries letters.
     study : bytes
         16 bytes that name the study.
@@ -60,7 +60,7 @@ class Network:
         Learns what each station answered; raises where too few answers are of use.
     """
 
-    post: Post
+    queue: MessageQueue
     study: bytes
     stations: Mapping[str, tuple[str, ...]]
     seconds: float = 60.0
@@ -121,17 +121,17 @@ class Network:
     def _ask(self, parts: Mapping[str, Sequence[bytes]]) -> dict[str, Letter]:
         self._number += 1
         number = self.life * LIFE + self._number
-        return self.post.ask("ask", parts, study=self.study, number=number, seconds=self.seconds)
+        return self.queue.ask("ask", parts, study=self.study, number=number, seconds=self.seconds)
 
     def _gather(self, by_station: Mapping[str, tuple[str, ...]]) -> None:
         """Wait until enough of these stations are there."""
         needed = min(self.least, len(by_station))
 
         def there() -> bool:
-            return len(self.post.alive() & by_station.keys()) >= needed
+            return len(self.queue.alive() & by_station.keys()) >= needed
 
-        if not there() and not self.post.wait(self.patience, there):
-            away = sorted(by_station.keys() - self.post.alive())
+        if not there() and not self.queue.wait(self.patience, there):
+            away = sorted(by_station.keys() - self.queue.alive())
             raise NobodyAnswered(
                 f"{len(by_station) - len(away)} of {len(by_station)} stations are there, and {needed} are needed: "
                 f"{', '.join(away[:5])}{' and others' if len(away) > 5 else ''} are away.",

@@ -51,7 +51,7 @@ from hedgerow.store import write_bytes
 from hedgerow.store.checkpoint import Packed
 
 from .locks import locked
-from .rows import Form, Rows, row_bytes
+from .rows import RowFile, StateForm, row_bytes
 
 ABOUT = "states.json"
 KEPT = "biufcSUmM"
@@ -102,9 +102,9 @@ class OnDisk:
         self.folder = Path(folder)
         self._lock = threading.Lock()
         self._parties: dict[str, _Party] = {}
-        self._forms: list[Form] = []
-        self._number_of: dict[Form, int] = {}
-        self._files: dict[int, Rows] = {}
+        self._forms: list[StateForm] = []
+        self._number_of: dict[StateForm, int] = {}
+        self._files: dict[int, RowFile] = {}
         self._run, self._checkpoint, self._open, self._lost = "", 0, False, ""
         self._held: list[int] = []
         weakref.finalize(self, _close, self._files, self._held)
@@ -127,7 +127,7 @@ class OnDisk:
         arrays = {key: np.asarray(value) for key, value in state.items()}
         if odd := [key for key, value in arrays.items() if value.dtype.kind not in KEPT]:
             raise ContributionInvalid(f"{id} keeps {odd[0]!r}, which is no array of numbers.", remedy="Keep arrays by name.")
-        form = Form.of(arrays)
+        form = StateForm.of(arrays)
         packed = form.pack(arrays)
         hash = hashlib.sha256(packed).digest()[:16]
         with self._lock:
@@ -207,7 +207,7 @@ class OnDisk:
     def _resume(self, packed: Packed) -> None:
         about = packed.about
         self._claim(partial(self._check_checkpoint, about["run"], about["checkpoint"]))
-        self._forms = [Form(tuple((key, kind, tuple(shape)) for key, kind, shape in parts)) for parts in about["forms"]]
+        self._forms = [StateForm(tuple((key, kind, tuple(shape)) for key, kind, shape in parts)) for parts in about["forms"]]
         self._number_of = {form: i for i, form in enumerate(self._forms)}
         forms, rows = packed.arrays["form"], packed.arrays["row"]
         nbytes = np.array([form.nbytes for form in self._forms], np.int64)[forms]
@@ -215,7 +215,7 @@ class OnDisk:
         try:
             for size in np.unique(sizes).tolist():
                 theirs = sizes == size
-                self._files[size] = Rows.holding(self.folder, size, rows[theirs], nbytes[theirs])
+                self._files[size] = RowFile.holding(self.folder, size, rows[theirs], nbytes[theirs])
         except OSError as error:
             raise CheckpointMismatch(
                 f"{self.folder} lacks states that the checkpoint refers to: {error}.", remedy="Start afresh in another folder."
@@ -238,7 +238,7 @@ class OnDisk:
         if slot is not None and slot not in (NOTHING, party.committed, party.pending, party.saved, party.packed):
             self._files[row_bytes(self._forms[slot.form].nbytes)].free.append(slot.row)
 
-    def _slot_for(self, party: _Party, form: Form, hash: bytes) -> tuple[Slot, bool]:
+    def _slot_for(self, party: _Party, form: StateForm, hash: bytes) -> tuple[Slot, bool]:
         """A row for a state, and whether it is to be written: not if it equals the committed one, or is empty."""
         if not form.parts:
             return NOTHING, False
@@ -250,7 +250,7 @@ class OnDisk:
         size = row_bytes(form.nbytes)
         if size not in self._files:
             try:
-                self._files[size] = Rows.empty(self.folder, size)
+                self._files[size] = RowFile.empty(self.folder, size)
             except OSError as error:
                 raise self._full(self.folder, error) from error
         return Slot(number, self._files[size].take(), hash), True
@@ -282,7 +282,7 @@ class OnDisk:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._claim(self._check_unused)
-            for path in self.folder.glob(Rows.PATTERN):
+            for path in self.folder.glob(RowFile.PATTERN):
                 path.unlink()
         except OSError as error:
             raise self._full(self.folder, error) from error
@@ -319,7 +319,7 @@ class OnDisk:
             raise CheckpointMismatch(f"{self.folder / ABOUT} cannot be read: {error}.", remedy=remedy) from error
 
     def _check_unused(self, found: Mapping[str, Any] | None) -> None:
-        if found["checkpoint"] if found else any(self.folder.glob(Rows.PATTERN)):
+        if found["checkpoint"] if found else any(self.folder.glob(RowFile.PATTERN)):
             raise CannotWrite(
                 f"{self.folder} holds the states of another run" + (", to which a checkpoint refers." if found else "."),
                 remedy="Resume from its checkpoint, choose another folder, or remove this one.",
@@ -383,7 +383,7 @@ class _Reading(Mapping[str, State]):
         return len(self.slots)
 
 
-def _close(files: dict[int, Rows], held: list[int]) -> None:
+def _close(files: dict[int, RowFile], held: list[int]) -> None:
     """Close what a store has open."""
     for rows in files.values():
         rows.close()

@@ -20,7 +20,7 @@ from itertools import count
 from hedgerow.core.arrays import Array
 from hedgerow.errors import RailUnavailable
 
-from .lines import LARGE, Gone, Line, Sheet, laid_out, pair
+from .pipes import LARGE, Gone, Pipe, Sheet, laid_out, pair
 from .shard import Reply
 from .sharded import Crew, Sharded
 
@@ -53,7 +53,7 @@ class _Worker:
     """A process, and the line to it."""
 
     process: subprocess.Popen[bytes]
-    line: Line
+    line: Pipe
 
 
 @dataclass
@@ -210,7 +210,7 @@ def _started(threads: int) -> _Worker:
             pass_fds=[there.fileno()],
             stdin=subprocess.DEVNULL,
         )
-    return _Worker(process, Line(here))
+    return _Worker(process, Pipe(here))
 
 
 def _end(workers: dict[int, _Worker]) -> None:

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.engines.pipes import LARGE
 from hedgerow.errors import MissingExtra, RailUnavailable
 
-from .lines import LARGE
 from .shard import Reply, Shards
 from .sharded import Crew, Sharded
 

@@ -15,13 +15,13 @@ ALIGNMENT = 16
 
 
 @dataclass(frozen=True)
-class Form:
+class StateForm:
     """Keys, types and shapes of a state."""
 
     parts: tuple[tuple[str, str, tuple[int, ...]], ...]
 
     @classmethod
-    def of(cls, arrays: Mapping[str, np.ndarray]) -> Form:
+    def of(cls, arrays: Mapping[str, np.ndarray]) -> StateForm:
         return cls(tuple((key, value.dtype.str, value.shape) for key, value in arrays.items()))
 
     @cached_property
@@ -60,7 +60,7 @@ def row_bytes(nbytes: int) -> int:
 
 
 @dataclass
-class Rows:
+class RowFile:
     """An open file of rows of `size` bytes.
 
     Attributes
@@ -81,13 +81,13 @@ class Rows:
     dirty: bool = False
 
     @classmethod
-    def empty(cls, folder: Path, size: int) -> Rows:
+    def empty(cls, folder: Path, size: int) -> RowFile:
         """Make a file."""
         path = folder / f"{size}.rows"
         return cls(path, size, os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), dirty=True)
 
     @classmethod
-    def holding(cls, folder: Path, size: int, used: np.ndarray, nbytes: np.ndarray) -> Rows:
+    def holding(cls, folder: Path, size: int, used: np.ndarray, nbytes: np.ndarray) -> RowFile:
         """Open a file of which some rows are used, each with so many bytes; what follows the last row is cut off.
 
         Raises

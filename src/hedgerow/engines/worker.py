@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 
-from .lines import Gone, Line, found_on
+from .pipes import Gone, Pipe, found_on
 from .shard import Shards, refusal
 
 
@@ -21,7 +21,7 @@ def main(descriptor: int, threads: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this process decides when it ends
     end = socket.socket(fileno=descriptor)
     threading.Thread(target=_watch, args=(end.fileno(),), daemon=True).start()
-    line, shards = Line(end), Shards(threads)
+    line, shards = Pipe(end), Shards(threads)
     try:
         line.send(0, "ready")
         while True:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from hedgerow.core.randomness import Entropy
 from hedgerow.errors import BudgetInvalid
 
-from .tables import BITS, NEGLIGIBLE, ONE, Table, by_blocks, exponential, signed, tabulate, uniform
+from .tables import BITS, NEGLIGIBLE, ONE, CumulativeTable, by_blocks, exponential, signed, tabulate, uniform
 
 LARGEST_SCALE = 2.0**17
 """Largest `sigma` or `scale`, in grid steps, for which a table is built."""
@@ -183,7 +183,7 @@ def grid_step(scale: float) -> float:
     return step
 
 
-def _symmetric(table: Table, size: int, entropy: Entropy) -> NDArray[np.int64]:
+def _symmetric(table: CumulativeTable, size: int, entropy: Entropy) -> NDArray[np.int64]:
     """Draw magnitudes from a table, and their signs."""
 
     def draw(n: int) -> NDArray[np.int64]:
@@ -194,7 +194,7 @@ def _symmetric(table: Table, size: int, entropy: Entropy) -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=8)
-def _gaussian_table(sigma: float) -> Table:
+def _gaussian_table(sigma: float) -> CumulativeTable:
     return tabulate(_gaussian_weights(sigma))
 
 
@@ -209,7 +209,7 @@ def _gaussian_weights(sigma: float) -> Iterator[int]:
 
 
 @lru_cache(maxsize=8)
-def _skellam_table(sigma: float) -> Table:
+def _skellam_table(sigma: float) -> CumulativeTable:
     return tabulate(_skellam_weights(sigma))
 
 
@@ -229,7 +229,7 @@ def _skellam_weights(sigma: float) -> list[int]:
 
 
 @lru_cache(maxsize=8)
-def _laplace_tables(scale: float) -> tuple[Table, Table, int]:
+def _laplace_tables(scale: float) -> tuple[CumulativeTable, CumulativeTable, int]:
     """Return the table of zero and the high digits, the table of the low digits, and their base.
 
     With r = exp(-1 / scale), zero has probability (1 - r) / (1 + r). Otherwise `magnitude - 1` is geometric with ratio
@@ -250,7 +250,7 @@ def _geometric_weights(weight: int, ratio: int) -> Iterator[int]:
 
 
 @lru_cache(maxsize=4)
-def _polya_table(scale: float, shares: int) -> Table:
+def _polya_table(scale: float, shares: int) -> CumulativeTable:
     return tabulate(_polya_weights(scale, shares))
 
 

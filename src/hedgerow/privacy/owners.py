@@ -30,7 +30,7 @@ Overlap = Literal["disjoint", "linked", "unknown"]
 
 
 @dataclass(frozen=True)
-class Group:
+class OwnerGroup:
     """Individuals with a record at exactly these owners, and what each of them lost."""
 
     owners: tuple[str, ...]
@@ -47,7 +47,7 @@ class Individuals:
     epsilon : float
         Of the worst group.
     overlap : {"disjoint", "linked", "unknown"}
-    groups : tuple of Group
+    groups : tuple of OwnerGroup
         The worst first.
     sentence : str
         With the assumption about common records.
@@ -55,7 +55,7 @@ class Individuals:
 
     epsilon: float
     overlap: Overlap
-    groups: tuple[Group, ...]
+    groups: tuple[OwnerGroup, ...]
     sentence: str
 
 
@@ -66,7 +66,7 @@ def per_owner(ledgers: Mapping[str, Ledger], budget: Budget) -> dict[str, float]
 
 def disjoint(ledgers: Mapping[str, Ledger], budget: Budget) -> Individuals:
     """Individuals whose records lie with one owner each, which nobody has checked."""
-    groups = [Group((owner,), None, epsilon) for owner, epsilon in per_owner(ledgers, budget).items()]
+    groups = [OwnerGroup((owner,), None, epsilon) for owner, epsilon in per_owner(ledgers, budget).items()]
     return _together("disjoint", groups, "owners' records are assumed disjoint")
 
 
@@ -112,7 +112,7 @@ def linked(ledgers: Mapping[str, Ledger], budget: Budget, held: Mapping[str, Any
     return _together("linked", groups, said)
 
 
-def _composed(owners: tuple[str, ...], ledgers: Mapping[str, Ledger], budget: Budget, count: int | None) -> Group:
+def _composed(owners: tuple[str, ...], ledgers: Mapping[str, Ledger], budget: Budget, count: int | None) -> OwnerGroup:
     """Everything that some owners released, each with noise of its own."""
     charges: list[Charge] = []
     for owner in owners:
@@ -120,7 +120,7 @@ def _composed(owners: tuple[str, ...], ledgers: Mapping[str, Ledger], budget: Bu
         if len(owners) > 1:
             _own_noise(owner, ledger)
         charges += ledger.charges(budget.unit)
-    return Group(owners, count, budget.spent(charges))
+    return OwnerGroup(owners, count, budget.spent(charges))
 
 
 def _own_noise(owner: str, ledger: Ledger) -> None:
@@ -133,7 +133,7 @@ def _own_noise(owner: str, ledger: Ledger) -> None:
             )
 
 
-def _together(overlap: Overlap, groups: Sequence[Group], assumption: str) -> Individuals:
+def _together(overlap: Overlap, groups: Sequence[OwnerGroup], assumption: str) -> Individuals:
     worst = sorted(groups, key=lambda group: (-group.epsilon, group.owners))
     epsilon = worst[0].epsilon if worst else 0.0
     at = f" ({', '.join(worst[0].owners[:4])}{', ...' * (len(worst[0].owners) > 4)})" if worst and epsilon else ""

@@ -31,7 +31,7 @@ BLOCK = 2**16
 """Draws in a block: 1 MiB of entropy, so that temporaries stay in the cache."""
 
 
-class Table(NamedTuple):
+class CumulativeTable(NamedTuple):
     """Cumulative probabilities times 2^128, in two words; the last one, 2^128 itself, is left out.
 
     `guide[b]` counts the cumulatives below b * 2^112. Where two neighbours agree the top 16 bits decide alone.
@@ -62,13 +62,13 @@ class Table(NamedTuple):
         return outcome
 
 
-def tabulate(weights: Iterable[int]) -> Table:
+def tabulate(weights: Iterable[int]) -> CumulativeTable:
     """Build the table of the outcomes 0, 1, 2, ... with these weights."""
     ends = cumulative(weights)[:-1]
     words = np.frombuffer(bytearray().join(end.to_bytes(16, "little") for end in ends), "<u8").reshape(-1, 2)
     low, high = (np.ascontiguousarray(column, np.uint64) for column in words.T)
     buckets = np.arange(2**16, dtype=np.uint64) << _GUIDE_SHIFT
-    return Table(high, low, np.append(np.searchsorted(high, buckets), len(high)))
+    return CumulativeTable(high, low, np.append(np.searchsorted(high, buckets), len(high)))
 
 
 def cumulative(weights: Iterable[int]) -> list[int]:

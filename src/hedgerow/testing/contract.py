@@ -23,10 +23,10 @@ from hedgerow.engines import InProcess, Loop
 from hedgerow.errors import ProgramInvalid
 from hedgerow.store import drive
 from hedgerow.store.checkpoint import load_checkpoint, save_checkpoint
-from hedgerow.studies import PROGRAMS, load, rehearse_built, run_study
-from hedgerow.studies.build import build
-from hedgerow.studies.changes import to_toml
-from hedgerow.studies.keys import keys_of
+from hedgerow.study import PROGRAMS, load, rehearse_built, run_study
+from hedgerow.study.build import build
+from hedgerow.study.changes import to_toml
+from hedgerow.study.keys import keys_of
 from hedgerow.wire.names import Names
 
 from .neighbours import Heard, few, hearing, longest, padded

@@ -14,8 +14,8 @@ import numpy as np
 from hedgerow.core.declaration import Case, Declaration
 from hedgerow.errors import HedgerowWarning
 from hedgerow.store.checkpoint import split
-from hedgerow.studies.build import Built, build
-from hedgerow.studies.study import Study, parse
+from hedgerow.study.build import Built, build
+from hedgerow.study.study import Study, parse
 
 
 @dataclass(frozen=True)

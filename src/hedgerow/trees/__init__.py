@@ -9,8 +9,8 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .bins import Bins, binned
     from .cart import decision_tree, grow, histogram
-    from .tree import Tree, TreeState
+    from .tree import DecisionTree, TreeState
 
-__all__ = ["Bins", "Tree", "TreeState", "binned", "decision_tree", "grow", "histogram"]
+__all__ = ["Bins", "DecisionTree", "TreeState", "binned", "decision_tree", "grow", "histogram"]
 
 lazily(__name__)

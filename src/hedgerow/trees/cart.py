@@ -37,7 +37,7 @@ from hedgerow.errors import SettingsInvalid
 from . import results
 from .bins import Bins, binned
 from .split import Splits, best_splits, by_feature, weigh
-from .tree import LEAF, Tree, TreeState, descend
+from .tree import LEAF, DecisionTree, TreeState, descend
 
 
 @local(additive=True, stackable=True)
@@ -154,7 +154,7 @@ def decision_tree(
     min_gain: float = 0.0,
     features: Sequence[str] | None = None,
     target: str | None = None,
-) -> Tree:
+) -> DecisionTree:
     """Grow a decision tree to its end; parameters, releases and errors are those of `grow`.
 
     Examples
@@ -175,7 +175,7 @@ def decision_tree(
         features=features,
         target=target,
     )
-    return Tree(state, Bins.of(federation.schema, features=features, target=target, n_bins=n_bins))
+    return DecisionTree(state, Bins.of(federation.schema, features=features, target=target, n_bins=n_bins))
 
 
 def _totals(group: Array, bins: Array, w: Array, sizes: tuple[int, ...], n_groups: int) -> Array:

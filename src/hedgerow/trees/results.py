@@ -12,13 +12,13 @@ from hedgerow.data import Schema, Table
 from hedgerow.report import Outcome
 
 from .bins import Bins
-from .tree import Tree, TreeState
+from .tree import DecisionTree, TreeState
 
 
-def tree_of(settings: Mapping[str, Any], state: TreeState, schema: Schema) -> Tree:
+def tree_of(settings: Mapping[str, Any], state: TreeState, schema: Schema) -> DecisionTree:
     """The tree of a state."""
     bins = Bins.of(schema, features=settings["features"], target=settings["target"], n_bins=settings["n_bins"])
-    return Tree(state, bins)
+    return DecisionTree(state, bins)
 
 
 def score(settings: Mapping[str, Any], state: TreeState, schema: Schema, table: Table) -> float:

@@ -83,7 +83,7 @@ def descend(tree: Mapping[str, Array], bins: Array) -> Array:
 
 
 @dataclass(frozen=True, repr=False)
-class Tree:
+class DecisionTree:
     """A grown decision tree.
 
     Parameters

@@ -36,7 +36,7 @@ from hedgerow.crypto.keys import (
     seal_to,
     verify,
 )
-from hedgerow.crypto.messages import Form, Octets, Several, Whole, Words, digest, exactly
+from hedgerow.crypto.messages import MessageForm, Octets, Several, Whole, Words, digest, exactly
 from hedgerow.errors import KeyInvalid, MessageRefused, StationUnknown
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
@@ -50,7 +50,7 @@ STUDY_BYTES = 16
 DIGEST_BYTES = 32
 LEAD_BYTES = 4
 
-HEADER = Form(
+HEADER = MessageForm(
     "letter",
     kind=Words(16),
     sender=Words(63),
@@ -75,7 +75,7 @@ def checked_name(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Card:
+class PublicIdentity:
     """What others know of a coordinator or a station: its name and the public halves of its keys.
 
     Parameters
@@ -99,25 +99,25 @@ class Card:
         checked_identity(self.identity)
         if len(self.agreement) != KEY_BYTES or len(self.certificate) not in (0, DIGEST_BYTES):
             raise KeyInvalid(
-                f"the card of {self.name!r} has an agreement key of {len(self.agreement)} bytes and a certificate fingerprint "
-                f"of {len(self.certificate)}; they have 32, the fingerprint may be empty.",
+                f"the public identity of {self.name!r} has an agreement key of {len(self.agreement)} bytes and a certificate "
+                f"fingerprint of {len(self.certificate)}; they have 32, the fingerprint may be empty.",
                 remedy="Pass the public half of AgreementKey.fresh(), and the SHA-256 of the certificate.",
             )
 
 
 @dataclass(frozen=True)
-class Seat:
-    """One holder's card and the private keys that belong to it."""
+class KeyMaterial:
+    """One holder's public identity and the private keys that belong to it."""
 
-    card: Card
+    public_identity: PublicIdentity
     identity: Identity = field(repr=False)
     agreement: AgreementKey = field(repr=False)
 
     def __post_init__(self) -> None:
-        if (self.identity.public, self.agreement.public) != (self.card.identity, self.card.agreement):
+        if (self.identity.public, self.agreement.public) != (self.public_identity.identity, self.public_identity.agreement):
             raise KeyInvalid(
-                f"the private keys are not those of the card of {self.card.name!r}.",
-                remedy="Take card and keys from one key folder.",
+                f"the private keys are not those of the public identity of {self.public_identity.name!r}.",
+                remedy="Take public identity and keys from one key folder.",
             )
 
 
@@ -136,8 +136,8 @@ class Letter:
 
 
 def enclose(
-    mine: Seat,
-    theirs: Card,
+    mine: KeyMaterial,
+    theirs: PublicIdentity,
     kind: str,
     parts: Sequence[bytes],
     *,
@@ -145,7 +145,7 @@ def enclose(
     number: int = 0,
     answers: bytes = b"",
 ) -> bytes:
-    """Seal parts for the holder of a card, and sign them.
+    """Seal parts for the holder of a public identity, and sign them.
 
     Parameters
     ----------
@@ -171,31 +171,31 @@ def enclose(
         _refuse(f"answers a digest of {len(answers)} bytes, not {DIGEST_BYTES}")
     fields: dict[str, Any] = {
         "kind": kind,
-        "sender": mine.card.name,
+        "sender": mine.public_identity.name,
         "recipient": theirs.name,
         "study": study,
         "number": number,
         "answers": answers,
         "sizes": [len(part) + SEAL_BYTES for part in parts],
     }
-    context = _context(fields, mine.card, theirs)
+    context = _context(fields, mine.public_identity, theirs)
     boxes = [seal_to(theirs.agreement, part, _info(context, i)) for i, part in enumerate(parts)]
     header = HEADER.pack(**fields, digests=[_digest(box) for box in boxes])
-    signature = mine.identity.sign(_statement(header, mine.card, theirs))
+    signature = mine.identity.sign(_statement(header, mine.public_identity, theirs))
     return b"".join([len(header).to_bytes(LEAD_BYTES, "big"), header, signature, *boxes])
 
 
-def disclose(mine: Seat, cards: Mapping[str, Card], raw: bytes) -> Letter:
+def disclose(mine: KeyMaterial, public_identities: Mapping[str, PublicIdentity], raw: bytes) -> Letter:
     """Open a letter that was sealed for me.
 
-    Checked in this order: the form, that the recipient is me, that the sender is on my cards, the signature, that the parts
+    Checked in this order: the form, that the recipient is me, that the sender is trusted, the signature, that the parts
     are those that were signed; then they are opened. Whoever sent what fails here should get no answer: it is not known
     who that was.
 
     Parameters
     ----------
-    cards : mapping
-        Name -> card of those whose letters are taken.
+    public_identities : mapping
+        Name -> public identity of those whose letters are taken.
     raw : bytes
 
     Raises
@@ -203,16 +203,16 @@ def disclose(mine: Seat, cards: Mapping[str, Card], raw: bytes) -> Letter:
     MessageRefused (HR-242)
         The bytes are not a letter, it is for somebody else, or its parts were altered.
     StationUnknown (HR-613)
-        The sender is not on the cards.
+        The sender's public identity is not among them.
     KeyInvalid (HR-244)
         The sender did not sign it.
     """
     fields, header, signature, boxes = _read(raw)
-    _check_recipient(fields, mine.card)
-    theirs = _sender(fields, cards)
-    _check_signature(header, signature, theirs, mine.card)
+    _check_recipient(fields, mine.public_identity)
+    theirs = _sender(fields, public_identities)
+    _check_signature(header, signature, theirs, mine.public_identity)
     _check_digests(fields, boxes)
-    context = _context(fields, theirs, mine.card)
+    context = _context(fields, theirs, mine.public_identity)
     parts = tuple(mine.agreement.open(box, _info(context, i)) for i, box in enumerate(boxes))
     told = {name: fields[name] for name in ("sender", "recipient", "kind", "study", "number", "answers")}
     return Letter(**told, parts=parts, digest=digest("letter", header, signature))
@@ -246,22 +246,22 @@ def _read(raw: bytes) -> tuple[dict[str, Any], bytes, bytes, list[memoryview]]:
     return fields, header, bytes(view[start : start + SIGNATURE_BYTES]), boxes
 
 
-def _check_recipient(fields: Mapping[str, Any], mine: Card) -> None:
+def _check_recipient(fields: Mapping[str, Any], mine: PublicIdentity) -> None:
     if fields["recipient"] != mine.name:
         _refuse(f"is for {fields['recipient']!r}, not for {mine.name!r}")
 
 
-def _sender(fields: Mapping[str, Any], cards: Mapping[str, Card]) -> Card:
-    card = cards.get(fields["sender"])
-    if card is None or card.name != fields["sender"]:
+def _sender(fields: Mapping[str, Any], public_identities: Mapping[str, PublicIdentity]) -> PublicIdentity:
+    public_identity = public_identities.get(fields["sender"])
+    if public_identity is None or public_identity.name != fields["sender"]:
         raise StationUnknown(
             f"a letter says that it is from {fields['sender']!r}, who is not on the roster, or was taken off it.",
             remedy="Nothing of it was used. Enrol the sender: hedgerow keys enrol.",
         )
-    return card
+    return public_identity
 
 
-def _check_signature(header: bytes, signature: bytes, sender: Card, recipient: Card) -> None:
+def _check_signature(header: bytes, signature: bytes, sender: PublicIdentity, recipient: PublicIdentity) -> None:
     verify(sender.identity, signature, _statement(header, sender, recipient))
 
 
@@ -271,12 +271,12 @@ def _check_digests(fields: Mapping[str, Any], boxes: Sequence[memoryview]) -> No
             _refuse("has a part that is not the one that was signed")
 
 
-def _statement(header: bytes, sender: Card, recipient: Card) -> bytes:
+def _statement(header: bytes, sender: PublicIdentity, recipient: PublicIdentity) -> bytes:
     """What is signed: the header for two holders with these very keys."""
     return digest("letter signature", header, sender.identity, recipient.identity, recipient.agreement)
 
 
-def _context(fields: Mapping[str, Any], sender: Card, recipient: Card) -> bytes:
+def _context(fields: Mapping[str, Any], sender: PublicIdentity, recipient: PublicIdentity) -> bytes:
     """32 bytes that stand for everything that all parts are bound to."""
     frame = HEADER.pack(**{**fields, "digests": []})
     return digest("letter context", frame, sender.identity, recipient.identity, recipient.agreement)

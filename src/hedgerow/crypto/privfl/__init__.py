@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
-    from .grid import CUBIC, Cubic, Grid, Linear
+    from .grid import CUBIC, Cubic, GradientGrid, LinearGradientGrid
     from .keyproof import checked_key, prove
     from .masks import Limbs, Slots
     from .party import PrivFLParty
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 __all__ = [
     "CUBIC",
     "Cubic",
-    "Grid",
+    "GradientGrid",
     "Limbs",
-    "Linear",
+    "LinearGradientGrid",
     "PrivFL",
     "PrivFLParty",
     "PrivFLServer",

@@ -31,7 +31,7 @@ CUBIC = (0.5, 0.197, -0.004)
 """Coefficients of 1, z and z^3 in the usual cubic for the logistic function on [-8, 8]."""
 
 
-class Grid:
+class GradientGrid:
     """Steps, limits, and what goes in and comes out."""
 
     size: int
@@ -86,7 +86,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Linear(Grid):
+class LinearGradientGrid(GradientGrid):
     """The grid of gradients that are linear in the model: least squares, and the logistic loss with a linear sigmoid.
 
     Attributes
@@ -149,7 +149,7 @@ class Linear(Grid):
 
 
 @dataclass(frozen=True)
-class Cubic(Grid):
+class Cubic(GradientGrid):
     """The grid of a logistic gradient whose sigmoid is a cubic; needs one more trip, and rows instead of terms.
 
     Attributes
@@ -257,7 +257,7 @@ def _check(size: int, parties: int, limits: tuple[float, ...]) -> None:
         )
 
 
-def _crowded(grid: Grid) -> RangeExceeded:
+def _crowded(grid: GradientGrid) -> RangeExceeded:
     return RangeExceeded(
         f"64 bits leave too few steps for {grid}.", remedy="Standardise the columns, or declare narrower limits.", asked=False
     )

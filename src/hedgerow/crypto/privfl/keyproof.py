@@ -13,18 +13,18 @@ from __future__ import annotations
 import hashlib
 import math
 
+from hedgerow.crypto.messages import MessageForm, Octets
 from hedgerow.errors import KeyInvalid
 
 from ..cohort import cut
 from ..integers import common_divisor, power, small_product
-from ..messages import Form, Octets
 from ..paillier import LARGEST_BITS, PaillierKey, PaillierPublic
 
 ROOTS = 8
 """Units whose roots are shown."""
 
 _LONGEST = LARGEST_BITS // 8
-KEY = Form("privfl key", modulus=Octets(16, _LONGEST), roots=Octets(0, ROOTS * _LONGEST))
+KEY = MessageForm("privfl key", modulus=Octets(16, _LONGEST), roots=Octets(0, ROOTS * _LONGEST))
 
 
 def prove(key: PaillierKey) -> bytes:

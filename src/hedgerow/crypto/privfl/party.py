@@ -21,7 +21,7 @@ from hedgerow.store import Answered
 
 from ..messages import digest
 from ..paillier import PaillierPublic
-from .grid import Cubic, Grid, Linear
+from .grid import Cubic, GradientGrid, LinearGradientGrid
 from .keyproof import checked_key
 from .masks import Limbs, Slots, blinded, signed, uniform_below
 from .settings import (
@@ -39,7 +39,7 @@ MOST_KEYS = 4
 
 
 @dataclass(frozen=True)
-class Question:
+class EncryptedModel:
     """The encrypted model of one letter.
 
     Attributes
@@ -85,7 +85,7 @@ class PrivFLParty:
         self.id, self.settings, self.inner, self.pinned = id, settings, inner, pinned
         self.journal = Answered(None) if journal is None else journal
         self._keys: dict[bytes, PaillierPublic] = {}
-        self._pending: tuple[Question, list[int]] | None = None
+        self._pending: tuple[EncryptedModel, list[int]] | None = None
 
     def answer(self, step: str, letter: bytes, contribution: Contribution | None = None) -> bytes:
         """Answer one step; those that are not of this protocol go to the sum of masks."""
@@ -133,7 +133,7 @@ class PrivFLParty:
         key, model, powers, inner = MODEL.unpack(letter)
         grid = contribution.encoding
         question = self._question(key, model, grid)
-        if isinstance(grid, Linear) and not powers:
+        if isinstance(grid, LinearGradientGrid) and not powers:
             A, b = grid.encode_terms(contribution.layout, contribution.row)
             rows, plain = question.public.matrix(question.ciphertexts, A), [-number for number in b]
         elif isinstance(grid, Cubic):
@@ -149,7 +149,7 @@ class PrivFLParty:
         return REPLY.pack(reply=question.public.pack(replies), inner=answered)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
-    def _question(self, key: bytes, model: bytes, grid: Grid) -> Question:
+    def _question(self, key: bytes, model: bytes, grid: GradientGrid) -> EncryptedModel:
         """Read a model, and refuse a key that is unknown or worn out."""
         public = self._keys.get(key)
         if public is None:
@@ -159,9 +159,11 @@ class PrivFLParty:
                 f"{self.settings.most_rounds} rounds were answered under this key, after which their totals would tell more "
                 "than this party agreed to."
             )
-        return Question(public, public.unpack(model, grid.size), key, model)
+        return EncryptedModel(public, public.unpack(model, grid.size), key, model)
 
-    def _cubic(self, question: Question, letter: bytes, grid: Cubic, contribution: Contribution) -> tuple[list[int], list[int]]:
+    def _cubic(
+        self, question: EncryptedModel, letter: bytes, grid: Cubic, contribution: Contribution
+    ) -> tuple[list[int], list[int]]:
         """Unmix squares and cubes, and add up records: ciphertexts of a part of the gradient, and the rest in the clear."""
         _, weighted, y = grid.encode_rows(contribution.layout, contribution.row)
         sent = None if self._pending is None else (self._pending[0].key, self._pending[0].model, len(self._pending[1]))

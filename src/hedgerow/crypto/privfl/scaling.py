@@ -27,9 +27,9 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.conversation import Contribution, Conversation, Step
+from hedgerow.crypto.messages import MessageForm, Octets, Whole, exactly
 from hedgerow.errors import HedgerowError, MessageRefused, RangeExceeded, SettingsInvalid
 
-from ..messages import Form, Octets, Whole, exactly
 from ..paillier import PaillierKey
 from .keyproof import checked_key, prove
 from .masks import blinded, uniform_below
@@ -39,9 +39,9 @@ VALUE_BITS = 30
 FACTOR_BITS = 30
 MOST_COLUMNS = 1 << 10
 
-ASK = Form("scaling ask", grid=exactly(32), columns=Whole(1, MOST_COLUMNS))
-REQUEST = Form("scaling request", key=Octets(0, LONGEST), values=Octets(0, LONGEST))
-REPLY = Form("scaling reply", grid=exactly(32), values=Octets(0, LONGEST))
+ASK = MessageForm("scaling ask", grid=exactly(32), columns=Whole(1, MOST_COLUMNS))
+REQUEST = MessageForm("scaling request", key=Octets(0, LONGEST), values=Octets(0, LONGEST))
+REPLY = MessageForm("scaling reply", grid=exactly(32), values=Octets(0, LONGEST))
 
 
 @dataclass(frozen=True)

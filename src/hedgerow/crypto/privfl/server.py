@@ -24,13 +24,13 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.conversation import Conversation, Step
+from hedgerow.crypto.fixedpoint import RingEncoding
 from hedgerow.errors import MessageRefused, RoundRefused
 
 from ..cohort import addressed
 from ..conversation import Total
-from ..fixedpoint import Encoding
 from ..paillier import PaillierKey
-from .grid import Cubic, Grid
+from .grid import Cubic, GradientGrid
 from .keyproof import prove
 from .masks import Slots, signed
 from .settings import MODEL, PREDICTORS, REPLY, PrivFL, limbs_of, masks_context, residues
@@ -39,7 +39,7 @@ from .settings import MODEL, PREDICTORS, REPLY, PrivFL, limbs_of, masks_context,
 class SumOfMasks(Protocol):
     """The server's side of the sum that adds up masks."""
 
-    def total(self, ids: Iterable[str], encoding: Encoding, context: bytes = b"") -> Conversation[Total]:
+    def total(self, ids: Iterable[str], encoding: RingEncoding, context: bytes = b"") -> Conversation[Total]:
         """Form a total over those of `ids` who stay."""
 
 
@@ -91,7 +91,7 @@ class PrivFLServer:
     def _proof(self) -> bytes:
         return prove(self.key)
 
-    def total(self, ids: Iterable[str], theta: Array, encoding: Grid, context: bytes = b"") -> Conversation[Total]:
+    def total(self, ids: Iterable[str], theta: Array, encoding: GradientGrid, context: bytes = b"") -> Conversation[Total]:
         """Form the total gradient of those of `ids` who stay.
 
         Parameters
@@ -176,7 +176,7 @@ class PrivFLServer:
                 continue
         return found, inner
 
-    def _opened(self, masks: Total, found: Mapping[str, list[int]], parts: list[slice], grid: Grid) -> Total:
+    def _opened(self, masks: Total, found: Mapping[str, list[int]], parts: list[slice], grid: GradientGrid) -> Total:
         """Add up the replies of exactly those whose masks were counted, decrypt, and take the masks away."""
         if not set(masks.counted) <= set(found):
             raise RoundRefused("masks were added up of parties that sent no reply.")

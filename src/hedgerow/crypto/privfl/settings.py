@@ -9,21 +9,21 @@ import numpy as np
 
 from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.conversation import Contribution
+from hedgerow.crypto.fixedpoint import RingEncoding
+from hedgerow.crypto.messages import MessageForm, Octets, digest, exactly
 from hedgerow.errors import RangeExceeded, SettingsInvalid
 
 from ..cohort import lawful_least, whole
-from ..fixedpoint import Encoding
-from ..messages import Form, Octets, digest, exactly
-from .grid import Grid
+from .grid import GradientGrid
 from .masks import Limbs, Slots
 
 LONGEST = 1 << 26
 """Bytes of ciphertexts in one letter."""
 
 _CIPHERTEXTS = Octets(0, LONGEST)
-MODEL = Form("privfl model", key=exactly(32), model=_CIPHERTEXTS, powers=_CIPHERTEXTS, inner=Octets(0, LONGEST))
-PREDICTORS = Form("privfl predictors", key=exactly(32), model=_CIPHERTEXTS)
-REPLY = Form("privfl reply", reply=_CIPHERTEXTS, inner=Octets(0, LONGEST))
+MODEL = MessageForm("privfl model", key=exactly(32), model=_CIPHERTEXTS, powers=_CIPHERTEXTS, inner=Octets(0, LONGEST))
+PREDICTORS = MessageForm("privfl predictors", key=exactly(32), model=_CIPHERTEXTS)
+REPLY = MessageForm("privfl reply", reply=_CIPHERTEXTS, inner=Octets(0, LONGEST))
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class PrivFL:
             )
 
 
-class Residues(Encoding):
+class Residues(RingEncoding):
     """Limbs of masks as they are: whole numbers whose total over all parties fits 64 bits."""
 
     @cached_property
@@ -74,21 +74,21 @@ class Residues(Encoding):
         return row.view(np.uint64)
 
 
-def limbs_of(grid: Grid, n: int) -> Limbs:
+def limbs_of(grid: GradientGrid, n: int) -> Limbs:
     """How masks below a modulus are written down."""
     return Limbs(n, grid.parties)
 
 
-def residues(grid: Grid, n: int) -> Residues:
+def residues(grid: GradientGrid, n: int) -> Residues:
     """How the masks of a gradient are added up, under a key of modulus n."""
     return Residues(64, grid.parties, ((len(Slots(n).parts(grid.size)) * limbs_of(grid, n).count, 1.0),), whole=True)
 
 
-def masks_context(context: bytes, grid: Grid, key: bytes, model: bytes) -> bytes:
+def masks_context(context: bytes, grid: GradientGrid, key: bytes, model: bytes) -> bytes:
     """What the sum of masks is bound to: its masks cancel only among parties that were sent the same ciphertexts."""
     return digest("privfl masks", context, grid.digest, key, model)
 
 
-def masks_contribution(limbs: Array, grid: Grid, n: int, context: bytes) -> Contribution:
+def masks_contribution(limbs: Array, grid: GradientGrid, n: int, context: bytes) -> Contribution:
     """A party's masks for the sum, from their limbs."""
     return Contribution(Layout((("", limbs.shape),)), limbs.view(np.int64), residues(grid, n), context)

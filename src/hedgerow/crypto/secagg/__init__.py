@@ -32,10 +32,10 @@ from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
     from .epoch import Gateway
-    from .party import Party
+    from .party import SecAggParty
     from .server import Server
     from .settings import SecAgg
 
-__all__ = ["Gateway", "Party", "SecAgg", "Server"]
+__all__ = ["Gateway", "SecAgg", "SecAggParty", "Server"]
 
 lazily(__name__)

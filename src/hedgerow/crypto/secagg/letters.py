@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hedgerow.core.conversation import Contribution
 from hedgerow.crypto.graph import LARGEST_DEGREE
 from hedgerow.crypto.keys import KEY_BYTES, SIGNATURE_BYTES, TAG_BYTES
-from hedgerow.crypto.messages import Form, Octets, Whole, digest, exactly
+from hedgerow.crypto.messages import MessageForm, Octets, Whole, digest, exactly
 from hedgerow.crypto.shamir import SHARE_BYTES
 from hedgerow.errors import MessageRefused
 
@@ -33,9 +33,9 @@ _set = Octets(1, MOST_PARTIES // 8)
 _signature = Octets(0, SIGNATURE_BYTES)
 _boxes = Octets(0, LARGEST_DEGREE * (2 * MOST_ROUNDS * SHARE_BYTES + TAG_BYTES))
 
-KEYS_ASKED = Form("secagg keys asked", epoch=_epoch, binding=_digest)
-KEY = Form("secagg key", epoch=_epoch, public=exactly(KEY_BYTES), signature=_signature)
-NEIGHBOURS = Form(
+KEYS_ASKED = MessageForm("secagg keys asked", epoch=_epoch, binding=_digest)
+KEY = MessageForm("secagg key", epoch=_epoch, public=exactly(KEY_BYTES), signature=_signature)
+NEIGHBOURS = MessageForm(
     "secagg neighbours",
     epoch=_epoch,
     members=Octets(1, MOST_PARTIES // 8),
@@ -45,14 +45,14 @@ NEIGHBOURS = Form(
     publics=Octets(KEY_BYTES, KEY_BYTES * LARGEST_DEGREE),
     signatures=Octets(0, SIGNATURE_BYTES * LARGEST_DEGREE),
 )
-SHARES = Form(
+SHARES = MessageForm(
     "secagg shares",
     epoch=_epoch,
     boxes=_boxes,
     lists=Octets(1, MOST_ROUNDS * (LARGEST_DEGREE * KEY_BYTES + TAG_BYTES)),
     commitments=Octets(32, 32 * MOST_ROUNDS),
 )
-ROUND = Form(
+ROUND = MessageForm(
     "secagg round",
     epoch=_epoch,
     round=_round,
@@ -61,10 +61,10 @@ ROUND = Form(
     present=Octets(0, LARGEST_DEGREE // 8),
     inbox=_boxes,
 )
-ROW = Form("secagg row", epoch=_epoch, round=_round, row=Octets(1, LARGEST_ROW))
-SURVIVORS = Form("secagg survivors", epoch=_epoch, round=_round, survivors=_set)
-AGREED = Form("secagg agreed", epoch=_epoch, round=_round, signature=exactly(SIGNATURE_BYTES))
-UNMASK = Form(
+ROW = MessageForm("secagg row", epoch=_epoch, round=_round, row=Octets(1, LARGEST_ROW))
+SURVIVORS = MessageForm("secagg survivors", epoch=_epoch, round=_round, survivors=_set)
+AGREED = MessageForm("secagg agreed", epoch=_epoch, round=_round, signature=exactly(SIGNATURE_BYTES))
+UNMASK = MessageForm(
     "secagg unmask",
     epoch=_epoch,
     round=_round,
@@ -72,7 +72,7 @@ UNMASK = Form(
     signers=Octets(0, 4 * LARGEST_DEGREE),
     signatures=Octets(0, SIGNATURE_BYTES * LARGEST_DEGREE),
 )
-OPENING = Form("secagg opening", epoch=_epoch, round=_round, shares=Octets(1, SHARE_BYTES * LARGEST_DEGREE))
+OPENING = MessageForm("secagg opening", epoch=_epoch, round=_round, shares=Octets(1, SHARE_BYTES * LARGEST_DEGREE))
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from .letters import Members
 from .settings import SecAgg
 
 
-class Party:
+class SecAggParty:
     """The correspondent of one party.
 
     Parameters

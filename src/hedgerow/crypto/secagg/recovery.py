@@ -24,7 +24,7 @@ BATCH = 4096
 """Parties whose secrets are put together at once."""
 
 
-class Book:
+class EpochRecord:
     """What the server keeps of an epoch: public things, boxes that it cannot open, and who has done what.
 
     Attributes
@@ -75,7 +75,7 @@ class Book:
 
 
 def recover(
-    book: Book,
+    book: EpochRecord,
     number: int,
     cohort: NDArray[np.bool_],
     alive: NDArray[np.bool_],
@@ -109,7 +109,7 @@ def recover(
 
 
 def _masks(
-    book: Book, number: int, targets: NDArray[np.int64], alive: NDArray[np.bool_], secrets: NDArray[np.uint8]
+    book: EpochRecord, number: int, targets: NDArray[np.int64], alive: NDArray[np.bool_], secrets: NDArray[np.uint8]
 ) -> list[tuple[bytes, int]]:
     """Seeds of the masks that are in a total, and how to take them off; MessageRefused where a secret fails its check."""
     own = [secrets[i].tobytes() for i, v in enumerate(targets.tolist()) if alive[v]]
@@ -121,7 +121,7 @@ def _masks(
     return masks
 
 
-def check_commitments(book: Book, number: int, places: list[int], secrets: list[bytes]) -> None:
+def check_commitments(book: EpochRecord, number: int, places: list[int], secrets: list[bytes]) -> None:
     """Seeds of self-masks are those to which their owners committed at set-up."""
     for v, secret in zip(places, secrets, strict=True):
         if book.commitments[v][32 * number - 32 : 32 * number] != letters.commitment(book.bond, v, number, secret):
@@ -129,7 +129,7 @@ def check_commitments(book: Book, number: int, places: list[int], secrets: list[
 
 
 def _secrets(
-    book: Book, targets: NDArray[np.int64], cohort: NDArray[np.bool_], shares: Mapping[int, bytes]
+    book: EpochRecord, targets: NDArray[np.int64], cohort: NDArray[np.bool_], shares: Mapping[int, bytes]
 ) -> NDArray[np.uint8]:
     """Put every target's secret together from the first t shares that came; shape (targets, 32)."""
     graph, t = book.graph, book.threshold
@@ -155,7 +155,7 @@ def _secrets(
     return found
 
 
-def _seeds(book: Book, number: int, place: int, secret: bytes, alive: NDArray[np.bool_]) -> list[tuple[bytes, int]]:
+def _seeds(book: EpochRecord, number: int, place: int, secret: bytes, alive: NDArray[np.bool_]) -> list[tuple[bytes, int]]:
     """Seeds that a party which dropped out shares with survivors, and how to take their masks off the survivors' rows."""
     k = book.graph.k
     size = 32 * k + TAG_BYTES
@@ -167,7 +167,7 @@ def _seeds(book: Book, number: int, place: int, secret: bytes, alive: NDArray[np
 
 # ---- where some shares are wrong ----------------------------------------------------------------------------------------
 def _repaired(
-    book: Book,
+    book: EpochRecord,
     number: int,
     targets: NDArray[np.int64],
     cohort: NDArray[np.bool_],
@@ -212,7 +212,7 @@ def _choices(held: Held, t: int) -> Iterator[tuple[Held, Held]]:
             yield [*held[:j], *held[j + 1 : t + 1]], [held[j]]
 
 
-def _opened(book: Book, number: int, place: int, taken: Held, alive: NDArray[np.bool_]) -> bytes | None:
+def _opened(book: EpochRecord, number: int, place: int, taken: Held, alive: NDArray[np.bool_]) -> bytes | None:
     """A party's secret, if these shares give one that passes its check."""
     try:
         given = np.stack([shamir.unpack(raw, 1) for *_, raw in taken])

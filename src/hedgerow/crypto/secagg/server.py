@@ -16,7 +16,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.crypto import streams
 from hedgerow.crypto.cohort import LONGEST_NAME, fits
 from hedgerow.crypto.conversation import Conversation, Step, Total
-from hedgerow.crypto.fixedpoint import WORDS, Encoding
+from hedgerow.crypto.fixedpoint import WORDS, RingEncoding
 from hedgerow.crypto.graph import Graph
 from hedgerow.crypto.keys import SIGNATURE_BYTES, TAG_BYTES, AgreementKey, Roster
 from hedgerow.crypto.shamir import SHARE_BYTES
@@ -30,7 +30,7 @@ from hedgerow.errors import (
 )
 
 from . import letters
-from .recovery import Book, recover
+from .recovery import EpochRecord, recover
 from .settings import SecAgg
 
 
@@ -59,7 +59,7 @@ class Server:
             raise KeyInvalid("a member is not on the roster.", remedy="Enrol every member first.", asked=False)
         self._binding = letters.binding(settings.digest, None if roster is None else roster.digest)
         self._order = sorted(roster) if roster is not None and settings.active else []
-        self._book: Book | None = None
+        self._book: EpochRecord | None = None
 
     def serves(self, ids: Iterable[str]) -> bool:
         """Whether all of these are members."""
@@ -117,7 +117,7 @@ class Server:
             times[public] = times.get(public, 0) + 1
         return {id: pair for id, pair in found.items() if times[pair[0]] == 1}
 
-    def _draw(self, name: bytes, invited: tuple[str, ...], publics: Mapping[str, Any]) -> Book:
+    def _draw(self, name: bytes, invited: tuple[str, ...], publics: Mapping[str, Any]) -> EpochRecord:
         """The members of an epoch, and who is whose neighbour."""
         ids = tuple(publics)
         try:
@@ -127,9 +127,9 @@ class Server:
         everybody = letters.members_digest(ids)
         bond = letters.bond(name, self._binding, everybody, len(ids))
         graph = Graph(letters.graph_seed(bond), len(ids), k)
-        return Book(name, bond, everybody, ids, frozenset(invited), graph, t, self.settings.rounds_per_epoch)
+        return EpochRecord(name, bond, everybody, ids, frozenset(invited), graph, t, self.settings.rounds_per_epoch)
 
-    def _introductions(self, book: Book, publics: Mapping[str, tuple[bytes, bytes]]) -> dict[str, bytes]:
+    def _introductions(self, book: EpochRecord, publics: Mapping[str, tuple[bytes, bytes]]) -> dict[str, bytes]:
         """Tell every member its neighbours and their keys."""
         members, n = book.everybody, len(book.ids)
         if self.settings.active:
@@ -150,7 +150,7 @@ class Server:
             )
         return told
 
-    def _enter(self, book: Book, place: int, answer: bytes) -> None:
+    def _enter(self, book: EpochRecord, place: int, answer: bytes) -> None:
         """Take one member's boxes, lists and commitments, if they are what they should be."""
         try:
             name, boxes, lists, commitments = letters.SHARES.unpack(answer)
@@ -166,7 +166,7 @@ class Server:
             book.ready[place] = True
 
     # ---- a total ---------------------------------------------------------------------------------------------------
-    def total(self, ids: Iterable[str], encoding: Encoding, context: bytes = b"", least: int = 0) -> Conversation[Total]:
+    def total(self, ids: Iterable[str], encoding: RingEncoding, context: bytes = b"", least: int = 0) -> Conversation[Total]:
         """Add up what these members contribute; two steps, three when the server may lie, and a set-up before if one is due.
 
         An epoch serves as long as it has rounds left and those who are asked were invited to it and are neighbours enough
@@ -175,7 +175,7 @@ class Server:
         Parameters
         ----------
         ids : iterable of str
-        encoding : Encoding
+        encoding : RingEncoding
         context : bytes
             Digest of model and question; these two the same at every party.
         least : int
@@ -207,7 +207,7 @@ class Server:
         return (yield from self._round(book, cohort, encoding, letters.context(context, encoding.digest), least))
 
     def _round(
-        self, book: Book, cohort: NDArray[np.bool_], encoding: Encoding, context: bytes, least: int
+        self, book: EpochRecord, cohort: NDArray[np.bool_], encoding: RingEncoding, context: bytes, least: int
     ) -> Conversation[Total]:
         book.used += 1
         number, raw = book.used, letters.write_set(cohort)
@@ -235,7 +235,7 @@ class Server:
         counted = tuple(book.ids[place] for place in rows)
         return Total(total, counted, {book.ids[place]: row for place, row in rows.items()})
 
-    def _cohort(self, book: Book, asked: tuple[str, ...], least: int) -> NDArray[np.bool_] | None:
+    def _cohort(self, book: EpochRecord, asked: tuple[str, ...], least: int) -> NDArray[np.bool_] | None:
         """Those who can be asked in this epoch, or None if another one is due."""
         if book.used >= book.rounds or not book.invited.issuperset(asked):
             return None
@@ -248,7 +248,7 @@ class Server:
         return cohort
 
     def _round_letters(
-        self, book: Book, number: int, cohort: NDArray[np.bool_], raw: bytes, context: bytes
+        self, book: EpochRecord, number: int, cohort: NDArray[np.bool_], raw: bytes, context: bytes
     ) -> dict[str, bytes]:
         """Ask for rows; who has not answered a round of this epoch yet also gets its neighbours' shares."""
         common = {"epoch": book.name, "round": number, "cohort": raw, "context": context}
@@ -263,7 +263,7 @@ class Server:
         return asked
 
     def _rows(
-        self, book: Book, number: int, answers: Mapping[str, bytes], asked: Mapping[str, bytes], encoding: Encoding
+        self, book: EpochRecord, number: int, answers: Mapping[str, bytes], asked: Mapping[str, bytes], encoding: RingEncoding
     ) -> dict[int, Array]:
         """Masked rows by place, of those who were asked and answered in form."""
         kind = np.dtype(WORDS[encoding.bits]).newbyteorder("<")
@@ -278,7 +278,7 @@ class Server:
                 book.served[place] = True
         return rows
 
-    def _check_survivors(self, book: Book, cohort: NDArray[np.bool_], alive: NDArray[np.bool_], least: int) -> None:
+    def _check_survivors(self, book: EpochRecord, cohort: NDArray[np.bool_], alive: NDArray[np.bool_], least: int) -> None:
         """Refuse a round that could not be opened, before any share is asked."""
         few = int((cohort & (book.near(alive) < book.threshold)).sum())
         if int(alive.sum()) < least or few:
@@ -289,7 +289,7 @@ class Server:
             )
 
     def _agree(
-        self, book: Book, number: int, raw: bytes, survivors: bytes, alive: NDArray[np.bool_]
+        self, book: EpochRecord, number: int, raw: bytes, survivors: bytes, alive: NDArray[np.bool_]
     ) -> Conversation[dict[str, bytes]]:
         """Have the survivors sign who survived, and write to each the signatures of its neighbours."""
         assert self.roster is not None
@@ -322,7 +322,7 @@ class Server:
         return opening
 
     def _openings(
-        self, book: Book, number: int, answers: Mapping[str, bytes], cohort: NDArray[np.bool_], asked: set[str]
+        self, book: EpochRecord, number: int, answers: Mapping[str, bytes], cohort: NDArray[np.bool_], asked: set[str]
     ) -> dict[int, bytes]:
         """Shares by place, of those who were asked and sent one for each neighbour in the cohort."""
         due, shares = book.near(cohort), {}

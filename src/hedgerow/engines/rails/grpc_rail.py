@@ -36,7 +36,7 @@ from hedgerow.wire.tls import Tls
 
 from .dialling import Dialling
 from .rail import Event
-from .switchboard import Line, Switchboard
+from .switchboard import StationConnection, Switchboard
 
 log = logging.getLogger("hedgerow")
 
@@ -152,7 +152,7 @@ class GrpcRail:
         finally:
             self._board.leave(line)
 
-    def _read(self, requests: Iterator[bytes], line: Line) -> None:
+    def _read(self, requests: Iterator[bytes], line: StationConnection) -> None:
         try:
             for body in bodies(requests, self._most):
                 if not self._board.arrived(line, body):

@@ -27,7 +27,7 @@ from hedgerow.wire import frames
 
 from .dialling import Dialling
 from .rail import Event
-from .switchboard import Line, Switchboard
+from .switchboard import StationConnection, Switchboard
 
 NAME_BYTES = 200
 NAMING = 5.0
@@ -133,7 +133,7 @@ class SocketRail:
         writer.join()
         connection.close()
 
-    def _write(self, connection: socket.socket, line: Line) -> None:
+    def _write(self, connection: socket.socket, line: StationConnection) -> None:
         with suppress(OSError):
             while (body := line.take()) is not None:
                 frames.write(connection, body)

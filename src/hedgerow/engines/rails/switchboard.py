@@ -32,7 +32,7 @@ class Unread:
     bytes: int = 0
 
 
-class Line:
+class StationConnection:
     """One connection of one station.
 
     Parameters
@@ -87,17 +87,17 @@ class Switchboard:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, StationConnection] = {}
         self._unread: dict[str, Unread] = {}
-        self._events: deque[tuple[Event, Line]] = deque()
+        self._events: deque[tuple[Event, StationConnection]] = deque()
         self._lock = threading.Lock()
         self._news, self._room = threading.Condition(self._lock), threading.Condition(self._lock)
         self._closed = False
 
     # ---- the rail's side ---------------------------------------------------------------------------------------------
-    def join(self, station: str, hang_up: Callable[[], object], certificate: bytes = b"") -> Line:
+    def join(self, station: str, hang_up: Callable[[], object], certificate: bytes = b"") -> StationConnection:
         """Take in a new connection; an older one of the same station is put out."""
-        line = Line(station, hang_up, self.most, certificate)
+        line = StationConnection(station, hang_up, self.most, certificate)
         with self._lock:
             line.unread = self._unread.setdefault(station, line.unread)
             older = self._lines.pop(station, None)
@@ -111,7 +111,7 @@ class Switchboard:
             self._end(gone)
         return line
 
-    def arrived(self, line: Line, body: bytes) -> bool:
+    def arrived(self, line: StationConnection, body: bytes) -> bool:
         """Hand in a body of a station; waits while too much of it is unread. False where the line was closed meanwhile."""
         with self._lock:
             unread = line.unread
@@ -125,7 +125,7 @@ class Switchboard:
             self._news.notify()
             return True
 
-    def leave(self, line: Line) -> None:
+    def leave(self, line: StationConnection) -> None:
         """The connection is lost, closed, or to be ended."""
         with self._lock:
             if self._lines.get(line.station) is line:
@@ -133,7 +133,7 @@ class Switchboard:
                 self._tell(Left(line.station), line)
         self._end(line)
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[StationConnection]:
         """The connections there are."""
         with self._lock:
             return list(self._lines.values())
@@ -174,12 +174,12 @@ class Switchboard:
                 self._room.notify_all()
             return event
 
-    def _tell(self, event: Event, line: Line) -> None:
+    def _tell(self, event: Event, line: StationConnection) -> None:
         if len(self._events) < NEWS:
             self._events.append((event, line))
             self._news.notify()
 
-    def _end(self, line: Line) -> None:
+    def _end(self, line: StationConnection) -> None:
         line.close()
         with self._lock:
             self._room.notify_all()

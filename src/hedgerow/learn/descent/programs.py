@@ -8,7 +8,7 @@ import threading
 import torch
 
 from .eager import eager, eager_stack
-from .trace import Batch, Kind, Program, graph_of
+from .trace import BatchSource, Program, Specialisation, graph_of
 from .work import Work
 
 log = logging.getLogger("hedgerow.learn")
@@ -19,10 +19,10 @@ MOST_PROGRAMS = 64
 _tracing = threading.Lock()
 
 
-def kind_of(work: Work) -> Kind:
+def kind_of(work: Work) -> Specialisation:
     """What a program for this work is specialised to."""
     terms = work.correction
-    return Kind(
+    return Specialisation(
         batch=work.plan.shape[-1],
         parties=work.parties,
         rule=work.solver.rule,
@@ -61,14 +61,14 @@ def program_for(work: Work) -> Program | None:
     return kept[kind]
 
 
-def _make(work: Work, kind: Kind) -> Program | None:
+def _make(work: Work, kind: Specialisation) -> Program | None:
     model, lead = work.model, (kind.parties,) if kind.parties else ()
     x, target, w = made_up(work)
     name = type(model.module).__name__
     try:
         batch = (model.scaled(x), target, torch.full((*lead, kind.batch), 1.0 / kind.batch))
         graph = graph_of(model.call, model.kind, model.shapes, batch)
-        program = Program(graph, model.shapes, kind, Batch(tuple(x.shape[len(lead) + 1 :]), model.low, model.scale))
+        program = Program(graph, model.shapes, kind, BatchSource(tuple(x.shape[len(lead) + 1 :]), model.low, model.scale))
         if not agrees(program, work, x, target, w):
             raise NotImplementedError("its trace does not give its gradient")
     except Exception as error:  # whatever a foreign module raises while it is traced

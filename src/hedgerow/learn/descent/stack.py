@@ -54,7 +54,7 @@ def stack_of(module: nn.Module, kind: str) -> Stack | None:
         return None
     if not isinstance(came, Passing):
         return None
-    layers = [step for step in came.steps if isinstance(step, Linear)]
+    layers = [step for step in came.steps if isinstance(step, LinearLayer)]
     widths = tuple(layer.weight.shape[1] for layer in layers[:1]) + tuple(layer.weight.shape[0] for layer in layers)
     activation = "tanh" if "tanh" in came.steps else "relu"
     steps = [step for step in came.steps if step != "flat"]
@@ -76,7 +76,7 @@ def _hooked(part: nn.Module) -> bool:
     return bool(part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks)
 
 
-class Linear(tuple[Tensor, Tensor]):
+class LinearLayer(tuple[Tensor, Tensor]):
     """Weight and bias of one layer; equal only to itself."""
 
     __slots__ = ()
@@ -97,8 +97,8 @@ class _Records:
 class Passing:
     """Stands for records on their way through a forward, and remembers what was done to them.
 
-    A step is a `Linear`, "relu", "tanh", "flat" (all but the first axis joined), "squeeze", or the width of `view(-1, width)`.
-    What is not defined here fails, and so ends the recognition.
+    A step is a `LinearLayer`, "relu", "tanh", "flat" (all but the first axis joined), "squeeze", or the width of
+    `view(-1, width)`. What is not defined here fails, and so ends the recognition.
     """
 
     def __init__(self, steps: tuple[Any, ...] = ()) -> None:
@@ -118,7 +118,7 @@ class Passing:
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> Passing:
         if bias is None:
             raise TypeError("a layer without bias")
-        return self._then(Linear((weight, bias)))
+        return self._then(LinearLayer((weight, bias)))
 
     def relu(self, inplace: bool = False) -> Passing:
         return self._then("relu", inplace)

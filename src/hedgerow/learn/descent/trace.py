@@ -37,7 +37,7 @@ ARGUMENTS = (
 
 
 @dataclass(frozen=True)
-class Kind:
+class Specialisation:
     """What a traced program is specialised to; one is compiled for each."""
 
     batch: int
@@ -55,7 +55,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Batch:
+class BatchSource:
     """How a batch is taken from kept records: the shape of one, and (values - low) * scale."""
 
     record: tuple[int, ...]
@@ -101,9 +101,9 @@ def graph_of(call: Callable[..., Tensor], kind: str, shapes: Sequence[torch.Size
 
 
 class Program:
-    """A traced descent, compiled for one `Kind`."""
+    """A traced descent, compiled for one `Specialisation`."""
 
-    def __init__(self, graph: fx.GraphModule, shapes: Sequence[torch.Size], kind: Kind, batch: Batch) -> None:
+    def __init__(self, graph: fx.GraphModule, shapes: Sequence[torch.Size], kind: Specialisation, batch: BatchSource) -> None:
         self.source = source_of(graph.graph, shapes, kind, batch)
         self.constants = [getattr(graph, str(node.target)) for node in graph.graph.nodes if node.op == "get_attr"]
         self._run = torch.jit.CompilationUnit(self.source).run
@@ -114,7 +114,7 @@ class Program:
             self._run(*tensors, self.constants, **numbers)
 
 
-def source_of(graph: fx.Graph, shapes: Sequence[torch.Size], kind: Kind, batch: Batch) -> str:
+def source_of(graph: fx.Graph, shapes: Sequence[torch.Size], kind: Specialisation, batch: BatchSource) -> str:
     """Write a gradient graph and the loop around it as TorchScript."""
     names = [f"p{k}" for k in range(len(shapes))]
     parts = ", ".join(names)
@@ -146,7 +146,7 @@ def source_of(graph: fx.Graph, shapes: Sequence[torch.Size], kind: Kind, batch: 
     return "\n".join(line.replace("  # type: ignore[no-untyped-def]", "") for line in lines) + "\n"
 
 
-def loop(kind: Kind, parts: str, batch: Batch) -> list[str]:
+def loop(kind: Specialisation, parts: str, batch: BatchSource) -> list[str]:
     """One local step: take the batch, then update y."""
     taken = "records.clamp_min(0)" + (" + offsets" if kind.parties else "")
     flat = ".reshape(-1)" if kind.parties else ""
@@ -178,7 +178,7 @@ def loop(kind: Kind, parts: str, batch: Batch) -> list[str]:
     return [*lines, *rest, "first = torch.where(moves, one, first)", "second = torch.where(moves, two, second)"]
 
 
-def views(shapes: Sequence[torch.Size], kind: Kind, flat: str, name: str) -> list[str]:
+def views(shapes: Sequence[torch.Size], kind: Specialisation, flat: str, name: str) -> list[str]:
     """Name the parameters inside a flat vector."""
     lines, start, axis = [], 0, 1 if kind.parties else 0
     for k, shape in enumerate(shapes):
@@ -258,7 +258,9 @@ def fuse(graph: fx.Graph) -> list[tuple[fx.Node, ...]]:
     return found
 
 
-def updates(found: Sequence[tuple[fx.Node, ...]], names: Sequence[str], known: Mapping[fx.Node, str], kind: Kind) -> list[str]:
+def updates(
+    found: Sequence[tuple[fx.Node, ...]], names: Sequence[str], known: Mapping[fx.Node, str], kind: Specialisation
+) -> list[str]:
     """In-place updates of the parameters, after everything else has been computed."""
     lines = []
     for name, nodes in zip(names, found, strict=True):

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from .frozen import freeze, trained
     from .principal import Basis, principal, projection
     from .scattering import scatter, scattering
-    from .steps import Step
+    from .steps import FeatureStep
     from .straight import straighten, straightening
     from .training import FeatureState, dpsgd_on_features
 
 __all__ = [
     "Basis",
     "FeatureState",
+    "FeatureStep",
     "Features",
-    "Step",
     "centre",
     "centring",
     "dpsgd_on_features",

@@ -28,8 +28,8 @@ from hedgerow.data import Column, Schema
 from hedgerow.errors import SettingsInvalid
 
 from ..tensors import width
-from .rows import Reading, bound_of, of_length_one, reading, rows_of
-from .steps import Matrix, Step
+from .rows import FeatureReading, bound_of, of_length_one, reading, rows_of
+from .steps import FeatureStep, Matrix
 
 NAME = "centred"
 """The column that centring makes."""
@@ -39,7 +39,7 @@ AT_ONCE = 4096
 
 
 @local(additive=True)
-def sum_of_directions(broadcast: None, party: Party, rng: Any, *, reads: Reading) -> np.ndarray:
+def sum_of_directions(broadcast: None, party: Party, rng: Any, *, reads: FeatureReading) -> np.ndarray:
     """Sum of w x over records of length one, shape (d,)."""
     parts = [slice(start, start + AT_ONCE) for start in range(0, max(len(party.w), 1), AT_ONCE)]
     found: np.ndarray = sum(party.w[part] @ rows_of(party.columns, reads, part) for part in parts)
@@ -74,7 +74,7 @@ def centre(federation: Federation, batch_size: float, *, rounds: int = 1, sampli
 
 
 @travels
-def centred(columns: Any, *, reads: Reading, mean: Matrix, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
+def centred(columns: Any, *, reads: FeatureReading, mean: Matrix, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
     """Make the column of records, less the mean, of length one; float16."""
     n = len(columns[reads.features[0]])
     made = np.empty((n, *shape), np.float16)
@@ -84,8 +84,8 @@ def centred(columns: Any, *, reads: Reading, mean: Matrix, shape: tuple[int, ...
     return {NAME: made}
 
 
-def centring(schema: Schema, mean: np.ndarray) -> Step:
+def centring(schema: Schema, mean: np.ndarray) -> FeatureStep:
     """Return the step that counts records from a mean."""
     shape = width(schema)
     given = {"reads": reading(schema), "mean": Matrix.of(mean[None]), "shape": shape}
-    return Step(centred, tuple(sorted(given.items())), Column(NAME, "number", shape=shape))
+    return FeatureStep(centred, tuple(sorted(given.items())), Column(NAME, "number", shape=shape))

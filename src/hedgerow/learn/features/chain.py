@@ -13,7 +13,7 @@ from hedgerow.data import Schema
 from .centre import centring
 from .principal import Basis, projection
 from .scattering import scattering
-from .steps import Step
+from .steps import FeatureStep
 from .straight import straightening
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ class Features:
         basis = Basis(state.vectors, state.values) if state.vectors.size else None
         return cls(straighten, scatter, middle, basis, length)
 
-    def steps(self, schema: Schema) -> tuple[Step, ...]:
+    def steps(self, schema: Schema) -> tuple[FeatureStep, ...]:
         """The steps, in their order, for tables of a schema."""
-        found: list[Step] = []
+        found: list[FeatureStep] = []
 
-        def then(step: Step) -> None:
+        def then(step: FeatureStep) -> None:
             nonlocal schema
             found.append(step)
             schema = step.schema(schema)

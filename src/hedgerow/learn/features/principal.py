@@ -31,8 +31,8 @@ from hedgerow.data import Column, Schema
 from hedgerow.errors import SettingsInvalid
 
 from ..tensors import width
-from .rows import Reading, bound_of, of_length_one, reading, rows_of
-from .steps import Matrix, Step
+from .rows import FeatureReading, bound_of, of_length_one, reading, rows_of
+from .steps import FeatureStep, Matrix
 
 NAME = "principal components"
 """The column that the projection makes."""
@@ -64,7 +64,7 @@ def _triangle(d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @local(additive=True)
-def second_moments(broadcast: None, party: Party, rng: Any, *, reads: Reading) -> np.ndarray:
+def second_moments(broadcast: None, party: Party, rng: Any, *, reads: FeatureReading) -> np.ndarray:
     """Upper triangle of the sum of w x x^T, off the diagonal times sqrt(2); shape (d (d + 1) / 2,)."""
     x = rows_of(party.columns, reads)
     rows, columns, weight = _triangle(x.shape[1])
@@ -116,7 +116,7 @@ def leading(triangle: np.ndarray, d: int, components: int) -> Basis:
 
 
 @travels
-def project(columns: Any, *, reads: Reading, matrix: Matrix, length: float) -> dict[str, np.ndarray]:
+def project(columns: Any, *, reads: FeatureReading, matrix: Matrix, length: float) -> dict[str, np.ndarray]:
     """Make the column of projected records, each of the given length; shape (n, k), float32."""
     n = len(columns[reads.features[0]])
     made = np.empty((n, matrix.shape[1]), np.float32)
@@ -126,10 +126,10 @@ def project(columns: Any, *, reads: Reading, matrix: Matrix, length: float) -> d
     return {NAME: made}
 
 
-def projection(schema: Schema, basis: Basis, *, length: float = 1.0) -> Step:
+def projection(schema: Schema, basis: Basis, *, length: float = 1.0) -> FeatureStep:
     """Return the step that projects records onto a basis, and gives each the same length."""
     given = {"reads": reading(schema), "matrix": Matrix.of(basis.vectors), "length": float(length)}
-    return Step(project, tuple(sorted(given.items())), Column(NAME, "number", shape=(basis.vectors.shape[1],)))
+    return FeatureStep(project, tuple(sorted(given.items())), Column(NAME, "number", shape=(basis.vectors.shape[1],)))
 
 
 def _checked(schema: Schema, components: int, rounds: int) -> int:

@@ -18,7 +18,7 @@ EVERYTHING = slice(None)
 
 
 @dataclass(frozen=True)
-class Reading:
+class FeatureReading:
     """How the features of a schema are read as numbers; hashable, so that it can be a setting."""
 
     low: float
@@ -28,14 +28,14 @@ class Reading:
     settings: tuple[tuple[str, Any], ...]
 
 
-def reading(schema: Schema) -> Reading:
+def reading(schema: Schema) -> FeatureReading:
     """How the features of a schema are read."""
     low, scale = scaling(schema)
     given = settings(schema)
-    return Reading(low, scale, tuple(schema.features), str(schema.target), tuple(sorted(given.items())))
+    return FeatureReading(low, scale, tuple(schema.features), str(schema.target), tuple(sorted(given.items())))
 
 
-def rows_of(columns: Mapping[str, np.ndarray], reads: Reading, part: slice = EVERYTHING) -> np.ndarray:
+def rows_of(columns: Mapping[str, np.ndarray], reads: FeatureReading, part: slice = EVERYTHING) -> np.ndarray:
     """Some records as rows of length one, shape (n, d), float64: what a record adds is then exact to 15 digits."""
     some = {name: columns[name][part] for name in (*reads.features, reads.target)}
     x = np.asarray(inputs_and_target(some, **dict(reads.settings))["model_input"]).astype(np.float64)

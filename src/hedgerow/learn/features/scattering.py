@@ -35,7 +35,7 @@ from hedgerow.errors import SettingsInvalid
 
 from ..tensors import scaling
 from .chunks import by_chunks
-from .steps import Step, images_of
+from .steps import FeatureStep, images_of
 
 AT_ONCE = 16
 """Images in one pass: their bands stay in a core's cache."""
@@ -221,7 +221,7 @@ def name_of(column: str) -> str:
     return f"{column} scattered"
 
 
-def scattering(schema: Schema, *, scales: int = 2, angles: int = 8, groups: int = GROUPS) -> Step:
+def scattering(schema: Schema, *, scales: int = 2, angles: int = 8, groups: int = GROUPS) -> FeatureStep:
     """Return the step that scatters the only feature of a schema, a column of images.
 
     Raises
@@ -238,4 +238,4 @@ def scattering(schema: Schema, *, scales: int = 2, angles: int = 8, groups: int 
     low, scale = scaling(schema)
     given = {"column": images.name, "low": low, "scale": scale, "scales": scales, "angles": angles, "groups": groups}
     made = Column(name_of(images.name), "number", shape=(channels, height // 2**scales, width // 2**scales))
-    return Step(scattered, tuple(sorted(given.items())), made)
+    return FeatureStep(scattered, tuple(sorted(given.items())), made)

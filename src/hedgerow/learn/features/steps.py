@@ -14,7 +14,7 @@ from hedgerow.errors import SchemaInvalid, SettingsInvalid
 
 
 @dataclass(frozen=True)
-class Step:
+class FeatureStep:
     """One column made from others, record by record.
 
     Parameters

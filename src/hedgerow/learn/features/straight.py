@@ -24,7 +24,7 @@ from hedgerow.data import Column, Schema
 
 from ..tensors import scaling
 from .chunks import by_chunks
-from .steps import Step, images_of
+from .steps import FeatureStep, images_of
 
 NAME = "straightened"
 
@@ -56,7 +56,7 @@ def straightened(columns: Mapping[str, np.ndarray], *, column: str, low: float, 
         return {f"{column} {NAME}": by_chunks(upright, torch.from_numpy(np.asarray(columns[column])), 1024).numpy()}
 
 
-def straightening(schema: Schema) -> Step:
+def straightening(schema: Schema) -> FeatureStep:
     """Return the step that straightens the only feature of a schema, a column of images.
 
     Raises
@@ -68,4 +68,4 @@ def straightening(schema: Schema) -> Step:
     low, scale = scaling(schema)
     given = {"column": images.name, "low": low, "scale": scale}
     made = Column(f"{images.name} {NAME}", "number", shape=images.shape)
-    return Step(straightened, tuple(sorted(given.items())), made)
+    return FeatureStep(straightened, tuple(sorted(given.items())), made)

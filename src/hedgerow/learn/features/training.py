@@ -31,12 +31,12 @@ from torch import nn
 from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.errors import SettingsInvalid
+from hedgerow.learn.records.dpsgd import GradientStep as DescentStep
+from hedgerow.learn.records.dpsgd import RecordTask
 
 from ..descent.rules import RuleName
 from ..models import Weights
 from ..records import Clipping, RecordState, dpsgd
-from ..records.dpsgd import Step as DescentStep
-from ..records.dpsgd import Task
 from ..schedule import Schedule
 from ..settings import ScheduleName
 from ..tensors import width
@@ -207,7 +207,7 @@ def _check(
         raise SettingsInvalid(f"average is {average!r}.", remedy="It lies in [0, 1); 0 takes the last round.")
     schedule = Schedule(given["schedule"], 0.99, 10, rounds)
     DescentStep(given["solver"], given["learning_rate"], given["momentum"], schedule=schedule).check()
-    Task.of(ready, module, None, batch_size).recipe.check(Clipping.of(given["clip"]))
+    RecordTask.of(ready, module, None, batch_size).recipe.check(Clipping.of(given["clip"]))
 
 
 def _averaged(mean: Weights | None, new: Weights, kept: float) -> dict[str, np.ndarray]:

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from .clipping import Split, followed, in_units_of_the_clip
     from .dp_fedavg import PrivateState, delta_threshold, dp_fedavg
     from .geyer import claimed_delta, geyer
-    from .schedules import Plan, ScheduledGaussian, grown, plan
+    from .schedules import BudgetedSchedule, ScheduledGaussian, grown, plan
     from .views import slopes, step_of
 
 __all__ = [
-    "Plan",
+    "BudgetedSchedule",
     "PrivateState",
     "ScheduledGaussian",
     "Split",

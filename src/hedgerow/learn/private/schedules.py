@@ -56,7 +56,7 @@ def grown(first: float, last: float | None, rounds: int, growth: Growth = "geome
 
 
 @dataclass(frozen=True)
-class Plan:
+class BudgetedSchedule:
     """A schedule for a budget.
 
     Attributes
@@ -106,8 +106,8 @@ def plan(
     growth: Growth = "geometric",
     noise: Spread = "constant",
     accountant: Accountant = "tightest",
-    score: Callable[[Plan], float] | None = None,
-) -> Plan:
+    score: Callable[[BudgetedSchedule], float] | None = None,
+) -> BudgetedSchedule:
     """Choose the least noise with which a schedule of cohorts stays within a budget.
 
     Parameters
@@ -149,7 +149,7 @@ def plan(
 
     z = least_noise(charges, epsilon, delta, accountant=accountant)
     multipliers = tuple(z * factor for factor in shape)
-    return Plan(rates, multipliers, _epsilon(_charges(rates, multipliers), delta, accountant), delta)
+    return BudgetedSchedule(rates, multipliers, _epsilon(_charges(rates, multipliers), delta, accountant), delta)
 
 
 def _epsilon(charges: Counter[Charge], delta: float, accountant: Accountant) -> float:

@@ -24,10 +24,10 @@ from torch import Tensor, nn
 from hedgerow.core.question import travels
 from hedgerow.data import Column, Schema
 from hedgerow.errors import SettingsInvalid
+from hedgerow.learn.features.steps import FeatureStep
 
 from ..features.chunks import by_chunks
 from ..features.scattering import AT_ONCE, n_channels, scatter, scattering
-from ..features.steps import Step
 from ..made import leaves_note
 
 Inputs = Literal["columns", "pooled scattering"]
@@ -35,7 +35,7 @@ Inputs = Literal["columns", "pooled scattering"]
 SCALES, ANGLES, SIDE = 2, 8, 4
 
 
-def step_of(schema: Schema, inputs: Inputs) -> Step | None:
+def step_of(schema: Schema, inputs: Inputs) -> FeatureStep | None:
     """The step from the columns of a table to what the module reads; None where it reads them as they are."""
     if inputs == "columns":
         return None
@@ -46,7 +46,7 @@ def step_of(schema: Schema, inputs: Inputs) -> Step | None:
     image = schema[str(given["column"])]
     channels = int(np.prod(image.shape[:-2], dtype=int)) * n_channels(SCALES, ANGLES)
     made = Column(_name(image.name), "number", shape=(channels * SIDE**2,))
-    return Step(pooled_scattering, tuple(sorted(kept.items())), made)
+    return FeatureStep(pooled_scattering, tuple(sorted(kept.items())), made)
 
 
 @travels

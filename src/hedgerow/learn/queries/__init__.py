@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .grid import Trial, looks_of, trials_of
     from .inputs import Inputs, inputs
     from .lengths import answers_for, bound_of, length_of, longest_of
-    from .losses import Loss, loss_of
+    from .losses import QueryLoss, loss_of
     from .program import QueryState, gradient, gradient_queries, private_gradient
     from .steps import Steps
     from .trials import TrialState, partial_gradient, private_gradients, query_trials
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answers",
     "Inputs",
-    "Loss",
+    "QueryLoss",
     "QueryState",
     "Steps",
     "Trial",

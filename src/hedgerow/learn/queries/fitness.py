@@ -12,8 +12,8 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.party import Parties
 
-from .inputs import LOT, Inputs, X, Y, inputs
-from .losses import Loss
+from .inputs import BUCKET, Inputs, X, Y, inputs
+from .losses import QueryLoss
 from .steps import Steps
 
 WIDTHS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -21,13 +21,13 @@ WIDTHS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 
 
 def pooled(records: Parties, spec: Inputs, share: float = 1.0) -> tuple[Array, Array, Array]:
-    """All parties' rows, targets and weights in one place, or a share of them by their lots; a simulation holds them."""
+    """All parties' rows, targets and weights in one place, or a share of them by their buckets; a simulation holds them."""
     made = inputs(records.columns, spec=spec)
-    kept = made[LOT] < share
+    kept = made[BUCKET] < share
     return made[X][kept], made[Y][kept], records.w[kept]
 
 
-def optimum(loss: Loss, x: Array, y: Array, w: Array, box: float) -> Array:
+def optimum(loss: QueryLoss, x: Array, y: Array, w: Array, box: float) -> Array:
     """The coefficients in the box with the least cost: shape (d,)."""
     if loss.kind == "squared":
         n = w.sum()
@@ -39,14 +39,14 @@ def optimum(loss: Loss, x: Array, y: Array, w: Array, box: float) -> Array:
     return theta if np.abs(theta).max() <= box else _in_box(loss, x, y, w, np.clip(theta, -box, box), box)
 
 
-def relative_fitness(loss: Loss, theta: Array, best: Array, x: Array, y: Array, w: Array) -> Array:
+def relative_fitness(loss: QueryLoss, theta: Array, best: Array, x: Array, y: Array, w: Array) -> Array:
     """psi of models of shape (..., d), beside that of the best: shape (...)."""
     least = loss.cost(best, x, y, w)
     found: Array = loss.cost(theta, x, y, w) / least - 1.0
     return found
 
 
-def noiseless(loss: Loss, steps: Steps, horizon: int, x: Array, y: Array, w: Array) -> Array:
+def noiseless(loss: QueryLoss, steps: Steps, horizon: int, x: Array, y: Array, w: Array) -> Array:
     """The result of gradient queries that are answered without noise: shape (d,)."""
     theta = average = np.zeros(x.shape[1])
     for k in range(1, horizon + 1):
@@ -56,7 +56,7 @@ def noiseless(loss: Loss, steps: Steps, horizon: int, x: Array, y: Array, w: Arr
     return average
 
 
-def smooth(loss: Loss, theta: Array, x: Array, y: Array, w: Array, width: float) -> tuple[float, Array, Array]:
+def smooth(loss: QueryLoss, theta: Array, x: Array, y: Array, w: Array, width: float) -> tuple[float, Array, Array]:
     """Cost, gradient and curvature, with the hinge rounded off over `width`."""
     margin, n = x @ theta, w.sum()
     if loss.kind == "hinge":
@@ -73,7 +73,7 @@ def smooth(loss: Loss, theta: Array, x: Array, y: Array, w: Array, width: float)
     return value, gradient, curvature
 
 
-def _newton(loss: Loss, x: Array, y: Array, w: Array, theta: Array, width: float) -> Array:
+def _newton(loss: QueryLoss, x: Array, y: Array, w: Array, theta: Array, width: float) -> Array:
     """Newton's method with halved steps."""
     value, gradient, curvature = smooth(loss, theta, x, y, w, width)
     for _ in range(100):
@@ -90,7 +90,7 @@ def _newton(loss: Loss, x: Array, y: Array, w: Array, theta: Array, width: float
     return theta
 
 
-def _in_box(loss: Loss, x: Array, y: Array, w: Array, theta: Array, box: float) -> Array:
+def _in_box(loss: QueryLoss, x: Array, y: Array, w: Array, theta: Array, box: float) -> Array:
     """The best in the box, where the best of all lies outside."""
     from scipy.optimize import minimize
 

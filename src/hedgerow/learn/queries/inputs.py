@@ -26,7 +26,7 @@ from hedgerow.errors import SettingsInvalid
 if TYPE_CHECKING:
     from hedgerow.data import Schema, Table
 
-X, Y, LOT = "queried x", "queried y", "lot"
+X, Y, BUCKET = "queried x", "queried y", "lot"
 """Names of the prepared columns."""
 
 
@@ -195,24 +195,24 @@ class Inputs:
 
 @travels
 def inputs(columns: Mapping[str, Array], *, spec: Inputs) -> dict[str, Array]:
-    """Prepare the rows and targets that gradient queries read, and each record's lot; nothing leaves the party."""
+    """Prepare the rows and targets that gradient queries read, and each record's bucket; nothing leaves the party."""
     x, y = spec.rows(columns), spec.targets(columns)
-    return {X: x, Y: y, LOT: lots(x, y)}
+    return {X: x, Y: y, BUCKET: buckets(x, y)}
 
 
-def lots(x: Array, y: Array) -> Array:
+def buckets(x: Array, y: Array) -> Array:
     """A number in [0, 1) for each record, from its own values alone: shape (n,).
 
-    Records whose lot is below a share make up about that share of all. To take the first so many instead would not do: where a
-    record is removed, the next one moves up, and a sum changes by two records.
+    Records whose bucket is below a share make up about that share of all. To take the first so many instead would not do: where
+    a record is removed, the next one moves up, and a sum changes by two records.
     """
-    lot = np.zeros(len(y), np.uint64)
+    bucket = np.zeros(len(y), np.uint64)
     for column in (*x.T, y):
-        lot = (lot ^ np.ascontiguousarray(column, np.float64).view(np.uint64)) + _MIX[0]
+        bucket = (bucket ^ np.ascontiguousarray(column, np.float64).view(np.uint64)) + _MIX[0]
         for shift, factor in zip((30, 27), _MIX[1:], strict=True):
-            lot = (lot ^ (lot >> np.uint64(shift))) * factor
-        lot ^= lot >> np.uint64(31)
-    return (lot >> np.uint64(11)) * 2.0**-53
+            bucket = (bucket ^ (bucket >> np.uint64(shift))) * factor
+        bucket ^= bucket >> np.uint64(31)
+    return (bucket >> np.uint64(11)) * 2.0**-53
 
 
 _MIX = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)

@@ -11,7 +11,7 @@ from hedgerow.data import Schema
 from .answers import Answers
 from .inputs import Inputs
 from .lengths import answers_for
-from .losses import Loss, loss_of
+from .losses import QueryLoss, loss_of
 from .steps import Steps
 
 Settings = Mapping[str, Any]
@@ -54,7 +54,7 @@ OWNERS = {
 """Keys of steps and owners' noise."""
 
 
-def loss_of_keys(schema: Schema, settings: Settings) -> Loss:
+def loss_of_keys(schema: Schema, settings: Settings) -> QueryLoss:
     """The loss that the keys name."""
     return loss_of(settings["model"], settings["ridge"])
 

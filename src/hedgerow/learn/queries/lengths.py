@@ -11,13 +11,13 @@ from hedgerow.errors import UnboundedSum
 
 from .answers import Answers, Neighbours, NoiseLaw
 from .inputs import Inputs
-from .losses import Loss
+from .losses import QueryLoss
 
 if TYPE_CHECKING:
     from hedgerow.data import Schema
 
 
-def length_of(loss: Loss, spec: Inputs, box: float, norm: int) -> float:
+def length_of(loss: QueryLoss, spec: Inputs, box: float, norm: int) -> float:
     """Largest l1- or l2-length of one record's gradient, the thesis's Xi.
 
     A margin x'theta reaches at most |x|_1 box, and a gradient is the slope there times x.
@@ -25,13 +25,13 @@ def length_of(loss: Loss, spec: Inputs, box: float, norm: int) -> float:
     return loss.steepest(spec.length(1) * box) * spec.length(norm)
 
 
-def longest_of(schema: Schema | None, loss: Loss, spec: Inputs, box: float, norm: int) -> float | None:
+def longest_of(schema: Schema | None, loss: QueryLoss, spec: Inputs, box: float, norm: int) -> float | None:
     """The same for a record of the largest declared weight; None where weights declare no range."""
     heaviest = 1.0 if schema is None else schema.heaviest
     return None if heaviest is None else heaviest * length_of(loss, spec, box, norm)
 
 
-def bound_of(federation: Federation, loss: Loss, spec: Inputs, box: float, times: int = 1) -> Bound | None:
+def bound_of(federation: Federation, loss: QueryLoss, spec: Inputs, box: float, times: int = 1) -> Bound | None:
     """The bound of one record's gradient, in the norm of the channel's noise; None where weights declare no range.
 
     Parameters
@@ -50,7 +50,7 @@ def answers_for(
     schema: Schema | None,
     epsilons: Mapping[str, float],
     horizon: int,
-    loss: Loss,
+    loss: QueryLoss,
     spec: Inputs,
     box: float,
     *,

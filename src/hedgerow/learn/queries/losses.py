@@ -28,7 +28,7 @@ Model = Literal["linear", "logistic", "svm"]
 
 
 @dataclass(frozen=True)
-class Loss:
+class QueryLoss:
     """A convex loss of a linear model.
 
     Parameters
@@ -93,9 +93,9 @@ class Loss:
         return found
 
 
-def loss_of(model: Model, ridge: float | None = None) -> Loss:
+def loss_of(model: Model, ridge: float | None = None) -> QueryLoss:
     """Return the loss of a model; by default without a ridge, and of the support vector machine with the thesis's 1."""
     kinds: dict[str, Kind] = {"linear": "squared", "logistic": "logistic", "svm": "hinge"}
     if model not in kinds:
         raise SettingsInvalid(f"no model {model!r} answers gradient queries.", remedy=f"Known: {', '.join(kinds)}.")
-    return Loss(kinds[model], (1.0 if model == "svm" else 0.0) if ridge is None else ridge)
+    return QueryLoss(kinds[model], (1.0 if model == "svm" else 0.0) if ridge is None else ridge)

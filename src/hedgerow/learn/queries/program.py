@@ -36,7 +36,7 @@ from .answers import Answers
 from .inputs import Inputs, X, Y, inputs
 from .keys import INPUTS, OWNERS, loss_of_keys, planned_answers, spec_of_keys, steps_of_keys
 from .lengths import bound_of, longest_of
-from .losses import Loss
+from .losses import QueryLoss
 from .steps import Steps
 
 
@@ -59,13 +59,13 @@ class QueryState:
 
 
 @local(additive=True)
-def gradient(broadcast: Array, party: Any, rng: Any, *, loss: Loss, box: float) -> Array:
+def gradient(broadcast: Array, party: Any, rng: Any, *, loss: QueryLoss, box: float) -> Array:
     """Sum of the gradients of a party's records, of shape (..., d) for theta of that shape, which is held to the box."""
     return loss.gradient_sums(held(broadcast, box), party[X], party[Y], party.w)
 
 
 @local(private="plan")
-def private_gradient(broadcast: Array, party: Any, rng: Any, *, loss: Loss, box: float, plan: Answers) -> Array:
+def private_gradient(broadcast: Array, party: Any, rng: Any, *, loss: QueryLoss, box: float, plan: Answers) -> Array:
     """The same with the owner's own noise, under its own epsilon."""
     return plan.noisy(party.id, gradient(broadcast, party, rng, loss=loss, box=box), rng.entropy)
 
@@ -97,7 +97,7 @@ def held(theta: Array, box: float) -> Array:
 def gradient_queries(
     federation: Federation,
     *,
-    loss: Loss,
+    loss: QueryLoss,
     spec: Inputs,
     n_records: int,
     rounds: int,
@@ -111,7 +111,7 @@ def gradient_queries(
     ----------
     federation : Federation
         Protected by a channel with a mechanism; or without one, and then `answers` says what noise each owner adds.
-    loss : Loss
+    loss : QueryLoss
     spec : Inputs
         How records become inputs of bounded length.
     n_records : int

@@ -41,10 +41,10 @@ from hedgerow.privacy import Gaussian
 from . import results
 from .answers import Answers, Neighbours, multiplier
 from .grid import NoiseName, Trial, looks_of, trials_of
-from .inputs import LOT, Inputs, X, Y, inputs
+from .inputs import BUCKET, Inputs, X, Y, inputs
 from .keys import INPUTS, loss_of_keys, spec_of_keys
 from .lengths import answers_for, bound_of
-from .losses import Loss
+from .losses import QueryLoss
 from .program import held
 from .steps import Rule, Steps
 
@@ -69,14 +69,16 @@ class TrialState:
 
 
 @travels
-def partial_gradient(broadcast: Array, party: Any, rng: Any, *, loss: Loss, box: float, share: float) -> Array:
-    """Sum of the gradients of a share of a party's records, by their lots: shape (..., d) for theta of that shape."""
-    kept = party[LOT] < share
+def partial_gradient(broadcast: Array, party: Any, rng: Any, *, loss: QueryLoss, box: float, share: float) -> Array:
+    """Sum of the gradients of a share of a party's records, by their buckets: shape (..., d) for theta of that shape."""
+    kept = party[BUCKET] < share
     return loss.gradient_sums(held(broadcast, box), party[X][kept], party[Y][kept], party.w[kept])
 
 
 @local(private="plan")
-def private_gradients(broadcast: Array, party: Any, rng: Any, *, loss: Loss, box: float, share: float, plan: Answers) -> Array:
+def private_gradients(
+    broadcast: Array, party: Any, rng: Any, *, loss: QueryLoss, box: float, share: float, plan: Answers
+) -> Array:
     """The same with the owner's own noise on the gradient of each repeat."""
     return plan.noisy(party.id, partial_gradient(broadcast, party, rng, loss=loss, box=box, share=share), rng.entropy)
 
@@ -95,7 +97,7 @@ def private_gradients(broadcast: Array, party: Any, rng: Any, *, loss: Loss, box
 def query_trials(
     federation: Federation,
     *,
-    loss: Loss,
+    loss: QueryLoss,
     spec: Inputs,
     n_records: int,
     epsilons: list[float],
@@ -120,7 +122,7 @@ def query_trials(
     epsilons : list of float
         What one training may spend over its horizon, each in turn.
     shares : list of float
-        Trainings on so many of each party's records, by their lots (`hedgerow.learn.queries.inputs`).
+        Trainings on so many of each party's records, by their buckets (`hedgerow.learn.queries.inputs`).
     horizons : list of int
         Questions of a training, each in turn.
     noises : list of {"laplace", "gaussian", "server"}
@@ -179,7 +181,7 @@ def query_trials(
 def _question(
     federation: Federation,
     trial: Trial,
-    loss: Loss,
+    loss: QueryLoss,
     spec: Inputs,
     box: float,
     repeats: int,

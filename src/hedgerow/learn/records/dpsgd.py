@@ -57,7 +57,7 @@ class RecordState:
 
 
 @dataclass(frozen=True)
-class Step:
+class GradientStep:
     """A step along a gradient: post-processing of what was released.
 
     Parameters
@@ -74,7 +74,7 @@ class Step:
     schedule: Schedule = field(default_factory=Schedule)
 
     @classmethod
-    def of(cls, rounds: int, settings: Mapping[str, Any]) -> Step:
+    def of(cls, rounds: int, settings: Mapping[str, Any]) -> GradientStep:
         """A step by the settings of a program, `hedgerow.learn.StepSettings`, checked."""
         given = filled(settings, StepSettings)
         schedule = Schedule(given.pop("schedule"), given.pop("decay"), given.pop("period"), rounds)
@@ -106,7 +106,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Task:
+class RecordTask:
     """A federation with a model whose gradients are found record by record."""
 
     federation: Federation
@@ -114,7 +114,7 @@ class Task:
     recipe: Recipe
 
     @classmethod
-    def of(cls, federation: Federation, module: nn.Module, features: list[str] | None, batch_size: float) -> Task:
+    def of(cls, federation: Federation, module: nn.Module, features: list[str] | None, batch_size: float) -> RecordTask:
         """Check a module before any party is asked."""
         separate(module)
         model = model_of(module, federation, features, max(int(batch_size), 1))
@@ -183,11 +183,11 @@ def dpsgd(
         Before any party is asked.
     """
     clipping = Clipping.of(clip)
-    step = Step.of(rounds, settings)
+    step = GradientStep.of(rounds, settings)
     at_least(1, rounds=rounds)
     above(0.0, batch_size=batch_size, sampling_rate=sampling_rate)
     unclipped(federation)
-    task = Task.of(federation, module, features, batch_size)
+    task = RecordTask.of(federation, module, features, batch_size)
     task.recipe.check(clipping)
     model, trained = task.model, task.trained
     ask = partial(clipped_gradients, model=model, clipping=clipping)

@@ -35,7 +35,7 @@ TINY = 1e-30
 
 
 @dataclass
-class Part:
+class ParameterGradients:
     """One parameter's gradients over a batch.
 
     Attributes
@@ -63,14 +63,16 @@ def squares_of(rows: Tensor) -> Tensor:
     return (torch.linalg.vector_norm(rows, dim=1).square() if short else rows.square().sum(1)).clamp(min=TINY)
 
 
-def linear(layer: nn.Linear, a: Tensor, g: Tensor) -> Iterator[Part]:
+def linear(layer: nn.Linear, a: Tensor, g: Tensor) -> Iterator[ParameterGradients]:
     """Inputs of shape (n, ..., in) and output gradients of shape (n, ..., out)."""
     if a.ndim == 2:
         lengths = squares_of(g)
         if layer.weight.requires_grad:
-            yield Part("weight", squares_of(a) * lengths, lambda to, c, exact: add_products(to, c[:, None] * g, a, exact))
+            yield ParameterGradients(
+                "weight", squares_of(a) * lengths, lambda to, c, exact: add_products(to, c[:, None] * g, a, exact)
+            )
         if layer.bias is not None and layer.bias.requires_grad:
-            yield Part("bias", lengths, lambda to, c, exact: add_weighed(to, c, g, exact))
+            yield ParameterGradients("bias", lengths, lambda to, c, exact: add_weighed(to, c, g, exact))
         return
     a, g = a.flatten(1, -2)[:, None].transpose(2, 3), g.flatten(1, -2)[:, None].transpose(2, 3)
     if layer.weight.requires_grad:
@@ -79,7 +81,7 @@ def linear(layer: nn.Linear, a: Tensor, g: Tensor) -> Iterator[Part]:
         yield offset(g)
 
 
-def convolution(layer: nn.Conv1d | nn.Conv2d, a: Tensor, g: Tensor) -> Iterator[Part]:
+def convolution(layer: nn.Conv1d | nn.Conv2d, a: Tensor, g: Tensor) -> Iterator[ParameterGradients]:
     """Inputs of shape (n, channels, ...), with one or two axes of places."""
     g = g.flatten(2).unflatten(1, (layer.groups, -1))
     if layer.weight.requires_grad:
@@ -94,7 +96,7 @@ def convolution(layer: nn.Conv1d | nn.Conv2d, a: Tensor, g: Tensor) -> Iterator[
         yield offset(g)
 
 
-def places(name: str, a: Tensor, g: Tensor, shape: torch.Size) -> Part:
+def places(name: str, a: Tensor, g: Tensor, shape: torch.Size) -> ParameterGradients:
     """A weight applied at many places: a of shape (n, groups, in, places), g of shape (n, groups, out, places)."""
     n_in, n_out, n_places = a.shape[2], g.shape[2], a.shape[3]
     if n_places * (n_in + n_out) > n_in * n_out:
@@ -108,24 +110,24 @@ def places(name: str, a: Tensor, g: Tensor, shape: torch.Size) -> Part:
     def add(to: Tensor, c: Tensor, exact: bool) -> None:
         to += torch.einsum("ngop,ngip->goi", g * c.double()[:, None, None, None], a).reshape(shape)
 
-    return Part(name, squares, add, 3 * a[0].numel() + 4 * g[0].numel() + 6 * a.shape[1] * n_places**2)
+    return ParameterGradients(name, squares, add, 3 * a[0].numel() + 4 * g[0].numel() + 6 * a.shape[1] * n_places**2)
 
 
-def whole(name: str, gradients: Tensor, reach: Tensor | None = None) -> Part:
+def whole(name: str, gradients: Tensor, reach: Tensor | None = None) -> ParameterGradients:
     """Gradients that are there one by one, of shape (n, size); as sums over places, with their reach, what these add up to."""
     squares = squares_of(gradients)
     if reach is not None:
         squares = torch.maximum(squares, (CANCELLED * reach).square())
-    return Part(name, squares, lambda to, c, exact: add_weighed(to, c, gradients, exact), gradients.shape[1])
+    return ParameterGradients(name, squares, lambda to, c, exact: add_weighed(to, c, gradients, exact), gradients.shape[1])
 
 
-def offset(g: Tensor) -> Part:
+def offset(g: Tensor) -> ParameterGradients:
     """A bias that is added at many places: g of shape (n, ..., places), with the bias's coordinates between."""
     g = g.flatten(1, -2)
     return whole("bias", g.sum(2), g.square().sum(1).sqrt().sum(1))
 
 
-def embedding(layer: nn.Embedding, a: Tensor, g: Tensor) -> Iterator[Part]:
+def embedding(layer: nn.Embedding, a: Tensor, g: Tensor) -> Iterator[ParameterGradients]:
     """Rows of shape (n, ...) and output gradients of shape (n, ..., width); a row that is read twice counts as one."""
     n, width = len(a), g.shape[-1]
     rows, g = a.reshape(n, -1), g.reshape(n, -1, width)
@@ -143,10 +145,10 @@ def embedding(layer: nn.Embedding, a: Tensor, g: Tensor) -> Iterator[Part]:
         shortened = each.double() * c.double()[read // layer.num_embeddings][:, None]
         to.index_add_(0, read % layer.num_embeddings, shortened)
 
-    yield Part("weight", squares, add)
+    yield ParameterGradients("weight", squares, add)
 
 
-def scaled(layer: Any, normal: Tensor, g: Tensor) -> Iterator[Part]:
+def scaled(layer: Any, normal: Tensor, g: Tensor) -> Iterator[ParameterGradients]:
     """A scale and an offset of normalised inputs, both of shape (n, places, *scale)."""
     normal, g = normal.flatten(2), g.flatten(2)
     if layer.weight.requires_grad:
@@ -157,22 +159,22 @@ def scaled(layer: Any, normal: Tensor, g: Tensor) -> Iterator[Part]:
         yield offset(g.transpose(1, 2))
 
 
-def layer_norm(layer: nn.LayerNorm, a: Tensor, g: Tensor) -> Iterator[Part]:
+def layer_norm(layer: nn.LayerNorm, a: Tensor, g: Tensor) -> Iterator[ParameterGradients]:
     normal = F.layer_norm(a, layer.normalized_shape, eps=layer.eps)
     return scaled(layer, *(t.reshape(len(t), -1, *layer.normalized_shape) for t in (normal, g)))
 
 
-def root_mean_square(layer: nn.RMSNorm, a: Tensor, g: Tensor) -> Iterator[Part]:
+def root_mean_square(layer: nn.RMSNorm, a: Tensor, g: Tensor) -> Iterator[ParameterGradients]:
     normal = F.rms_norm(a, layer.normalized_shape, eps=layer.eps)
     return scaled(layer, *(t.reshape(len(t), -1, *layer.normalized_shape) for t in (normal, g)))
 
 
-def group_norm(layer: nn.GroupNorm, a: Tensor, g: Tensor) -> Iterator[Part]:
+def group_norm(layer: nn.GroupNorm, a: Tensor, g: Tensor) -> Iterator[ParameterGradients]:
     normal = F.group_norm(a, layer.num_groups, eps=layer.eps)
     return scaled(layer, *(t.reshape(len(t), layer.num_channels, -1).transpose(1, 2) for t in (normal, g)))
 
 
-LAYERS: dict[type[nn.Module], Callable[[Any, Tensor, Tensor], Iterator[Part]]] = {
+LAYERS: dict[type[nn.Module], Callable[[Any, Tensor, Tensor], Iterator[ParameterGradients]]] = {
     nn.Linear: linear,
     nn.Conv1d: convolution,
     nn.Conv2d: convolution,

@@ -46,7 +46,7 @@ from ..settings import StepSettings
 from ..training import above, at_least
 from .clipped import clipped_sum, recipe_of
 from .clipping import Clipping
-from .dpsgd import Step, Task, unclipped
+from .dpsgd import GradientStep, RecordTask, unclipped
 from .plan import RecordPlan
 from .results import declares
 
@@ -83,7 +83,7 @@ def noisy_steps(
     *,
     plan: RecordPlan,
     model: Model,
-    step: Step,
+    step: GradientStep,
     batch_sizes: Mapping[str, float],
     budgets: Mapping[str, Budget],
     rounds: int,
@@ -172,7 +172,7 @@ def local_dpsgd(
         Before any party is asked.
     """
     plan = RecordPlan(Clipping.of(clip), noise_multiplier, sampling_rate, steps)
-    step = Step.of(rounds, settings)
+    step = GradientStep.of(rounds, settings)
     at_least(1, rounds=rounds)
     unclipped(federation)
     names = federation.names
@@ -180,7 +180,7 @@ def local_dpsgd(
     above(0.0, **{f"batch_size of {name}": value for name, value in batch_sizes.items()})
     limits = {} if stop_at is None else _for_each("stop_at", stop_at, names)
     budgets = {name: Budget(limit, delta, "record", accountant=accountant) for name, limit in limits.items()}
-    task = Task.of(federation, module, features, max(batch_sizes.values()))
+    task = RecordTask.of(federation, module, features, max(batch_sizes.values()))
     task.recipe.check(plan.clipping)
     model, trained = task.model, task.trained
     ask = partial(noisy_steps, plan=plan, model=model, step=step, batch_sizes=batch_sizes, budgets=budgets, rounds=rounds)

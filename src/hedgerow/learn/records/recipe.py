@@ -28,7 +28,7 @@ from hedgerow.errors import ModelInvalid, SettingsInvalid
 
 from ..models import Model, per_record_loss
 from .clipping import Clipping
-from .layers import LAYERS, Part, known, whole
+from .layers import LAYERS, ParameterGradients, known, whole
 
 log = logging.getLogger("hedgerow.learn")
 
@@ -45,7 +45,7 @@ class Unfit(Exception):
 
 
 @dataclass
-class Found:
+class RecordGradients:
     """The gradients of some records: their squared lengths in each layer, (n, layers), and how to add them up.
 
     `adders` has one for each trained parameter, with its layer and its shape; see `layers.Part.add`.
@@ -124,14 +124,14 @@ class Recipe:
         numbers = len(self.trained) if self.path != "ghost" else self._tape.numbers or 16 * (x[0].numel() + 1)
         return max(1, min(1024, MEMORY // (4 * numbers)))
 
-    def find(self, flat: Tensor, x: Tensor, target: Tensor) -> Found:
+    def find(self, flat: Tensor, x: Tensor, target: Tensor) -> RecordGradients:
         """Gradients at weights of shape (all,) of records of shape (n, ...), n above zero."""
         try:
             return self._find(flat, x, target)
         except Unfit:  # these records take another way through the module than the made-up ones did
             return self._each(flat, x, target)
 
-    def _find(self, flat: Tensor, x: Tensor, target: Tensor) -> Found:
+    def _find(self, flat: Tensor, x: Tensor, target: Tensor) -> RecordGradients:
         return {"ghost": self._ghost, "vmap": self._vmap, "each": self._each}[self.path](flat, x, target)
 
     # ---- ghost norms ------------------------------------------------------------------------------------------------
@@ -142,33 +142,33 @@ class Recipe:
         tape: Tape = self._own.tape
         return tape
 
-    def _ghost(self, flat: Tensor, x: Tensor, target: Tensor) -> Found:
+    def _ghost(self, flat: Tensor, x: Tensor, target: Tensor) -> RecordGradients:
         parts = self._tape.parts(self.weights(flat), self.model, x, target)
         if set(parts) != set(self.names):
             raise Unfit("a parameter is used by no layer that is known")
         return self._found([parts[name] for name in self.names])
 
-    def _found(self, parts: list[Part]) -> Found:
+    def _found(self, parts: list[ParameterGradients]) -> RecordGradients:
         """Put the trained parameters together, in their order."""
         shapes = dict(zip(self.model.names, self.model.shapes, strict=True))
         adders = [
             (part.add, layer, shape)
             for part, layer, shape in zip(parts, self.layers, map(shapes.__getitem__, self.names), strict=True)
         ]
-        return Found(self._by_layer(torch.stack([part.squares for part in parts], 1)), adders)
+        return RecordGradients(self._by_layer(torch.stack([part.squares for part in parts], 1)), adders)
 
     def _by_layer(self, squares: Tensor) -> Tensor:
         """Sum squared lengths of parameters, (n, parameters), over each layer."""
         return torch.zeros(len(squares), max(self.layers) + 1).index_add_(1, torch.tensor(self.layers), squares)
 
     # ---- gradients themselves ---------------------------------------------------------------------------------------
-    def _vmap(self, flat: Tensor, x: Tensor, target: Tensor) -> Found:
+    def _vmap(self, flat: Tensor, x: Tensor, target: Tensor) -> RecordGradients:
         weights = self.weights(flat)
         trained = {name: weights.pop(name) for name in self.names}
         found = vmap(grad(self._loss_of_one), in_dims=(None, None, 0, 0))(trained, weights, x, target)
         return self._gathered([found[name].flatten(1) for name in self.names])
 
-    def _each(self, flat: Tensor, x: Tensor, target: Tensor) -> Found:
+    def _each(self, flat: Tensor, x: Tensor, target: Tensor) -> RecordGradients:
         weights = {name: value.detach() for name, value in self.weights(flat).items()}
         trained = {name: weights.pop(name).requires_grad_() for name in self.names}
         rows = [
@@ -184,7 +184,7 @@ class Recipe:
         ]
         return self._gathered([torch.stack(column).flatten(1) for column in zip(*kept, strict=True)])
 
-    def _gathered(self, gradients: list[Tensor]) -> Found:
+    def _gathered(self, gradients: list[Tensor]) -> RecordGradients:
         return self._found([whole(name, rows) for name, rows in zip(self.names, gradients, strict=True)])
 
     def _loss_of_one(self, trained: Any, others: Any, x: Tensor, target: Tensor) -> Tensor:
@@ -230,7 +230,7 @@ class Tape:
 
         return write
 
-    def parts(self, weights: dict[str, Tensor], model: Model, x: Tensor, target: Tensor) -> dict[str, Part]:
+    def parts(self, weights: dict[str, Tensor], model: Model, x: Tensor, target: Tensor) -> dict[str, ParameterGradients]:
         """One forward and one backward pass, and what every layer makes of them."""
         for name, value in weights.items():
             self.parameters[name].data = value
@@ -241,7 +241,7 @@ class Tape:
             order = list(self.written)
             edges = [self.written[prefix][2] for prefix in order]
             slopes = torch.autograd.grad(loss, edges, allow_unused=True)
-            found: dict[str, Part] = {}
+            found: dict[str, ParameterGradients] = {}
             with torch.no_grad():
                 for prefix, g in zip(order, slopes, strict=True):
                     a, version, _ = self.written[prefix]
@@ -318,7 +318,7 @@ def _moved(model: Model, seed: int) -> Tensor:
     return flat + 0.05 * torch.randn(len(flat), generator=torch.Generator().manual_seed(seed))
 
 
-def _agree(found: Found, wanted: Found) -> bool:
+def _agree(found: RecordGradients, wanted: RecordGradients) -> bool:
     """Whether lengths and sums are the same, up to rounding."""
     factors = torch.linspace(0.5, 1.5, len(wanted.squares))[:, None]
     total, other = wanted.total(factors), found.total(factors)

@@ -9,7 +9,7 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .counts import TruncatedGeometric
     from .mechanisms import Choice, Exponential, NoisyMax, PermuteAndFlip, choose
-    from .sparse import Answer, Question, above_threshold
+    from .sparse import Answer, ThresholdQuestion, above_threshold
 
 __all__ = [
     "Answer",
@@ -17,7 +17,7 @@ __all__ = [
     "Exponential",
     "NoisyMax",
     "PermuteAndFlip",
-    "Question",
+    "ThresholdQuestion",
     "TruncatedGeometric",
     "above_threshold",
     "choose",

@@ -44,7 +44,7 @@ from .grid import rounded, score_block
 from .mechanisms import positive
 
 
-class Question(NamedTuple):
+class ThresholdQuestion(NamedTuple):
     """A number to compare: a local function, what is broadcast to it, and its own threshold if it has one."""
 
     local: Local
@@ -65,7 +65,7 @@ class Answer:
 
 def above_threshold(
     federation: Federation,
-    questions: Iterable[Question | Local],
+    questions: Iterable[ThresholdQuestion | Local],
     threshold: float,
     *,
     epsilon: float,
@@ -78,7 +78,7 @@ def above_threshold(
 
     Parameters
     ----------
-    questions : iterable of Question or local function
+    questions : iterable of ThresholdQuestion or local function
         Each returns one number. They are taken one at a time, so a generator may look at earlier answers first.
     threshold : float
         Of questions without their own; public.
@@ -110,7 +110,7 @@ def above_threshold(
         positive(numbers)
     mechanism = SparseVector(epsilon, most, threshold, monotonic, begun=len(federation.ledger))
     for question in questions:
-        one = question if isinstance(question, Question) else Question(question)
+        one = question if isinstance(question, ThresholdQuestion) else ThresholdQuestion(question)
         own = mechanism if one.threshold is None else replace(mechanism, threshold=one.threshold)
         released = federation.protect(mechanism=own).sum(one.local, one.broadcast, bound=bound)
         above = bool(number(released))

@@ -44,7 +44,7 @@ TOO_MANY = 2.0**24
 
 
 @dataclass(frozen=True)
-class Part:
+class ReportedTable:
     """One table of counts inside a contribution, its bound, and how its values are reported."""
 
     part: slice
@@ -161,7 +161,7 @@ class Reports(Mechanism):
     def _count(self) -> int:
         return self.records or 1
 
-    def _plan(self, bounds: Bounds, layout: Layout) -> tuple[Part, ...]:
+    def _plan(self, bounds: Bounds, layout: Layout) -> tuple[ReportedTable, ...]:
         items = tuple(bounds.items()) if isinstance(bounds, Mapping) else bounds
         return _planned(items, layout, self)
 
@@ -171,7 +171,7 @@ class Reports(Mechanism):
 
 
 @lru_cache(maxsize=64)
-def _planned(bounds: Bound | tuple[tuple[str, Bound], ...], layout: Layout, how: Reports) -> tuple[Part, ...]:
+def _planned(bounds: Bound | tuple[tuple[str, Bound], ...], layout: Layout, how: Reports) -> tuple[ReportedTable, ...]:
     found: Bounds = dict(bounds) if isinstance(bounds, tuple) else bounds
     parts = blocks(found, layout)
     unit = unit_of(found)
@@ -198,7 +198,8 @@ def _planned(bounds: Bound | tuple[tuple[str, Bound], ...], layout: Layout, how:
         )
     share = checked(how.epsilon / len(parts))
     return tuple(
-        Part(part, bound, how.encoding.scheme(share, part.stop - part.start), how.records or 1) for part, bound in parts
+        ReportedTable(part, bound, how.encoding.scheme(share, part.stop - part.start), how.records or 1)
+        for part, bound in parts
     )
 
 

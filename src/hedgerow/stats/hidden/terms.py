@@ -17,7 +17,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, l2
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
-from hedgerow.crypto.privfl.grid import CUBIC, Cubic, Grid, Linear
+from hedgerow.crypto.privfl.grid import CUBIC, Cubic, GradientGrid, LinearGradientGrid
 
 from ..design import Design
 from ..linear.loss import FamilyName
@@ -27,14 +27,14 @@ Degree = Literal[1, 3]
 
 
 @local(additive=True, stackable=True)
-def linear_terms(theta: Array | None, party: Party, rng: Any, *, grid: Grid | None = None) -> Any:
+def linear_terms(theta: Array | None, party: Party, rng: Any, *, grid: GradientGrid | None = None) -> Any:
     """The gradient of half the squared error, or, where the model is withheld, its terms A (..., d, d) and b (..., d)."""
     X, y, w = party["X"], party["y"] - party["offset"], party.w
     return _terms(X, w, y) if theta is None else along(X, w * (X @ theta - y))
 
 
 @local(additive=True, stackable=True)
-def logistic_terms(theta: Array | None, party: Party, rng: Any, *, grid: Grid | None = None) -> Any:
+def logistic_terms(theta: Array | None, party: Party, rng: Any, *, grid: GradientGrid | None = None) -> Any:
     """The gradient of the logistic loss with 0.5 + z / 4 for the logistic function, or its terms A and b."""
     X, y, w, offset = party["X"], party["y"], party.w, party["offset"]
     if theta is None:
@@ -43,7 +43,7 @@ def logistic_terms(theta: Array | None, party: Party, rng: Any, *, grid: Grid | 
 
 
 @local(stackable=True)
-def cubic_rows(theta: Array | None, party: Party, rng: Any, *, grid: Grid | None = None) -> Any:
+def cubic_rows(theta: Array | None, party: Party, rng: Any, *, grid: GradientGrid | None = None) -> Any:
     """The gradient of the logistic loss with 0.5 + 0.197 z - 0.004 z^3, or, where the model is withheld, the records."""
     X, y, w = party["X"], party["y"], party.w
     if theta is None:
@@ -66,7 +66,7 @@ def terms_of(family: FamilyName, degree: Degree) -> Any:
 
 def grid_of(
     spec: Design, family: FamilyName, degree: Degree, *, parties: int, records: float, largest: float
-) -> Linear | Cubic | None:
+) -> LinearGradientGrid | Cubic | None:
     """Public steps for a design whose ranges are declared; `None` where one is not.
 
     Parameters
@@ -85,7 +85,9 @@ def grid_of(
     share = 1.0 if family == "gaussian" else 0.25
     residual = target if family == "gaussian" else 0.5 + offset / 4
     wide = max(spec.limits)
-    return Linear(spec.size, parties, terms=records * w * wide**2 * share, target=records * w * wide * residual, model=largest)
+    return LinearGradientGrid(
+        spec.size, parties, terms=records * w * wide**2 * share, target=records * w * wide * residual, model=largest
+    )
 
 
 def gradient_bound(spec: Design, family: FamilyName, degree: Degree, theta: Array) -> Bound | None:

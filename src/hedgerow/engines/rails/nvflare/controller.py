@@ -30,8 +30,9 @@ from nvflare.apis.impl.controller import Controller
 from nvflare.apis.shareable import Shareable
 
 from hedgerow.engines.rails.nvflare import settings
-from hedgerow.engines.rails.nvflare.strand import Strand
 from hedgerow.errors import ConfigInvalid
+
+from .connection import Connection
 
 HOLD = 0.4  # seconds that a site without work is held at the server
 WAIT = 2.0  # seconds that a task waits at the site for an answer
@@ -49,7 +50,7 @@ class RelayController(Controller):
         super().__init__()
         self._standing = threading.Event()  # a task stands ready for the site
         self._heard = time.monotonic()
-        self._strand: Strand | None = None
+        self._strand: Connection | None = None
 
     def set_communicator(self, communicator: Any) -> None:
         """Listen to every sign of life that FLARE sees, its heartbeats included."""
@@ -103,7 +104,7 @@ class RelayController(Controller):
                     self._leave()
             if here and self._strand is None:
                 try:
-                    self._strand = Strand(path, site)
+                    self._strand = Connection(path, site)
                     pause = 0.1
                 except OSError:  # no coordinator listens; it may come back
                     time.sleep(pause)

@@ -16,8 +16,9 @@ from nvflare.apis.fl_constant import FLContextKey, ReturnCode
 from nvflare.apis.shareable import make_reply
 
 from hedgerow.engines.rails.nvflare import settings
-from hedgerow.engines.rails.nvflare.strand import Strand
 from hedgerow.errors import ConfigInvalid
+
+from .connection import Connection
 
 LONGEST_WAIT = 5.0  # seconds that a task may keep this process from asking for the next one
 
@@ -27,7 +28,7 @@ class RelayExecutor(Executor):
 
     def __init__(self) -> None:
         super().__init__()
-        self._strand: Strand | None = None
+        self._strand: Connection | None = None
 
     def handle_event(self, event_type: str, fl_ctx: Any) -> None:
         """Leave the station when the job ends."""
@@ -38,28 +39,28 @@ class RelayExecutor(Executor):
         """Hand the task's body over, wait for an answer, and return every answer that is there."""
         body, wait = shareable.get("body"), min(float(shareable.get("wait", 0.0)), LONGEST_WAIT)
         answers: list[bytes] = []
-        strand = self._reach(fl_ctx)
-        if strand is not None:
+        connection = self._reach(fl_ctx)
+        if connection is not None:
             if isinstance(body, bytes | bytearray | memoryview):
-                strand.put(bytes(body))
+                connection.put(bytes(body))
             until = time.monotonic() + wait
-            while not answers and strand.alive and not abort_signal.triggered and (left := until - time.monotonic()) > 0:
-                if (answer := strand.get(min(0.5, left))) is not None:
+            while not answers and connection.alive and not abort_signal.triggered and (left := until - time.monotonic()) > 0:
+                if (answer := connection.get(min(0.5, left))) is not None:
                     answers.append(answer)
-            while (answer := strand.get()) is not None:
+            while (answer := connection.get()) is not None:
                 answers.append(answer)
         reply = make_reply(ReturnCode.OK)
-        reply["here"] = strand is not None and strand.alive
+        reply["here"] = connection is not None and connection.alive
         reply["answers"] = answers
         return reply
 
-    def _reach(self, fl_ctx: Any) -> Strand | None:
+    def _reach(self, fl_ctx: Any) -> Connection | None:
         if self._strand is not None and not self._strand.alive:
             self._leave()
         if self._strand is None:
             try:
                 path = settings.read(Path(fl_ctx.get_prop(FLContextKey.WORKSPACE_OBJECT).get_site_config_dir()))
-                self._strand = Strand(path, fl_ctx.get_identity_name())
+                self._strand = Connection(path, fl_ctx.get_identity_name())
             except ConfigInvalid as error:
                 self.log_error(fl_ctx, str(error))
             except OSError as error:

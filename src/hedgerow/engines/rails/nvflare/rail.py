@@ -7,10 +7,11 @@ from collections.abc import Collection
 from pathlib import Path
 
 from hedgerow.engines.rails.nvflare import need_nvflare
-from hedgerow.engines.rails.nvflare.supervisor import Session, Supervisor
 from hedgerow.engines.rails.rail import Event
 from hedgerow.engines.rails.socket_rail import SocketRail
 from hedgerow.errors import ConfigInvalid
+
+from .supervisor import FlareSession, Supervisor
 
 
 class NvflareRail:
@@ -41,7 +42,7 @@ class NvflareRail:
             )
         self._socket = SocketRail(path)
         self._stop = threading.Event()
-        keeper = Supervisor(lambda: Session(kit), self._socket.connected, None if sites is None else frozenset(sites))
+        keeper = Supervisor(lambda: FlareSession(kit), self._socket.connected, None if sites is None else frozenset(sites))
         self._thread = threading.Thread(target=keeper.run, args=(self._stop,), name="relay supervisor", daemon=True)
         self._thread.start()
 

@@ -65,7 +65,7 @@ class Flare(Protocol):
 
 
 @dataclass
-class Charge:
+class SupervisedSite:
     """One site in the supervisor's care."""
 
     job: str | None = None
@@ -98,7 +98,7 @@ class Supervisor:
         self._open_flare, self._connected, self._sites = open_flare, connected, sites
         self._flare: Flare | None = None
         self._begun: Any = None
-        self._charges: dict[str, Charge] = {}
+        self._charges: dict[str, SupervisedSite] = {}
         self._there: frozenset[str] = frozenset()
         self._retry, self._reach_pause = 0.0, FIRST_PAUSE
         self._rested: tuple[float, frozenset[str]] | None = None  # since when all was well, and who was connected
@@ -137,7 +137,7 @@ class Supervisor:
         sites, connected = flare.sites(), self._connected()
         mine = sites if self._sites is None else sites & self._sites
         for site in sorted(mine):
-            charge = self._charges.setdefault(site, Charge())
+            charge = self._charges.setdefault(site, SupervisedSite())
             if site not in self._there:
                 charge.not_before = now
             self._look_after(flare, site, charge, site in connected, now)
@@ -150,10 +150,10 @@ class Supervisor:
             if site in self._charges:
                 flare.abort(job)
             else:
-                self._charges[site] = Charge(job, submitted=now)
+                self._charges[site] = SupervisedSite(job, submitted=now)
                 log.info("relay job %s of %s runs already", job, site)
 
-    def _look_after(self, flare: Flare, site: str, charge: Charge, connected: bool, now: float) -> None:
+    def _look_after(self, flare: Flare, site: str, charge: SupervisedSite, connected: bool, now: float) -> None:
         if charge.job is None:
             if now >= charge.not_before:
                 charge.job, charge.submitted, charge.carried = flare.submit(site), now, None
@@ -180,7 +180,7 @@ class Supervisor:
             self._flare, self._rested = None, None
 
 
-class Session:
+class FlareSession:
     """A submitter's session with FLARE's server.
 
     Parameters

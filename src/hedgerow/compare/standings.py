@@ -1,0 +1,193 @@
+"""What the runs of a comparison came to: read from their folders, and written as a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hedgerow.core.events import Unit
+from hedgerow.core.ledger import Ledger
+from hedgerow.errors import HedgerowError
+from hedgerow.privacy.statement import Statement, statement
+from hedgerow.report import Report
+from hedgerow.store import LedgerFile
+from hedgerow.study.comparison import ComparisonSection
+from hedgerow.study.rounds import COSTS, Row, best, first_metric, reached, read_rounds, rises
+
+from .cells import Cell
+
+COLUMNS = (
+    *("row", "column", "value", "published", "difference", "best", "best_round", "last", "rounds", "seconds"),
+    *("rounds_to_target", *(f"{cost}_to_target" for cost in COSTS), "epsilon", "delta", "unit", "folder", "problem"),
+)
+"""Columns of `comparison.csv`, a line for each run."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where one run stands.
+
+    Attributes
+    ----------
+    value : float or None
+        What the table shows: the best value of the measure, its last, or rounds to the target.
+    best : (round, value) or None
+    last : float or None
+    target : dict or None
+        The row of the round in which the target was reached.
+    said : Statement or None
+        What the run's ledger guarantees.
+    problem : str
+        Why it failed, where it did.
+    """
+
+    cell: Cell
+    value: float | None = None
+    published: float | None = None
+    best: tuple[int, float] | None = None
+    last: float | None = None
+    target: Row | None = None
+    history: Sequence[Row] = ()
+    report: Report | None = None
+    said: Statement | None = None
+    problem: str = ""
+
+    @property
+    def difference(self) -> float | None:
+        """Ours less the published."""
+        return None if self.value is None or self.published is None else self.value - self.published
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds of work."""
+        return self.history[-1].get("seconds") if self.history else None
+
+
+@dataclass(frozen=True)
+class Standings:
+    """All runs of a comparison, row by row, by one measure."""
+
+    section: ComparisonSection
+    measure: str
+    runs: tuple[Standing, ...]
+
+    @property
+    def more_is_better(self) -> bool:
+        return self.section.take != "rounds" and rises(self.measure)
+
+    @property
+    def finished(self) -> list[Standing]:
+        """Runs that have a value to show."""
+        return [run for run in self.runs if run.value is not None]
+
+    @property
+    def winner(self) -> Standing | None:
+        """The run with the best value, the first of equal ones."""
+        sign = 1 if self.more_is_better else -1
+        return max(self.finished, key=lambda run: sign * (run.value or 0.0), default=None)
+
+    def at(self, row: str, column: str) -> Standing:
+        """One run by its place."""
+        return next(run for run in self.runs if (run.cell.row, run.cell.column) == (row, column))
+
+
+def finished_report(folder: Path, digest: str) -> Report | None:
+    """The report of a run that is in a folder, of this study and these records, and was not interrupted."""
+    try:
+        if (folder / "digest").read_text(encoding="utf-8") != digest:
+            return None
+        report = Report.from_json(json.loads((folder / "result.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, HedgerowError):
+        return None
+    return None if str(dict(report.facts).get("run", "")).startswith("interrupted") else report
+
+
+def standings(
+    section: ComparisonSection,
+    cells: Sequence[Cell],
+    folder: Path,
+    digests: Mapping[str, str],
+    units: Mapping[str, Mapping[Unit, int]],
+    problems: Mapping[str, str],
+) -> Standings:
+    """Read what every run came to; `digests` and `units` (parties and records) are by name of the cell."""
+    reports = {cell.name: finished_report(folder / cell.folder, digests[cell.name]) for cell in cells}
+    histories = {name: read_rounds(folder / cell.folder / "rounds.jsonl") for name, cell in ((c.name, c) for c in cells)}
+    measure = section.measure or _first(reports, histories)
+    runs = []
+    for cell in cells:
+        report, history = reports[cell.name], histories[cell.name]
+        if report is None:
+            published = section.published.get(cell.row, {}).get(cell.column)
+            runs.append(Standing(cell, published=published, problem=problems.get(cell.name, "")))
+            continue
+        runs.append(_standing(section, measure, cell, report, history, _said(cell, folder / cell.folder, units[cell.name])))
+    return Standings(section, measure, tuple(runs))
+
+
+def to_csv(found: Standings) -> str:
+    """One line for each run, for programs that read tables."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for run in found.runs:
+        at_target = run.target or {}
+        line = {
+            "row": run.cell.row,
+            "column": run.cell.column,
+            "value": run.value,
+            "published": run.published,
+            "difference": run.difference,
+            "best": run.best and run.best[1],
+            "best_round": run.best and run.best[0],
+            "last": run.last,
+            "rounds": run.history[-1]["round"] if run.history else None,
+            "seconds": run.seconds,
+            "rounds_to_target": at_target.get("round"),
+            **{f"{cost}_to_target": at_target.get(cost) for cost in COSTS},
+            "epsilon": run.said and run.said.epsilon,
+            "delta": run.said and run.said.delta,
+            "unit": run.said and run.said.unit,
+            "folder": run.cell.folder,
+            "problem": run.problem.splitlines()[0] if run.problem else "",
+        }
+        writer.writerow(line)
+    return text.getvalue()
+
+
+def _standing(
+    section: ComparisonSection, measure: str, cell: Cell, report: Report, history: Sequence[Row], said: Statement
+) -> Standing:
+    at_end = dict(report.metrics).get(measure)  # a metric that only a finished run has
+    measured = [row[measure] for row in history if row.get(measure) is not None]
+    last = measured[-1] if measured else at_end
+    last = float(last) if isinstance(last, int | float) and math.isfinite(last) else None
+    top = best(history, measure) or (None if last is None else (len(history), last))
+    target = None if section.target is None else reached(history, measure, section.target)
+    value = {
+        "best": top and top[1],
+        "last": last,
+        "rounds": None if target is None else float(target["round"]),
+    }[section.take]
+    published = section.published.get(cell.row, {}).get(cell.column)
+    return Standing(cell, value, published, top, last, target, history, report, said)
+
+
+def _said(cell: Cell, folder: Path, units: Mapping[Unit, int]) -> Statement:
+    budget = cell.study.budget
+    ledger = Ledger(budget.budget() if budget else None)
+    ledger.attach(LedgerFile(folder / "ledger.jsonl"))
+    return statement(ledger, units)
+
+
+def _first(reports: Mapping[str, Report | None], histories: Mapping[str, Sequence[Row]]) -> str:
+    """The first metric that any run has."""
+    for name, report in reports.items():
+        if report is not None:
+            return first_metric(histories[name]) or next((label for label, _ in report.metrics), "")
+    return ""

@@ -1,0 +1,1 @@
+"""Between organisations: stations, coordinator, the station's console page, and identities."""

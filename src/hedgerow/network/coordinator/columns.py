@@ -1,0 +1,71 @@
+"""The columns that a study uses, and whether all stations declare them alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from hedgerow.data import Schema
+from hedgerow.errors import MissingColumn, StudyInvalid, suggestion
+from hedgerow.study import Study
+from hedgerow.study.remote import same_columns
+
+
+def agreed_schema(study: Study, schemas: Mapping[str, Schema]) -> Schema:
+    """The columns that a study uses, as every station declares them.
+
+    Descriptions may differ. The order is that of the first station.
+
+    Raises
+    ------
+    MissingColumn (HR-403)
+        A station does not have a column; says which.
+    StudyInvalid (HR-101)
+        Two stations declare a column differently; says both declarations.
+    """
+    known = list(dict.fromkeys(name for schema in schemas.values() for name in schema.names))
+    named = _named(study, known)
+    used = known if named is None else [name for name in known if name in named]
+    for name in [*(named or ()), *used]:
+        for station, schema in schemas.items():
+            if name not in schema:
+                why = "" if named is not None else ", and the study names no columns, so that it would use all"
+                hint = "" if named is not None else "Name the columns in data.features. "
+                raise MissingColumn(f"{station} has no column {name!r}{why}.", remedy=hint + suggestion(name, schema.names))
+    if not used:
+        raise StudyInvalid("the study uses no column of the stations.", remedy=suggestion(str(study.data.target), known))
+    silent = {
+        station: Schema(tuple(replace(column, description="") for column in schema.select(used)))
+        for station, schema in schemas.items()
+    }
+    return same_columns(silent, tuple(used))
+
+
+def _named(study: Study, known: list[str]) -> set[str] | None:
+    """The columns that a study names; None where it leaves open which features it uses."""
+    data, settings = study.data, study.program.model_extra or {}
+    sides = [side for value in settings.values() if isinstance(value, str) and "~" in value for side in value.split("~")]
+    everything = any(re.search(r"(?<![\w.])\.(?![\w.])", side) for side in sides)
+    if data.features is None and (everything or not sides):
+        return None
+    named = {name for name in (data.target, data.weight, *(data.features or ())) if name} | set(data.ranges)
+    words = set(_words(settings)) | set(_words(study.evaluation.model_dump()))
+    return named | {
+        name for name in known if name in words or (not name.isidentifier() and any(name in side for side in sides))
+    }
+
+
+def _words(value: Any) -> Iterator[str]:
+    """Every word in a setting, however deep."""
+    if isinstance(value, str):
+        yield value
+        yield from re.findall(r"\w+", value)
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _words(key)
+            yield from _words(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _words(part)

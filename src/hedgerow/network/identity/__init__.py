@@ -1,0 +1,1 @@
+"""Who is who in a federation: key folders, enrolment files, trust stores, and the life of keys."""

@@ -1,0 +1,269 @@
+"""A study that asks to board: read, judged by the guard, rehearsed, and made ready to answer for.
+
+What reads and rehearses studies is imported when one comes: a station that waits holds no programs.
+"""
+
+from __future__ import annotations
+
+import tomllib
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hedgerow.core.engine import Inbox, Outbox
+from hedgerow.core.federation import inside
+from hedgerow.data import Column, Schema
+from hedgerow.engines import InProcess
+from hedgerow.engines.host import Host
+from hedgerow.errors import HedgerowError, HedgerowWarning, LimitExceeded, MessageRefused, NobodyAnswered, StudyInvalid
+from hedgerow.privacy.guard import Asked
+from hedgerow.store import Answered
+from hedgerow.study import Study, build_remote, parse
+from hedgerow.study.planned import with_noise
+from hedgerow.study.remote import data_name, schema_for
+from hedgerow.wire.names import Names
+from hedgerow.wire.values import unpack
+
+from .accounts import Account
+from .code import code_hash, installed_version
+from .config import GuardSection, StationConfig
+from .local_data import LocalData
+from .memory import PartyMemory
+from .policy import (
+    admit_columns,
+    admit_program,
+    admit_records,
+    admit_rehearsed,
+    admit_size,
+    as_forbidden,
+    named_columns,
+    smallest_total,
+    withstands,
+)
+from .signatures import announced, rehearsed
+from .submissions import Submission
+from .wording import plain, rows_of, summary_of
+
+if TYPE_CHECKING:
+    from hedgerow.study import Study
+
+MOST_STUDY = 1 << 24
+"""Bytes of a study with what is told beside it, all of which is kept."""
+
+MOST_PARTIES = 1 << 20
+"""Of all stations of a study: each of them is rehearsed with made-up records."""
+
+
+@dataclass(frozen=True)
+class StudyDescription:
+    """What a coordinator tells beside a study."""
+
+    coordinator: str
+    stations: dict[str, int]
+    schema: tuple[Column, ...]
+    version: str
+
+
+@dataclass(frozen=True)
+class _Names:
+    """An engine that knows its parties and reaches none."""
+
+    parties: Sequence[str]
+
+    def exchange(self, outbox: Outbox) -> Inbox:
+        raise NobodyAnswered("a rehearsal asks nobody.")
+
+
+def read_description(raw: bytes) -> StudyDescription:
+    """Read what is told beside a study; MessageRefused (HR-242) where it is nothing of that kind."""
+    found = unpack(raw)
+    if not isinstance(found, dict) or set(found) != {"coordinator", "stations", "schema", "version"}:
+        raise MessageRefused("a study came without coordinator, stations, columns and version.")
+    stations, columns = found["stations"], found["schema"]
+    whole = isinstance(stations, dict) and all(
+        isinstance(name, str) and type(n) is int and 0 < n < 1 << 24 for name, n in stations.items()
+    )
+    known = isinstance(columns, tuple) and bool(columns) and all(isinstance(column, Column) for column in columns)
+    if not whole or not known or not isinstance(found["coordinator"], str) or not isinstance(found["version"], str):
+        raise MessageRefused("a study came with stations or columns that are none.")
+    return StudyDescription(**found)
+
+
+def read_study(toml: bytes) -> Study:
+    """Read a study as it came; nothing in it names a file of this machine.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+    """
+
+    try:
+        study = parse(tomllib.loads(toml.decode("utf-8")))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise StudyInvalid("what came as a study is no TOML.", remedy=str(error)[:200]) from error
+    if study.data.path is not None or (study.budget is not None and study.budget.ledger is not None):
+        raise StudyInvalid("the study names a file, which would be one of this machine.", remedy="Name the data: data.name.")
+    return study
+
+
+def title_of(toml: bytes) -> str:
+    """What a study calls itself, also one that is refused: so that people know which it was."""
+    try:
+        found = tomllib.loads(toml.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    description = next((found[key] for key in ("title", "name") if isinstance(found.get(key), str) and found[key]), "")
+    return str(description)[:200]
+
+
+def boarding(
+    config: StationConfig, held: LocalData, mine: str, submission: Submission, accounts: Sequence[Account]
+) -> Submission:
+    """Judge a study, and return its submission with everything that it will ask, in words.
+
+    Parameters
+    ----------
+    mine : str
+        The station's name, under which the coordinator lists its parties.
+    submission : Submission
+        As it came.
+    accounts : sequence of Account
+        In which the study must have room.
+
+    Raises
+    ------
+    HedgerowError
+        The guard's reason, of which the code may leave.
+    """
+
+    admit_size("a study", len(submission.toml) + len(submission.description), MOST_STUDY)
+    description, study = read_description(submission.description), read_study(submission.toml)
+    if (n := sum(description.stations.values())) > MOST_PARTIES:
+        raise LimitExceeded(f"the study counts {n} parties, and {MOST_PARTIES} are the most.", remedy="Ask fewer at once.")
+    if description.stations.get(mine) != len(held):
+        raise MessageRefused(f"the study counts {description.stations.get(mine)} parties here, and there are {len(held)}.")
+    if data_name(study) != config.data.name:
+        raise StudyInvalid(f"the study is about {data_name(study)!r}, and the data here are {config.data.name!r}.")
+    schema = admitted(config, held, description, study)
+    admit_records(config.guard, int(held.sizes.sum()))
+    try:
+        return _rehearsed(config.guard, held, mine, submission, description, study, schema, accounts)
+    except HedgerowError as error:
+        raise as_forbidden(error, set(held.schema.names) - config.allowed) from error.__cause__
+
+
+def admitted(config: StationConfig, held: LocalData, description: StudyDescription, study: Study) -> Schema:
+    """The columns that a study may touch, by the guard as it is now.
+
+    Raises
+    ------
+    ProgramForbidden (HR-602), ColumnForbidden (HR-603)
+    """
+    guard = config.guard
+    admit_program(guard, study, description.version, installed_version(), code_hash(guard.modules))
+    return admit_columns(config.allowed, held.schema, description.schema, named_columns(study))
+
+
+def _ids(station: str, n: int) -> list[str]:
+    """Names for the parties of another station: its own, where it is one party."""
+    return [station] if n == 1 else [f"{station}#{k}" for k in range(n)]
+
+
+def _rehearsed(
+    guard: GuardSection,
+    held: LocalData,
+    mine: str,
+    submission: Submission,
+    description: StudyDescription,
+    study: Study,
+    schema: Schema,
+    accounts: Sequence[Account],
+) -> Submission:
+
+    ids = [id for name, n in description.stations.items() for id in (held.ids if name == mine else _ids(name, n))]
+    make = partial(build_remote, schema=schema, engine=_Names(tuple(ids)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HedgerowWarning)
+        built = make(with_noise(study, make, submission.digest, most=guard.limits.rehearsed_rounds))
+        found, heard = rehearsed(built, guard.limits.rehearsed_rounds)
+    aggregation = inside(built.federation).channel.aggregation
+    kinds = announced(found.entries, heard, aggregation)
+    by_name = {(entry.branch, entry.round): entry.aggregation for entry in found.entries}
+    asked = [
+        (outbox, by_name.get((asked.branch, asked.number), "").replace("plain", "") * (asked.verb == "sum"), len(whom))
+        for outbox, whom in heard
+        for asked in [outbox.question]
+    ]
+    admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), withstood=withstands(aggregation))
+    _fits([outbox for outbox, whom in heard if held.ids[0] in whom], accounts)
+    rows = tuple({name: plain(value) for name, value in row.items()} for row in rows_of(found))
+    return replace(
+        submission,
+        title=plain(study.title or study.name),
+        program=study.program.name,
+        n_stations=len(description.stations),
+        summary=plain(summary_of(found)),
+        rows=rows,
+        columns=schema.names,
+        announced=kinds,
+    )
+
+
+def _fits(queries: Sequence[Outbox], accounts: Sequence[Account]) -> None:
+    """Refuse a study for which no party here has room: what it would be refused for in the middle, it is refused now.
+
+    Raises
+    ------
+    BudgetExhausted (HR-213), ProtectionRequired (HR-606), MixedUnits (HR-215)
+    """
+    for account in accounts:
+        ahead = account.copy_of_richest()
+        one = np.array([0])
+        for outbox in queries:
+            decision = ahead.decide(one, Asked.by(outbox, ahead.trust))
+            if decision.codes:
+                raise decision.codes[0]
+            for entry, payment, which in decision.entries:
+                ahead.add(which, entry, payment)
+
+
+@dataclass
+class AdmittedStudy:
+    """A study that is approved, in this life of the station."""
+
+    submission: Submission
+    host: Host
+    account: Account
+    answered: Answered
+    memory: PartyMemory
+    n_questions: int = 0
+
+    def close(self) -> None:
+        """Release its files."""
+        self.answered.close()
+
+
+def welcome(
+    config: StationConfig,
+    held: LocalData,
+    submission: Submission,
+    account: Account,
+    answered: Answered,
+    own: Any,
+    n_questions: int,
+) -> AdmittedStudy:
+    """Make an approved study ready: its parties hold the columns of its submission and no others.
+
+    The guard may have changed since the study was approved, and so may the code that is installed: both are asked again.
+    """
+
+    description, study = read_description(submission.description), read_study(submission.toml)
+    schema = admitted(config, held, description, study)
+    engine = InProcess(bounded=True).hosting(held.parties(schema.names, schema_for(study, schema).weight))
+    names = Names(("hedgerow", *config.guard.modules))
+    host = Host(engine, names=names, own=own, seeded=config.guard.randomness == "study")
+    return AdmittedStudy(submission, host, account, answered, PartyMemory(), n_questions)

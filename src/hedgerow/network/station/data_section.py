@@ -1,0 +1,270 @@
+"""`[data]` of a station: where its records are, and what each column is declared to be.
+
+    [data]
+    name = "heart"                              # what studies call these records
+    source = "csv"                              # csv, parquet, sql or fhir
+    path = "heart.csv"                          # from the station's folder
+    [data.columns.age]
+    kind = "integer"
+    range = [18, 110]
+    unit = "years"
+    [data.columns.sex]
+    levels = ["female", "male"]
+    from = "gender"                             # the source's name, where it differs
+
+Ranges and levels are declared here and never looked up: bounds, codes and noise follow from them, and they are public. A
+record that does not fit its declaration stops the station from opening its data, with a sentence in its own log.
+Secrets are not in the file: `url_env` and `token_env` name environment variables.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import numpy as np
+from pydantic import BaseModel, Field, ValidationError, model_validator
+
+from hedgerow.data import Column, Schema, Table
+from hedgerow.data.column import Kind, Role, lacking
+from hedgerow.errors import ConfigInvalid, DataError, SchemaInvalid
+from hedgerow.study.section import Section, problems
+
+from .sources import RawColumns, read_source
+from .sources.fhir.mapping import SPEAKING, meaning
+
+LOG = logging.getLogger("hedgerow")
+FILES, NETWORK = ("path",), ("url", "url_env")
+KEYS: dict[str, tuple[str, ...]] = {
+    "csv": (*FILES, "separator"),
+    "parquet": FILES,
+    "sql": (*NETWORK, "query"),
+    "fhir": (*FILES, *NETWORK, "token_env", "searches", "page_size", "pages", "megabytes", "seconds"),
+}
+"""What a source is told, beside name, source, missing and columns."""
+FHIR_KEYS = tuple(key for keys in SPEAKING.values() for key in keys)
+"""What only a column of a FHIR source is told."""
+
+
+class ColumnSection(Section):
+    """The declaration of one column, and where the source has it."""
+
+    kind: Kind | None = Field(None, description="number, integer, binary or category; category where levels are given")
+    role: Role = Field("feature", description="what a program may use it for; a study may say otherwise")
+    low: float | None = Field(None, description="smallest value, declared")
+    high: float | None = Field(None, description="largest value, declared")
+    range: tuple[float, float] | None = Field(None, description="low and high together")
+    levels: tuple[str, ...] = Field((), description="the words of a category; others are refused")
+    unit: str = Field("", description="physical unit; of a FHIR quantity its UCUM code, which is checked")
+    clip: bool = Field(False, description="clip values to the range instead of refusing them")
+    missing: Literal["refuse", "drop"] | None = Field(None, description="records without this value; data.missing by default")
+    description: str = Field("", description="one sentence for people")
+    origin: str | None = Field(None, alias="from", description="name in the source, or FHIR element; the column's by default")
+    form: Literal["age", "year"] | None = Field(None, alias="as", description="FHIR: what is made of a date of birth")
+    at: str | None = Field(None, description="FHIR: the day on which the age is taken")
+    partial: Literal["missing", "middle"] = Field("missing", description="FHIR: a date without day or month")
+    code: str | tuple[str, ...] | None = Field(None, description="FHIR: system|code, one or several")
+    codes: dict[str, str] | None = Field(None, description="FHIR: level of each system|code, for coded values")
+    value: Literal["last", "first", "mean", "min", "max", "count"] | None = Field(
+        None, description="FHIR: which of a patient's observations"
+    )
+    convert: dict[str, float] = Field(default_factory=dict, description="FHIR: factor from another UCUM unit to this one")
+    comparator: Literal["refuse", "drop", "value"] = Field("refuse", description="FHIR: values such as '< 5'")
+    status: tuple[str, ...] | None = Field(None, description="FHIR: statuses of observations that count")
+    clinical: tuple[str, ...] | None = Field(None, description="FHIR: clinical statuses of conditions that count; any")
+    verification: tuple[str, ...] | None = Field(None, description="FHIR: verification statuses that count; confirmed")
+    since: str | None = Field(None, description="FHIR: from this day on")
+    until: str | None = Field(None, description="FHIR: before this day")
+
+    @property
+    def ends(self) -> tuple[float | None, float | None]:
+        """The declared range."""
+        return self.range or (self.low, self.high)
+
+    def given(self) -> set[str]:
+        """Names of the fields that the file gives."""
+        return set(self.model_fields_set)
+
+
+class DataSection(Section):
+    """A station's records."""
+
+    name: str = Field(pattern=r"^\w[\w. -]*$", description="what studies call these records: their data.name")
+    source: Literal["csv", "parquet", "sql", "fhir"] = Field(description="what kind of source")
+    path: str | tuple[str, ...] | None = Field(
+        None, description="file, or for FHIR files and patterns, from the station's folder"
+    )
+    url: str | None = Field(None, description="database, or base of a FHIR server; without password")
+    url_env: str | None = Field(None, description="environment variable that holds the url")
+    query: str | None = Field(None, description="one SELECT statement")
+    separator: str = Field(",", min_length=1, max_length=1, description="between the values of a CSV file")
+    token_env: str | None = Field(None, description="environment variable that holds the FHIR server's bearer token")
+    searches: tuple[str, ...] = Field((), description="FHIR searches; made from the columns by default")
+    page_size: int = Field(200, ge=1, le=10_000, description="resources asked for in one page")
+    pages: int = Field(1_000, ge=1, description="most pages of one search")
+    megabytes: int = Field(512, ge=1, description="most that a FHIR server may send in all")
+    seconds: float = Field(60.0, gt=0, description="longest wait for one page")
+    missing: Literal["refuse", "drop"] = Field("refuse", description="what to do with records that miss a value")
+    columns: dict[str, ColumnSection] = Field(min_length=1, description="the columns, by name")
+
+    @model_validator(mode="after")
+    def fits_its_source(self) -> DataSection:
+        problems = [*self._source_problems(), *self._column_problems()]
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that are named, as they are named."""
+        return () if self.path is None else (self.path,) if isinstance(self.path, str) else self.path
+
+    def _source_problems(self) -> list[str]:
+        allowed = KEYS[self.source]
+        known = {key for keys in KEYS.values() for key in keys}
+        found = [f"{key} says nothing to source {self.source!r}" for key in sorted(self.model_fields_set & known - {*allowed})]
+        places = [key for key in (*FILES, *NETWORK) if getattr(self, key) is not None and key in allowed]
+        wanted = [key for key in (*FILES, *NETWORK) if key in allowed]
+        if len(places) != 1:
+            found.append(f"source {self.source!r} needs one of {', '.join(wanted)}, and has {', '.join(places) or 'none'}")
+        if self.source in ("csv", "parquet") and len(self.paths) > 1:
+            found.append(f"source {self.source!r} reads one file")
+        if self.source == "sql" and not (self.query or "").strip():
+            found.append("source 'sql' needs a query")
+        if self.url is not None and _has_password(self.url):
+            found.append("url holds a password: put it into an environment variable, and name that one in url_env")
+        return found
+
+    def _column_problems(self) -> list[str]:
+        found: list[str] = []
+        for name, column in self.columns.items():
+            strange = sorted(_key(ColumnSection, key) for key in column.given() & {*FHIR_KEYS})
+            if self.source != "fhir" and strange:
+                found.append(f"columns.{name}: {', '.join(strange)} are for source 'fhir'")
+            if column.range is not None and {"low", "high"} & column.given():
+                found.append(f"columns.{name}: give range, or low and high")
+            try:
+                if self.source == "fhir":
+                    meaning(name, column)
+                declared(name, column, self.source)
+            except (SchemaInvalid, ConfigInvalid) as error:
+                found.append(f"columns.{name}: {error.reason.rstrip('.')}. {error.remedy}".strip().rstrip("."))
+        return found
+
+
+def parse_data(values: Mapping[str, Any]) -> DataSection:
+    """Check a `[data]` section that is already a mapping.
+
+    Raises
+    ------
+    ConfigInvalid (HR-601)
+        All problems at once, unknown keys with the nearest known one.
+    """
+    try:
+        return DataSection.model_validate(dict(values))
+    except ValidationError as error:
+        raise ConfigInvalid(
+            f"the section [data] has {error.error_count()} problem(s):",
+            remedy="\n".join(problems(DataSection, error, "data", silent=True)),
+        ) from None  # the cause would show values, which may be secret
+
+
+def declared(name: str, column: ColumnSection, source: str) -> Column:
+    """Return the public declaration of a column.
+
+    Raises
+    ------
+    SchemaInvalid (HR-409)
+        It contradicts itself.
+    """
+    low, high = column.ends
+    return Column(
+        name,
+        column.kind or _kind(name, column, source),
+        column.role,
+        unit=column.unit,
+        low=low,
+        high=high,
+        levels=column.levels,
+        clip=column.clip,
+        description=column.description,
+    )
+
+
+def schema_of(section: DataSection) -> Schema:
+    """Return the public declaration of a station's columns, without touching data."""
+    return Schema(tuple(declared(name, column, section.source) for name, column in section.columns.items()))
+
+
+def open_table(section: DataSection, folder: str | Path) -> Table:
+    """Read a station's records and hold them against their declaration.
+
+    Parameters
+    ----------
+    section : DataSection
+    folder : path
+        The station's folder, from which relative paths are taken.
+
+    Returns
+    -------
+    Table
+        With the declared columns only. Rows are in the order of the source; for FHIR, that of the patients.
+
+    Raises
+    ------
+    SourceUnreadable (HR-614)
+        The source is not there, or cannot be read as declared.
+    MissingColumn, NotFinite, OutOfRange, SchemaInvalid (HR-403, 404, 405, 409)
+        A record does not fit; a level occurs that is not declared.
+    MissingExtra (HR-105)
+        A package for this source is not installed.
+    """
+    schema = schema_of(section)
+    found = read_source(section, schema, Path(folder))
+    columns, dropped = _without_missing(section, found)
+    note = f"{found.note} {dropped} records with missing values were dropped." if dropped else found.note
+    try:
+        table = Table(schema.admit(columns), schema, name=section.name, source=note)
+    except DataError as error:
+        raise type(error)(error.reason, remedy=f"{error.remedy}\n{REMEDY}".strip()) from None
+    LOG.info("data %r: %d records, %d columns, %d dropped", section.name, len(table), len(table.columns), dropped)
+    return table
+
+
+REMEDY = 'In station.toml: `missing = "drop"`, `clip = true`, a wider `range` or more `levels` of the column. No study is told.'
+
+
+def _without_missing(section: DataSection, found: RawColumns) -> tuple[dict[str, np.ndarray], int]:
+    """Leave out the records that miss a value of a column with `missing = "drop"`."""
+    lengths = {len(values) for values in found.columns.values()}
+    dropping = [name for name, column in section.columns.items() if (column.missing or section.missing) == "drop"]
+    absent = [lacking(found.columns[name]) for name in dropping if name in found.columns]
+    if not absent or len(lengths) != 1:
+        return dict(found.columns), 0
+    dropped = np.logical_or.reduce(absent)
+    return {name: values[~dropped] for name, values in found.columns.items()}, int(dropped.sum())
+
+
+def _kind(name: str, column: ColumnSection, source: str) -> Kind:
+    if column.levels:
+        return "category"
+    if source != "fhir":
+        return "number"
+    return meaning(name, column).kind
+
+
+def _has_password(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        words = {pair.partition("=")[0].lower() for pair in parts.query.split("&")}
+        return bool(parts.password) or bool(words & {"password", "passwd", "pwd", "token", "secret"})
+    except ValueError:
+        return True  # what cannot be read may hold one
+
+
+def _key(section: type[BaseModel], field: str) -> str:
+    """A field as the file spells it."""
+    return section.model_fields[field].alias or field

@@ -1,0 +1,325 @@
+"""What a guard allows: checks of a study when it asks to board, and of each of its questions.
+
+Pure functions of a configuration and of what is to be judged; each refuses by raising one of the 6xx errors, of which only
+the code leaves the station.
+
+    boarding    program, version, code    columns    records    protection and cohort of every rehearsed question
+    question    announced    hours    cohort    records    protection
+
+Who is `asked` is what the server says. That a total is of so many parties is certain only where rows are hidden: then it is
+the parties' own masks that need them, and `least` of the aggregation that they keep to.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from fnmatch import fnmatchcase
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from hedgerow.core.engine import Outbox
+from hedgerow.core.events import Event
+from hedgerow.core.release import Release
+from hedgerow.data import Column, Schema
+from hedgerow.errors import (
+    CohortForbidden,
+    ColumnForbidden,
+    LimitExceeded,
+    MessageRefused,
+    MissingColumn,
+    OutsideHours,
+    ProgramForbidden,
+    ProtectionRequired,
+    SchemaInvalid,
+    TooFewRecords,
+)
+from hedgerow.wire.names import Names
+from hedgerow.wire.question import Received
+
+from .config import GuardSection, RequireSection
+from .hours import Hours
+
+if TYPE_CHECKING:
+    from hedgerow.study.study import Study
+
+STRENGTH = {"none": 0, "server": 1, "shares": 2, "party": 3}
+"""Whose noise is worth how much: that of the server needs trust in it, that of all parties in others, one's own in nobody."""
+
+PATH = re.compile(r"([A-Za-z_]\w*)((?:\.\w+)*):([A-Za-z_][\w.]*)")
+"""An import path, by which settings of a study may name a factory."""
+
+
+# ---- boarding -------------------------------------------------------------------------------------------------------
+def admit_program(guard: GuardSection, study: Study, told: str, installed: str, code: str) -> None:
+    """Refuse a program, a version or an import path that the guard does not list.
+
+    Parameters
+    ----------
+    told, installed : str
+        Hedgerow's version at the coordinator, and here.
+    code : str
+        Hash of the installed code.
+
+    Raises
+    ------
+    ProgramForbidden (HR-602)
+    """
+    name = study.program.name
+    if guard.programs is not None:
+        rules = [rule for rule in guard.programs if rule.name == name]
+        if not rules:
+            listed = ", ".join(sorted({rule.name for rule in guard.programs})) or "none"
+            raise ProgramForbidden(f"the program {name!r} is not among those allowed: {listed}.", remedy="See guard.programs.")
+        fits = [r for r in rules if fnmatchcase(told, r.version) and fnmatchcase(installed, r.version)]
+        if not fits:
+            versions = ", ".join(rule.version for rule in rules)
+            raise ProgramForbidden(
+                f"{name} is allowed in version {versions}; the coordinator has {told}, this station {installed}.",
+                remedy="Install the same version at both ends, or allow this one in guard.programs.",
+            )
+        if all(rule.code and rule.code != code for rule in fits):
+            raise ProgramForbidden(
+                f"{name} is allowed with the code {fits[0].code}, and what is installed here is {code}.",
+                remedy="Find out what changed; `hedgerow station check` prints the hash of the installed code.",
+            )
+    allowed = ("hedgerow", *guard.modules)
+    for text in _strings(study.program.model_dump()):
+        match = PATH.fullmatch(text)
+        if match is None or find_spec(match[1]) is None:
+            continue  # `age:dose` is a term of a formula
+        try:
+            Names(allowed).function(text)
+        except MessageRefused as error:
+            raise ProgramForbidden(
+                f"the study names {text!r}, and this station runs marked functions of {', '.join(allowed)} alone.",
+                remedy="To allow a package that is installed and reviewed here: guard.modules.",
+            ) from error
+
+
+def admit_columns(allowed: Collection[str], declared: Schema, told: Sequence[Column], named: Iterable[str] = ()) -> Schema:
+    """Return the columns that a study may touch, or refuse it.
+
+    Parameters
+    ----------
+    allowed : collection of str
+        By the guard.
+    declared : Schema
+        All columns of this station.
+    told : sequence of Column
+        As the coordinator understands them; bounds are made of these.
+    named : iterable of str
+        Columns that the study names besides.
+
+    Raises
+    ------
+    ColumnForbidden (HR-603)
+    MissingColumn (HR-403), SchemaInvalid (HR-409)
+        There is no such column, or it is declared differently here.
+    """
+    names = [column.name for column in told]
+    if forbidden := sorted({name for name in (*names, *named) if name in declared and name not in allowed}):
+        raise _forbidden(forbidden)
+    for column in told:
+        if column != declared[column.name]:
+            raise SchemaInvalid(
+                f"the study takes {column.to_json()}, and what is declared here is {declared[column.name].to_json()}.",
+                remedy="Bounds follow from declarations: both ends use the same one.",
+            )
+    return declared.select(names)
+
+
+def named_columns(study: Study) -> set[str]:
+    """Words of a study that may be names of columns: its data section, and every word of its program's settings."""
+    data = study.data
+    found = {*(data.features or ()), *data.ranges, *filter(None, (data.target, data.weight))}
+    for text in _strings(study.program.model_extra or {}):
+        found |= {text, *re.findall(r"\w+", text)}
+    return found
+
+
+def as_forbidden(error: Exception, forbidden: Collection[str]) -> Exception:
+    """Say of a column that is missing because the guard kept it back that it is forbidden."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, MissingColumn) and (found := [name for name in forbidden if f"column {name!r}" in cause.reason]):
+            return _forbidden(sorted(found))
+        if isinstance(cause, KeyError) and cause.args and cause.args[0] in forbidden:
+            return _forbidden([cause.args[0]])
+        cause = cause.__cause__
+    return error
+
+
+def admit_rehearsed(
+    guard: GuardSection, asked: Sequence[tuple[Outbox, str, int]], least: int, *, withstood: bool = False
+) -> None:
+    """Refuse a study of which a rehearsed question would be refused later.
+
+    Parameters
+    ----------
+    asked : sequence of (Outbox, aggregation, parties)
+        Every question with the name of its aggregation, "" for none, and how many are asked.
+    least : int
+        The smallest total of that aggregation.
+    withstood : bool
+        Whether that aggregation hides rows from a server that lies.
+
+    Raises
+    ------
+    ProtectionRequired (HR-606), CohortForbidden (HR-605)
+    """
+    for outbox, aggregation, parties in asked:
+        admit_protection(guard.require, outbox, hidden=bool(aggregation), withstood=withstood)
+        admit_cohort(guard, outbox, parties, least if aggregation else None)
+
+
+# ---- each question --------------------------------------------------------------------------------------------------
+def admit_question(guard: GuardSection, question: Received, sizes: np.ndarray, at: datetime) -> None:
+    """Refuse what the guard does not allow, whatever was announced.
+
+    Parameters
+    ----------
+    sizes : array of int, shape (k,)
+        Records of the parties that are asked here.
+    at : datetime
+        Now, with a time zone.
+
+    Raises
+    ------
+    OutsideHours (HR-610), CohortForbidden (HR-605), TooFewRecords (HR-604), ProtectionRequired (HR-606)
+    """
+    admit_hours(guard, at)
+    aggregation, step = question.aggregation, question.step
+    hidden = aggregation is not None and step is not None and bool(aggregation.hides_rows)
+    outbox, sampling = question.outbox, question.question.cohort.sampling
+    apart = step is None and (question.question.verb == "gather" or outbox.keep_rows)  # each row by itself is an answer
+    share = sampling.rate if sampling.kind == "records" else 1.0
+    admit_records(guard, math.ceil(share * (sizes.min() if apart else sizes.sum())))
+    if step is not None and not step.contributes:
+        return  # nothing of records is in it, and it is sent without settings
+    admit_protection(guard.require, outbox, hidden=hidden, withstood=withstands(aggregation))
+    admit_cohort(guard, outbox, outbox.asked, smallest_total(aggregation, outbox.asked) if hidden else None)
+
+
+def admit_hours(guard: GuardSection, at: datetime) -> None:
+    """Refuse questions at other hours (HR-610)."""
+    if not guard.hours:
+        return
+    local = at.astimezone(ZoneInfo(guard.timezone))
+    if not any(Hours.read(text).holds(local) for text in guard.hours):
+        open_ = ", ".join(guard.hours)
+        raise OutsideHours(f"it is {local:%a %H:%M} in {guard.timezone}, and questions are answered {open_}.", remedy="Wait.")
+
+
+def admit_records(guard: GuardSection, n_records: int) -> None:
+    """Refuse answers about too few records (HR-604)."""
+    if n_records < guard.least_records:
+        raise TooFewRecords(
+            f"the answer would be about {n_records} records, and guard.least_records is {guard.least_records}.",
+            remedy="Ask where there are more.",
+        )
+
+
+def admit_protection(require: RequireSection, outbox: Outbox, *, hidden: bool, withstood: bool = False) -> None:
+    """Refuse an answer that lacks what the guard requires (HR-606); where nothing leaves, nothing is required."""
+    question, release = outbox.question, outbox.release
+    if question.verb == "each":
+        return
+    if require.hidden_rows and (not hidden or question.verb != "sum"):
+        raise ProtectionRequired(
+            f"{question.verb} of {question.name} would show this station's row, and guard.require.hidden_rows is set.",
+            remedy="Ask through a secure aggregation: [protection] aggregation = 'secagg'.",
+        )
+    if require.hidden_rows and require.adversary == "active" and not withstood:
+        raise ProtectionRequired(
+            f"{question.name} hides this station's row from a coordinator that keeps to the protocol. The guard wants it "
+            "hidden from one that lies, and could play the other parties.",
+            remedy="[protection.aggregation] adversary = 'active'.",
+        )
+    at = noise_at(release)
+    if STRENGTH[at] < STRENGTH[require.noise]:
+        raise ProtectionRequired(
+            f"{question.name} has noise at {at!r}, and guard.require.noise is {require.noise!r}.",
+            remedy=f"[protection.mechanism] at = {require.noise!r}.",
+        )
+    if require.noise_multiplier and (found := noise_multiplier(release)) < require.noise_multiplier:
+        raise ProtectionRequired(
+            f"{question.name} has a noise multiplier of {found:g}, and the guard wants {require.noise_multiplier:g}.",
+            remedy="Raise protection.mechanism.noise_multiplier.",
+        )
+
+
+def admit_cohort(guard: GuardSection, outbox: Outbox, asked: int, smallest: int | None) -> None:
+    """Refuse a total of too few parties (HR-605); `smallest` is of how many a hidden total may be, None without one."""
+    question = outbox.question
+    if question.verb == "each":
+        return
+    if asked < guard.least_cohort:
+        raise CohortForbidden(
+            f"{question.name} asks {asked} parties, and guard.least_cohort is {guard.least_cohort}.", remedy="Ask more parties."
+        )
+    if smallest is not None and smallest < guard.least_cohort:
+        raise CohortForbidden(
+            f"{question.name} may end in a total of {smallest} parties, and guard.least_cohort is {guard.least_cohort}.",
+            remedy=f"[protection.aggregation] least = {guard.least_cohort}",
+        )
+
+
+def admit_size(what: str, size: int, most: int) -> None:
+    """Refuse bodies that are too large (HR-611)."""
+    if size > most:
+        raise LimitExceeded(f"{what} of {size:,} bytes, and the guard's limit is {most:,}.", remedy="Ask for fewer numbers.")
+
+
+def smallest_total(aggregation: Any, asked: int) -> int:
+    """Of how few parties a hidden total may be."""
+    masks = getattr(aggregation, "masks", aggregation)
+    scheme = getattr(masks, "scheme", None)
+    together = asked if scheme is None else int(scheme.together(asked))
+    return min(together, max(1, int(getattr(aggregation, "least", 1))))
+
+
+def withstands(aggregation: Any) -> bool:
+    """Whether an aggregation hides rows from a server that lies, and makes up other parties."""
+    masks = getattr(aggregation, "masks", aggregation)
+    return bool(getattr(getattr(getattr(masks, "scheme", None), "settings", None), "active", False))
+
+
+def noise_at(release: Release) -> str:
+    """Who adds noise to an answer."""
+    if release.plan is not None:
+        return "party"
+    return "none" if release.mechanism is None else str(release.mechanism.at)
+
+
+def noise_multiplier(release: Release) -> float:
+    """Noise relative to the bound."""
+    event: Event = release.event
+    if event.kind == "pure":
+        return 1.0 / event.epsilon if event.epsilon else 0.0
+    return float(event.noise_multiplier)
+
+
+def _forbidden(names: Sequence[str]) -> ColumnForbidden:
+    return ColumnForbidden(
+        f"the study uses {', '.join(map(repr, names))}, which guard.columns does not allow.",
+        remedy="Leave it out of the study; or, as the owner of the data, allow it.",
+    )
+
+
+def _strings(value: Any) -> Iterable[str]:
+    """Every string in plain values."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _strings(key)
+            yield from _strings(part)
+    elif isinstance(value, Sequence | set | frozenset):
+        for part in value:
+            yield from _strings(part)

@@ -1,0 +1,137 @@
+"""CSV and Parquet files of a station: only declared columns are read, and words stay the words that are in the file."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import lzma
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hedgerow.data import Column, Schema
+from hedgerow.errors import MissingExtra, SourceUnreadable, suggestion
+
+from .raw_columns import RawColumns, check_origins, origins, pick
+
+if TYPE_CHECKING:
+    from ..data_section import DataSection
+
+BLANKS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "#N/A", "<NA>")
+"""How a missing value is spelt in a CSV file. A declared level of one of these names is a level."""
+
+
+TRUTH = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FALSE": 0.0}
+
+
+def read_csv(section: DataSection, schema: Schema, folder: Path) -> RawColumns:
+    """Read a CSV file. Numbers are the nearest to what is written; values of categories stay text.
+
+    A line that is shorter than the header misses its last values; one that is longer is refused. Empty lines are left out.
+    """
+    path = existing(folder, section.paths[0])
+    wanted = origins(section)
+    head, lines = _attempt(path, lambda: _lines(path, section.separator))
+    check_origins(section, head)
+    if twice := sorted(name for name in set(wanted.values()) if head.count(name) > 1):
+        raise SourceUnreadable(f"{path.name} has the columns {twice} twice.", remedy="Give each column its own name.")
+    places = [head.index(wanted[column.name]) for column in schema]
+    words = _attempt(path, lambda: _words(lines, len(head), places))
+    found = {column.name: _known(words[place], column) for column, place in zip(schema, places, strict=True)}
+    return RawColumns({column.name: numbers(found[column.name], column) for column in schema}, f"Read from {path.name}.")
+
+
+def _lines(path: Path, separator: str) -> tuple[list[str], Iterator[list[str]]]:
+    """The header of a CSV file and the lines after it; the file is open until the last one is read."""
+    lines = (line for line in _parsed(path, separator) if not _is_blank(line, separator))
+    head = next(lines, None)
+    if head is None:
+        raise ValueError("it holds no line")
+    return head, lines
+
+
+def _parsed(path: Path, separator: str) -> Iterator[list[str]]:
+    opener = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(path.suffix.lower(), open)
+    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+        yield from csv.reader(file, delimiter=separator, strict=True)
+
+
+def _is_blank(line: list[str], separator: str) -> bool:
+    """Whether a line holds nothing, not even an empty word in quotes."""
+    return not line or (len(line) == 1 and line[0] != "" and not line[0].strip(" \t"))
+
+
+def _words(lines: Iterable[list[str]], width: int, places: Sequence[int]) -> dict[int, list[str | None]]:
+    """The words at some places of all lines; None where a line has ended before."""
+    words: dict[int, list[str | None]] = {place: [] for place in places}
+    for number, line in enumerate(lines, start=2):
+        if len(line) > width:
+            raise ValueError(f"line {number} holds {len(line)} values, the header {width} names")
+        for place, column in words.items():
+            column.append(line[place] if place < len(line) else None)
+    return words
+
+
+def _known(words: list[str | None], column: Column) -> np.ndarray:
+    """The words of a column, None where one stands for a missing value."""
+    blanks = {word for word in BLANKS if word not in column.levels}
+    return np.array([None if word in blanks else word for word in words], dtype=object)
+
+
+def numbers(words: np.ndarray, column: Column) -> np.ndarray:
+    """Return words as the numbers that they spell, true and false of a binary column as 1 and 0; or as they are."""
+    if column.kind == "category":
+        return words
+    if column.kind == "binary":
+        words = np.array([TRUTH.get(word, word) for word in words], dtype=object)
+    try:
+        return words.astype(np.float64)
+    except ValueError:
+        return words  # the schema refuses them, with the first one that is no number
+
+
+def read_parquet(section: DataSection, schema: Schema, folder: Path) -> RawColumns:
+    """Read the declared columns of a Parquet file."""
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingExtra("a Parquet file needs pyarrow.", remedy="pip install 'hedgerow[data]'") from None
+    path = existing(folder, section.paths[0])
+
+    def read() -> Any:
+        with parquet.ParquetFile(path) as file:
+            check_origins(section, file.schema_arrow.names)
+            return file.read(columns=list(dict.fromkeys(origins(section).values()))).to_pandas()
+
+    return RawColumns(pick(_attempt(path, read), section), f"Read from {path.name}.")
+
+
+def existing(folder: Path, name: str) -> Path:
+    """Return a file of the station's folder.
+
+    Raises
+    ------
+    SourceUnreadable (HR-614)
+        There is none of that name.
+    """
+    path = folder / name
+    if path.is_file():
+        return path
+    near = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+    raise SourceUnreadable(
+        f"the file {name!r} is not there.", remedy=suggestion(path.name, near) if near else "Check data.path in station.toml."
+    )
+
+
+def _attempt(path: Path, read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except (ValueError, OSError, EOFError, MemoryError, csv.Error, lzma.LZMAError, zlib.error) as cause:
+        raise SourceUnreadable(
+            f"{path.name} cannot be read: {type(cause).__name__}: {cause}.",
+            remedy="Check that the file is whole and readable for this station, and that data.source and separator are right.",
+        ) from None

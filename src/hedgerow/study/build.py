@@ -1,0 +1,226 @@
+"""From a study to what runs: table, partition, federation. Every refusal that can come before a party is asked comes here."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import warnings
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hedgerow.core.declaration import Declaration
+from hedgerow.core.federation import Federation, inside
+from hedgerow.core.ledger import Ledger
+from hedgerow.core.run import Run
+from hedgerow.data import Partition, Schema, Table, load, partitioner, read
+from hedgerow.engines import InProcess, Loop, simulate
+from hedgerow.engines.shared import warn_of_copies
+from hedgerow.engines.simulate import parties_of
+from hedgerow.errors import HedgerowWarning, StudyInvalid, suggestion
+from hedgerow.privacy.budget import warn_if_large
+from hedgerow.report import Outcome, plain_outcome
+from hedgerow.store import read_chain
+
+from .catalogue import listing
+from .keys import settings_of
+from .study import EngineSection, Study
+from .validation import with_held_out
+
+
+@dataclass(frozen=True)
+class Built:
+    """A study made ready.
+
+    Attributes
+    ----------
+    table : Table
+        The records that the parties hold.
+    test : Table or None
+        Records that the server holds.
+    """
+
+    study: Study
+    listing: Declaration
+    settings: dict[str, Any]
+    table: Table
+    test: Table | None
+    partition: Partition
+    federation: Federation
+
+    @property
+    def schema(self) -> Schema:
+        return self.table.schema
+
+    @property
+    def run(self) -> Run:
+        """The run behind the federation, with engine and ledger."""
+        return inside(self.federation).run
+
+    @property
+    def held_out(self) -> Table | None:
+        """The records that the parties keep for validation, which only a simulation can put in one place."""
+        if not self.study.evaluation.validation:
+            return None
+        return self.whole.take(self.table[self.settings["held_out"]] == 1)
+
+    @property
+    def whole(self) -> Table:
+        """All records of the parties as the partition made them."""
+        return replace(self.table, columns=self.table.columns | (self.partition.columns or {}))
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the report may show what only a simulation can know: exact values of the parties' records."""
+        return self.study.simulation_seed is not None
+
+    @property
+    def unspent(self) -> Ledger:
+        """A ledger under the study's budget that holds what other runs spent, and nothing of this one."""
+        limit, budget = self.run.ledger.limit, self.study.budget
+        shared = budget.shared if budget else None
+        return Ledger(limit) if shared is None or not shared.exists() else read_chain(shared).ledger(limit)
+
+    @cached_property
+    def digest(self) -> str:
+        """Identifies what may resume a run: its study and its records."""
+        found = hashlib.sha256(self.study.digest.encode())
+        for name, column in sorted(self.table.columns.items()):
+            found.update(name.encode() + np.ascontiguousarray(column).tobytes())
+        return found.hexdigest()[:16]
+
+    def shown(self, state: Any) -> Outcome:
+        """What a state has to show; in a simulation beside what only that knows."""
+        given: tuple[Any, ...] = (self.federation, self.settings, state)
+        if self.listing.with_records:
+            given = (*given, parties_of(self.table, self.partition) if self.simulated else None)
+        return (self.listing.outcome or plain_outcome)(*given)
+
+    def measure(self, state: Any) -> dict[str, float]:
+        """Metrics of a state, where they are due in its round."""
+        due = state.round % self.study.evaluation.every == 0 or state.round == self.settings.get("rounds")
+        return self.metrics(state) if due else {}
+
+    def metrics(self, state: Any) -> dict[str, float]:
+        """Metrics of a state: on the server's table, or by a sum over the parties."""
+        on = self.study.evaluation.on
+        if on == "parties" and self.listing.ask is not None:
+            return self.listing.ask(self.federation, self.settings, state)
+        return self.listing.watch(self.settings, state, self.schema, self.test) if self.listing.watch and on != "none" else {}
+
+
+def build(
+    study: Study,
+    *,
+    data_dir: Path | None = None,
+    threads: int | None = None,
+    state_folder: Path | None = None,
+    table: Table | None = None,
+    engine: Any = None,
+) -> Built:
+    """Load, split and protect; ask nobody.
+
+    `threads` holds where the study does not say how many, `state_folder` where it wants parties' states on disk; `table` and
+    `engine` stand in for those that the study names.
+    """
+    if study.comparison is not None:
+        raise StudyInvalid(
+            f"the study {study.name!r} is a comparison, not a single run.",
+            remedy="Run it by `hedgerow run` or hedgerow.compare.run; hedgerow.compare.cells gives its single runs.",
+        )
+    found = listing(study.program.name)
+    settings = settings_of(found, study.program.model_extra or {})
+    if study.data.name == "fashion_mnist" and "pretrained:garments" in str((study.program.model_extra or {}).get("model")):
+        raise StudyInvalid(
+            "program.model was trained on fashion_mnist, which are the parties' records here: nothing would charge that.",
+            remedy="Train from scratch: program.model = 'hedgerow.papers.haug.pretrained:scratch'.",
+        )
+    table, test = tables(study, data_dir, table)
+    seed = study.simulation_seed
+    partition = partitioner(study.partition.by, **(study.partition.model_extra or {}))(table, seed or 0)
+    for name in study.engine.dropped:
+        if name not in partition.names:
+            raise StudyInvalid(
+                f"engine.dropped names {name!r}, which is no party.", remedy=suggestion(name, partition.names[:50])
+            )
+    settings, table = with_held_out(study, found, settings, table, partition)
+    hosted = engine_of(study.engine, threads, state_folder) if engine is None else engine
+    federation = simulate(table, partition, seed=seed, engine=hosted).protect(**study.protection.slots())
+    budget = study.budget.budget() if study.budget else None
+    if budget is not None:
+        federation = federation.within(budget)
+        warn_if_large(budget.delta, federation.size if budget.unit == "party" else len(table))
+        if budget.unit == "record":
+            warn_of_copies(partition)
+    if seed is not None:
+        _warn_of_one_class(table, partition)
+    return Built(study, found, settings, table, test, partition, federation)
+
+
+def tables(study: Study, data_dir: Path | None, table: Table | None = None) -> tuple[Table, Table | None]:
+    """Load the parties' table, unless it is given, and the server's."""
+    data = study.data
+    if table is not None:
+        pass
+    elif data.path:
+        table = read(data.path, target=data.target, columns=used_columns(study), missing=data.missing)
+    else:
+        table = load(str(data.name), data_dir=data_dir)
+    roles = {"target": data.target, "weight": data.weight, "features": data.features}
+    table = table.with_roles(**{role: given for role, given in roles.items() if given is not None})
+    if data.ranges:
+        table = table.declare(clip=data.clip, **data.ranges)
+    test = table.test
+    if study.evaluation.holdout:
+        test, table = table.split(study.evaluation.holdout, study.simulation_seed or 0)
+    if len(table) == 0 or (test is not None and len(test) == 0):
+        parts = f"{len(table)} records to the parties and {len(test or ())} to the server"
+        raise StudyInvalid(
+            f"evaluation.holdout = {study.evaluation.holdout:g} leaves {parts}.", remedy="Both need some: choose another share."
+        )
+    return table, test
+
+
+def used_columns(study: Study) -> set[str] | None:
+    """The columns that a study names, where it says which features it uses; None for all."""
+    if study.data.features is None:
+        return None
+    used = {*study.data.features, study.data.target, study.data.weight, *study.data.ranges}
+    for value in [*(study.partition.model_extra or {}).values(), *(study.program.model_extra or {}).values()]:
+        used |= set(re.findall(r"\w+", value)) if isinstance(value, str) else set(value) if isinstance(value, list) else set()
+    return {str(name) for name in used if name is not None}
+
+
+def engine_of(section: EngineSection, threads: int | None = None, state_folder: Path | None = None) -> Any:
+    """Return the engine that a study names."""
+    if section.name == "loop":
+        return Loop()
+    given = section.threads or threads
+    wrong = {"dropout_rate": section.dropout_rate, "dropped": tuple(section.dropped), "deadline": section.deadline}
+    wrong["returns"] = section.returns
+    if section.name != "in-process":
+        from hedgerow.engines import Processes, Ray
+
+        spread: dict[str, Any] = {"shards": section.shards or 2, "threads_each": section.threads or 1}
+        return Processes(**wrong, **spread) if section.name == "processes" else Ray(**wrong, **spread, address=section.address)
+    more: dict[str, Any] = {"threads": given} if given else {}
+    return InProcess(**wrong, **more, state_folder=state_folder if section.states == "disk" else None)
+
+
+def _warn_of_one_class(table: Table, partition: Partition) -> None:
+    """Say which parties hold one class only: lawful, but they cannot fit a model alone."""
+    target = table.schema.target
+    if target is None or table.schema[target].kind not in ("binary", "category") or len(partition.indices) > 1000:
+        return
+    values = (partition.columns or {}).get(target, table.columns[target])
+    single = [name for name, rows in zip(partition.names, partition.indices, strict=True) if len(np.unique(values[rows])) == 1]
+    if single:
+        shown = ", ".join(single[:5]) + (f" and {len(single) - 5} more" if len(single) > 5 else "")
+        warnings.warn(
+            f"{shown} hold one class of {target!r} only: the federation can learn from them, but they cannot fit alone.",
+            HedgerowWarning,
+            stacklevel=2,
+        )

@@ -1,0 +1,84 @@
+"""The programs that a study can name: those that declare themselves beside their code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from hedgerow.core.declaration import Declaration, declared
+from hedgerow.errors import HedgerowError, MissingExtra, ProgramInvalid, StudyInvalid, suggestion
+
+from . import registry
+
+
+class Catalogue(Mapping[str, Declaration]):
+    """Programs by name. Names are known without an import; a program is imported when it is looked up."""
+
+    def __iter__(self) -> Iterator[str]:
+        yield from dict.fromkeys((*registry.own(), *registry.others()))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __contains__(self, name: object) -> bool:
+        return name in registry.own() or name in registry.others()
+
+    def __getitem__(self, name: str) -> Declaration:
+        """Import a program.
+
+        Raises
+        ------
+        KeyError
+            Of a name that is not in the catalogue; see `listing`.
+        ProgramInvalid (HR-106)
+            The program leaves out what it must say of itself, or two packages declare one name.
+        MissingExtra (HR-105)
+            It needs a package that is not installed.
+        """
+        return _declaration(name)
+
+    def sentences(self) -> dict[str, str]:
+        """What each program does, in one sentence; of a package that is broken, that it is."""
+        said = {place.name: place.sentence for place in registry.own().values()}
+        for name in registry.others():
+            try:
+                said.setdefault(name, self[name].sentence)
+            except Exception as error:  # of somebody else's package, which may do anything when it is imported
+                said[name] = f"cannot be used: {error}".partition("\n")[0]
+        return {name: said[name] for name in self}
+
+
+PROGRAMS = Catalogue()
+
+
+@cache
+def _declaration(name: str) -> Declaration:
+    """Import a program and return what it says of itself. Names of this package cannot be taken by another one."""
+    ours = name in registry.own()
+    places = [registry.own()[name]] if ours else list(registry.others()[name])
+    if len(places) > 1:
+        raise ProgramInvalid(
+            f"two packages declare a program {name!r}: {' and '.join(place.path for place in places)}.",
+            remedy="Uninstall one of them, or rename its entry point.",
+        )
+    try:
+        return declared(places[0].path, name)
+    except HedgerowError:
+        raise
+    except ImportError as error:
+        remedy = "pip install 'hedgerow[all]'" if ours else "Mend the entry point, or install what its package needs."
+        kind = MissingExtra if ours else ProgramInvalid
+        raise kind(f"{places[0].path} cannot be imported: {error}.", remedy=remedy) from error
+    except Exception as error:
+        if ours:
+            raise
+        raise ProgramInvalid(
+            f"{places[0].path} fails when it is imported: {type(error).__name__}: {error}.", remedy="Mend its package."
+        ) from error
+
+
+def listing(name: str) -> Declaration:
+    """Return the declaration of a program, or refuse a name that is not in the catalogue."""
+    if name not in PROGRAMS:
+        raise StudyInvalid(f"no program {name!r}.", remedy=suggestion(name, PROGRAMS))
+    return PROGRAMS[name]

@@ -1,0 +1,120 @@
+"""Rehearse a study: run its program against made-up records, and list what it would ask of the real parties.
+
+No party is asked and no record is read by the program: each party is replaced by a few records drawn from the schema's
+declared ranges. Questions, sizes, bounds, events and the budget's refusal are those of the real run as far as they do not
+depend on the answers; how many rounds an iteration needs does, and the filter, not the plan, is the guarantee.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hedgerow.core.federation import handle, inside
+from hedgerow.core.ledger import Entry, Ledger
+from hedgerow.core.party import Parties
+from hedgerow.engines import InProcess
+from hedgerow.errors import NotIdentified, RangeExceeded, Separated
+from hedgerow.privacy import Budget
+from hedgerow.privacy.accounting import epsilon
+from hedgerow.privacy.statement import Statement
+from hedgerow.report import Grid
+from hedgerow.store import drive
+
+from .build import Built, build
+from .explain import statement_of, what_left
+from .planned import with_noise
+from .quiet import quiet
+from .study import Study
+
+RECORDS = 200
+"""Made-up records in all, at least two for each party."""
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What a study would do.
+
+    Attributes
+    ----------
+    ledger : Ledger
+        Every question in order, as it would be debited.
+    ended : str
+        Why the program stopped.
+    """
+
+    study: Study
+    parties: int
+    ledger: Ledger
+    statement: Statement
+    left: Grid
+    ended: str
+
+    @property
+    def entries(self) -> list[Entry]:
+        """Every question, in order."""
+        return self.ledger.entries
+
+    def runs(self) -> list[tuple[int, int]]:
+        """First and last index of each run of equal questions."""
+        kinds = [(e.verb, e.query, e.numbers, e.protection, e.compression, e.event, e.sampling) for e in self.entries]
+        starts = [i for i, kind in enumerate(kinds) if i == 0 or kind != kinds[i - 1]]
+        return list(zip(starts, [*(start - 1 for start in starts[1:]), len(kinds) - 1], strict=True))
+
+    def epsilon_after(self, questions: int) -> float | None:
+        """Epsilon spent by the first questions, at the delta of the statement; None where it is infinite."""
+        budget, upto, said = self.ledger.limit, Ledger(), self.statement
+        upto.entries, upto.others = self.ledger.entries[:questions], self.ledger.others
+        charges = upto.charges(said.unit)
+        if isinstance(budget, Budget):
+            spent = budget.spent(charges)
+        else:
+            spent = epsilon(charges, delta=said.delta, adjacency="add-remove")
+        return spent if math.isfinite(spent) else None
+
+
+def rehearse(study: Study, *, data_dir: Path | None = None, rounds: int | None = None) -> Rehearsal:
+    """Say what a study would ask, without asking anybody; of its first `rounds` alone, where they are given."""
+    with quiet():
+        make = partial(build, data_dir=data_dir)
+        built = make(with_noise(study, make, data_dir))
+    return rehearse_built(built, rounds=rounds)
+
+
+def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
+    """Say what a study that is made ready would ask, wherever its records are."""
+    values = inside(built.federation)
+    each = max(2, RECORDS // values.run.size)
+    columns = built.schema.synthetic(each * values.run.size, np.random.default_rng(0))
+    made_up = Parties(built.federation.names, columns, [each] * values.run.size)
+    run = values.run.afresh(InProcess(threads=1).hosting(made_up), ledger=built.unspent)
+    aggregation = values.channel.aggregation
+    channel = replace(values.channel, aggregation=aggregation.rehearsed())
+    federation = handle(values._replace(run=run, channel=channel))
+    made_ready = replace(built, federation=federation, test=None)
+    try:
+        seen: list[int] = []
+
+        def watch(state: Any) -> None:
+            made_ready.measure(state)
+            seen.append(state.round)
+
+        def enough() -> str:
+            return "rehearsed no further" if rounds is not None and len(seen) >= rounds else ""
+
+        ended = drive(built.listing.program(built.settings), federation, watch=watch, enough=enough)
+        n = ended.state.round if ended.state else 0
+        taken = f"{n} round{'s' * (n != 1)}"
+        words = f"ends after {taken}" if ended.stopped == "finished" else f"stops after {taken}: {ended.reason}"
+        if ended.stopped == "patience":
+            words = f"is rehearsed for {taken} only"
+    except (NotIdentified, Separated, RangeExceeded) as error:
+        words = f"on made-up records the fit stops early ({type(error).__name__}); real records decide how many rounds it takes"
+    ledger = run.ledger
+    left = what_left(ledger.entries, aggregation.shows)
+    return Rehearsal(built.study, federation.size, ledger, statement_of(built, ledger), left, words)

@@ -1,0 +1,184 @@
+"""Run a study: drive its program, measure, checkpoint, compare with baselines, write the run folder.
+
+report.html       one page that explains the run          result.json        numbers, versions, seeds
+ledger.jsonl      every question, debited before asked    model.safetensors  or coefficients.csv
+study.toml        the resolved study                      rounds.jsonl       metrics by round
+states            what parties keep, where the study has it on disk; the checkpoint refers to it
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from hedgerow.errors import CannotWrite, CheckpointMismatch, HedgerowWarning, StudyInvalid, UnknownStudy
+from hedgerow.report import Outcome, Report, write
+from hedgerow.store import Run, drive, load_checkpoint, record_of, write_arrays, write_bytes
+
+from .baselines import Baselines, baselines
+from .build import Built, build
+from .changes import to_toml
+from .check import check
+from .explain import explain
+from .planned import Make, with_noise
+from .rounds import Progress, Rounds
+from .study import Study
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run: its folder, its report, and how it ended."""
+
+    folder: Path
+    report: Report
+    run: Run
+    outcome: Outcome
+
+
+def run(
+    study: Study,
+    folder: Path,
+    *,
+    data_dir: Path | None = None,
+    resume: bool = False,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+    command: str = "",
+    threads: int | None = None,
+    make: Make | None = None,
+) -> Result:
+    """Run a study into a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if missing; refused if it holds a run and `resume` is false.
+    resume : bool
+        Continue from the folder's checkpoint; the rest of the run is as if it had never stopped.
+    threads : int, optional
+        Where the study does not say how many; results do not depend on it.
+    make : callable, optional
+        Makes the study ready where its records are elsewhere; see `hedgerow.study.build_remote`.
+
+    Raises
+    ------
+    HedgerowError
+        Bad input before any party is asked. A run that fails later keeps its checkpoint and its ledger.
+    """
+    started = time.perf_counter()
+    with heard() as caught:
+        if make is None:
+            study = with_noise(study, partial(build, data_dir=data_dir), data_dir)
+            built = build(study, data_dir=data_dir, threads=threads, state_folder=folder / "states")
+        else:
+            built = make(with_noise(study, make, object()))
+        check(built)
+        _open_folder(folder, built, resume)
+        checkpoint = folder / "checkpoint.safetensors"
+        start = load_checkpoint(checkpoint, built.listing.state, built.digest) if resume and checkpoint.exists() else None
+        built.run.ledger.attach(record_of(folder, study.budget.shared if study.budget else None))
+        if start is None:
+            built.run.ledger.rewind(0, replay=built.run.streams.seed is not None)
+        rounds = Rounds(built, folder / "rounds.jsonl", start.state.round if start else 0, on_progress)
+        program = built.listing.program(built.settings)
+        with over(built.run.engine):
+            ended = drive(
+                program,
+                built.federation,
+                watch=rounds.watch,
+                enough=rounds.enough,
+                checkpoint=checkpoint,
+                study=built.digest,
+                start=start,
+            )
+            seconds = time.perf_counter() - started
+            outcome = built.shown(ended.state) if ended.state else Outcome()
+        compare = built.study.baselines and built.simulated and ended.state and ended.stopped != "interrupted"
+        compared = baselines(built, ended.state) if compare else Baselines()
+    said = tuple(dict.fromkeys(str(warning.message) for warning in caught if issubclass(warning.category, HedgerowWarning)))
+    report = explain(built, ended, outcome, compared, rounds.history, seconds=seconds, warnings=said, command=command)
+    _write_results(folder, report, outcome)
+    return Result(folder, report, ended, outcome)
+
+
+@contextmanager
+def over(engine: Any) -> Iterator[None]:
+    """End an engine's processes with the run, where it has any."""
+    try:
+        yield
+    finally:
+        if hasattr(engine, "close"):
+            engine.close()
+
+
+@contextmanager
+def heard() -> Iterator[list[warnings.WarningMessage]]:
+    """Collect warnings; of a thread beside others none, for they could not be told apart."""
+    if threading.current_thread() is not threading.main_thread():
+        yield []
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", HedgerowWarning)
+        yield caught
+
+
+def _open_folder(folder: Path, built: Built, resume: bool) -> None:
+    if not resume and ((folder / "ledger.jsonl").exists() or (folder / "comparison.csv").exists()):
+        raise CannotWrite(
+            f"{folder} already holds a run.", remedy="Add --resume to continue it, or choose another --out.", asked=False
+        )
+    if resume and not (folder / "digest").exists():
+        raise CheckpointMismatch(
+            f"{folder} holds no run to resume.", remedy="Leave --resume out, or name its folder with --out."
+        )
+    if resume and (folder / "digest").read_text() != built.digest:
+        raise CheckpointMismatch(
+            f"{folder} holds a run of another study or of other records.",
+            remedy="Resume with the study and settings that started it, or choose another --out.",
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotWrite(f"{folder}: {error.strerror}.", remedy="Choose another --out.", asked=False) from error
+    _write(folder / "digest", built.digest)
+    write_study(built.study, folder / "study.toml")
+
+
+def _write_results(folder: Path, report: Report, outcome: Outcome) -> None:
+    if outcome.arrays:
+        write_arrays(folder / "model.safetensors", outcome.arrays, {"study": report.study})
+    if outcome.coefficients is not None:
+        _write(folder / "coefficients.csv", outcome.coefficients.to_csv(index_label="term"))
+    _write(folder / "result.json", json.dumps(report.to_json(), indent=1) + "\n")
+    write(report, folder / "report.html")
+
+
+def write_study(study: Study, path: Path) -> None:
+    """Write a study with all defaults filled in."""
+    _write(path, to_toml(study.model_dump(mode="json")) + "\n")
+
+
+def _write(path: Path, text: str) -> None:
+    write_bytes(path, text.encode())
+
+
+def read_report(folder: Path) -> Result:
+    """Read a run folder's result and write its page again."""
+    path = folder / "result.json"
+    try:
+        report = Report.from_json(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError as error:
+        raise UnknownStudy(
+            f"{folder} holds no finished run.", remedy="Give a folder that `hedgerow run` wrote, e.g. runs/digits-fedavg-001."
+        ) from error
+    except ValueError as error:
+        raise StudyInvalid(f"{path} cannot be read: {error}.") from error
+    write(report, folder / "report.html")
+    return Result(folder, report, Run(None), Outcome())

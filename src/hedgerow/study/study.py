@@ -1,0 +1,190 @@
+"""A study: one TOML file that says everything about a run. Unknown keys are refused with the nearest known one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from hedgerow.errors import StudyInvalid, UnknownStudy, suggestion
+from hedgerow.privacy import Budget
+from hedgerow.privacy.accounting import Accountant
+
+from .changes import changed
+from .comparison import ComparisonSection
+from .evaluation import Evaluation
+from .protection import Protection
+from .section import Section, problems
+
+
+class Data(Section):
+    """Which records: a catalogued set by name, or a file by path."""
+
+    name: str | None = Field(None, description="a catalogued data set, e.g. breast_cancer")
+    path: str | None = Field(None, description="a CSV, Parquet or npz file, relative to the study")
+    target: str | None = Field(None, description="the column to predict")
+    features: list[str] | None = Field(None, description="columns to use; all others are left at the parties")
+    weight: str | None = Field(None, description="the column of record weights, which count as repeated records")
+    ranges: dict[str, tuple[float, float]] = Field(
+        default_factory=dict, description="declared ranges, from which bounds are made"
+    )
+    clip: bool = Field(False, description="clip values to their declared range instead of refusing them")
+    missing: Literal["refuse", "drop"] = Field("refuse", description="what to do with records that miss a value")
+
+    @model_validator(mode="after")
+    def one_source(self) -> Data:
+        if (self.name is None) == (self.path is None):
+            raise ValueError("give data.name or data.path, one of the two")
+        return self
+
+
+class PartitionSection(BaseModel):
+    """How records are spread over parties; the other keys are those of the partitioner."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    by: str = Field("iid", description="a partitioner, e.g. iid, shards, dirichlet_labels, by_column")
+
+
+class ProgramSection(BaseModel):
+    """What is computed; the other keys are those of the program."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: str = Field(description="a catalogued program, e.g. fedavg, logistic_regression")
+
+
+class BudgetSection(Section):
+    """The limit on epsilon."""
+
+    epsilon: float = Field(description="limit on everything released, above zero")
+    delta: float = Field(description="probability with which epsilon may fail, well below one over the units")
+    unit: Literal["party", "record"] = Field("party", description="whose presence is protected")
+    adjacency: Literal["add-remove"] = Field("add-remove", description="how neighbours differ")
+    accountant: Accountant = Field("tightest", description="how releases are added up")
+    ledger: str | None = Field(
+        None, description="an SQLite file in which several runs share this budget; made if missing, relative to the study"
+    )
+
+    def budget(self) -> Budget:
+        return Budget(**self.model_dump(exclude={"ledger"}))
+
+    @property
+    def shared(self) -> Path | None:
+        """The ledger that runs share, if they do."""
+        return None if self.ledger is None else Path(self.ledger)
+
+
+class EngineSection(Section):
+    """Where parties run, and what goes wrong there."""
+
+    name: Literal["in-process", "loop", "processes", "ray"] = Field(
+        "in-process", description="the fast engine, the plain loop it must equal, or parties spread over processes or a cluster"
+    )
+    threads: int | None = Field(None, description="one for each core by default; in each of several processes, one")
+    shards: int | None = Field(None, description="processes: over how many parties are spread, or actors of a cluster; 2")
+    address: str | None = Field(None, description="ray: a cluster's; one on this machine if not given")
+    dropout_rate: float = Field(0.0, description="probability that a party does not answer a question")
+    dropped: list[str] = Field(default_factory=list, description="parties that never answer")
+    returns: bool = Field(True, description="whether who drops out answers later questions")
+    deadline: float | None = Field(None, description="simulated seconds after which an answer is not counted")
+    states: Literal["memory", "disk"] = Field(
+        "memory", description='where parties keep control variates and the like: "disk", in the run folder, for very many'
+    )
+
+    @model_validator(mode="after")
+    def on_disk(self) -> EngineSection:
+        if self.states == "disk" and self.name != "in-process":
+            raise ValueError(f'{self.name!r} keeps states in memory: choose name = "in-process"')
+        if self.shards is not None and self.name not in ("processes", "ray"):
+            raise ValueError(f'shards are for name = "processes" or "ray" (given: {self.name!r})')
+        if self.address is not None and self.name != "ray":
+            raise ValueError(f'an address is for name = "ray" (given: {self.name!r})')
+        return self
+
+
+class Study(Section):
+    """A whole study."""
+
+    name: str = Field("study", pattern=r"^\w[\w. -]*$", description="names the run folder; the file's name by default")
+    title: str = Field("", description="heading of the report")
+    description: str = Field("", description="one line below it")
+    seed: int | Literal["system"] = Field(0, description='of all randomness; "system" for the operating system\'s entropy')
+    data: Data = Field(description="which records")
+    partition: PartitionSection = Field(
+        default_factory=lambda: PartitionSection(by="iid", parties=5), description="how they are spread over parties"
+    )
+    program: ProgramSection = Field(description="what is computed")
+    protection: Protection = Field(default_factory=Protection, description="clip and noise")
+    budget: BudgetSection | None = Field(None, description="limit on epsilon; the question that would cross it is refused")
+    engine: EngineSection = Field(default_factory=EngineSection, description="where parties run, and what goes wrong there")
+    evaluation: Evaluation = Field(default_factory=Evaluation, description="how a model is measured while it trains")
+    baselines: bool = Field(True, description="fit the centralised and the local-only baseline, which only a simulation can")
+    comparison: ComparisonSection | None = Field(None, description="a table of runs, each a change of this study")
+
+    @property
+    def digest(self) -> str:
+        """Identifies what may resume from this study's checkpoints: everything but names and words."""
+        kept = self.model_dump(mode="json", exclude={"name", "title", "description", "baselines"})
+        return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def simulation_seed(self) -> int | None:
+        """The seed of all streams, or None where they come from the operating system."""
+        return None if self.seed == "system" else int(self.seed)
+
+
+def bundled() -> dict[str, Path]:
+    """The studies that come with Hedgerow: those that repeat a paper, and others."""
+    package = Path(str(resources.files("hedgerow")))
+    found = [*package.glob("papers/*/*.toml"), *package.glob("study/bundled/*.toml")]
+    return {path.stem: path for path in sorted(found, key=lambda path: path.stem)}
+
+
+def load(study: str | Path, changes: Mapping[str, Any] | None = None) -> Study:
+    """Read a study by name or path, with `a.b` = value changes applied on top.
+
+    Raises
+    ------
+    UnknownStudy (HR-102), StudyInvalid (HR-101)
+        All problems of the file's own keys at once, each with the nearest known one.
+    """
+    path = bundled().get(str(study)) or Path(study)
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UnknownStudy(
+            f"no study {str(study)!r}, by name or as a file.", remedy=suggestion(str(study), bundled())
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise StudyInvalid(f"{path} is not a TOML file: {error}.") from error
+    found.setdefault("name", path.stem)
+    found = changed(found, (changes or {}).items())
+    _anchor(found, path.parent)
+    study = parse(found)
+    for changes in study.comparison.changes if study.comparison else ():
+        _anchor(changes, path.parent)
+    return study
+
+
+def parse(found: Mapping[str, Any]) -> Study:
+    """Check a study that is already a mapping."""
+    try:
+        return Study.model_validate(found)
+    except ValidationError as error:
+        raise StudyInvalid(
+            f"the study {found.get('name', '')!r} has {error.error_count()} problem(s):",
+            remedy="\n".join(problems(Study, error, "study")),
+        ) from error
+
+
+def _anchor(values: dict[str, Any], folder: Path) -> None:
+    """Take the paths of data and of a shared ledger in a study, or in changes to it, from the study's folder."""
+    named = [(values.get("data"), "path"), (values.get("budget"), "ledger"), (values, "data.path"), (values, "budget.ledger")]
+    for section, key in named:
+        if isinstance(section, dict) and isinstance(section.get(key), str):
+            section[key] = str((folder / section[key]).resolve())
