@@ -95,4 +95,4 @@ def refuse_unpaid(ledger: Ledger, entry: Entry) -> None:
 
 def _terms(entry: Entry) -> tuple[Any, ...]:
     drawn = entry.sampling.kind in ("poisson", "records", "fixed")
-    return entry.unit, entry.bound, entry.clip, entry.sampling.kind, (entry.sampling, entry.cohort) if drawn else ()
+    return entry.unit, entry.bound, entry.clip, entry.sampling.kind, (entry.sampling, entry.cohort) if drawn else (), entry.part
