@@ -11,8 +11,9 @@ from hedgerow import Budget, Gaussian, l2
 from hedgerow.core import Federation, Ledger
 from hedgerow.core.events import Debit, Event, Part, Parts, Sampling, charges_of
 from hedgerow.core.ledger import Entry
+from hedgerow.core.refusals import refuse_unpaid
 from hedgerow.engines import InProcess
-from hedgerow.errors import BudgetExhausted, BudgetInvalid
+from hedgerow.errors import BudgetExhausted, BudgetInvalid, UnlawfulChannel
 from hedgerow.privacy import accounting
 from hedgerow.privacy.accounting import Running, costs, gaussian_epsilon
 from hedgerow.privacy.accounting.costs import Batch, Use
@@ -118,6 +119,16 @@ def test_entries_with_parts_survive_the_file_and_count_their_partitions(tmp_path
 def test_there_is_no_part_beyond_the_last(index):
     with pytest.raises(BudgetInvalid, match="HR-214"):
         Part(1, index, 3)
+
+
+def test_what_one_part_paid_for_covers_no_other_part():
+    """Its charge is part of the dearest part's, and another part may have been asked for as much beside it."""
+    ledger = ledger_of(entry(1, Part(1, 0, 2)))
+    prepaid = replace(entry(2, Part(1, 0, 2)), event=Event("prepaid"))
+    refuse_unpaid(ledger, prepaid)
+    for other in (Part(1, 1, 2), Part(2, 0, 2), None):
+        with pytest.raises(UnlawfulChannel):
+            refuse_unpaid(ledger, replace(prepaid, part=other))
 
 
 # ---- the dearest part -----------------------------------------------------------------------------------------------
