@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from attack import epsilon_lower_bound
+from hedgerow.core.refusals import refuse_unpaid
 
 from hedgerow import Budget, Gaussian, l2
 from hedgerow.core import Federation, Ledger
 from hedgerow.core.events import Debit, Event, Part, Parts, Sampling, charges_of
 from hedgerow.core.ledger import Entry
-from hedgerow.core.refusals import refuse_unpaid
 from hedgerow.engines import InProcess
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, UnlawfulChannel
 from hedgerow.privacy import accounting

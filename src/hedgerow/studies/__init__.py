@@ -21,7 +21,6 @@ __all__ = [
     "PROGRAMS",
     "Cell",
     "Compared",
-    "Outcome",
     "Rehearsal",
     "Result",
     "Study",

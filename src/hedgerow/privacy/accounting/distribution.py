@@ -17,10 +17,8 @@ from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import fft
-from scipy.signal import fftconvolve
-from scipy.special import logsumexp
 
 Array = NDArray[np.float64]
 Curve = Callable[[Array], Array]
@@ -80,7 +78,7 @@ class Distribution:
         return found
 
     def compose(self, other: Distribution) -> Distribution:
-        found = fftconvolve(self.probabilities, other.probabilities)
+        found = scipy.signal.fftconvolve(self.probabilities, other.probabilities)
         first = _reaching(found, TAIL / 2)
         last = max(len(found) - _reaching(found[::-1], TAIL / 2), first + 1)
         kept = found[first:last].copy()
@@ -91,8 +89,8 @@ class Distribution:
     def times(self, n: int) -> Distribution:
         """Return the distribution of `n` independent ones together."""
         first, last = _window(self.probabilities, n)
-        size = fft.next_fast_len(max(last - first + 1, len(self.probabilities)))
-        power = np.real(fft.ifft(fft.fft(self.probabilities, size) ** n))
+        size = scipy.fft.next_fast_len(max(last - first + 1, len(self.probabilities)))
+        power = np.real(scipy.fft.ifft(scipy.fft.fft(self.probabilities, size) ** n))
         kept = np.roll(power, -first)[: last - first + 1]
         infinite = TAIL - math.expm1(n * math.log1p(-self.infinite)) if self.infinite < 1 else 1.0
         return Distribution(self.grid, n * self.least + first, kept, infinite)
@@ -178,7 +176,7 @@ def _window(probabilities: Array, n: int) -> tuple[int, int]:
     with np.errstate(divide="ignore"):
         logs = np.log(np.maximum(probabilities, 0.0))
     for order in (k * sign / size for k in range(1, 21) for sign in (1, -1)):
-        bound = (n * float(logsumexp(logs + order * places)) + math.log(2 / TAIL)) / order
+        bound = (n * float(scipy.special.logsumexp(logs + order * places)) + math.log(2 / TAIL)) / order
         if order > 0:
             last = min(last, math.ceil(bound))
         else:

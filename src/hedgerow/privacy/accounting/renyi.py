@@ -196,7 +196,8 @@ def _log_of_sample(rate: float, z: float, moments: Curve, order: int) -> float:
     terms = np.minimum(math.log(4) + (lower + upper) / 2, math.log(2) + (j - 1) * j / (2 * z**2))
     two = 1 / z**2  # the divergence of order 2
     terms[0] = min(math.log(4) + two + math.log(-math.expm1(-two)), two + math.log(2))
-    terms += j * math.log(rate) + scipy.special.gammaln(order + 1) - scipy.special.gammaln(j + 1) - scipy.special.gammaln(order - j + 1)
+    ways = scipy.special.gammaln([order + 1.0]) - scipy.special.gammaln(j + 1) - scipy.special.gammaln(order - j + 1)
+    terms += j * math.log(rate) + ways
     return float(np.logaddexp.reduce(np.concatenate([[0.0], terms])))
 
 
