@@ -11,7 +11,6 @@ from scipy.special import expit
 
 import hedgerow as hr
 from hedgerow.core import Party
-from hedgerow.core.federation import inside
 from hedgerow.crypto import SecAgg
 from hedgerow.data import Table, stores
 from hedgerow.engines import InProcess, Loop, simulate
