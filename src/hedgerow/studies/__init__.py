@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from hedgerow.report import Outcome
+
     from .abroad import build_abroad
     from .catalogue import PROGRAMS
     from .cells import Cell, cells, sweep
@@ -21,6 +23,7 @@ __all__ = [
     "PROGRAMS",
     "Cell",
     "Compared",
+    "Outcome",
     "Rehearsal",
     "Result",
     "Study",
