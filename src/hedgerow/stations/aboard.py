@@ -22,9 +22,6 @@ from hedgerow.engines.host import Host
 from hedgerow.errors import HedgerowError, HedgerowWarning, LimitExceeded, MessageRefused, NobodyAnswered, StudyInvalid
 from hedgerow.privacy.guard import Asked
 from hedgerow.store import Answered
-from hedgerow.studies import Study, build_abroad, parse
-from hedgerow.studies.abroad import data_name, schema_for
-from hedgerow.studies.planned import with_noise
 from hedgerow.wire.names import Names
 from hedgerow.wire.values import unpack
 
@@ -100,6 +97,7 @@ def read_study(toml: bytes) -> Study:
     ------
     StudyInvalid (HR-101)
     """
+    from hedgerow.studies import parse
 
     try:
         study = parse(tomllib.loads(toml.decode("utf-8")))
@@ -137,6 +135,7 @@ def boarding(config: StationConfig, held: Holdings, mine: str, train: Train, acc
     HedgerowError
         The guard's reason, of which the code may leave.
     """
+    from hedgerow.studies.abroad import data_name
 
     admit_size("a study", len(train.toml) + len(train.told), MOST_STUDY)
     told, study = read_told(train.told), read_study(train.toml)
@@ -181,6 +180,9 @@ def _rehearsed(
     schema: Schema,
     accounts: Sequence[Account],
 ) -> Train:
+
+    from hedgerow.studies import build_abroad
+    from hedgerow.studies.planned import with_noise
 
     ids = [id for name, n in told.stations.items() for id in (held.ids if name == mine else _ids(name, n))]
     make = partial(build_abroad, schema=schema, engine=_Names(tuple(ids)))
@@ -252,6 +254,7 @@ def welcome(
 
     The guard may have changed since the study was approved, and so may the code that is installed: both are asked again.
     """
+    from hedgerow.studies.abroad import schema_for
 
     told, study = read_told(train.told), read_study(train.toml)
     schema = admitted(config, held, told, study)
