@@ -2,16 +2,17 @@
 
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from attack import epsilon_lower_bound
-from hedgerow.core.refusals import refuse_unpaid
 
 from hedgerow import Budget, Gaussian, l2
 from hedgerow.core import Federation, Ledger
 from hedgerow.core.events import Debit, Event, Part, Parts, Sampling, charges_of
 from hedgerow.core.ledger import Entry
+from hedgerow.core.rules import covered_by_a_charge
 from hedgerow.engines import InProcess
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, UnlawfulChannel
 from hedgerow.privacy import accounting
@@ -123,12 +124,14 @@ def test_there_is_no_part_beyond_the_last(index):
 
 def test_what_one_part_paid_for_covers_no_other_part():
     """Its charge is part of the dearest part's, and another part may have been asked for as much beside it."""
-    ledger = ledger_of(entry(1, Part(1, 0, 2)))
-    prepaid = replace(entry(2, Part(1, 0, 2)), event=Event("prepaid"))
-    refuse_unpaid(ledger, prepaid)
+    ledger = ledger_of(replace(entry(1, Part(1, 0, 2)), key="tree"))
+    cites = replace(entry(2, Part(1, 0, 2)), key="tree", cites=1)
+    covered_by_a_charge(SimpleNamespace(entry=cites, ledger=ledger))
     for other in (Part(1, 1, 2), Part(2, 0, 2), None):
         with pytest.raises(UnlawfulChannel):
-            refuse_unpaid(ledger, replace(prepaid, part=other))
+            covered_by_a_charge(SimpleNamespace(entry=replace(cites, part=other), ledger=ledger))
+    with pytest.raises(UnlawfulChannel):
+        covered_by_a_charge(SimpleNamespace(entry=replace(cites, cites=7), ledger=ledger))
 
 
 # ---- the dearest part -----------------------------------------------------------------------------------------------

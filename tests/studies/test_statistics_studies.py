@@ -1,6 +1,5 @@
 """Statistics as programs of study files: pooled fits, hidden rows, resumption, rehearsals, scores, and refusals."""
 
-
 import numpy as np
 import pytest
 import statsmodels.api as sm
