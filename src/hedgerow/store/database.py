@@ -121,7 +121,8 @@ class Database:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
-                self.commit()
+                if self.in_transaction():
+                    connection.execute("COMMIT")
             except BaseException:
                 if self.in_transaction():
                     with suppress(sqlite3.Error):
