@@ -16,6 +16,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from .database import Database
 from .links import ChainLink, Raw, damaged, follow, linked
@@ -116,15 +117,15 @@ class Journal:
         rows = self.database.rows(f"{self.table.select} WHERE {condition} {order}", (after, *values))
         return [ChainLink(row[0], row[1:-2], row[-2], row[-1]) for row in (rows if last is None else reversed(rows))]
 
-    def checked(self, number: int = 0, hash: str = "", most: int = -1) -> list[ChainLink]:
-        """Entries from one on that is known by its number and hash, or all from the first row; no more than `most`.
+    def checked(self, number: int = 0, hash: str = "") -> list[ChainLink]:
+        """Entries from one on that is known by its number and hash, or all from the first row.
 
         Raises
         ------
         LedgerDamaged (HR-231)
             With the number of the first entry that was changed, lost or added.
         """
-        return [ChainLink(*raw) for raw in self._checked(number, hash, most)]
+        return [ChainLink(*raw) for raw in self._followed(number, hash, -1)]
 
     def verify(self) -> tuple[int, str]:
         """Recompute the chain; return how many entries it has, and its head.
@@ -135,21 +136,16 @@ class Journal:
         """
         number, hash, n = 0, "", PAGE
         while n == PAGE:
-            for n, (number, _, _, hash) in enumerate(self._checked(number, hash, PAGE), 1):  # noqa: B007, B020
+            page = self._followed(number, hash, PAGE)
+            for n, (number, _, _, hash) in enumerate(page, 1):  # noqa: B007
                 pass
         return number, hash
 
-    def _checked(self, number: int, hash: str, most: int) -> Iterator[Raw]:
-        path = self.database.path
+    def _followed(self, number: int, hash: str, most: int) -> Iterator[Raw]:
         rows = self.database.rows(f"{self.table.select} WHERE number >= ? ORDER BY number LIMIT ?", (number, most))
         found = ((row[0], row[1:-2], row[-2], row[-1]) for row in rows)
-        first = next(found, None)
-        if first is None:
-            raise damaged(path, number, "entries that were there are lost")
+        if not rows or (hash and (rows[0][0], rows[0][-1]) != (number, hash)):
+            raise damaged(self.database.path, number, "it is not there any more, or not as it was")
         if not hash:
-            yield from follow([first], path, 0, "")
-        elif (first[0], first[-1]) != (number, hash):
-            raise damaged(path, number, "it is not the entry that was there")
-        else:
-            yield first
-        yield from follow(found, path, number + 1, first[-1])
+            return follow(found, self.database.path, 0, "")
+        return chain([next(found)], follow(found, self.database.path, number + 1, hash))
