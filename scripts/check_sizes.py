@@ -20,7 +20,7 @@ ROOMS = (
     "report",
     "stats",
     "store",
-    "studies",
+    "study",
     "testing",
     "trees",
 )

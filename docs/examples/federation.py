@@ -22,8 +22,7 @@ running += [start("station", "start", f"trial/{name}") for name in ("alpha", "be
 try:
     study = hedgerow("submit", "trial/study.toml", "--at", "trial/hub").strip()
     store = Store(Path("trial/hub/state"))
-    end = time.monotonic() + 120
-    while not store.study(study).ended and time.monotonic() < end:
+    while not store.study(study).ended and all(process.poll() is None for process in running):
         time.sleep(0.2)
     print(store.study(study).state)
     store.close()

@@ -1,5 +1,6 @@
 """Random schedules of dropouts: at every step, of letters and of answers, round after round."""
 
+import os
 import random
 from collections import Counter
 
@@ -8,6 +9,9 @@ from secagg_driver import Play, both_given_out, given_out
 
 from hedgerow.crypto.secagg import SecAgg, letters, recovery
 from hedgerow.errors import RoundRefused
+
+EACH = 2 * int(os.environ.get("HEDGEROW_SCHEDULES", "250"))
+"""Schedules of each federation: four thousand in all, sixteen thousand by `./scripts/test all`; a broken twin needs forty."""
 
 FEDERATIONS = [
     *[(SecAgg(rounds_per_epoch=40), range(4, 10))] * 4,
@@ -79,10 +83,10 @@ def holds(play):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
-def test_ten_thousand_schedules_of_dropouts_give_the_survivors_sum_or_a_refusal(part):
-    outcomes = schedules(1250, part, *FEDERATIONS[part])
+def test_thousands_of_schedules_of_dropouts_give_the_survivors_sum_or_a_refusal(part):
+    outcomes = schedules(EACH, part, *FEDERATIONS[part])
     assert set(outcomes) == {"right", "refused"}
-    assert min(outcomes.values()) > 100
+    assert min(outcomes.values()) > EACH / 12.5
 
 
 @pytest.mark.slow

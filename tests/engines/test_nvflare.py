@@ -17,7 +17,7 @@ import pytest
 
 from hedgerow.engines.rails import nvflare as package
 from hedgerow.engines.rails.nvflare import settings
-from hedgerow.engines.rails.nvflare.connection import MOST_WAITING, Connection
+from hedgerow.engines.rails.nvflare.connection import MOST_WAITING, FlareConnection
 from hedgerow.engines.rails.nvflare.kit import JOB, template, write_job
 from hedgerow.engines.rails.nvflare.supervisor import AT_REST, FIRST_PAUSE, SOUND, STALE, Supervisor
 from hedgerow.engines.rails.socket_rail import SocketDoor
@@ -216,7 +216,7 @@ def listener(tmp_path):
 
 def test_a_strand_names_itself_and_carries_bodies_whole(listener):
     path, door = listener
-    connection = Connection(path, "alpha")
+    connection = FlareConnection(path, "alpha")
     peer, _ = door.accept()
     with peer:
         assert frames.read(peer, 100) == b"alpha"
@@ -232,7 +232,7 @@ def test_a_strand_names_itself_and_carries_bodies_whole(listener):
 
 def test_a_peer_that_does_not_read_holds_nobody_up(listener):
     path, door = listener
-    connection = Connection(path, "alpha")
+    connection = FlareConnection(path, "alpha")
     peer, _ = door.accept()
     kept = []
     sender = threading.Thread(target=lambda: kept.extend(connection.put(bytes(1_000_000)) for _ in range(50)), daemon=True)
@@ -246,7 +246,7 @@ def test_a_peer_that_does_not_read_holds_nobody_up(listener):
 
 def test_a_frame_above_the_cap_ends_the_strand(listener):
     path, door = listener
-    connection = Connection(path, "alpha", most=1000)
+    connection = FlareConnection(path, "alpha", most=1000)
     peer, _ = door.accept()
     with peer:
         peer.sendall((1 << 62).to_bytes(8, "big") + b"x" * 100)

@@ -168,10 +168,9 @@ def test_a_step_can_be_traced(name):
 @pytest.mark.parametrize("name", TRACED)
 def test_a_round_moves_every_parameter_on_every_engine_alike(name):
     fed, module = federation(SMALL[name]), ZOO[name](SMALL[name], 3)
-    states = [
-        hr.last(fedavg(hr.engines.on(fed, on), module, rounds=1, batch_size=2, learning_rate=0.01))
-        for on in (hr.Loop(), hr.InProcess())
-    ]
+    ways = [(hr.Loop(), "eager"), (hr.InProcess(), "auto")]
+    settings = {"rounds": 1, "batch_size": 2, "learning_rate": 0.01}
+    states = [hr.last(fedavg(hr.engines.on(fed, on), module, path=path, **settings)) for on, path in ways]
     for key, weight in module.named_parameters():
         assert not np.array_equal(states[0].weights[key], weight.detach())
         np.testing.assert_allclose(states[0].weights[key], states[1].weights[key], atol=5e-5)

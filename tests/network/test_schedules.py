@@ -25,6 +25,7 @@ from hedgerow.network.coordinator.store import Store
 from hedgerow.network.station.asking import account_of
 
 BLOCK = 25
+STORMS = 50
 SCHEDULES = int(os.environ.get("HEDGEROW_SCHEDULES", "250"))
 MEMORY = Path("/dev/shm")
 
@@ -55,7 +56,7 @@ def found(seed, kind=None, **how):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(SCHEDULES // BLOCK))
+@pytest.mark.parametrize("block", range(STORMS // BLOCK, SCHEDULES // BLOCK))
 def test_no_schedule_breaks_a_promise(block):
     said = {seed: found(seed) for seed in range(block * BLOCK, (block + 1) * BLOCK)}
     assert {seed: sentences for seed, sentences in said.items() if sentences} == {}
@@ -78,10 +79,11 @@ def test_in_calm_weather_every_study_finishes_at_once(kind):
 
 @pytest.mark.slow
 def test_the_storms_are_storms():
-    """Schedules in which nothing happens would show nothing."""
+    """Schedules in which nothing happens would show nothing: these break no promise either, though much breaks."""
     states, deaths, dropped = [], 0, 0
-    for seed in range(40):
+    for seed in range(STORMS):
         with world(seed) as made:
+            assert broken(made) == [], seed
             states.append(made.kept.state)
             deaths += made.deaths
             dropped += sum(happened in ("lost", "again", "forged", "late") for happened, *_ in made.trace)

@@ -146,20 +146,20 @@ def test_the_table_names_what_differs_and_asks_for_his_budget():
 
 @pytest.mark.slow
 def test_a_private_run_finds_its_noise_keeps_to_its_budget_and_draws_delta_by_round(tmp_path):
-    budget = {"epsilon": 8.0, "delta": 1e-2, "unit": "party"}
+    budget = {"epsilon": 1.0, "delta": 1e-2, "unit": "party"}
     made = study(
         partition=SHARDS,
-        program={"name": "dp_fedavg", "rounds": 3, "rate": 0.5, "delta_at": 8.0, "learning_rate": 0.5},
+        program={"name": "dp_fedavg", "rounds": 3, "rate": 0.5, "delta_at": 1.0, "learning_rate": 0.5},
         protection={"mechanism": {"law": "gaussian"}},
         budget=budget,
     )
     result = run_study(made, tmp_path / "run")
     assert result.run.state.round == 3
-    assert "of a budget of 8" in result.report.privacy
+    assert "of a budget of 1 at" in result.report.privacy
     drawn = {curve.title for curve in result.report.curves}
-    assert {"Test accuracy", "Delta at epsilon 8", "Clip"} <= drawn
+    assert {"Test accuracy", "Delta at epsilon 1", "Clip"} <= drawn
     last = dict(result.report.metrics)
-    assert 0.9e-2 < last["delta at epsilon 8"] <= 1e-2
+    assert 0.9e-2 < last["delta at epsilon 1"] <= 1e-2
 
 
 @pytest.mark.slow

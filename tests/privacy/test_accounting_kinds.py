@@ -68,7 +68,7 @@ def test_curves_and_losses_compose_by_counting(kind):
     if kind != "skellam":
         one = losses.loss(use, 1)
         separate = one.compose(one).compose(one).compose(one)
-        assert total.get_delta_for_epsilon(0.3) == pytest.approx(separate.get_delta_for_epsilon(0.3), rel=1e-4)
+        assert total.delta(0.3) == pytest.approx(separate.delta(0.3), rel=1e-4)
 
 
 def test_a_counter_of_charges_is_taken_as_so_many_of_each():
@@ -202,8 +202,8 @@ def test_batch_of_gaussians_is_one_sampled_gaussian():
     batch = Batch(0.2, ((Use("gaussian", 2.0), 1), (Use("gaussian", 2.0), 1)))
     together = losses.loss(Use("gaussian", math.sqrt(2.0), rate=0.2), 1)
     for threshold in (0.0, 0.1, 0.5):
-        exact = together.get_delta_for_epsilon(threshold)
-        assert losses.loss(batch, 1).get_delta_for_epsilon(threshold) == pytest.approx(exact, rel=1e-4)
+        exact = together.delta(threshold)
+        assert losses.loss(batch, 1).delta(threshold) == pytest.approx(exact, rel=1e-4)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from hedgerow import Budget, Gaussian, l2
 from hedgerow.core import Federation, Ledger
 from hedgerow.core.events import Debit, Event, Part, Parts, Sampling, charges_of
 from hedgerow.core.ledger import Entry
+from hedgerow.core.rules import covered_by_a_charge
 from hedgerow.engines import InProcess
-from hedgerow.errors import BudgetExhausted, BudgetInvalid
+from hedgerow.errors import BudgetExhausted, BudgetInvalid, UnlawfulChannel
 from hedgerow.privacy import accounting
 from hedgerow.privacy.accounting import Running, costs, gaussian_epsilon
 from hedgerow.privacy.accounting.costs import Batch, Use
@@ -118,6 +120,18 @@ def test_entries_with_parts_survive_the_file_and_count_their_partitions(tmp_path
 def test_there_is_no_part_beyond_the_last(index):
     with pytest.raises(BudgetInvalid, match="HR-214"):
         Part(1, index, 3)
+
+
+def test_what_one_part_paid_for_covers_no_other_part():
+    """Its charge is part of the dearest part's, and another part may have been asked for as much beside it."""
+    ledger = ledger_of(replace(entry(1, Part(1, 0, 2)), key="tree"))
+    cites = replace(entry(2, Part(1, 0, 2)), key="tree", cites=1)
+    covered_by_a_charge(SimpleNamespace(entry=cites, ledger=ledger))
+    for other in (Part(1, 1, 2), Part(2, 0, 2), None):
+        with pytest.raises(UnlawfulChannel):
+            covered_by_a_charge(SimpleNamespace(entry=replace(cites, part=other), ledger=ledger))
+    with pytest.raises(UnlawfulChannel):
+        covered_by_a_charge(SimpleNamespace(entry=replace(cites, cites=7), ledger=ledger))
 
 
 # ---- the dearest part -----------------------------------------------------------------------------------------------

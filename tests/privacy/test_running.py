@@ -129,8 +129,8 @@ def test_distributions_composed_one_by_one_are_within_their_error():
     total = losses.total_loss(so_far.costs())
     one_by_one = so_far._composed(so_far._settled(), so_far._last_costs)
     assert one_by_one.n == 20
-    at = total.get_epsilon_for_delta(delta)
-    assert abs(one_by_one.found.get_delta_for_epsilon(at) - delta) < 20 * running._FOURIER / 100
+    at = total.epsilon(delta)
+    assert abs(one_by_one.found.delta(at) - delta) < 20 * running._FOURIER / 100
 
 
 # ---- ledgers --------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ class Hiding(Plain):
     hides_rows: bool = True
     bits: int = 64
     records: float = 400.0
+    largest: float | None = None
 
     def ask(self, engine, outbox, sessions=None):
         inbox = engine.exchange(replace(outbox, keep_rows=True))

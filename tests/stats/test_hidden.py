@@ -96,7 +96,7 @@ def test_descent_equals_a_pooled_loop(family, degree, engine):
         theta = theta - 0.2 / 300 * X.T @ (polynomial(family, degree)(X @ theta) - y)
     np.testing.assert_allclose(state.theta, theta, rtol=1e-10, atol=1e-12)
     assert state.n == 300
-    assert len(state.names) == 3
+    assert len(state.theta) == 3
 
 
 def test_linear_descent_ends_at_the_exact_fit():

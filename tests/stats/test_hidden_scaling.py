@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import hedgerow as hr
-from hedgerow.core.engine import Outbox
 from hedgerow.data import Column, Schema, Table, iid
 from hedgerow.engines import InProcess, Loop, hidden_standardise, simulate
 from hedgerow.errors import RangeExceeded, SettingsInvalid, UnboundedSum
@@ -34,10 +33,10 @@ class Watched(InProcess):
 
     def exchange(self, outbox):
         if outbox.step is not None:
-            SENT.append((outbox.query, outbox.step))
+            SENT.append(outbox)
             if outbox.step.name == self.at:
                 ids = tuple(id for id in outbox.ids if id not in self.who)
-                outbox = Outbox(ids, outbox.query, outbox.step, outbox.protocol, asked=outbox.asked)
+                outbox = replace(outbox, ids=ids)
         return super().exchange(outbox)
 
 
@@ -78,11 +77,12 @@ def told(records):
     fed = simulate(part, iid(9), seed=1, engine=Watched(threads=1)).protect(aggregation=hr.SecAgg())
     SENT.clear()
     found = hidden_standardise(behind(fed), NAMES, **SHORT)
+    asked = [(box.step, box.question, box.release) for box in SENT]
     got = [
-        (step.name, len(step.letters["party 1"]), query.broadcast, str(query.local), str(query.shield)) for query, step in SENT
+        (step.name, len(step.letters["party 1"]), put.broadcast, str(put.local), str(release)) for step, put, release in asked
     ]
     linear_regression(found, "pain ~ age + visits")
-    return got, found.schema, SENT[-1][0].preparations
+    return got, found.schema, SENT[-1].question.view
 
 
 @pytest.mark.slow
@@ -100,7 +100,7 @@ def test_the_server_gets_letters_of_strangers_keys_and_how_many_were_answered():
     hidden_standardise(behind(fed), NAMES, **SHORT)
     assert {seen.kind for seen in hr.engines.view(fed, "server")} == {"masked row", "release"}
     last = fed.ledger.entries[-1]
-    assert (last.aggregation, last.query) == ("encrypted data request", "hedgerow.stats.hidden.scaling:record")
+    assert (last.aggregation, last.query) == ("encrypted data request", "hedgerow.engines.standardised:record")
     assert hr.engines.view(fed, "server")[-1].values == [9.0]
 
 
@@ -124,7 +124,7 @@ def test_what_cannot_be_standardised_is_refused_before_anybody_is_asked():
     fed = stores()
     for unfit in (stores(9, 3), fed.sample(size=5), secure_scaling(stores(), NAMES).apply(fed)):
         with pytest.raises(SettingsInvalid, match=r"HR-511[\s\S]*No party was asked"):
-            hidden_standardise(behind(replace(unfit)), NAMES, **SHORT)
+            hidden_standardise(behind(unfit), NAMES, **SHORT)
     with pytest.raises(SettingsInvalid, match="power of two"):
         hidden_standardise(behind(fed), NAMES, reach=10.0, **SHORT)
     with pytest.raises(UnboundedSum, match="'free'"):

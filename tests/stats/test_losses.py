@@ -2,11 +2,20 @@
 
 import numpy as np
 import pytest
+from clinic import clinic, federation
+from hiding import Hiding
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from statsmodels.formula.api import glm
+from statsmodels.genmod.families import Tweedie
+from statsmodels.genmod.families.links import Log
 
-from hedgerow.stats.linear.losses import LOSSES, SHAPED, family_of, loss_of
+from hedgerow import Gaussian
+from hedgerow.errors import UnboundedSum
+from hedgerow.stats.linear.loss import Loss, exponential
+from hedgerow.stats.linear.losses import FIXED, LOSSES, SHAPED, family_of, loss_of
 from hedgerow.stats.linear.sums import kind_of, limits_of
+from hedgerow.stats.regression import fitted
 
 TARGETS = {
     "binomial": (0.0, 1.0),
@@ -61,6 +70,42 @@ def test_no_record_exceeds_the_limits_of_its_ranges(name, ends, where, shape, wi
     limits = limits_of(loss, (y.min(), y.max()), (low, low + size), width=width)
     for part, make in loss.parts(y, eta, width).items():
         assert np.abs(make()).max() <= limits[part] * (1 + 1e-9) + 1e-12, part
+
+
+def tweedie_parts(y, eta, width):
+    """Targets of zero or more whose variance is the mean to the power 1.5."""
+    root = np.sqrt(exponential(eta))
+    return {
+        "value": lambda: 2 * (root + y / root) - 4 * np.sqrt(y),
+        "slope": lambda: root - y / root,
+        "curvature": lambda: root,
+        "pearson": lambda: (y - root**2) ** 2 / root**3,
+    }
+
+
+@pytest.fixture
+def tweedie(monkeypatch):
+    loss = Loss("tweedie", tweedie_parts, mean=exponential, title="Tweedie regression", ratio="ratio of means", counts=True,
+                log_link=True, free_dispersion=True)  # fmt: skip
+    monkeypatch.setitem(FIXED, "tweedie", loss)
+
+
+@pytest.mark.slow
+def test_a_new_loss_is_a_function_of_its_parts(tweedie):
+    formula = "visits ~ age + dose + smoker"
+    found = fitted(federation(), formula, "tweedie")
+    frame = clinic().to_pandas()
+    frame["smoker"] = frame["smoker"].astype(float)
+    expected = glm(formula, frame, family=Tweedie(var_power=1.5, link=Log())).fit(tol=1e-12)
+    order = [expected.params.index.get_loc(name) for name in found.names]
+    np.testing.assert_allclose(found.coef_, expected.params.iloc[order], rtol=1e-6)
+    np.testing.assert_allclose(found.se_, expected.bse.iloc[order], rtol=1e-6)
+    assert found.log_likelihood is None
+    assert "Tweedie regression" in found.summary()
+    hidden = fitted(federation().protect(aggregation=Hiding()), formula, "tweedie")
+    np.testing.assert_allclose(hidden.coef_, found.coef_, rtol=1e-8)
+    with pytest.raises(UnboundedSum):
+        fitted(federation().protect(mechanism=Gaussian(1.0)), formula, "tweedie")
 
 
 def test_every_loss_has_a_family_and_a_shape_where_it_needs_one():

@@ -1,7 +1,5 @@
 """Moments, correlations and standardisation equal those of pooled records."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from clinic import clinic, federation
@@ -10,6 +8,7 @@ from hedgerow import Gaussian
 from hedgerow.data import Table
 from hedgerow.errors import MissingColumn, SchemaInvalid, UnboundedSum
 from hedgerow.stats import centred_sums, correlation, logistic_regression, moments, scaling, standardise
+from helpers import altered
 
 
 def test_moments_are_those_of_the_pooled_records():
@@ -117,7 +116,7 @@ def test_columns_without_numbers_are_refused_before_any_party_is_asked(names, er
 
 def test_a_federation_without_schema_is_refused():
     with pytest.raises(SchemaInvalid, match="no schema"):
-        moments(replace(federation(), schema=None))
+        moments(altered(federation(), schema=None))
 
 
 def test_noise_needs_declared_ranges():

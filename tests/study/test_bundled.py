@@ -96,7 +96,7 @@ def test_every_cell_of_a_bundled_comparison_is_lawful_as_far_as_its_data_do_not_
         partitioner(cell.study.partition.by, **cell.study.partition.model_extra)
 
 
-@pytest.mark.parametrize("name", HERE)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * ("digits" in name)) for name in HERE])
 def test_every_bundled_study_writes_what_it_promises(run, name):
     result = run(name)
     written = {path.name for path in result.folder.iterdir()}

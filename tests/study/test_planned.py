@@ -8,7 +8,7 @@ from hedgerow.study import load, rehearse, run_study
 from hedgerow.study.planned import with_noise
 
 ROUNDS = 12
-FREE = {"protection.mechanism": {"law": "gaussian"}, "program.rounds": ROUNDS, "baselines": False}
+FREE = {"protection.mechanism": {"law": "gaussian"}, "program.rounds": ROUNDS, "budget.epsilon": 1.0, "baselines": False}
 
 
 def multiplier(study):
@@ -46,7 +46,7 @@ def test_a_program_without_rounds_is_rehearsed_to_its_end():
 def test_the_run_ends_with_its_budget(tmp_path):
     result = run_study(load("digits-fedavg", FREE), tmp_path)
     assert result.run.state.round == ROUNDS
-    assert "of a budget of 8" in result.report.privacy
+    assert "of a budget of 1 at" in result.report.privacy
 
 
 def test_without_a_budget_nothing_decides_it():

@@ -1,7 +1,5 @@
 """Statistics as programs of study files: pooled fits, hidden rows, resumption, rehearsals, scores, and refusals."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import statsmodels.api as sm
@@ -11,7 +9,7 @@ import hedgerow as hr
 from hedgerow.data import load as table_of
 from hedgerow.errors import HedgerowError, StudyInvalid
 from hedgerow.stats import HuberState, Scaling, logistic_regression
-from hedgerow.store import drive, last
+from hedgerow.store import LedgerFile, drive, last
 from hedgerow.store.checkpoint import load_checkpoint
 from hedgerow.study import PROGRAMS, parse, rehearse, run_study
 from hedgerow.study.build import build
@@ -293,6 +291,7 @@ def test_a_run_is_continued_as_if_it_had_never_stopped(name, plain, tmp_path):
     whole, expected, _ = plain(name)
     path, rounds = tmp_path / "checkpoint", []
     first = build(study(name))
+    first.federation.recorded(LedgerFile(tmp_path / "ledger"))
 
     def enough():
         return "stopped" if len(rounds) == 2 else ""
@@ -301,9 +300,9 @@ def test_a_run_is_continued_as_if_it_had_never_stopped(name, plain, tmp_path):
     drive(program, first.federation, watch=rounds.append, enough=enough, checkpoint=path, study="x")
     assert len(rounds) == 2
     again = build(study(name))
-    federation = replace(again.federation, ledger=first.federation.ledger)
-    ended = drive(program, federation, start=load_checkpoint(path, again.listing.state, "x"))
-    assert [entry.query for entry in federation.ledger.entries] == queries(whole)
+    again.federation.recorded(LedgerFile(tmp_path / "ledger"))
+    ended = drive(program, again.federation, start=load_checkpoint(path, again.listing.state, "x"))
+    assert queries(again) == queries(whole)
     assert ended.state.round == expected.round
     for key, value in vars(expected).items():
         same(getattr(ended.state, key), value)

@@ -33,7 +33,7 @@ from hedgerow.stats.linear.sums import linear_sums
 from hedgerow.stats.scaling import rescale
 from hedgerow.wire.question import ASKED, COMMON, answer, common, inbox, own, question
 from hedgerow.wire.values import pack, unpack
-from helpers import asking, outbox
+from helpers import outbox, with_question
 
 IDS = ("a", "b", "c", "d")
 LAYOUT = Layout((("score", (2,)), ("n", ())))
@@ -304,7 +304,7 @@ def test_sizes_are_those_of_what_leaves_a_party():
     size = short.release.code(layout).size
     assert size < 5000
     reports = Release(bounds=l1(1.0, "record"), mechanism=OptimisedUnary(1.0, 1))
-    reporting = replace(asking(ASKING, local=level_counts), release=reports)
+    reporting = replace(with_question(ASKING, local=level_counts), release=reports)
     for box, fits in ((short, size), (reporting, 5001), (replace(ASKING, release=Release()), 5000)):
         assert inbox(answer(Inbox(("a",), layout, np.zeros(fits)), IDS), IDS, box).total.shape == (fits,)
         with pytest.raises(MessageRefused, match="another size"):

@@ -157,7 +157,8 @@ RULES: tuple[Rule, ...] = (
 
 def _terms(entry: Entry) -> tuple[Any, ...]:
     drawn = entry.sampling.kind in ("poisson", "records", "fixed")
-    return entry.unit, entry.bound, entry.clip, entry.sampling.kind, (entry.sampling, entry.cohort) if drawn else ()
+    cohort = (entry.sampling, entry.cohort) if drawn else ()
+    return entry.unit, entry.bound, entry.clip, entry.sampling.kind, cohort, entry.part
 
 
 def _binomial(n: int, k: int, rate: float) -> float:

@@ -26,6 +26,7 @@ from .columns import heaviest
 from .expressions import Interval, evaluate, interval, is_binary
 from .factors import Factor, Levels, Number, Term
 from .formula import read_formula, read_number
+from .linear.losses import loss_of
 
 if TYPE_CHECKING:
     import pandas
@@ -198,15 +199,16 @@ def design_of(
 ) -> Design:
     """Read a formula and check that its target fits the family; nobody is asked."""
     spec = Design.of(formula, schema, offset=offset, weights=weights)
-    if family != "binomial" and isinstance(spec.response, Levels):
+    law = loss_of(family)
+    if not law.binary and isinstance(spec.response, Levels):
         raise FormulaInvalid(f"target {spec.response.column!r} is a category.", remedy="Use logistic_regression.")
-    target, counts = spec.response_range, family in ("poisson", "negative binomial")
-    if target is not None and ((counts and target[0] < 0) or (family == "gamma" and target[1] <= 0)):
+    target = spec.response_range
+    if target is not None and ((law.counts and target[0] < 0) or (law.positive and target[1] <= 0)):
         raise FormulaInvalid(
             f"target {spec.response.text!r} of a {family} regression is declared to reach from {target[0]:g} to {target[1]:g}.",
             remedy="Counts are zero or more, and a gamma target is above zero; use linear_regression otherwise.",
         )
-    if family == "binomial" and isinstance(spec.response, Number) and not is_binary(spec.response.text, spec.schema):
+    if law.binary and isinstance(spec.response, Number) and not is_binary(spec.response.text, spec.schema):
         raise NotBinary(
             f"target {spec.response.text!r} is not declared binary.",
             remedy="Use linear_regression; or compare it, e.g. I(visits > 0); or declare its kind binary in the schema.",

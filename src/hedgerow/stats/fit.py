@@ -15,7 +15,7 @@ from hedgerow.errors import SettingsInvalid
 
 from .columns import is_exact, upper_end
 from .design import Design
-from .linear.loss import FamilyName
+from .linear.loss import FamilyName, Loss
 from .linear.losses import loss_of
 from .provenance import provenance
 from .state import NewtonState, solve
@@ -82,6 +82,11 @@ class Fit:
     alpha_se: float | None = None
     method: str = ""
 
+    @property
+    def law(self) -> Loss:
+        """The family."""
+        return loss_of(self.family)
+
     # ---- estimates --------------------------------------------------------------------------------------------------
     @property
     def names(self) -> tuple[str, ...]:
@@ -108,13 +113,13 @@ class Fit:
     def p_values(self) -> Array:
         """Two-sided p-values, shape (d,)."""
         below = -np.abs(self.statistic_)
-        p: Array = 2 * (special.stdtr(self.df_residual, below) if self.family == "gaussian" else special.ndtr(below))
+        p: Array = 2 * (special.stdtr(self.df_residual, below) if self.law.quadratic else special.ndtr(below))
         return p
 
     def conf_int(self, level: float = 0.95) -> Array:
         """Confidence intervals of the coefficients, shape (d, 2)."""
         share = upper_end(level)
-        reach = special.stdtrit(self.df_residual, share) if self.family == "gaussian" else special.ndtri(share)
+        reach = special.stdtrit(self.df_residual, share) if self.law.quadratic else special.ndtri(share)
         return np.column_stack([self.coef_ - reach * self.se_, self.coef_ + reach * self.se_])
 
     def odds_ratios(self, level: float = 0.95) -> pandas.DataFrame:
@@ -127,7 +132,7 @@ class Fit:
         """
         import pandas
 
-        if self.family == "gaussian":
+        if self.law.quadratic:
             raise SettingsInvalid("a linear regression has no odds ratios.", remedy="Take conf_int() or to_frame().")
 
         with np.errstate(over="ignore"):
@@ -138,7 +143,7 @@ class Fit:
     @property
     def n_events(self) -> float | None:
         """Records whose target is 1, of a binary target."""
-        if self.family != "binomial" or self.target_mean is None:
+        if not self.law.binary or self.target_mean is None:
             return None
         return self.n_records * self.target_mean
 
@@ -150,9 +155,9 @@ class Fit:
     @property
     def null_log_likelihood(self) -> float | None:
         """Of a constant alone; `None` where it would take another fit: a binary target with an offset, gamma, NB2."""
-        if self.family == "gaussian":
+        if self.law.quadratic:
             return self._log_likelihood(self.total_squares)
-        if self.family != "binomial":
+        if not self.law.binary:
             return None if self.null_deviance is None or self.saturated is None else self.saturated - self.null_deviance / 2
         if self.target_mean is None or self.spec.offset:
             return None
@@ -179,7 +184,7 @@ class Fit:
     @property
     def r_squared(self) -> float | None:
         """Linear: share of the target's squares that is explained. Others: McFadden's 1 - log-likelihood / null's."""
-        if self.family == "gaussian":
+        if self.law.quadratic:
             return None if self.deviance is None or not self.total_squares else 1 - self.deviance / self.total_squares
         found, null = self.log_likelihood, self.null_log_likelihood
         return None if found is None or not null else 1 - found / null
@@ -187,7 +192,7 @@ class Fit:
     @property
     def adjusted_r_squared(self) -> float | None:
         """R squared of a linear regression, adjusted for the number of coefficients."""
-        if self.family != "gaussian" or self.r_squared is None:
+        if not self.law.quadratic or self.r_squared is None:
             return None
         return 1 - (1 - self.r_squared) * (self.n_records - self.spec.has_constant) / self.df_residual
 
@@ -195,7 +200,7 @@ class Fit:
     def f_test(self) -> tuple[float, float] | None:
         """F statistic of all coefficients but the constant's, and its p-value; of a linear regression."""
         df = len(self.coef_) - self.spec.has_constant
-        if self.family != "gaussian" or self.deviance is None or self.total_squares is None or df == 0:
+        if not self.law.quadratic or self.deviance is None or self.total_squares is None or df == 0:
             return None
         statistic = (self.total_squares - self.deviance) / df / self.dispersion
         return statistic, float(special.fdtrc(df, self.df_residual, statistic))
@@ -203,15 +208,15 @@ class Fit:
     def _log_likelihood(self, deviance: float | None) -> float | None:
         if deviance is None:
             return None
-        if self.family == "binomial":
+        if self.law.binary:
             return -deviance / 2
-        if self.family != "gaussian":
+        if not self.law.quadratic:
             return None if self.saturated is None else self._log_likelihood_of_means(deviance, self.saturated)
         with np.errstate(divide="ignore"):
             return float(-self.n_records / 2 * (np.log(2 * np.pi * deviance / self.n_records) + 1))
 
     def _log_likelihood_of_means(self, deviance: float, saturated: float) -> float:
-        if self.family != "gamma":
+        if not self.law.has("pearson"):
             return saturated - deviance / 2
         shape = 1 / self.dispersion
         kernel = shape * math.log(shape) - shape - float(special.gammaln(shape))
@@ -234,7 +239,7 @@ class Fit:
         ------
         MissingColumn, NotFinite, OutOfRange (HR-403, 404, 405)
         """
-        return loss_of(self.family).mean(self.spec.predictor(self.coef_, frame))
+        return self.law.mean(self.spec.predictor(self.coef_, frame))
 
     def to_frame(self, level: float = 0.95) -> pandas.DataFrame:
         """Return one row for each coefficient."""
@@ -244,15 +249,14 @@ class Fit:
         values = {
             "coef": self.coef_,
             "se": self.se_,
-            "t" if self.family == "gaussian" else "z": self.statistic_,
+            "t" if self.law.quadratic else "z": self.statistic_,
             "p": self.p_values,
             "low": low,
             "high": high,
         }
-        if self.family != "gaussian":
-            named = "odds ratio" if self.family == "binomial" else "ratio of means"
+        if self.law.ratio:
             with np.errstate(over="ignore"):
-                values[named] = np.exp(self.coef_)
+                values[self.law.ratio] = np.exp(self.coef_)
         return pandas.DataFrame(values, index=pandas.Index(self.names, name="column"))
 
     def summary(self, level: float = 0.95) -> str:
@@ -293,7 +297,7 @@ def fit_of(
         deviance=state.deviance if exact else None,
         total_squares=(state.total_squares if spec.has_constant else state.raw_squares) if exact else None,
         target_mean=state.mean if exact else None,
-        saturated=state.saturated if exact else None,
+        saturated=state.saturated if exact and loss_of(family).has("saturated") else None,
         null_deviance=state.null_deviance if exact and math.isfinite(state.null_deviance) and family == "poisson" else None,
         alpha=alpha if family == "negative binomial" else None,
     )
@@ -304,6 +308,6 @@ def _dispersion(state: NewtonState, family: FamilyName) -> float:
     if not loss_of(family).free_dispersion:
         return 1.0
     df = state.n - len(state.beta)
-    if family == "gamma":
+    if loss_of(family).has("pearson"):
         return state.pearson / df
     return state.deviance / df if df > 0 and state.deviance >= 0 else float("nan")

@@ -134,9 +134,9 @@ def _advance(state: NewtonState, sums: dict[str, Array], asked: Asked, law: Loss
     spec, n = asked.spec, float(sums["n"])
     if state.round == 0:
         check_identified(sums["information"], n, spec.names, residual=law.free_dispersion)
-        if law.name == "binomial":
+        if law.binary:
             check_target(float(sums["y"]), n)
-    elif law.name != "gaussian" and _rises(state, sums, asked.hidden):
+    elif not law.quadratic and _rises(state, sums, asked.hidden):
         return state.halved()
     reached = state.reached(sums)
     if state.round == 0 and law.log_link:
@@ -164,11 +164,11 @@ def _rises(state: NewtonState, sums: dict[str, Array], hidden: bool) -> bool:
 
 
 def at_constant(state: NewtonState, spec: Design, law: Loss) -> NewtonState:
-    """Move a state at zero, behind a log link, to the fit of a constant alone, where the columns span one.
+    """Move a state at zero, behind a log link, to the fit of a constant alone, where that is known and the columns span one.
 
     Means are multiplied by one number, so that the sums there follow from those at zero.
     """
-    constant = constant_of(spec)
+    constant = constant_of(spec) if law.power else None
     if constant is None:
         return replace(state, deviance=math.inf) if law.name == "negative binomial" else state
     ones = state.information @ constant  # sum of w * variance * x
@@ -176,7 +176,7 @@ def at_constant(state: NewtonState, spec: Design, law: Loss) -> NewtonState:
     ratio = 1.0 + float(constant @ state.score) / total
     if not ratio > 0:  # fixed point or an offset may leave nothing of a small total
         return state
-    if law.name == "gamma":
+    if law.power == 2:
         score, information = (state.score + ones) / ratio - ones, state.information
         deviance = state.deviance + 2 * total * (math.log(ratio) + 1 - ratio)
     else:
@@ -205,7 +205,7 @@ def _dispersion(state: NewtonState, law: Loss) -> float:
     if not law.free_dispersion:
         return 1.0
     df = state.n - len(state.beta)
-    if law.name == "gamma":
+    if law.has("pearson"):
         return max(state.pearson / df, 1e-12)
     rounding = 1e-12 * state.raw_squares / state.n
     return max(state.deviance / df, rounding) or 1.0

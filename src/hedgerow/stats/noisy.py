@@ -26,6 +26,7 @@ from hedgerow.privacy.level import noise_level
 from .design import Design
 from .linear.asking import ask_for
 from .linear.loss import FamilyName
+from .linear.losses import loss_of
 from .state import NewtonState, solve
 
 BOUNDED = {"binomial": ("score", "information", "n"), "gaussian": ("score", "information", "n", "deviance")}
@@ -45,7 +46,7 @@ def noisy_newton(
     refuse_unbounded(family)
     _warn_of_clip(federation)
     asked, keys = ask_for(federation, spec, scaled=True), BOUNDED[family]
-    rounds = 1 if family == "gaussian" else rounds
+    rounds = 1 if loss_of(family).quadratic else rounds
     state = asked.inward(start or NewtonState.at_zero(spec.size))
     while state.round < rounds:
         bounds = asked.bounds_at(family, state.beta, keys, slack=1.0)

@@ -40,23 +40,21 @@ def show_regression(federation: Federation, settings: Settings, state: NewtonSta
 def show_fit(fit: Fit) -> Outcome:
     """Show a fit: coefficients with intervals, the ratios they stand for, goodness of fit, and the summary."""
     frame = fit.to_frame()
-    gaussian, estimated = fit.family == "gaussian", fit.alpha_se is not None
+    law, estimated = fit.law, fit.alpha_se is not None
     goodness = {
         "log-likelihood": fit.log_likelihood,
         "AIC": fit.aic,
-        "R2": fit.r_squared if gaussian else None,
-        "deviance": fit.deviance if fit.family in ("poisson", "gamma") else None,
-        "dispersion": fit.dispersion if fit.family == "gamma" else None,
+        "R2": fit.r_squared if law.quadratic else None,
+        "deviance": fit.deviance if law.log_link and fit.alpha is None else None,
+        "dispersion": fit.dispersion if law.has("pearson") else None,
         "alpha": fit.alpha if estimated else None,
         "standard error of alpha": fit.alpha_se,
     }
     metrics = {name: float(value) for name, value in goodness.items() if value is not None}
     tables = {"Coefficients": frame}
-    if not gaussian:
-        binary = fit.family == "binomial"
-        ratios = fit.odds_ratios().rename_axis("column")
-        named = ratios if binary else ratios.rename(columns={"odds ratio": "ratio of means"})
-        tables["Odds ratios" if binary else "Ratios of means"] = named
+    if law.ratio:
+        ratios = fit.odds_ratios().rename_axis("column").rename(columns={"odds ratio": law.ratio})
+        tables["Odds ratios" if law.binary else "Ratios of means"] = ratios
     return Outcome(metrics, tables=tables, text={"Summary": fit.summary()}, coefficients=frame)
 
 

@@ -118,7 +118,7 @@ def explained(family: FamilyName | None = None) -> Judge:
     def judge(settings: Settings, state: Any, y: Array, eta: Array, w: Array) -> float:
         law = loss_of(family or settings["family"])
         mean = np.average(y, weights=w)
-        null = {"gaussian": mean, "binomial": logit(mean)}.get(law.name, np.log(mean))
+        null = logit(mean) if law.binary else np.log(mean) if law.log_link else mean
         left, whole = (np.average(law.deviance(y, at), weights=w) for at in (eta, np.full_like(eta, null)))
         return 1 - float(left / whole) if whole > 0 else float("nan")
 
@@ -167,7 +167,7 @@ def over_parties(read: Read) -> Callable[[Federation, Settings, Any], dict[str, 
         fitted = read(federation.schema, settings, state)
         if not finished(settings, state) or not np.isfinite(fitted.coef).all():
             return trained
-        if settings.get("family", "gaussian") in ("poisson", "gamma"):
+        if loss_of(settings.get("family", "gaussian")).log_link:
             return {}
         if fitted.binary:
             found = binary_metrics(federation, fitted)

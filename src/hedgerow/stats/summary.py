@@ -20,18 +20,11 @@ if TYPE_CHECKING:
 
 WIDTH = 96
 UNBOUNDED = "the log-likelihood and what follows from it: one record can move it without bound"
-TITLES = {
-    "gaussian": "linear regression",
-    "binomial": "logistic regression",
-    "poisson": "Poisson regression",
-    "gamma": "gamma regression",
-    "negative binomial": "negative binomial regression",
-}
 
 
 def summarise(fit: Fit, level: float) -> str:
     """Return the summary, at most about a hundred characters wide."""
-    title, ending = f"hedgerow {TITLES[fit.family]}", _ending(fit)
+    title, ending = f"hedgerow {fit.law.title}", _ending(fit)
     lines = [
         title + ending.rjust(WIDTH - len(title)),
         *textwrap.wrap(fit.spec.formula + _event(fit), WIDTH, subsequent_indent="  "),
@@ -52,7 +45,7 @@ def summarise(fit: Fit, level: float) -> str:
 def penalised_summary(fit: PenalisedFit) -> str:
     """Return the summary of a penalised regression."""
     ratio = {0.0: "ridge", 1.0: "lasso"}.get(fit.l1_ratio, f"elastic net, l1_ratio {show(fit.l1_ratio)}")
-    title, ending = f"hedgerow penalised {TITLES[fit.family]}", f"converged in {fit.rounds} rounds"
+    title, ending = f"hedgerow penalised {fit.law.title}", f"converged in {fit.rounds} rounds"
     missing = "all answered" if not fit.n_missing else f"{fit.n_missing} answers missing"
     width = max(map(len, fit.names))
     cells = _aligned(show_column("coef", fit.coef_.tolist()))
@@ -103,7 +96,7 @@ def _answered(fit: Fit) -> str:
 
 
 def _event(fit: Fit) -> str:
-    if fit.family != "binomial":
+    if not fit.law.binary:
         return ""
     response = fit.spec.response
     return f"    event: {response.column} = {response.labels[0]}" if isinstance(response, Levels) else "    event: 1"
@@ -115,9 +108,9 @@ def _goodness(fit: Fit) -> list[tuple[str, str | None]]:
         ("log-likelihood", _shown(fit.log_likelihood)),
         ("AIC", _shown(fit.aic)),
         ("BIC", _shown(fit.bic)),
-        ("R²" if fit.family == "gaussian" else "pseudo R²", _shown(fit.r_squared)),
+        ("R²" if fit.law.quadratic else "pseudo R²", _shown(fit.r_squared)),
         ("adjusted R²", _shown(fit.adjusted_r_squared)),
-        ("dispersion", _shown(fit.dispersion) if fit.family == "gamma" else None),
+        ("dispersion", _shown(fit.dispersion) if fit.law.has("pearson") else None),
         ("alpha", _shown(fit.alpha)),
         ("F", None if f_test is None else f"{show(f_test[0])} (p {show_column('p', [f_test[1]])[0]})"),
     ]
@@ -125,9 +118,9 @@ def _goodness(fit: Fit) -> list[tuple[str, str | None]]:
 
 def _table(fit: Fit, level: float) -> list[str]:
     cells = (fit.coef_, fit.se_, *fit.conf_int(level).T)
-    statistic = "t" if fit.family == "gaussian" else "z"
+    statistic = "t" if fit.law.quadratic else "z"
     with np.errstate(over="ignore"):
-        ratios = None if fit.family == "gaussian" else np.exp(fit.coef_).tolist()
+        ratios = None if not fit.law.ratio else np.exp(fit.coef_).tolist()
     return _columns(fit.names, cells, level, statistic, fit.statistic_.tolist(), fit.p_values.tolist(), ratios)
 
 

@@ -111,7 +111,7 @@ class Database:
         """
         with self._lock, self._translated():
             connection = self._connection()
-            if self.in_transaction():
+            if self.writing():
                 assert lightly or not self._lightly, "what must not be lost within what may be"
                 yield connection
                 return
@@ -121,20 +121,15 @@ class Database:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
-                self.commit()
+                if self.writing():
+                    connection.execute("COMMIT")
             except BaseException:
-                if self.in_transaction():
+                if self.writing():
                     with suppress(sqlite3.Error):
                         connection.execute("ROLLBACK")
                 raise
 
-    def commit(self) -> None:
-        """End the transaction before its block ends: what was written is on the disk now."""
-        if self.in_transaction():
-            with self._translated():
-                self._connection().execute("COMMIT")
-
-    def in_transaction(self) -> bool:
+    def writing(self) -> bool:
         """Whether a transaction has begun here and has not ended."""
         connection = self._live.get(os.getpid())
         return connection is not None and connection.in_transaction
@@ -142,17 +137,7 @@ class Database:
     def rows(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         """Read."""
         with self._lock, self._translated():
-            connection = self._connection()
-            try:
-                return connection.execute(query, values).fetchall()
-            except sqlite3.OperationalError as error:
-                if "decode" not in str(error):
-                    raise
-            connection.text_factory = _text
-            try:
-                return connection.execute(query, values).fetchall()
-            finally:
-                connection.text_factory = str
+            return self._connection().execute(query, values).fetchall()
 
     # ---- inside -----------------------------------------------------------------------------------------------------
     def _connection(self) -> sqlite3.Connection:
@@ -217,6 +202,8 @@ class Database:
         try:
             yield
         except (sqlite3.OperationalError, OSError) as error:  # locked, disk full, no permission, no such folder
+            if "decode" in str(error):  # bytes that are no text
+                raise LedgerDamaged(f"{self.path}: {error}.", remedy=REMEDY) from error
             raise CannotWrite(
                 f"{self.path}: {error}; nothing of this step was kept.",
                 remedy="Make room, choose another file, or let the other process end; what was kept goes on from there.",
@@ -239,12 +226,8 @@ def _rest() -> None:
     """Close all connections before a fork: the locks of SQLite are wrong in the child."""
     for database in list(_databases):
         with database._lock:
-            if not database.in_transaction():
+            if not database.writing():
                 _close(database._live)
-
-
-def _text(found: bytes) -> str:
-    return found.decode(errors="replace")  # bytes that are no text break a chain, not the reader
 
 
 if hasattr(os, "register_at_fork"):

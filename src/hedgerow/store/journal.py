@@ -15,6 +15,8 @@ import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 
 from .database import Database
 from .links import ChainLink, Raw, damaged, follow, linked
@@ -58,12 +60,22 @@ class JournalTable:
             connection.execute(f"CREATE INDEX {name}_{number} ON {name} ({index})")
         nothing = ["" if kind == "TEXT" else 0 for kind in self.columns.values()]
         text = json.dumps({"journal of hedgerow": secrets.token_hex(16)})
-        self.insert(connection, 0, nothing, text, linked("", nothing, text))
+        connection.execute(self.insert, (0, *nothing, text, linked("", nothing, text)))
 
-    def insert(self, connection: sqlite3.Connection, number: int, columns: Sequence[object], text: str, hash: str) -> None:
-        """Write one row."""
-        marks = ", ".join("?" * (len(columns) + 3))
-        connection.execute(f"INSERT INTO {self.name} VALUES ({marks})", (number, *columns, text, hash))
+    @cached_property
+    def insert(self) -> str:
+        """What writes one row: its number, its columns, its text and its hash."""
+        return f"INSERT INTO {self.name} VALUES ({', '.join('?' * (len(self.columns) + 3))})"
+
+    @cached_property
+    def select(self) -> str:
+        """What reads rows."""
+        return f"SELECT {', '.join(('number', *self.columns, 'entry', 'hash'))} FROM {self.name}"
+
+    @cached_property
+    def last(self) -> str:
+        """What reads number and hash of the last row."""
+        return f"SELECT number, hash FROM {self.name} ORDER BY number DESC LIMIT 1"
 
 
 class Journal:
@@ -88,13 +100,13 @@ class Journal:
             None of them was written.
         """
         with self.database.transaction(lightly) as connection:
-            asked = f"SELECT number, hash FROM {self.table.name} ORDER BY number DESC LIMIT 1"
-            number, head = connection.execute(asked).fetchone() or (-1, "")
-            link = ChainLink(number, (), "", head)
+            number, head = connection.execute(self.table.last).fetchone() or (-1, "")
+            columns: Sequence[object] = ()
+            text = ""
             for columns, text in entries:
-                link = ChainLink(link.number + 1, tuple(columns), text, linked(link.hash, columns, text))
-                self.table.insert(connection, *link)
-        return link
+                number, head = number + 1, linked(head, columns, text)
+                connection.execute(self.table.insert, (number, *columns, text, head))
+        return ChainLink(number, tuple(columns), text, head)
 
     def links(
         self, where: str = "", values: tuple[object, ...] = (), *, after: int = 0, last: int | None = None
@@ -102,18 +114,18 @@ class Journal:
         """Entries in order, unchecked: those after a number, that fulfil a condition, or of them the last so many."""
         condition = f"number > ?{f' AND ({where})' if where else ''}"
         order = "ORDER BY number" if last is None else f"ORDER BY number DESC LIMIT {int(last)}"
-        found = [ChainLink(*raw) for raw in self._select(f"WHERE {condition} {order}", (after, *values))]
-        return found if last is None else found[::-1]
+        rows = self.database.rows(f"{self.table.select} WHERE {condition} {order}", (after, *values))
+        return [ChainLink(row[0], row[1:-2], row[-2], row[-1]) for row in (rows if last is None else reversed(rows))]
 
-    def checked(self, number: int = 0, hash: str = "", most: int = -1) -> list[ChainLink]:
-        """Entries from one on that is known by its number and hash, or all from the first row; no more than `most`.
+    def checked(self, number: int = 0, hash: str = "") -> list[ChainLink]:
+        """Entries from one on that is known by its number and hash, or all from the first row.
 
         Raises
         ------
         LedgerDamaged (HR-231)
             With the number of the first entry that was changed, lost or added.
         """
-        return [ChainLink(*raw) for raw in self._checked(number, hash, most)]
+        return [ChainLink(*raw) for raw in self._followed(number, hash, -1)]
 
     def verify(self) -> tuple[int, str]:
         """Recompute the chain; return how many entries it has, and its head.
@@ -124,25 +136,16 @@ class Journal:
         """
         number, hash, n = 0, "", PAGE
         while n == PAGE:
-            for n, (number, _, _, hash) in enumerate(self._checked(number, hash, PAGE), 1):  # noqa: B007, B020
+            page = self._followed(number, hash, PAGE)
+            for n, (number, _, _, hash) in enumerate(page, 1):  # noqa: B007
                 pass
         return number, hash
 
-    def _checked(self, number: int, hash: str, most: int) -> Iterator[Raw]:
-        path = self.database.path
-        found = self._select("WHERE number >= ? ORDER BY number LIMIT ?", (number, most))
-        first = next(found, None)
-        if first is None:
-            raise damaged(path, number, "entries that were there are lost")
+    def _followed(self, number: int, hash: str, most: int) -> Iterator[Raw]:
+        rows = self.database.rows(f"{self.table.select} WHERE number >= ? ORDER BY number LIMIT ?", (number, most))
+        found = ((row[0], row[1:-2], row[-2], row[-1]) for row in rows)
+        if not rows or (hash and (rows[0][0], rows[0][-1]) != (number, hash)):
+            raise damaged(self.database.path, number, "it is not there any more, or not as it was")
         if not hash:
-            yield from follow([first], path, 0, "")
-        elif (first[0], first[-1]) != (number, hash):
-            raise damaged(path, number, "it is not the entry that was there")
-        else:
-            yield first
-        yield from follow(found, path, number + 1, first[-1])
-
-    def _select(self, rest: str, values: tuple[object, ...]) -> Iterator[Raw]:
-        names = ", ".join(("number", *self.table.columns, "entry", "hash"))
-        rows = self.database.rows(f"SELECT {names} FROM {self.table.name} {rest}", values)
-        return ((row[0], row[1:-2], row[-2], row[-1]) for row in rows)
+            return follow(found, self.database.path, 0, "")
+        return chain([next(found)], follow(found, self.database.path, number + 1, hash))

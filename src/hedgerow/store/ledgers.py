@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -101,7 +102,7 @@ class LedgerBase:
 
     _seen: int = field(default=0, init=False, repr=False)
     _waiting: list[Entry] = field(default_factory=list, init=False, repr=False)
-    _writing: bool = field(default=False, init=False, repr=False)
+    _connection: sqlite3.Connection | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.path = Path(self.path)
@@ -134,7 +135,7 @@ class LedgerBase:
         CannotWrite (HR-104)
             Other processes did not end their transactions in time, or this run is continued by another process as well.
         """
-        with self._journal.database.transaction():
+        with self._journal.database.transaction() as connection:
             newer = self._journal.checked(self._seen, self.head)[1:]
             if any(link.columns == (self.run,) for link in newer):
                 raise CannotWrite(
@@ -144,12 +145,12 @@ class LedgerBase:
                 )
             if newer:
                 self._seen, self.head = newer[-1].number, newer[-1].hash
-            given, self._waiting = [*self._waiting, *entries_of(newer, self.path)], []
-            self._writing = True
+            given = [*self._waiting, *entries_of(newer, self.path)]
+            self._waiting, self._connection = [], connection
             try:
                 yield given
             finally:
-                self._writing = False
+                self._connection = None
 
     def write(self, entry: Entry) -> None:
         """Append an entry within a transaction, and wait until it is on the disk; then the transaction is over.
@@ -159,12 +160,11 @@ class LedgerBase:
         CannotWrite (HR-104)
             The file is as it was before.
         """
-        database = self._journal.database
-        if not (self._writing and database.in_transaction()):
+        if self._connection is None or not self._connection.in_transaction:
             remedy = "with record.transaction(): record.write(entry)"
             raise CannotWrite(f"{self.path}: an entry was to be written outside a transaction.", remedy=remedy, asked=False)
         link = self._journal.append(((self.run,), json.dumps(entry.to_json())))
-        database.commit()
+        self._connection.execute("COMMIT")
         self._seen, self.head = link.number, link.hash
 
     def charge(self, entry: Entry) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from hedgerow.report import Outcome
+
     from .catalogue import PROGRAMS
     from .changes import change as parse_change
     from .rehearse import Rehearsal, rehearse, rehearse_built
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PROGRAMS",
+    "Outcome",
     "Rehearsal",
     "Result",
     "Study",

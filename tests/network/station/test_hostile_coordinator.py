@@ -16,7 +16,7 @@ from hedgerow.network.station.policy import admit_question, withstands
 from hedgerow.wire import question as asking
 from hedgerow.wire.values import pack, unpack
 from helpers import altered
-from helpers import asking as about
+from helpers import with_question as about
 from station_house import LOGISTIC, MEANS, House
 
 PROGRAMS = ["moments", "linear_regression", "gradient_queries", "logistic_regression"]

@@ -31,7 +31,7 @@ from hedgerow.privacy.accounting.costs import costs
 from hedgerow.privacy.guard import Asked, Guard
 from hedgerow.store import Answered
 from hedgerow.wire.question import Received
-from helpers import asking, counting, norm_of_x, outbox, totals, zeros
+from helpers import counting, norm_of_x, outbox, totals, with_question, zeros
 from station_house import COLUMNS, records
 
 NOISE = Release(bounds=l2(2.0, unit="record"), mechanism=Gaussian(4.0, at="party"))
@@ -86,7 +86,7 @@ def test_settings_are_exact_where_single_records_cannot_be_held_to_their_bound()
         query(release=replace(NOISE, bounds=l2(2.0))),
         query(sampling=Sampling("records", 0.1)),
         query(keep_rows=True),
-        asking(query(), verb="gather"),
+        with_question(query(), verb="gather"),
     ],
     ids=["function", "setting", "open", "less noise", "noise elsewhere", "smaller", "norm", "unit", "sample", "rows", "verb"],
 )

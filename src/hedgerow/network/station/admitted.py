@@ -22,9 +22,6 @@ from hedgerow.engines.host import Host
 from hedgerow.errors import HedgerowError, HedgerowWarning, LimitExceeded, MessageRefused, NobodyAnswered, StudyInvalid
 from hedgerow.privacy.guard import Asked
 from hedgerow.store import Answered
-from hedgerow.study import Study, build_remote, parse
-from hedgerow.study.planned import with_noise
-from hedgerow.study.remote import data_name, schema_for
 from hedgerow.wire.names import Names
 from hedgerow.wire.values import unpack
 
@@ -100,6 +97,7 @@ def read_study(toml: bytes) -> Study:
     ------
     StudyInvalid (HR-101)
     """
+    from hedgerow.study import parse
 
     try:
         study = parse(tomllib.loads(toml.decode("utf-8")))
@@ -139,6 +137,7 @@ def boarding(
     HedgerowError
         The guard's reason, of which the code may leave.
     """
+    from hedgerow.study.remote import data_name
 
     admit_size("a study", len(submission.toml) + len(submission.description), MOST_STUDY)
     description, study = read_description(submission.description), read_study(submission.toml)
@@ -183,6 +182,9 @@ def _rehearsed(
     schema: Schema,
     accounts: Sequence[Account],
 ) -> Submission:
+
+    from hedgerow.study import build_remote
+    from hedgerow.study.planned import with_noise
 
     ids = [id for name, n in description.stations.items() for id in (held.ids if name == mine else _ids(name, n))]
     make = partial(build_remote, schema=schema, engine=_Names(tuple(ids)))
@@ -260,6 +262,7 @@ def welcome(
 
     The guard may have changed since the study was approved, and so may the code that is installed: both are asked again.
     """
+    from hedgerow.study.remote import schema_for
 
     description, study = read_description(submission.description), read_study(submission.toml)
     schema = admitted(config, held, description, study)

@@ -171,7 +171,7 @@ def _pld(costs: Costs, delta: float, grid: float) -> float:
     if z:
         return gaussian_epsilon(z, delta)
     total = losses.total_loss(costs, grid) if delta >= _SMALLEST_FOR_PLD else None
-    return math.inf if total is None else float(total.get_epsilon_for_delta(delta))
+    return math.inf if total is None else total.epsilon(delta)
 
 
 def _pld_delta(costs: Costs, epsilon: float) -> float:
@@ -179,7 +179,7 @@ def _pld_delta(costs: Costs, epsilon: float) -> float:
     if z:
         return gaussian_delta(z, epsilon)
     total = losses.total_loss(costs)
-    return 1.0 if total is None else min(1.0, max(_SMALLEST_FOR_PLD, float(total.get_delta_for_epsilon(epsilon))))
+    return 1.0 if total is None else min(1.0, max(_SMALLEST_FOR_PLD, total.delta(epsilon)))
 
 
 def _exact(costs: Costs) -> float:

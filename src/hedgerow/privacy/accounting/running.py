@@ -15,7 +15,7 @@ import math
 from collections import Counter, deque
 from collections.abc import Hashable, Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from hedgerow.core.events import Debit, Event, Sampling
 from . import bounds, losses, renyi
 from .bounds import Accountant
 from .costs import Adjacency, CohortCost, Cost, Costs, Use, in_order
+from .distribution import Losses
 from .gaussian import gaussian_epsilon
 
 SLACK = 1e-9
@@ -98,9 +99,9 @@ class Curve:
 
 
 class Loss(NamedTuple):
-    """A privacy loss distribution and how many uses are in it; `found` is None of nothing."""
+    """A privacy loss distribution and how many uses are in it; `found` is None of nothing, or where it is `unknown`."""
 
-    found: Any = None
+    found: Losses | None = None
     n: int = 0
     unknown: bool = False
 
@@ -265,10 +266,11 @@ class Running:
             total = self._composed(settled, extra)
         else:  # in two steps, of which the next question finds the results
             total = self._composed(self._composed(settled, self._last_costs), _rest(change.gained))
-        if total.unknown:
+        if total.found is None:
             return False
-        found = total.found.compose(losses.loss(Use("gaussian", z), 1)) if z else total.found
-        near = (float(found.get_delta_for_epsilon(epsilon * (1 + sign * _LOSS_SLACK))) for sign in (1, -1))
+        plain = losses.loss(Use("gaussian", z), 1) if z else None
+        found = total.found if plain is None else total.found.compose(plain)
+        near = (found.delta(epsilon * (1 + sign * _LOSS_SLACK)) for sign in (1, -1))
         low, high = (at + sign * _FOURIER * total.n for at, sign in zip(near, (-1, 1), strict=True))
         return _sure(low, high, delta)
 

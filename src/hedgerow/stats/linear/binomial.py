@@ -25,4 +25,4 @@ def _most(eta: float, residual: float, width: float) -> dict[str, float]:
     return {"value": math.log(2.0) + eta, "slope": 1.0, "curvature": 0.25}
 
 
-BINOMIAL = Loss("binomial", _parts, _most, expit, binary=True)
+BINOMIAL = Loss("binomial", _parts, _most, expit, title="logistic regression", ratio="odds ratio", binary=True)

@@ -20,4 +20,14 @@ def _parts(y: Array, eta: Array, width: float) -> Parts:
     }
 
 
-GAMMA = Loss("gamma", _parts, mean=exponential, log_link=True, free_dispersion=True)
+GAMMA = Loss(
+    "gamma",
+    _parts,
+    mean=exponential,
+    title="gamma regression",
+    ratio="ratio of means",
+    positive=True,
+    log_link=True,
+    power=2.0,
+    free_dispersion=True,
+)

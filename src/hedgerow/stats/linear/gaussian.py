@@ -13,4 +13,4 @@ def _parts(y: Array, eta: Array, width: float) -> Parts:
     return {"value": lambda: (y - eta) ** 2 / 2, "slope": lambda: eta - y, "curvature": lambda: np.ones_like(eta)}
 
 
-GAUSSIAN = Loss("gaussian", _parts, free_dispersion=True, counted=2.0)
+GAUSSIAN = Loss("gaussian", _parts, title="linear regression", quadratic=True, free_dispersion=True, counted=2.0)

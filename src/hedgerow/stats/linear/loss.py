@@ -47,10 +47,19 @@ class Loss:
         the curvature it is the majoriser. Other parts are largest where target and predictor are at an end of their ranges.
     mean : callable
         From the linear predictor to the expected target.
-    binary : bool
-        Whether the target is 0 or 1.
+    title : str
+        Of a regression by this likelihood.
+    ratio : str
+        What the exponential of a coefficient is; empty where it means nothing.
+    binary, counts, positive : bool
+        Whether the target is 0 or 1, zero or more, above zero; a number otherwise.
+    quadratic : bool
+        Whether it is half a squared error, which one step minimises.
     log_link : bool
         Whether the mean is the exponential of the linear predictor.
+    power : float
+        Of the mean, which the variance is in proportion to, where that is 1 or 2 and the link a logarithm: then sums at one
+        constant follow from those at another.
     free_dispersion : bool
         Whether a variance is estimated besides the coefficients.
     counted : float
@@ -61,8 +70,14 @@ class Loss:
     parts: Callable[[Array, Array, float], Parts]
     most: Callable[[float, float, float], Mapping[str, float]] = lambda eta, residual, width: {}
     mean: Callable[[Array], Array] = lambda eta: eta
+    title: str = ""
+    ratio: str = ""
     binary: bool = False
+    counts: bool = False
+    positive: bool = False
+    quadratic: bool = False
     log_link: bool = False
+    power: float = 0.0
     free_dispersion: bool = False
     counted: float = 1.0
 

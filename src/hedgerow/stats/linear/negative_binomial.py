@@ -14,6 +14,8 @@ from hedgerow.errors import SettingsInvalid
 from .loss import Loss, Parts, exponential
 from .poisson import POISSON
 
+TITLE = "negative binomial regression"
+
 
 @lru_cache(maxsize=64)
 def negative_binomial(alpha: float) -> Loss:
@@ -23,7 +25,7 @@ def negative_binomial(alpha: float) -> Loss:
             f"a dispersion alpha of {alpha!r}.", remedy="alpha is zero or above: the variance is m + alpha m^2."
         )
     if alpha == 0:
-        return replace(POISSON, name="negative binomial")
+        return replace(POISSON, name="negative binomial", title=TITLE)
     shape = 1.0 / alpha
 
     def parts(y: Array, eta: Array, width: float) -> Parts:
@@ -37,4 +39,4 @@ def negative_binomial(alpha: float) -> Loss:
             ),
         }
 
-    return Loss("negative binomial", parts, mean=exponential, log_link=True)
+    return replace(POISSON, name="negative binomial", title=TITLE, parts=parts, power=0.0)

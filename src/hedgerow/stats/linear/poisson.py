@@ -19,4 +19,13 @@ def _parts(y: Array, eta: Array, width: float) -> Parts:
     }
 
 
-POISSON = Loss("poisson", _parts, mean=exponential, log_link=True)
+POISSON = Loss(
+    "poisson",
+    _parts,
+    mean=exponential,
+    title="Poisson regression",
+    ratio="ratio of means",
+    counts=True,
+    log_link=True,
+    power=1.0,
+)

@@ -76,11 +76,11 @@ class Reach:
             The range of a gamma target holds zero.
         """
         target = spec.response_range or (-math.inf, math.inf)
-        if loss.name == "gamma" and target[0] <= 0:
+        if loss.positive and target[0] <= 0:
             raise undeclared(spec, ": a gamma target needs a lower end above zero")
         ends = [reach_of(spec, loss, point) for point in points]
         eta = min(low for low, _ in ends), max(high for _, high in ends)
-        below, above = (spec.offset_range or (0.0, 0.0)) if loss.name == "gaussian" else (0.0, 0.0)
+        below, above = (spec.offset_range or (0.0, 0.0)) if loss.quadratic else (0.0, 0.0)
         away = max(abs(target[1] - (below + centre)), abs(target[0] - (above + centre)))
         return cls(spec.weight_limit or 1.0, max(spec.limits or (1.0,)), target, eta, away)
 
@@ -137,7 +137,7 @@ def reach_of(spec: Design, loss: Loss, beta: Array) -> Interval:
         return low, high
     bottom, top = spec.response_range or (0.0, 0.0)
     roof = math.log(ROOM * max(top, 1e-9))
-    floor = math.log(bottom / ROOM) if loss.name == "gamma" and bottom > 0 else -FARTHEST
+    floor = math.log(bottom / ROOM) if loss.positive and bottom > 0 else -FARTHEST
     low, high = min(max(low, floor), roof), max(min(high, roof), floor)
     return low - 1e-9 * (1 + abs(low)), high + 1e-9 * (1 + abs(high))  # rounding is not beyond
 

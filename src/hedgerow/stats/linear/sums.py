@@ -108,7 +108,7 @@ class At:
         match name:
             case "y":
                 from_centre = self.party["y"] - self.centre
-                return from_centre - self.party["offset"] if self.loss.name == "gaussian" else from_centre
+                return from_centre - self.party["offset"] if self.loss.quadratic else from_centre
             case "yy":
                 return self.part("y") ** 2
             case "beyond":

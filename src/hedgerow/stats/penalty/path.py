@@ -187,7 +187,7 @@ def penalty_path(
     law = penalised_law(federation, family)
     plan = Plan(l1_ratio, penalties, n_penalties, smallest, folds, standardised)
     asked = ask_for(federation, spec)
-    if family == "gaussian":
+    if law.quadratic:
         if start is None:
             yield _linear_path(asked, spec, plan)
         return

@@ -104,7 +104,7 @@ def show(federation: Federation, settings: Settings, state: NewtonState) -> Outc
     kept = {key: settings[key] for key in ("family", "penalty", "l1_ratio", "standardised")}
     fit = penalised_fit(federation, spec, state, **kept)
     metrics = {"selected": float(fit.n_selected), "deviance": fit.deviance}
-    if fit.family == "gaussian" and spec.has_constant and state.n:
+    if fit.law.quadratic and spec.has_constant and state.n:
         metrics["R2"] = 1 - fit.deviance / state.total_squares
     frame = fit.to_frame()
     return Outcome(metrics, tables={"Coefficients": frame}, text={"Summary": fit.summary()}, coefficients=frame)
@@ -201,11 +201,11 @@ def _advance(state: NewtonState, asked: Asked, paid: Penalty, law: Loss, tol: fl
     sums = glm_sums(asked, state, law)
     n, deviance = float(sums["n"]), float(sums["deviance"])
     objective, before = deviance / (2 * n) + paid.of(state.trial), float(state.kept["objective"])
-    judged = state.round > 0 and n == state.n and law.name != "gaussian"
+    judged = state.round > 0 and n == state.n and not law.quadratic
     if judged and has_risen(objective, before, state.length, asked.hidden):
         return state.halved()
     reached = state.reached(sums)
-    if state.round == 0 and law.name == "binomial":
+    if state.round == 0 and law.binary:
         check_target(reached.raw_sum, n)
     if state.round == 0 and law.log_link:
         check_counts(reached.raw_sum, n)
@@ -255,6 +255,11 @@ class PenalisedFit:
     protection: str
 
     @property
+    def law(self) -> Loss:
+        """The family."""
+        return loss_of(self.family)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Names of the coefficients."""
         return self.spec.names
@@ -266,7 +271,7 @@ class PenalisedFit:
 
     def predict(self, frame: pandas.DataFrame) -> Array:
         """Expected target of new records, as `Fit.predict`."""
-        return loss_of(self.family).mean(self.spec.predictor(self.coef_, frame))
+        return self.law.mean(self.spec.predictor(self.coef_, frame))
 
     def to_frame(self) -> pandas.DataFrame:
         """Return one row for each coefficient."""

@@ -18,7 +18,7 @@ from hedgerow.wire import frames
 MOST_WAITING = 8  # bodies that wait to be sent or taken; the coordinator asks one question of a station at a time
 
 
-class Connection:
+class FlareConnection:
     """A connection to a coordinator's or a station's socket.
 
     Parameters

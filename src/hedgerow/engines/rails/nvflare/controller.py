@@ -32,7 +32,7 @@ from nvflare.apis.shareable import Shareable
 from hedgerow.engines.rails.nvflare import settings
 from hedgerow.errors import ConfigInvalid
 
-from .connection import Connection
+from .connection import FlareConnection
 
 HOLD = 0.4  # seconds that a site without work is held at the server
 WAIT = 2.0  # seconds that a task waits at the site for an answer
@@ -50,7 +50,7 @@ class RelayController(Controller):
         super().__init__()
         self._standing = threading.Event()  # a task stands ready for the site
         self._heard = time.monotonic()
-        self._strand: Connection | None = None
+        self._strand: FlareConnection | None = None
 
     def set_communicator(self, communicator: Any) -> None:
         """Listen to every sign of life that FLARE sees, its heartbeats included."""
@@ -104,7 +104,7 @@ class RelayController(Controller):
                     self._leave()
             if here and self._strand is None:
                 try:
-                    self._strand = Connection(path, site)
+                    self._strand = FlareConnection(path, site)
                     pause = 0.1
                 except OSError:  # no coordinator listens; it may come back
                     time.sleep(pause)

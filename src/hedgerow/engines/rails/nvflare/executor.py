@@ -18,7 +18,7 @@ from nvflare.apis.shareable import make_reply
 from hedgerow.engines.rails.nvflare import settings
 from hedgerow.errors import ConfigInvalid
 
-from .connection import Connection
+from .connection import FlareConnection
 
 LONGEST_WAIT = 5.0  # seconds that a task may keep this process from asking for the next one
 
@@ -28,7 +28,7 @@ class RelayExecutor(Executor):
 
     def __init__(self) -> None:
         super().__init__()
-        self._strand: Connection | None = None
+        self._strand: FlareConnection | None = None
 
     def handle_event(self, event_type: str, fl_ctx: Any) -> None:
         """Leave the station when the job ends."""
@@ -54,13 +54,13 @@ class RelayExecutor(Executor):
         reply["answers"] = answers
         return reply
 
-    def _reach(self, fl_ctx: Any) -> Connection | None:
+    def _reach(self, fl_ctx: Any) -> FlareConnection | None:
         if self._strand is not None and not self._strand.alive:
             self._leave()
         if self._strand is None:
             try:
                 path = settings.read(Path(fl_ctx.get_prop(FLContextKey.WORKSPACE_OBJECT).get_site_config_dir()))
-                self._strand = Connection(path, fl_ctx.get_identity_name())
+                self._strand = FlareConnection(path, fl_ctx.get_identity_name())
             except ConfigInvalid as error:
                 self.log_error(fl_ctx, str(error))
             except OSError as error:
