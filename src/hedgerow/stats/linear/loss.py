@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Literal
 
@@ -85,9 +86,14 @@ class Loss:
         """One part of records: targets and predictors of shape (..., n), as is the result."""
         return self.parts(y, eta, width)[name]()
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Names of its parts."""
+        return frozenset(self.parts(np.ones(1), np.zeros(1), 1.0))
+
     def has(self, name: str) -> bool:
         """Whether there is such a part."""
-        return name in self.parts(np.ones(1), np.zeros(1), 1.0)
+        return name in self.names
 
     def deviance(self, y: Array, eta: Array) -> Array:
         """Twice the log-likelihood by which records fall short of a perfect fit; of a gaussian the squared error."""
