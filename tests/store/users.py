@@ -24,7 +24,7 @@ from hedgerow.network.coordinator.store import Store
 from hedgerow.network.station.base import Base
 from hedgerow.network.station.journal import StationEntry, StationJournal
 from hedgerow.privacy import Guard
-from hedgerow.privacy.guard import Asked
+from hedgerow.privacy.guard import GuardedQuestion
 from hedgerow.store import Answered, LedgerBase, LedgerFile, read_arrays, record_of, write_arrays
 
 OPEN = Budget(1e9, 1e-6, unit="record", accountant="basic")
@@ -76,7 +76,7 @@ def found_pair(folder):
 def guard(folder):
     guard = Guard(OPEN, LedgerBase(folder / "guard.sqlite", "party"))
     for number in itertools.count(len(guard.ledger) + 1):
-        guard.take(Asked(entry(number), "life"))
+        guard.take(GuardedQuestion(entry(number), "life"))
         yield
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hedgerow.errors import BudgetInvalid
+
 from .events import Part, Sampling
 
 
@@ -38,3 +40,31 @@ class Cohort:
         if self.sampling.kind == "all":
             return (0, 1)
         return (self.part.index, self.part.n_parts) if self.part is not None and self.part.partition == 0 else None
+
+
+def check_sampling(
+    rate: float | None,
+    size: int | None,
+    spare: int,
+    records: float | None,
+    every: int | None,
+    *,
+    n: int,
+    of_cohort: bool,
+) -> None:
+    """Refuse a way of sampling n parties that has no known cost: exactly one way is given, and its number is possible."""
+    asked = {"rate": rate, "size": size, "records": records, "every": every}
+    given = {name: value for name, value in asked.items() if value is not None}
+    lawful = {
+        "rate": 0 < (rate or 0) <= 1,
+        "records": 0 < (records or 0) <= 1,
+        "every": 0 < (every or 0) <= n,
+        "size": 0 < (size or 0) <= (size or 0) + spare <= n,
+    }
+    if of_cohort or len(given) != 1 or not lawful[next(iter(given))] or (spare and size is None):
+        words = ", ".join(f"{name}={value!r}" for name, value in {**given, "spare": spare}.items() if value or name in given)
+        raise BudgetInvalid(
+            f"sample({words}) of {'a cohort' if of_cohort else f'{n} parties'} has no known cost.",
+            remedy="Sample from the federation, by sample(rate=0.1), a rate in (0, 1], by sample(size=50) or "
+            "sample(every=5), at most all, or by sample(records=0.01).",
+        )

@@ -24,7 +24,7 @@ from hedgerow.errors import BudgetInvalid, SlotFilled, UnlawfulChannel
 from .arrays import Array, Arrays
 from .bound import Bounds
 from .channel import Channel, Protection
-from .cohort import Cohort
+from .cohort import Cohort, check_sampling
 from .engine import Engine
 from .events import Part, Sampling
 from .ledger import Ledger, LedgerView, Limit, Record
@@ -225,29 +225,17 @@ class Federation:
             Parties take turns: the cohort is the next of so many groups, to which each party belongs once and for all.
         """
         run = _INSIDE[self].run
-        asked = {"rate": rate, "size": size, "records": records, "every": every}
-        given = {name: value for name, value in asked.items() if value is not None}
-        n, fraction = run.size, rate or records or 0
-        lawful = {"rate": 0 < fraction <= 1, "records": 0 < fraction <= 1, "every": 0 < (every or 0) <= n}
-        lawful["size"] = 0 < (size or 0) <= (size or 0) + spare <= n
-        if self.is_cohort or len(given) != 1 or not lawful[next(iter(given))] or (spare and size is None):
-            words = ", ".join(
-                f"{name}={value!r}" for name, value in {**given, "spare": spare}.items() if value or name in given
-            )
-            raise BudgetInvalid(
-                f"sample({words}) of {'a cohort' if self.is_cohort else f'{n} parties'} has no known cost.",
-                remedy="Sample from the federation, by sample(rate=0.1), a rate in (0, 1], by sample(size=50) or "
-                "sample(every=5), at most all, or by sample(records=0.01).",
-            )
+        check_sampling(rate, size, spare, records, every, n=run.size, of_cohort=self.is_cohort)
         if records is not None:
             return self._cohort(Sampling("records", records))
         if every is not None:
             return self._in_turn(every)
-        draws = run.streams.uniform(n, self._place_of_cohort, "server", "cohort")
-        if size is None:
-            return self._cohort(Sampling("poisson", fraction), draws < fraction)
+        draws = run.streams.uniform(run.size, self._place_of_cohort, "server", "cohort")
+        if rate is not None:
+            return self._cohort(Sampling("poisson", rate), draws < rate)
+        assert size is not None  # by check_sampling
         chosen = draws.argsort(kind="stable").argsort() < size + spare
-        return self._cohort(Sampling("fixed", size / n, size), chosen, first=size if spare else None)
+        return self._cohort(Sampling("fixed", size / run.size, size), chosen, first=size if spare else None)
 
     def pick(self, names: Collection[str]) -> Federation:
         """Return the cohort of these parties, whose choice is public and depends on nobody's data."""

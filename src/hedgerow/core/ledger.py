@@ -134,10 +134,10 @@ class Limit(Protocol):
 
     def admits(self, charges: Iterable[Charge]) -> bool: ...
 
-    def running(self) -> RunningCost: ...
+    def running(self) -> Spending: ...
 
 
-class RunningCost(Protocol):
+class Spending(Protocol):
     """What was charged so far under a limit, kept up to date debit by debit."""
 
     def would(self, debit: Debit) -> bool:
@@ -290,7 +290,7 @@ class Ledger:
             self._counted = Tally(self.entries, self._read)
         return self._counted.caught_up()
 
-    def _running(self, limit: Limit) -> RunningCost:
+    def _running(self, limit: Limit) -> Spending:
         if self._priced is None or not self._priced.fits(limit, self.others, self.entries):
             self._priced = Priced(limit, self.others, self.entries)
         return self._priced.caught_up()

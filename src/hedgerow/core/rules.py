@@ -20,7 +20,7 @@ from .ledger import Entry, Ledger
 
 
 @dataclass(frozen=True)
-class Asked:
+class Proposal:
     """One question before it is put.
 
     Attributes
@@ -45,7 +45,7 @@ class Asked:
     ledger: Ledger
 
 
-Rule = Callable[[Asked], None]
+Rule = Callable[[Proposal], None]
 
 MOVED = {
     "fixed": "one party more would push another out, whose later answers differ as well",
@@ -57,9 +57,9 @@ RARE = 2.0**-40
 """Chance of a cohort too small to hide its rows that is accepted of a rate."""
 
 
-def spare_answers(asked: Asked) -> None:
+def spare_answers(proposal: Proposal) -> None:
     """Refuse a race for the first answers where an aggregation adds up whoever answers (HR-211)."""
-    question, aggregation = asked.outbox.question, asked.channel.aggregation
+    question, aggregation = proposal.outbox.question, proposal.channel.aggregation
     if question.verb == "sum" and question.cohort.first is not None and aggregation.hides_rows:
         raise UnlawfulChannel(
             f"sample(size=..., spare=...) counts who answers first, but {aggregation.name} aggregation adds up whoever "
@@ -68,7 +68,7 @@ def spare_answers(asked: Asked) -> None:
         )
 
 
-def telling_size(asked: Asked) -> None:
+def telling_size(proposal: Proposal) -> None:
     """Refuse a rate of which cohorts may be too small to hide their rows: that one was would tell who is in it, unpaid.
 
     Raises
@@ -76,38 +76,38 @@ def telling_size(asked: Asked) -> None:
     CohortTooSmall (HR-240)
         Only an empty cohort is answered, by noise; another one below `least` would be refused.
     """
-    question, release = asked.outbox.question, asked.outbox.release
-    sampling, least = question.cohort.sampling, asked.channel.aggregation.least
+    question, release = proposal.outbox.question, proposal.outbox.release
+    sampling, least = question.cohort.sampling, proposal.channel.aggregation.least
     if question.verb != "sum" or sampling.kind != "poisson" or release.mechanism is None or release.at_parties:
         return
-    others, rate = asked.parties - 1, sampling.rate
+    others, rate = proposal.parties - 1, sampling.rate
     few = sum(_binomial(others, k, rate) for k in range(min(least, others + 1))) if rate < 1 else 0.0
     if few > RARE:
         raise CohortTooSmall(
-            f"a cohort of {question.name}, drawn from {asked.parties} parties at a rate of {rate:g}, has fewer than {least} "
+            f"a cohort of {question.name}, drawn from {proposal.parties} parties at a rate of {rate:g}, has fewer than {least} "
             f"with a chance of {few:.2g}, and that it was refused would tell of who is in it.",
             remedy="Take a higher rate, or a cohort of a fixed size: sample(size=...).",
         )
 
 
-def fitting_total(asked: Asked) -> None:
+def fitting_total(proposal: Proposal) -> None:
     """Refuse what the aggregation cannot hide or hold (HR-211, HR-240, HR-243)."""
-    if asked.outbox.question.verb == "sum" and asked.outbox.ids:
-        asked.channel.aggregation.fit(asked.outbox)
+    if proposal.outbox.question.verb == "sum" and proposal.outbox.ids:
+        proposal.channel.aggregation.fit(proposal.outbox)
 
 
-def fitting_release(asked: Asked) -> None:
+def fitting_release(proposal: Proposal) -> None:
     """Refuse a contribution that clip, bounds or noise do not fit (HR-214, HR-222)."""
-    if asked.outbox.layout is not None and asked.outbox.question.verb != "each":
-        asked.outbox.release.fit(asked.outbox.layout)
+    if proposal.outbox.layout is not None and proposal.outbox.question.verb != "each":
+        proposal.outbox.release.fit(proposal.outbox.layout)
 
 
-def known_distance(asked: Asked) -> None:
+def known_distance(proposal: Proposal) -> None:
     """Refuse a cohort whose sampling does not cover everything that the answer depends on (HR-211).
 
     No distance between neighbours is known for it.
     """
-    question, release, layout = asked.outbox.question, asked.outbox.release, asked.outbox.layout
+    question, release, layout = proposal.outbox.question, proposal.outbox.release, proposal.outbox.layout
     sampling: Sampling = question.cohort.sampling
     kind = sampling.kind
     if kind == "records" and release.unit == "party":
@@ -117,7 +117,7 @@ def known_distance(asked: Asked) -> None:
         )
     if release.mechanism is None or (release.at_parties and kind != "records"):
         return
-    if asked.moves_state and kind in MOVED:
+    if proposal.moves_state and kind in MOVED:
         raise UnlawfulChannel(
             f"{question.name} reads what parties keep, or leaves something there, and its cohort is {sampling}: {MOVED[kind]}.",
             remedy="Sample by a rate, sample(rate=...), or ask everybody.",
@@ -129,12 +129,12 @@ def known_distance(asked: Asked) -> None:
         )
 
 
-def covered_by_a_charge(asked: Asked) -> None:
+def covered_by_a_charge(proposal: Proposal) -> None:
     """Refuse a question that cites a charge for another unit, bound or cohort (HR-211)."""
-    entry = asked.entry
+    entry = proposal.entry
     if not entry.cites:
         return
-    payment = asked.ledger.payment(entry.key)
+    payment = proposal.ledger.payment(entry.key)
     if payment is None or payment.round != entry.cites or _terms(payment) != _terms(entry):
         paid = "nothing" if payment is None else f"bound {payment.bound}, clip {payment.clip}, {payment.sampling}"
         raise UnlawfulChannel(

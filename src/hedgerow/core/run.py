@@ -28,7 +28,7 @@ from .party import Parties
 from .question import MAIN, Question, plan_of
 from .randomness import Streams
 from .release import Release
-from .rules import RULES, Asked, Rule
+from .rules import RULES, Proposal, Rule
 from .view import Views
 
 UNPAID = -1
@@ -123,7 +123,7 @@ class Run:
         release = self.release(question, channel)
         outbox = self._outbox(question, release)
         entry = self._entry(outbox, channel)
-        asked = Asked(outbox, channel, self.size, self._moves_state(outbox), entry, self.ledger)
+        asked = Proposal(outbox, channel, self.size, self._moves_state(outbox), entry, self.ledger)
         for rule in self.rules:
             rule(asked)
         self.ledger.debit(entry)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .ledger import Entry, Limit, RunningCost
+    from .ledger import Entry, Limit, Spending
 
 
 class Follower:
@@ -82,7 +82,7 @@ class Priced:
     def fits(self, limit: Limit, *lists: list[Entry]) -> bool:
         return limit is self._limit and all(map(Follower.fits, self._followed, lists))
 
-    def caught_up(self) -> RunningCost:
+    def caught_up(self) -> Spending:
         """The cost, with all entries charged."""
         for followed in self._followed:
             for entry in followed.unread():

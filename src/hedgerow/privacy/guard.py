@@ -53,7 +53,7 @@ COUNTS: dict[Trust, tuple[Position, ...]] = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class GuardedQuestion:
     """A question as guards of the same trust see it; many of them can share one.
 
     Attributes
@@ -68,7 +68,7 @@ class Asked:
     life: str
 
     @classmethod
-    def by(cls, outbox: Outbox, trust: Trust = "nobody") -> Asked:
+    def by(cls, outbox: Outbox, trust: Trust = "nobody") -> GuardedQuestion:
         """Return what a guard has to decide about a question."""
         return cls(entry_of(outbox, trust), _digest(outbox.streams.secret))
 
@@ -116,9 +116,9 @@ class Guard:
             The answer would leave without noise that counts; or it is said to be paid for, this party has not paid, and
             the mechanism does not say what the whole costs.
         """
-        self.take(Asked.by(outbox, self.trust))
+        self.take(GuardedQuestion.by(outbox, self.trust))
 
-    def take(self, asked: Asked) -> None:
+    def take(self, asked: GuardedQuestion) -> None:
         """Debit a question, as `debit` does."""
         entry = asked.entry
         if entry.event.kind == "nonprivate" and math.isfinite(self.budget.epsilon):
@@ -153,7 +153,7 @@ class Guard:
             known = entries[: len(entries) - len(ahead)]
             self._paid |= {payment(run, entry) for entry in known if entry.key and not entry.free}
 
-    def _covers(self, asked: Asked) -> bool:
+    def _covers(self, asked: GuardedQuestion) -> bool:
         """Whether this party has paid for the span that a question is part of."""
         return any(payment(life, asked.entry) in self._paid for life in (asked.life, asked.entry.run))
 
@@ -244,13 +244,13 @@ def willing(guards: Mapping[str, Guard], ids: Sequence[str], outbox: Outbox) -> 
         Nobody is left, for other reasons.
     """
     codes: dict[str, str] = {}
-    asked: dict[Trust, Asked] = {}
+    asked: dict[Trust, GuardedQuestion] = {}
     for name in ids if guards else ():
         guard = guards.get(name)
         if guard is None:
             continue
         if guard.trust not in asked:
-            asked[guard.trust] = Asked.by(outbox, guard.trust)
+            asked[guard.trust] = GuardedQuestion.by(outbox, guard.trust)
         try:
             guard.take(asked[guard.trust])
         except CheckpointMismatch:  # the simulation was resumed with something else

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .answered import Answered
     from .checkpoint import Checkpoint, load_checkpoint, save_checkpoint
     from .database import Database
-    from .drive import Run, drive, last
+    from .drive import Driven, drive, last
     from .journal import Journal, JournalTable
     from .ledgers import Chain, LedgerBase, LedgerFile, LedgerPair, read_chain, record_of
     from .lines import Lines
@@ -31,7 +31,7 @@ __all__ = [
     "LedgerFile",
     "LedgerPair",
     "Lines",
-    "Run",
+    "Driven",
     "drive",
     "last",
     "load_checkpoint",

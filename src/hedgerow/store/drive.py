@@ -27,7 +27,7 @@ Program = Callable[..., Iterator[Any]]
 
 
 @dataclass(frozen=True)
-class Run:
+class Driven:
     """How a program ended.
 
     Attributes
@@ -62,7 +62,7 @@ def drive(
     study: str = "",
     start: Checkpoint | None = None,
     seconds: float = 1.0,
-) -> Run:
+) -> Driven:
     """Run a program until it ends, there is enough, the budget refuses a question, or Ctrl-C asks for an end after the round.
 
     Parameters
@@ -88,7 +88,7 @@ def drive(
         if start is not None:
             start.restore(federation)
         if start is not None and (reason := enough()):
-            return Run(state, "patience", reason)
+            return Driven(state, "patience", reason)
         with interruptible() as interrupted:
             for state in states:
                 if watch is not None:
@@ -99,14 +99,14 @@ def drive(
                     save_checkpoint(checkpoint, state, federation, study)
                     saved_at = time.monotonic()
                 if reason:
-                    return Run(state, "patience", reason)
+                    return Driven(state, "patience", reason)
                 if interrupted():
-                    return Run(state, "interrupted", "interrupted from the keyboard")
+                    return Driven(state, "interrupted", "interrupted from the keyboard")
     except BudgetExhausted as refusal:
-        return Run(state, "budget", refusal.reason)
+        return Driven(state, "budget", refusal.reason)
     if checkpoint is not None and state is not None:
         save_checkpoint(checkpoint, state, federation, study)
-    return Run(state)
+    return Driven(state)
 
 
 @contextmanager

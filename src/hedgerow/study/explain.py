@@ -18,7 +18,7 @@ from hedgerow.privacy import Budget
 from hedgerow.privacy.statement import Statement, statement
 from hedgerow.report import Comparison, Curve, Grid, Heat, Outcome, Report, Series
 from hedgerow.report.model import Cell
-from hedgerow.store import Run
+from hedgerow.store import Driven
 
 from .baselines import Baselines
 from .build import Built
@@ -31,7 +31,7 @@ EPSILON_POINTS = 12
 
 def explain(
     built: Built,
-    ended: Run,
+    ended: Driven,
     outcome: Outcome,
     compared: Baselines,
     history: Sequence[Row],

@@ -144,7 +144,7 @@ class AggregationSection(Section):
         return AGGREGATIONS[self.by](**self.model_dump(exclude={"by"}, exclude_none=True))
 
 
-class Protection(Section):
+class ProtectionSection(Section):
     """The channel's slots."""
 
     clip: Clip | dict[str, Clip] | None = Field(None, description="party-level bound, for all keys together or for each")

@@ -21,7 +21,7 @@ from typing import Any
 
 from hedgerow.errors import CannotWrite, CheckpointMismatch, HedgerowWarning, StudyInvalid, UnknownStudy
 from hedgerow.report import Outcome, Report, write
-from hedgerow.store import Run, drive, load_checkpoint, record_of, write_arrays, write_bytes
+from hedgerow.store import Driven, drive, load_checkpoint, record_of, write_arrays, write_bytes
 
 from .baselines import Baselines, baselines
 from .build import Built, build
@@ -39,7 +39,7 @@ class Result:
 
     folder: Path
     report: Report
-    run: Run
+    run: Driven
     outcome: Outcome
 
 
@@ -181,4 +181,4 @@ def read_report(folder: Path) -> Result:
     except ValueError as error:
         raise StudyInvalid(f"{path} cannot be read: {error}.") from error
     write(report, folder / "report.html")
-    return Result(folder, report, Run(None), Outcome())
+    return Result(folder, report, Driven(None), Outcome())

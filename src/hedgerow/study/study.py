@@ -19,7 +19,7 @@ from hedgerow.privacy.accounting import Accountant
 from .changes import changed
 from .comparison import ComparisonSection
 from .evaluation import Evaluation
-from .protection import Protection
+from .protection import ProtectionSection
 from .section import Section, problems
 
 
@@ -119,7 +119,7 @@ class Study(Section):
         default_factory=lambda: PartitionSection(by="iid", parties=5), description="how they are spread over parties"
     )
     program: ProgramSection = Field(description="what is computed")
-    protection: Protection = Field(default_factory=Protection, description="clip and noise")
+    protection: ProtectionSection = Field(default_factory=ProtectionSection, description="clip and noise")
     budget: BudgetSection | None = Field(None, description="limit on epsilon; the question that would cross it is refused")
     engine: EngineSection = Field(default_factory=EngineSection, description="where parties run, and what goes wrong there")
     evaluation: Evaluation = Field(default_factory=Evaluation, description="how a model is measured while it trains")

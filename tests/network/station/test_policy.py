@@ -28,7 +28,7 @@ from hedgerow.network.station.policy import noise_at, noise_multiplier, smallest
 from hedgerow.network.station.signatures import Announced, radii_of, settled, signature_of
 from hedgerow.privacy.accounting import Running
 from hedgerow.privacy.accounting.costs import costs
-from hedgerow.privacy.guard import Asked, Guard
+from hedgerow.privacy.guard import GuardedQuestion, Guard
 from hedgerow.store import Answered
 from hedgerow.wire.question import Received
 from helpers import counting, norm_of_x, outbox, totals, with_question, zeros
@@ -117,7 +117,7 @@ def test_a_hidden_total_may_be_as_small_as_the_aggregation_allows():
 # ---- budgets --------------------------------------------------------------------------------------------------------
 def ask(account, which, one):
     """Put a question to an account as a station does."""
-    decision = account.decide(which, Asked.by(one, account.trust))
+    decision = account.decide(which, GuardedQuestion.by(one, account.trust))
     for entry, payment, places in decision.entries:
         account.add(which[places[decision.admitted[places]]], entry, payment)
     return decision
@@ -203,7 +203,7 @@ def test_each_party_is_charged_what_a_ledger_of_its_own_would_have(seed):
     """Random parties at each question, cohorts that come back, and two kinds of noise: moved, copied and merged histories."""
     rng, account = np.random.default_rng(seed), Account((None,), np.zeros(6, int), "nobody")
     ledgers, paid = [Ledger() for _ in range(6)], [set() for _ in range(6)]
-    entry = Asked.by(query(1)).entry
+    entry = GuardedQuestion.by(query(1)).entry
     for number in range(1, 60):
         which = np.flatnonzero(rng.random(6) < rng.choice([0.3, 1.0]))
         sampling, cohort = (Sampling("records", 0.1), int(rng.integers(1, 6))) if rng.random() < 0.3 else (Sampling(), 0)
@@ -235,7 +235,7 @@ def n_objects(root):
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling("records", 0.1)], ids=["all", "samples that may be asked again"])
 def test_memory_of_accounts_grows_in_proportion_to_questions_at_most(sampling):
     account = Account((Budget(1e3, 1e-6, unit="record"),), np.zeros(3, int), "nobody")
-    entry, sizes = Asked.by(query(1)).entry, [n_objects(account)]
+    entry, sizes = GuardedQuestion.by(query(1)).entry, [n_objects(account)]
     for number in range(1, 801):
         drawn = replace(entry, round=number, cohort=number if sampling.kind == "records" else 0, sampling=sampling)
         account.add(np.arange(3), drawn, ("paid", number))

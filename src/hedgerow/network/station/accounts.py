@@ -25,7 +25,7 @@ from hedgerow.core.ledger import Entry
 from hedgerow.errors import BudgetExhausted, HedgerowError, MixedUnits, ProtectionRequired
 from hedgerow.privacy import Budget
 from hedgerow.privacy.accounting import Running
-from hedgerow.privacy.guard import Asked, Trust, payment
+from hedgerow.privacy.guard import GuardedQuestion, Trust, payment
 
 Array = np.ndarray
 
@@ -138,7 +138,7 @@ class Account:
         """How many different histories parties have, apart from the order of charges."""
         return len(np.unique(self._at))
 
-    def decide(self, which: Array, asked: Asked) -> Decision:
+    def decide(self, which: Array, asked: GuardedQuestion) -> Decision:
         """Say who of the parties at positions `which` may answer, and what it costs them."""
         admitted, codes = np.ones(len(which), bool), dict[int, HedgerowError]()
         entries: dict[tuple[Entry, Any], list[Array]] = {}
@@ -221,7 +221,7 @@ class Account:
         self._histories[place] = history
         return place
 
-    def _take(self, history: _History, policy: int, asked: Asked) -> tuple[Entry, Any]:
+    def _take(self, history: _History, policy: int, asked: GuardedQuestion) -> tuple[Entry, Any]:
         """What a question would be charged to a history under a policy, or the reason for which it is declined."""
         entry, budget = asked.entry, self.budgets[policy]
         limited = budget is not None and math.isfinite(budget.epsilon)
@@ -242,7 +242,7 @@ class Account:
             )
         return entry, payment(asked.life, entry)
 
-    def _covers(self, history: _History, asked: Asked) -> bool:
+    def _covers(self, history: _History, asked: GuardedQuestion) -> bool:
         return any(payment(life, asked.entry) in history.paid for life in (asked.life, asked.entry.run))
 
     def _room(self, history: _History, budget: Budget | None, entry: Entry) -> bool:

@@ -20,7 +20,7 @@ from hedgerow.data import Column, Schema
 from hedgerow.engines import InProcess
 from hedgerow.engines.host import Host
 from hedgerow.errors import HedgerowError, HedgerowWarning, LimitExceeded, MessageRefused, NobodyAnswered, StudyInvalid
-from hedgerow.privacy.guard import Asked
+from hedgerow.privacy.guard import GuardedQuestion
 from hedgerow.store import Answered
 from hedgerow.wire.names import Names
 from hedgerow.wire.values import unpack
@@ -226,7 +226,7 @@ def _fits(queries: Sequence[Outbox], accounts: Sequence[Account]) -> None:
         ahead = account.copy_of_richest()
         one = np.array([0])
         for outbox in queries:
-            decision = ahead.decide(one, Asked.by(outbox, ahead.trust))
+            decision = ahead.decide(one, GuardedQuestion.by(outbox, ahead.trust))
             if decision.codes:
                 raise decision.codes[0]
             for entry, payment, which in decision.entries:

@@ -37,7 +37,7 @@ from hedgerow.errors import (
     SubmissionRefused,
     SubmissionUnapproved,
 )
-from hedgerow.privacy.guard import Asked
+from hedgerow.privacy.guard import GuardedQuestion
 from hedgerow.store import Answered
 from hedgerow.wire.boarding import submission_digest
 from hedgerow.wire.envelope import KeyMaterial, Letter, PublicIdentity, disclose, enclose
@@ -349,7 +349,10 @@ class Station:
         if not bears(question):
             return question, {}, (), []
         accounts = {"all": self.account, "study": admitted.account}
-        decided = {name: account.decide(which, Asked.by(question.outbox, account.trust)) for name, account in accounts.items()}
+        decided = {
+            name: account.decide(which, GuardedQuestion.by(question.outbox, account.trust))
+            for name, account in accounts.items()
+        }
         paying = decided["all"].admitted & decided["study"].admitted
         errors = decided["all"].codes | decided["study"].codes
         if not paying.any():

@@ -64,7 +64,7 @@ class Sums(NamedTuple):
         return Sums(n_open, n_rest, precision, leak)
 
 
-class Curve:
+class RunningCurve:
     """A sum of Renyi curves; infinite divergences are counted apart, so that they can be taken off again.
 
     Attributes
@@ -88,8 +88,8 @@ class Curve:
                 self._infinite += sign * count * ~known
                 self.n += 1
 
-    def copy(self) -> Curve:
-        found = Curve(self.orders)
+    def copy(self) -> RunningCurve:
+        found = RunningCurve(self.orders)
         found._finite, found._infinite, found.n = self._finite.copy(), self._infinite.copy(), self.n
         return found
 
@@ -98,21 +98,21 @@ class Curve:
         return np.where(self._infinite > 0, math.inf, self._finite)
 
 
-class Loss(NamedTuple):
+class RunningLoss(NamedTuple):
     """A privacy loss distribution and how many uses are in it; `found` is None of nothing, or where it is `unknown`."""
 
     found: Losses | None = None
     n: int = 0
     unknown: bool = False
 
-    def plus(self, costs: Counter[Cost]) -> Loss:
+    def plus(self, costs: Counter[Cost]) -> RunningLoss:
         found, n = self.found, self.n
         for cost, count in in_order(+costs):
             one = losses.loss(cost, count) if not self.unknown else None
             if one is None:
-                return Loss(None, n, unknown=True)
+                return RunningLoss(None, n, unknown=True)
             found, n = one if found is None else found.compose(one), n + count
-        return Loss(found, n, self.unknown)
+        return RunningLoss(found, n, self.unknown)
 
 
 class Running:
@@ -134,13 +134,13 @@ class Running:
         self._counts: Counter[Cost] = Counter()
         self._cohorts: dict[Hashable, CohortCost] = {}
         self._sums = Sums()
-        self._curves: dict[renyi.Orders, Curve] = {}
+        self._curves: dict[renyi.Orders, RunningCurve] = {}
         self._last: Hashable = None  # the cohort that may grow next; its costs are not in `_base`
         self._last_costs: Counter[Cost] = Counter()
-        self._base: Loss | None = None
+        self._base: RunningLoss | None = None
         self._pending: Counter[Cost] = Counter()
         self.mark = 0
-        self._made: deque[tuple[Loss, Counter[Cost], Loss]] = deque(maxlen=4)
+        self._made: deque[tuple[RunningLoss, Counter[Cost], RunningLoss]] = deque(maxlen=4)
 
     def add(self, debit: Debit) -> None:
         """Charge a debit."""
@@ -238,7 +238,7 @@ class Running:
     def _renyi(self, change: Change, sums: Sums, delta: float, orders: renyi.Orders) -> tuple[float, float]:
         """A range that holds the epsilon by Renyi divergences."""
         if orders not in self._curves or self._curves[orders].n > _ANEW:
-            self._curves[orders] = Curve(orders, self._counts.items())
+            self._curves[orders] = RunningCurve(orders, self._counts.items())
         curve = self._curves[orders].copy()
         curve.add(change.gained.items())
         curve.add(change.lost.items(), -1)
@@ -274,15 +274,15 @@ class Running:
         low, high = (at + sign * _FOURIER * total.n for at, sign in zip(near, (-1, 1), strict=True))
         return _sure(low, high, delta)
 
-    def _settled(self) -> Loss:
+    def _settled(self) -> RunningLoss:
         """The distribution of everything but Gaussians without sampling and the cohort that may grow."""
         if self._base is None or min(self._pending.values(), default=0) < 0:
-            self._base, self._pending = Loss().plus(_rest(self._counts) - self._last_costs), Counter()
+            self._base, self._pending = RunningLoss().plus(_rest(self._counts) - self._last_costs), Counter()
         self._base = self._composed(self._base, self._pending)
         self._pending = Counter()
         return self._base
 
-    def _composed(self, base: Loss, costs: Counter[Cost]) -> Loss:
+    def _composed(self, base: RunningLoss, costs: Counter[Cost]) -> RunningLoss:
         if not +costs:
             return base
         for before, more, found in self._made:

@@ -87,7 +87,7 @@ class PathState:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PathPlan:
     """Which penalties are tried, on which folds; attributes as `hedgerow.stats.penalty_path`."""
 
     l1_ratio: float
@@ -185,7 +185,7 @@ def penalty_path(
     """
     spec = design_of(schema_of(federation), formula, family, offset=offset, weights=weights)
     law = penalised_law(federation, family)
-    plan = Plan(l1_ratio, penalties, n_penalties, smallest, folds, standardised)
+    plan = PathPlan(l1_ratio, penalties, n_penalties, smallest, folds, standardised)
     asked = ask_for(federation, spec)
     if law.quadratic:
         if start is None:
@@ -204,7 +204,7 @@ def penalty_path(
         yield state
 
 
-def _linear_path(asked: Asked, spec: Design, plan: Plan) -> PathState:
+def _linear_path(asked: Asked, spec: Design, plan: PathPlan) -> PathState:
     """Ask once for the products of each fold; everything else follows."""
     folds, l1_ratio = plan.folds, plan.l1_ratio
     ask, factors = partial(fold_products, n_folds=folds), asked.factors
@@ -257,7 +257,7 @@ def _check_folds(n: Array) -> None:
 
 
 # ---- other families: rounds -----------------------------------------------------------------------------------------
-def _before(federation: Federation, asked: Asked, spec: Design, family: PenalisedFamily, plan: Plan) -> PathState:
+def _before(federation: Federation, asked: Asked, spec: Design, family: PenalisedFamily, plan: PathPlan) -> PathState:
     """Fit the columns that are not penalised, which gives the largest penalty, and from which all models start."""
     scales = scales_of(asked, spec, plan.standardised)
     first: NewtonState
@@ -281,7 +281,7 @@ def _before(federation: Federation, asked: Asked, spec: Design, family: Penalise
     )
 
 
-def _path_round(state: PathState, asked: Asked, spec: Design, law: Loss, plan: Plan, at_once: int, tol: float) -> PathState:
+def _path_round(state: PathState, asked: Asked, spec: Design, law: Loss, plan: PathPlan, at_once: int, tol: float) -> PathState:
     """Ask about the next few penalties that are not fitted, and move each of their models."""
     folds, factors, which = plan.folds, asked.factors, np.flatnonzero(~state.done)[:at_once]
     sums = _fold_sums(asked, law, state.trial[which] * factors, folds)

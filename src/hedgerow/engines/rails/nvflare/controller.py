@@ -50,7 +50,7 @@ class RelayController(Controller):
         super().__init__()
         self._standing = threading.Event()  # a task stands ready for the site
         self._heard = time.monotonic()
-        self._strand: FlareConnection | None = None
+        self._connection: FlareConnection | None = None
 
     def set_communicator(self, communicator: Any) -> None:
         """Listen to every sign of life that FLARE sees, its heartbeats included."""
@@ -98,13 +98,13 @@ class RelayController(Controller):
     def _carry(self, site: str, path: Path, abort_signal: Any, fl_ctx: Any) -> None:
         here, unanswered, since, next_probe, pause, met = False, 0, 0.0, 0.0, 0.1, time.monotonic()
         while not abort_signal.triggered and time.monotonic() - met < ALONE:
-            if self._strand is not None:
+            if self._connection is not None:
                 met = time.monotonic()
-                if not self._strand.alive:
+                if not self._connection.alive:
                     self._leave()
-            if here and self._strand is None:
+            if here and self._connection is None:
                 try:
-                    self._strand = FlareConnection(path, site)
+                    self._connection = FlareConnection(path, site)
                     pause = 0.1
                 except OSError:  # no coordinator listens; it may come back
                     time.sleep(pause)
@@ -113,10 +113,10 @@ class RelayController(Controller):
                 met = time.monotonic()  # the station's absence is not the coordinator's
             now = time.monotonic()
             asking = unanswered > 0 and now - since < PATIENCE
-            body = self._strand.get(0.0 if asking else min(0.25, max(0.0, next_probe - now))) if self._strand else None
+            body = self._connection.get(0.0 if asking else min(0.25, max(0.0, next_probe - now))) if self._connection else None
             now = time.monotonic()
             if body is None and not asking and now < next_probe:
-                if self._strand is None:
+                if self._connection is None:
                     time.sleep(min(0.1, next_probe - now))
                 if self._is_silent(site, fl_ctx):
                     return
@@ -129,8 +129,8 @@ class RelayController(Controller):
                 unanswered, since = unanswered + 1, now
             for answer in answers:
                 unanswered = max(0, unanswered - 1)
-                if self._strand is not None:
-                    self._strand.put(answer)
+                if self._connection is not None:
+                    self._connection.put(answer)
             if not here:
                 self._leave()
                 unanswered = 0
@@ -168,6 +168,6 @@ class RelayController(Controller):
         return True
 
     def _leave(self) -> None:
-        if self._strand is not None:
-            self._strand.close()
-            self._strand = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

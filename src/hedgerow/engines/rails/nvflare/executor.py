@@ -28,7 +28,7 @@ class RelayExecutor(Executor):
 
     def __init__(self) -> None:
         super().__init__()
-        self._strand: FlareConnection | None = None
+        self._connection: FlareConnection | None = None
 
     def handle_event(self, event_type: str, fl_ctx: Any) -> None:
         """Leave the station when the job ends."""
@@ -55,19 +55,19 @@ class RelayExecutor(Executor):
         return reply
 
     def _reach(self, fl_ctx: Any) -> FlareConnection | None:
-        if self._strand is not None and not self._strand.alive:
+        if self._connection is not None and not self._connection.alive:
             self._leave()
-        if self._strand is None:
+        if self._connection is None:
             try:
                 path = settings.read(Path(fl_ctx.get_prop(FLContextKey.WORKSPACE_OBJECT).get_site_config_dir()))
-                self._strand = FlareConnection(path, fl_ctx.get_identity_name())
+                self._connection = FlareConnection(path, fl_ctx.get_identity_name())
             except ConfigInvalid as error:
                 self.log_error(fl_ctx, str(error))
             except OSError as error:
                 self.log_debug(fl_ctx, f"no station listens on {path}: {error.strerror}")
-        return self._strand
+        return self._connection
 
     def _leave(self) -> None:
-        if self._strand is not None:
-            self._strand.close()
-            self._strand = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
