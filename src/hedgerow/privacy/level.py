@@ -27,6 +27,15 @@ def noise_level(federation: Federation, bounds: Bounds | None, key: str, size: i
     BudgetInvalid (HR-214)
         The mechanism adds no noise to numbers, such as one that chooses.
     """
+    found = known_level(federation, bounds, key, size, others)
+    if found is None:
+        mechanism = federation.protection.mechanism
+        raise BudgetInvalid(f"{mechanism} adds no noise of a known size.", remedy="Ask through one that does.")
+    return found
+
+
+def known_level(federation: Federation, bounds: Bounds | None, key: str, size: int, others: int = 0) -> float | None:
+    """The same, and None where the mechanism adds no noise of a known size."""
     run, _, channel, *_ = inside(federation)
     release = channel.release(key, bounds)
     if release.mechanism is None or release.bounds is None:
@@ -38,6 +47,4 @@ def noise_level(federation: Federation, bounds: Bounds | None, key: str, size: i
         layout = Layout(tuple((name, (size if name == key else 1,)) for name in release.bounds))
     use = run.uses(release.mechanism.key)
     found = release.mechanism.noise_deviation(release.bounds, layout, federation.expected_size, use)
-    if found is None:
-        raise BudgetInvalid(f"{release.mechanism} adds no noise of a known size.", remedy="Ask through one that does.")
-    return found[key]
+    return None if found is None else found[key]

@@ -30,8 +30,8 @@ from hedgerow.core.bound import l2
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
-from hedgerow.errors import BudgetInvalid, SettingsInvalid
-from hedgerow.privacy.level import noise_level
+from hedgerow.errors import SettingsInvalid
+from hedgerow.privacy.level import known_level
 
 from ..descent import Solver, descend
 from ..models import Model
@@ -162,7 +162,5 @@ def noise_now(federation: Federation, size: int) -> float:
 
     0 without a mechanism; nan for one whose noise differs from question to question in a way of its own, such as a tree.
     """
-    try:
-        return noise_level(federation, UNIT, "update", size)
-    except BudgetInvalid:
-        return math.nan
+    found = known_level(federation, UNIT, "update", size)
+    return math.nan if found is None else found

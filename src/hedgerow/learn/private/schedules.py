@@ -184,6 +184,11 @@ class ScheduledGaussian(Mechanism):
             Gaussian(z, self.at)  # refuses what is no multiplier
         if not self.noise_multipliers:
             raise BudgetInvalid("a schedule of noise without a round.", remedy="Give one multiplier for each question.")
+        if self.use >= len(self.noise_multipliers):
+            raise BudgetInvalid(
+                f"question {self.use + 1} has no noise: the schedule has {len(self.noise_multipliers)} multipliers.",
+                remedy="Plan as many rounds as you ask.",
+            )
 
     @property
     def key(self) -> str:
@@ -191,11 +196,6 @@ class ScheduledGaussian(Mechanism):
 
     def taken(self, use: int, streams: Streams, cohort: Cohort) -> ScheduledGaussian:
         """The mechanism of question number `use`, counted from zero; each is charged with its own noise."""
-        if use >= len(self.noise_multipliers):
-            raise BudgetInvalid(
-                f"question {use + 1} has no noise: the schedule has {len(self.noise_multipliers)} multipliers.",
-                remedy="Plan as many rounds as you ask.",
-            )
         return replace(self, use=use)
 
     @property

@@ -14,7 +14,6 @@ Source: Wu 2019, Theorem 1. Differs: sums in place of means; noise on an integer
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -127,9 +126,10 @@ class Answers(Plan):
 
     @property
     def key(self) -> str:
-        """Counts the questions that were answered by these owners' plan."""
-        about = (self.law, self.horizon, self.epsilons, self.multipliers, self.neighbours, self.delta, self.repeats, self.bound)
-        return f"Answers {hashlib.blake2b(repr(about).encode(), digest_size=8).hexdigest()}"
+        """Counts the questions that were answered by what the owners agreed on, whatever their bound."""
+        ends = (min(e for _, e in self.epsilons), max(e for _, e in self.epsilons))
+        noise = tuple(dict.fromkeys(noise for _, noise in self.multipliers))
+        return f"Answers({self.law}, {self.horizon}, {ends!r}, {noise!r}, {self.neighbours}, {self.repeats})"
 
     @classmethod
     def of(
