@@ -162,7 +162,7 @@ def in_process(columns: Mapping[str, np.ndarray], schema: Schema, stores: int) -
 def timed(built: Any, rounds: int) -> list[float]:
     """Seconds of each question."""
     seconds: list[float] = []
-    engine = built.federation.engine
+    engine = built.run.engine
     genuine = engine.exchange
     began = time.perf_counter()
 

@@ -72,13 +72,13 @@ def main() -> None:
     formula = "y ~ " + " + ".join(f"x{j}" for j in range(FEATURES))
 
     def fedsgd(collapse: bool) -> object:
-        fed = stores.on(hr.InProcess(collapse=collapse))
+        fed = hr.engines.on(stores, hr.InProcess(collapse=collapse))
         return hr.last(hr.learn.fedsgd(fed, net, rounds=ROUNDS, learning_rate=1.0))
 
     jobs: dict[str, Callable[[], object]] = {
         "distinct": lambda: fedsgd(False),
         "collapsed": lambda: fedsgd(True),
-        "newton": lambda: hr.stats.logistic_regression(stores.on(hr.InProcess()), formula),
+        "newton": lambda: hr.stats.logistic_regression(hr.engines.on(stores, hr.InProcess()), formula),
     }
     for job in jobs.values():
         job()  # the first call compiles and fills caches

@@ -65,7 +65,7 @@ def main() -> None:
     log = logging.getLogger("benchmark")
     net, clock = network(workload), Clock()
     with tempfile.TemporaryDirectory() as folder:
-        federation.ledger.attach(LedgerFile(Path(folder) / "ledger.jsonl"))
+        federation.recorded(LedgerFile(Path(folder) / "ledger.jsonl"))
         clock.mark()
         for state in hr.learn.fedavg(federation, net, rounds=options.rounds + 1, path=options.path, **settings):
             log.info("round %d", state.round)

@@ -25,10 +25,13 @@ def guard(toml):
 
 def question(**about):
     """A question as a station receives it: the sum of a column over five parties, without noise."""
-    from hedgerow.core.question import Query
-    from hedgerow.wire.question import ReceivedQuestion
+    from hedgerow.core.engine import Outbox
+    from hedgerow.core.question import Question
+    from hedgerow.wire.question import Received
 
-    return ReceivedQuestion(("alpha",), Query(**{"number": 1, "verb": "sum", "local": total_radius} | about), 5)
+    counted = about.pop("counted", {})
+    asked = Question(**{"number": 1, "verb": "sum", "local": total_radius} | about)
+    return Received(Outbox(("alpha",), asked, counted=counted, asked=5))
 
 
 __all__ = ["Path", "guard", "hospitals", "hr", "load", "np", "parse", "partial", "pd", "question", "table", "total_radius"]

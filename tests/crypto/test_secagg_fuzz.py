@@ -78,7 +78,7 @@ def state(party):
             None if epoch.held is None else epoch.held.tobytes(),
             None if now is None else (now.number, now.cohort.digest, now.closed, now.agreed and now.agreed.digest),
         )
-    return id(party._pending), dict(party.journal._entries), kept
+    return id(party._pending), dict(party.journal._known), kept
 
 
 def moments(play):
@@ -88,7 +88,7 @@ def moments(play):
     def keep(step, id, letter):
         if id == "p0":
             party = play.parties[id]
-            found[step, len(found)] = party._pending, copy.deepcopy(party._epoch), dict(party.journal._entries)
+            found[step, len(found)] = party._pending, copy.deepcopy(party._epoch), dict(party.journal._known)
         return letter
 
     for r in range(2):
@@ -98,7 +98,7 @@ def moments(play):
 
 def restore(party, moment):
     party._pending, party._epoch = moment[0], copy.deepcopy(moment[1])
-    party.journal._entries = dict(moment[2])
+    party.journal._known = dict(moment[2])
 
 
 @pytest.mark.slow

@@ -328,7 +328,7 @@ CHANGES = {"program.name": "scaffold", "program.rounds": 4, "baselines": False, 
 
 
 def study(**more):
-    return hr.studies.load("digits-fedavg", CHANGES | more)
+    return hr.study.load("digits-fedavg", CHANGES | more)
 
 
 @pytest.mark.slow

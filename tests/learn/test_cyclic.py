@@ -1,6 +1,5 @@
 """Sequential transfer against a numpy loop, with one party, on every engine, resumed in the middle of a pass, protected."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,7 +11,7 @@ import hedgerow as hr
 from hedgerow.core.randomness import Streams
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel
 from hedgerow.learn import cyclic_transfer, fedavg, incremental, linear, mlp
-from helpers import ENGINE_NAMES, ENGINES, Hiding
+from helpers import ENGINE_NAMES, ENGINES, Hiding, altered
 
 LOCAL = {"learning_rate": 0.3, "epochs": 2, "batch_size": 5}
 
@@ -71,7 +70,7 @@ def test_a_run_resumes_in_the_middle_of_a_pass(parties, tmp_path):
 
 
 def test_a_pass_keeps_its_order_also_where_no_seed_could_repeat_it(parties):
-    fed = replace(hr.engines.on(parties, hr.InProcess()), streams=Streams(None))
+    fed = altered(hr.engines.on(parties, hr.InProcess()), streams=Streams(None))
     program = partial(cyclic_transfer, fed, linear(4, 1), order="shuffled", path="eager")
     half = hr.last(program(rounds=2))
     states = list(program(rounds=12, start=half))

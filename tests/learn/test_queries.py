@@ -229,7 +229,7 @@ def test_many_models_at_once_have_the_gradients_of_each():
 def test_steps_as_printed_stand_still_and_the_longer_the_more():
     data = federation()
     loss = QueryLoss("squared")
-    rows = pooled(data.engine.held, BOXED)
+    rows = pooled(hr.engines.records(data), BOXED)
     best = optimum(loss, *rows, 2.0)
 
     def left(steps, horizon):
@@ -247,7 +247,7 @@ def test_steps_as_printed_stand_still_and_the_longer_the_more():
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_best_model_has_fitness_zero_and_no_other_in_the_box_is_better(kind, box):
     spec, loss = replace(BOXED, classes=kind != "squared"), QueryLoss(kind, 0.1)
-    rows = pooled(federation(classes=kind != "squared").engine.held, spec)
+    rows = pooled(hr.engines.records(federation(classes=kind != "squared")), spec)
     best = optimum(loss, *rows, box)
     assert np.abs(best).max() <= box
     assert relative_fitness(loss, best, best, *rows) == 0.0

@@ -124,7 +124,7 @@ def test_repeats_have_the_noise_of_one_training_each(noise):
     fed, spec, law = federation(classes=True), replace(BOXED, classes=True), "laplace" if noise == "laplace" else "gaussian"
     settings = {"epsilons": [1.0], "horizons": [1], "repeats": 1000, "noises": [noise], "box": 1e9, "rule": "algorithm-1"}
     (state,) = query_trials(fed, loss=QueryLoss("logistic"), spec=spec, n_records=60, step=60.0, **settings)
-    exact = QueryLoss("logistic").gradient_sums(np.zeros(3), *pooled(fed.engine.held, spec))
+    exact = QueryLoss("logistic").gradient_sums(np.zeros(3), *pooled(hr.engines.records(fed), spec))
     scale = multiplier(law, 1.0, 1, "replace-one", 1e-6) * spec.length(1 if law == "laplace" else 2)
     draw = (laplace if law == "laplace" else norm)(scale=scale).rvs
     expected = np.sum([draw(30_000, random_state=seed) for seed in range(1 if noise == "server" else 3)], axis=0)

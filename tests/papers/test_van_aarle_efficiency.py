@@ -8,6 +8,7 @@ import pytest
 import hedgerow as hr
 import hedgerow.crypto.secagg.epoch as epoch
 from hedgerow.compare import compare
+from hedgerow.core.aggregation import Plain
 from hedgerow.core.bound import linf
 from hedgerow.crypto import AdditiveShares, PairwiseMasks, SecAgg
 from hedgerow.data import load as load_data
@@ -77,7 +78,7 @@ def test_the_server_does_its_work_with_the_letters_of_a_few_and_then_refuses():
 
 def test_in_the_open_each_store_is_asked_by_itself():
     asked = federation()
-    timed = Timed(asked.channel.aggregation, lost=lambda question, ids: ids[:1])
+    timed = Timed(Plain(), lost=lambda question, ids: ids[:1])
     assert asked.protect(aggregation=timed).sum(count) == 7
     assert len(timed.questions[0].parties[ALONE]) == 7
 

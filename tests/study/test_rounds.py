@@ -75,7 +75,7 @@ def test_bytes_are_those_of_a_party_on_average(tmp_path):
 
     built = build(study(partition={"by": "iid", "parties": 8}))
     found = Rounds(built, tmp_path / "rounds.jsonl", 0, lambda progress: None)
-    built.federation.ledger.entries = [
+    built.run.ledger.entries += [
         SimpleNamespace(parties=8, bytes_up=100.0, bytes_down=10.0),
         SimpleNamespace(parties=2, bytes_up=100.0, bytes_down=None),
     ]

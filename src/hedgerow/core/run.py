@@ -123,9 +123,9 @@ class Run:
         release = self.release(question, channel)
         outbox = self._outbox(question, release)
         entry = self._entry(outbox, channel)
-        asked = Proposal(outbox, channel, self.size, self._moves_state(outbox), entry, self.ledger)
+        proposal = Proposal(outbox, channel, self.size, self._moves_state(outbox), entry, self.ledger)
         for rule in self.rules:
-            rule(asked)
+            rule(proposal)
         self.ledger.debit(entry)
         self.counts[question.branch].questions = question.number
         inbox = self._exchange(outbox, channel)

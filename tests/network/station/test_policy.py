@@ -28,7 +28,7 @@ from hedgerow.network.station.policy import noise_at, noise_multiplier, smallest
 from hedgerow.network.station.signatures import Announced, radii_of, settled, signature_of
 from hedgerow.privacy.accounting import Running
 from hedgerow.privacy.accounting.costs import costs
-from hedgerow.privacy.guard import GuardedQuestion, Guard
+from hedgerow.privacy.guard import Guard, GuardedQuestion
 from hedgerow.store import Answered
 from hedgerow.wire.question import Received
 from helpers import counting, norm_of_x, outbox, totals, with_question, zeros
