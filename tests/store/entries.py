@@ -4,7 +4,7 @@ from hedgerow.core.events import Event, Sampling
 from hedgerow.core.ledger import Entry
 
 
-def entry(round=1, *, cohort=0, event=None, sampling=None, unit="record", mechanism="Gaussian(2) at the party"):
+def entry(round=1, *, cohort=0, event=None, sampling=None, unit="record", mechanism="Gaussian(2) at the party", **others):
     """One question with Gaussian noise."""
     return Entry(
         round=round,
@@ -25,4 +25,5 @@ def entry(round=1, *, cohort=0, event=None, sampling=None, unit="record", mechan
         event=event or Event("gaussian", 2.0),
         sampling=sampling or Sampling(),
         randomness="system",
+        **others,
     )

@@ -10,6 +10,7 @@ from entries import entry
 from hedgerow import Budget, Gaussian, l2
 from hedgerow.core import Ledger
 from hedgerow.core.events import Event, Sampling
+from hedgerow.core.question import ASIDE
 from hedgerow.errors import BudgetExhausted, CannotWrite, CheckpointMismatch, LedgerDamaged, MixedUnits, UnknownStudy
 from hedgerow.store import LedgerBase, LedgerFile, LedgerPair, read_chain, record_of
 from helpers import federation, norm_of_x
@@ -70,7 +71,7 @@ def test_cohorts_of_two_runs_are_two_sampling_events(path):
 
 def test_a_measurement_aside_is_no_cohort():
     ledger = Ledger()
-    ledger.debit(entry(-2))
+    ledger.debit(entry(2, branch=ASIDE))
     ledger.debit(entry(3, cohort=2))
     ledger.debit(entry(2))
     assert len(ledger.charges("record")) == 3

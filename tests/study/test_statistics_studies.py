@@ -252,8 +252,8 @@ def test_a_test_table_gives_a_curve(tmp_path):
 def test_hidden_rows_change_nothing(name, plain):
     built = build(study(name, protection=HIDDEN))
     _, shown = fitted(built)
-    assert {entry.aggregation for entry in built.federation.ledger.entries} == {built.federation.channel.aggregation.name}
-    assert built.federation.channel.aggregation.hides_rows
+    assert {entry.aggregation for entry in built.federation.ledger.entries} == {built.federation.protection.aggregation}
+    assert built.federation.protection.hides_rows
     expected = plain(name)[2].coefficients["coef"]
     np.testing.assert_allclose(shown.coefficients["coef"], expected, rtol=1e-6, atol=1e-9)
 
