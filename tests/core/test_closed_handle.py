@@ -9,6 +9,8 @@ from __future__ import annotations
 import copy
 import pickle
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,10 @@ import pytest
 import hedgerow as hr
 from hedgerow.core.channel import Channel
 from hedgerow.core.cohort import Cohort
-from hedgerow.core.events import Sampling
-from hedgerow.core.federation import Federation
-from hedgerow.errors import BudgetExhausted, BudgetInvalid, SlotFilled, UnlawfulChannel
+from hedgerow.core.events import Event, Sampling
+from hedgerow.core.federation import Federation, inside
+from hedgerow.errors import BudgetExhausted, BudgetInvalid, SlotFilled, UnboundedSum, UnlawfulChannel
+from hedgerow.store import LedgerFile
 from helpers import Hiding, federation, totals
 
 BUDGET = hr.Budget(epsilon=5.0, delta=1e-5)
@@ -160,3 +163,117 @@ def test_a_program_does_not_draw_the_noise_again(private: Federation, purpose: s
 
 def doubled(columns: Any) -> dict[str, Any]:
     return {"x": 2 * np.asarray(columns["x"])}
+
+
+# ---- ways by which handles were once opened -------------------------------------------------------------------------
+class Agreeable(hr.Budget):
+    """A budget that claims to be any other."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+    __hash__ = hr.Budget.__hash__
+
+
+class AgreeableBound(type(hr.l2(1.0))):  # type: ignore[misc]
+    """A bound that claims to be any other."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+    __hash__ = type(hr.l2(1.0)).__hash__
+
+
+def test_what_is_filled_decides_what_is_the_same() -> None:
+    small = federation().protect(clip=hr.l2(0.1)).within(hr.Budget(0.01, 1e-6))
+    with pytest.raises(SlotFilled):
+        small.protect(clip=AgreeableBound(2, 100.0))
+    with pytest.raises(SlotFilled):
+        small.within(Agreeable(1e9, 1e-6))
+    assert small.protect(clip=hr.l2(0.1)).protection.clip == hr.l2(0.1)
+    assert small.within(hr.Budget(0.01, 1e-6)).ledger.limit == hr.Budget(0.01, 1e-6)
+
+
+def test_what_is_shown_is_a_copy(private: Federation) -> None:
+    private.sum(totals)
+    spent = BUDGET.spent(private.ledger.charges("party"))
+    vars(private.ledger.entries[0])["cites"] = 1
+    object.__setattr__(private.ledger.limit, "epsilon", 1e6)
+    assert BUDGET.spent(private.ledger.charges("party")) == spent
+    assert private.ledger.limit == BUDGET
+    clips = {"a": hr.l2(0.1)}
+    clipped = federation().protect(clip=clips)
+    clips["a"] = clipped.protection.clip["a"] = hr.l2(100.0)
+    assert handle_clip(clipped) == {"a": hr.l2(0.1)}
+
+
+def handle_clip(fed: Federation) -> Any:
+    return inside(fed).channel.clip
+
+
+def test_a_record_is_not_replaced(tmp_path: Path) -> None:
+    kept = federation().recorded(LedgerFile(tmp_path / "owner"))
+    with pytest.raises(BudgetInvalid, match="would replace it"):
+        kept.recorded(LedgerFile(tmp_path / "program"))
+
+
+@pytest.mark.parametrize("purpose", ["noise", "noise/a", "noise of node 0", "cohort", 3])
+def test_streams_from_which_the_waist_draws_are_refused(private: Federation, purpose: Any) -> None:
+    with pytest.raises(BudgetInvalid):
+        private.stream(1, purpose)
+    with pytest.raises(BudgetInvalid):
+        private.stream("aside 1", "order")  # type: ignore[arg-type]
+
+
+def test_a_stream_does_not_know_its_name() -> None:
+    fed = federation(seed=7)
+    stream, again = fed.stream(1, "mine"), fed.stream(1, "mine")
+    assert "7" not in str(stream._name)
+    assert stream.entropy(8) == again.entropy(8)
+    assert fed.stream(1, "other").entropy(8) != fed.stream(1, "mine").entropy(8)
+
+
+class FreePlan:
+    """States that it costs nothing."""
+
+    unit, key, covered, span = "party", None, False, ""
+
+    def event(self) -> Event:
+        return Event("none")
+
+
+def leak(broadcast: Any, party: Any, rng: Any, *, plan: FreePlan) -> Any:
+    return np.array([party.n])
+
+
+leak.private = "plan"  # type: ignore[attr-defined]
+
+
+def test_a_plan_of_no_known_kind_is_refused(private: Federation) -> None:
+    with pytest.raises(UnboundedSum, match="states no cost"):
+        federation().gather(partial(leak, plan=FreePlan()))
+
+
+INNER: dict[str, Any] = {}
+
+
+def asks_again(broadcast: Any, party: Any, rng: Any) -> Any:
+    INNER["refused"] = ""
+    try:
+        INNER["federation"].sum(totals)
+    except UnlawfulChannel as error:
+        INNER["refused"] = error.reason
+    return totals(broadcast, party, rng)
+
+
+def test_a_question_within_a_question_is_refused(private: Federation) -> None:
+    INNER["federation"] = private
+    private.sum(asks_again)
+    assert "under way" in INNER["refused"]
+    assert [entry.round for entry in private.ledger.entries] == [1]

@@ -78,7 +78,7 @@ def test_a_question_comes_back_with_the_letters_and_rounds_of_its_parties_alone(
 
 def test_every_field_of_a_question_travels_or_is_said_otherwise():
     assert {*ASKED, "cohort", "bound"} == set(get_type_hints(Question))
-    told = {"members", "part"}, {"sampling", "first", "number"}
+    told = {"members", "part"}, {"sampling", "first", "number", "branch"}
     assert set.union(*told) == set(get_type_hints(Cohort))
 
 

@@ -37,7 +37,7 @@ class Channel:
 
     def fill(self, **slots: Any) -> Channel:
         """Fill empty slots; refuse a slot that the caller has filled, and unlawful combinations."""
-        given = {name: value for name, value in slots.items() if value is not None}
+        given, filled = {name: value for name, value in slots.items() if value is not None}, dict[str, Any]()
         for name, value in given.items():
             if not _fits_slot(name, value):
                 raise UnlawfulChannel(
@@ -45,12 +45,14 @@ class Channel:
                     remedy="For example clip=l2(1.0), mechanism=Gaussian(1.1), aggregation=SecAgg().",
                 )
             held = getattr(self, name)
-            if held is not None and held != Plain() and held != value:
+            if held is None or type(held) is Plain:
+                filled[name] = dict(value) if isinstance(value, Mapping) else value
+            elif type(value) is not type(held) or held != value:  # what is filled decides, and stays
                 raise SlotFilled(
                     f"the channel's {name} is already {held}; {value} would replace it.",
                     remedy="A program may add protection, never replace it. Start from the unprotected federation.",
                 )
-        channel = replace(self, **given)
+        channel = replace(self, **filled)
         channel._refuse_unlawful()
         return channel
 
@@ -120,7 +122,7 @@ class Channel:
         """What the slots mean together."""
         mechanism, hidden = self.mechanism, self.aggregation
         return Protection(
-            clip=self.clip,
+            clip=dict(self.clip) if isinstance(self.clip, Mapping) else self.clip,
             mechanism=str(mechanism or "none"),
             noise_at=self.noise_at,
             law=getattr(mechanism, "law", None),

@@ -26,6 +26,8 @@ class Cohort:
         The first so many answers count; the others are spare.
     part : Part, optional
         Which group of a partition they are; partition 0 is the one by which parties take turns.
+    branch : str
+        In which they were drawn, and their number and that of the partition counted; questions of any branch may ask them.
     """
 
     members: Sequence[str] = ()
@@ -33,6 +35,7 @@ class Cohort:
     number: int = 0
     first: int | None = None
     part: Part | None = None
+    branch: str = ""
 
     @property
     def turn(self) -> tuple[int, int] | None:

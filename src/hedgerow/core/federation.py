@@ -297,7 +297,7 @@ class Federation:
     ) -> Federation:
         run, *_, branch = values = _INSIDE[self]
         number = run.counts[branch].cohorts = run.next_cohort(branch)
-        return handle(values._replace(cohort=Cohort(run.parties_named(chosen), sampling, number, first, part)))
+        return handle(values._replace(cohort=Cohort(run.parties_named(chosen), sampling, number, first, part, branch)))
 
     # ---- how --------------------------------------------------------------------------------------------------------
     def protect(
@@ -313,9 +313,9 @@ class Federation:
         run = _INSIDE[self].run
         if any(branch.questions for branch in run.counts.values()):
             raise BudgetInvalid("a budget comes too late after the first question.", remedy="Call within(budget) before it.")
-        if run.ledger.limit not in (None, budget):
-            raise SlotFilled(f"the budget is already {run.ledger.limit}; {budget} would replace it.", remedy="Set it once.")
-        run.ledger.limit = budget
+        if (held := run.ledger.limit) is not None and (type(budget) is not type(held) or held != budget):
+            raise SlotFilled(f"the budget is already {held}; {budget} would replace it.", remedy="Set it once.")
+        run.ledger.limit = held or budget
         return self
 
     def recorded(self, record: Record) -> Federation:

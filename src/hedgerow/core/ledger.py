@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from contextlib import AbstractContextManager
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
@@ -19,6 +20,9 @@ from hedgerow.errors import BudgetExhausted, BudgetInvalid, CheckpointMismatch, 
 from .events import Charge, Debit, Event, Part, Sampling, Unit, charges_of
 from .question import MAIN
 from .tally import Priced, Tally
+
+OMITTED = frozenset({"run", "branch", "key", "cites", "part", "drawn"})
+"""Fields of an entry that are written where they say something."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,8 @@ class Entry:
         Number of the question whose charge covers this one; 0 where this one is charged itself.
     part : Part, optional
         Which part of a partition was asked, where questions to other parts cost nothing more (`debit`).
+    drawn : str
+        Branch in which the cohort was drawn, whose count its number and that of the partition are of.
     """
 
     round: int
@@ -72,6 +78,7 @@ class Entry:
     key: str = ""
     cites: int = 0
     part: Part | None = None
+    drawn: str = MAIN
 
     @property
     def free(self) -> bool:
@@ -109,15 +116,17 @@ class Entry:
         alone = unit == "record" and self.sampling.kind in ("fixed", "given")  # a record pushes no party out of a cohort
         sampling = Sampling() if alone else self.sampling
         part = None if self.part is None else ((self.part.partition, self.part.n_parts), self.part.index)
-        cohort: Hashable = (self.run, self.branch, self.cohort != 0, self.cohort or self.round, sampling)
+        cohort: Hashable = (self.run, self.branch, self.round, sampling)
+        if self.cohort:
+            cohort = (self.run, self.drawn, "cohort", self.cohort, sampling)
         if part is not None and sampling.kind in ("all", "given", "part"):
-            cohort = (self.run, self.branch, sampling.kind, part[0])
+            cohort = (self.run, self.drawn, sampling.kind, part[0])
         return Debit(cohort, sampling, self.event, part)
 
     def to_json(self) -> dict[str, Any]:
         values = vars(self) | {"event": self.event.to_json(), "sampling": self.sampling.to_json()}
         values["part"] = self.part and self.part.to_json()
-        return {name: value for name, value in values.items() if value or name not in ("run", "branch", "key", "cites", "part")}
+        return {name: value for name, value in values.items() if value or name not in OMITTED}
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Entry:
@@ -182,7 +191,8 @@ class Ledger:
     """
 
     def __init__(self, limit: Limit | None = None, record: Record | None = None) -> None:
-        self.limit, self.record = limit, record
+        self.limit: Limit | None = limit
+        self.record: Record | None = None
         self.entries: list[Entry] = []
         self.others: list[Entry] = []
         self._read = 0
@@ -197,7 +207,10 @@ class Ledger:
         if self.entries:
             remedy = "Attach it before the first question."
             raise BudgetInvalid(f"a record comes too late: the ledger holds {len(self.entries)} questions.", remedy=remedy)
-        self.record, self.entries = record, record.read()
+        if self.record is not None and self.record is not record:
+            remedy = "Start from a federation without one."
+            raise BudgetInvalid(f"the ledger is kept in {self.record} already; {record} would replace it.", remedy=remedy)
+        self.record, self.entries = record, list(record.read())
         self._read = len(self.entries)
         self.catch_up()
 
@@ -209,6 +222,11 @@ class Ledger:
 
     def __len__(self) -> int:
         return len(self.entries)
+
+    @property
+    def continued(self) -> bool:
+        """Whether its record held entries of this run when it was attached."""
+        return self._read > 0
 
     def numbers(self, branch: str = MAIN) -> tuple[int, int]:
         """Largest numbers of a question, and of a cohort or partition, of a branch so far; zero at first."""
@@ -306,17 +324,17 @@ class LedgerView:
 
     @property
     def entries(self) -> list[Entry]:
-        """What was asked by this run: a copy."""
-        return list(_VIEWED[self].entries)
+        """What was asked by this run: copies."""
+        return list(map(copy, _VIEWED[self].entries))
 
     @property
     def others(self) -> list[Entry]:
-        """What other runs wrote to a shared record: a copy."""
-        return list(_VIEWED[self].others)
+        """What other runs wrote to a shared record: copies."""
+        return list(map(copy, _VIEWED[self].others))
 
     @property
     def limit(self) -> Limit | None:
-        return _VIEWED[self].limit
+        return copy(_VIEWED[self].limit)
 
     @property
     def head(self) -> str:

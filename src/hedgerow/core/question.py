@@ -92,7 +92,11 @@ def plan_of(local: Local) -> Plan | None:
             f"{name_of(function_of(local))} is private by its setting {name!r}, which is missing, so its cost is unknown.",
             remedy=f"functools.partial(function, {name}=...)",
         )
-    plan: Plan = settings[name]
+    if not isinstance(plan := settings[name], Plan):
+        raise UnboundedSum(
+            f"{name_of(function_of(local))} is private by {name}={plan!r}, which states no cost.",
+            remedy="Give a plan, such as a report of hedgerow.privacy.local.",
+        )
     return plan
 
 
@@ -178,7 +182,7 @@ class Question:
     @property
     def place_of_cohort(self) -> int | str:
         """The same of its cohort."""
-        return self.cohort.number if self.branch == MAIN else f"{self.branch} {self.cohort.number}"
+        return self.cohort.number if self.cohort.branch == MAIN else f"{self.cohort.branch} {self.cohort.number}"
 
     @property
     def counts(self) -> bool:

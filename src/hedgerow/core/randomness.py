@@ -44,6 +44,11 @@ class Stream:
             self._generator = np.random.Generator(np.random.Philox(key=int.from_bytes(key, "little")))
         return self._generator
 
+    def settle(self) -> None:
+        """Make the generator now and forget its name, from which the names of other streams could be made."""
+        if self._name is not None:
+            self._generator, self._name = self.generator, ""
+
     def entropy(self, n: int) -> bytes:
         """Return n uniform bytes, for noise and secret samples: the operating system's own, where the stream has no name."""
         return os.urandom(n) if self._name is None else self.generator.bytes(n)
@@ -95,12 +100,15 @@ class Streams:
 
     def for_program(self, number: int, purpose: str) -> Stream:
         """Return a stream of the server's own for a program, or refuse one from which the waist draws noise or samples."""
-        if purpose in RESERVED or purpose.startswith("noise of node "):
+        plain = type(number) is int and type(purpose) is str and "/" not in purpose  # a slash would name another party's stream
+        if not plain or purpose in RESERVED or purpose.startswith("noise of node "):
             raise BudgetInvalid(
                 f"a program's own randomness for {purpose!r}, by which the waist draws noise or samples.",
                 remedy="Name the purpose otherwise: a program that knew the noise could take it off.",
             )
-        return self.stream(number, "server", purpose)
+        stream = self.stream(number, "server", purpose)
+        stream.settle()
+        return stream
 
     def uniform(self, size: int, round: int | str, party: str, purpose: str) -> np.ndarray:
         """Return `size` uniform floats in [0, 1) with 53 bits each."""

@@ -157,7 +157,7 @@ RULES: tuple[Rule, ...] = (
 
 def _terms(entry: Entry) -> tuple[Any, ...]:
     drawn = entry.sampling.kind in ("poisson", "records", "fixed")
-    cohort = (entry.sampling, entry.cohort) if drawn else ()
+    cohort = (entry.sampling, entry.drawn, entry.cohort) if drawn else ()
     return entry.unit, entry.bound, entry.clip, entry.sampling.kind, cohort, entry.part
 
 

@@ -9,17 +9,19 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from hedgerow.errors import ContributionInvalid, NobodyAnswered
+from hedgerow.errors import ContributionInvalid, NobodyAnswered, UnlawfulChannel
 
 from .aggregation import Plain
 from .answer import answer
 from .arrays import Array, Layout
 from .bound import describe
 from .channel import Channel
+from .cohort import Cohort
 from .conversation import Sessions
 from .engine import Engine, Inbox, Outbox
 from .events import Event, Sampling
@@ -80,6 +82,7 @@ class Run:
     missing: int = 0
     sessions: Sessions = field(default_factory=Sessions, repr=False)
     layouts: dict[Any, Layout | None] = field(default_factory=dict, repr=False)
+    _asking: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def afresh(self, engine: Engine | None = None, **changed: Any) -> Run:
         """The same parties before they were asked anything, by default under an empty ledger with the same budget."""
@@ -120,6 +123,17 @@ class Run:
             Before any party is asked.
         NobodyAnswered (HR-220), PartyDeclined (HR-221), ContributionInvalid (HR-222)
         """
+        if not self._asking.acquire(blocking=False):
+            raise UnlawfulChannel(
+                f"{question.name} was asked while another question is under way, and both would have one number.",
+                remedy="Ask one question after the other; a local function asks none.",
+            )
+        try:
+            return self._asked(question, channel)
+        finally:
+            self._asking.release()
+
+    def _asked(self, question: Question, channel: Channel) -> Any:
         release = self.release(question, channel)
         outbox = self._outbox(question, release)
         entry = self._entry(outbox, channel)
@@ -188,8 +202,14 @@ class Run:
             branch=question.branch,
             key=release.key or "",
             cites=release.cites,
-            part=None if release.key else cohort.part,  # what several questions share may be charged with another part
+            part=None if release.key or self._turns_moved(cohort) else cohort.part,  # a key is charged with another part
+            drawn=cohort.branch,
         )
+
+    def _turns_moved(self, cohort: Cohort) -> bool:
+        """Whether parties take turns in another order than entries of the ledger do, as after a resumption without a seed."""
+        taking_turns = cohort.part is not None and cohort.part.partition == 0
+        return taking_turns and self.streams.seed is None and self.ledger.continued
 
     def expected_size(self, sampling: Sampling) -> float:
         """Expected number of parties in a cohort: public, unlike the number that came."""

@@ -59,9 +59,9 @@ class Tally:
     def caught_up(self) -> Tally:
         """This tally, with all entries counted."""
         for entry in self._followed.unread():
-            question, drawn = self.numbers.get(entry.branch, (0, 0))
             cohort = entry.cohort if entry.part is None else max(entry.cohort, entry.part.partition)
-            self.numbers[entry.branch] = max(question, entry.round), max(drawn, cohort)
+            self._count(entry.branch, entry.round, 0)
+            self._count(entry.drawn, 0, cohort)
             if not entry.key:
                 continue
             self.uses[entry.key] += 1
@@ -70,6 +70,10 @@ class Tally:
             if not entry.free:
                 self.payments[entry.key] = entry
         return self
+
+    def _count(self, branch: str, question: int, cohort: int) -> None:
+        questions, cohorts = self.numbers.get(branch, (0, 0))
+        self.numbers[branch] = max(questions, question), max(cohorts, cohort)
 
 
 class Priced:

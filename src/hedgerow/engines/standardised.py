@@ -176,9 +176,10 @@ def _scaled(held: Parties, requests: Requests, names: tuple[str, ...]) -> Partie
 
 def _refuse_unfit(federation: Federation, held: Parties, reach: float) -> None:
     """Refuse, before anybody is asked, what cannot be standardised in this way."""
-    if federation.is_cohort or federation.prepares or type(held) is not Parties or (held.sizes != 1).any():
+    took_turns = any(entry.part is not None and entry.part.partition == 0 for entry in federation.ledger.entries)
+    if federation.is_cohort or federation.prepares or took_turns or type(held) is not Parties or (held.sizes != 1).any():
         raise SettingsInvalid(
-            "hidden standardisation of a cohort, of prepared columns, or of parties with more than one record.",
+            "hidden standardisation of a cohort, of prepared columns, of parties that took turns or have several records.",
             remedy="Begin with the whole federation, one party for each record; otherwise take `standardise`.",
         )
     if not federation.protection.hides_rows:

@@ -216,6 +216,7 @@ def entry_of(outbox: Outbox, trust: Trust = "nobody") -> Entry:
         randomness=streams.source,
         run=_run(streams),
         branch=question.branch,
+        drawn=question.cohort.branch if sampling.kind == "records" else MAIN,
         key=_shared(outbox) if private else "",
         cites=max(release.cites, 1) if private and release.covered else 0,
     )
@@ -311,7 +312,7 @@ def _shared(outbox: Outbox) -> str:
 
 def payment(life: str, entry: Entry) -> tuple[Any, ...]:
     """What a payment holds for: the same in all questions that it covers."""
-    drawn = (entry.sampling, entry.cohort) if entry.sampling.kind == "records" else entry.sampling.kind
+    drawn = (entry.sampling, entry.drawn, entry.cohort) if entry.sampling.kind == "records" else entry.sampling.kind
     return life, entry.key, entry.unit, entry.bound, entry.clip, drawn
 
 

@@ -128,8 +128,13 @@ class Tree(Mechanism):
     def _noise(self, node: Node, bounds: Bounds, layout: Layout) -> Array:
         """A node's own noise, in units, the same each time it is asked for."""
         tree = self.use // self.rounds
-        entropy = self.streams.recalled(tree, "server", f"noise of node {node[1]} on level {node[0]} of {self}")
+        entropy = self.streams.recalled(tree, "server", f"noise of node {node[1]} on level {node[0]} of {self._exactly}")
         return self._node_noise.at_server(np.zeros(layout.size, np.int64), bounds, layout, entropy)
+
+    @property
+    def _exactly(self) -> str:
+        """Its name with all digits of the noise, since two trees must not share the noise of a node."""
+        return str(self) if float(f"{self.noise_multiplier:g}") == self.noise_multiplier else self.key
 
     @cached_property
     def streams(self) -> Streams:

@@ -43,7 +43,20 @@ WIDEST = 1 << 63
 ASKED = ("branch", "number", "verb", "local", "broadcast", "view", "init")
 """Fields of a question that are the same for every party. Its cohort is told without its members, its bound in the release."""
 
-COMMON = (*ASKED, "sampling", "cohort", "first", "release", "keep_rows", "seed", "step", "aggregation", "asked", "layout")
+COMMON = (
+    *ASKED,
+    "sampling",
+    "cohort",
+    "drawn",
+    "first",
+    "release",
+    "keep_rows",
+    "seed",
+    "step",
+    "aggregation",
+    "asked",
+    "layout",
+)
 OWN = ("ids", "letters", "counted")
 ANSWER = ("answered", "layout", "total", "rows", "masked", "letters", "codes")
 
@@ -87,7 +100,7 @@ def common(outbox: Outbox) -> bytes:
     """
     question, cohort, step = outbox.question, outbox.question.cohort, outbox.step
     fields: dict[str, Any] = {name: getattr(question, name) for name in ASKED}
-    fields |= {"sampling": cohort.sampling, "cohort": cohort.number, "first": cohort.first}
+    fields |= {"sampling": cohort.sampling, "cohort": cohort.number, "drawn": cohort.branch, "first": cohort.first}
     fields |= {"release": outbox.release, "keep_rows": outbox.keep_rows, "seed": outbox.streams.seed}
     fields["step"] = None if step is None else (step.name, step.contributes)
     fields["aggregation"] = None if step is None else getattr(outbox.protocol, "aggregation", None)
@@ -152,7 +165,7 @@ def question(
         if not fits(step, tuple[str, bool]) or not fits(letters, tuple[bytes, ...]) or len(letters) != len(ids):
             refused("has a step without a letter for each party")
         step = Step(step[0], dict(zip(ids, letters, strict=True)), step[1])
-    cohort = Cohort((), told["sampling"], told["cohort"], told["first"])
+    cohort = Cohort((), told["sampling"], told["cohort"], told["first"], branch=told["drawn"])
     asking = Question(**{name: told[name] for name in ASKED}, cohort=cohort)
     known = {name: told[name] for name in ("release", "keep_rows", "layout", "asked")}
     outbox = Outbox(ids, asking, **known, streams=streams(told["seed"]), counted=counted, step=step)
@@ -168,6 +181,7 @@ def _fields(value: Any, names: tuple[str, ...], what: str) -> dict[str, Any]:
 
 _TYPES: Mapping[str, Any] = {
     "branch": Literal["", "aside"],
+    "drawn": Literal["", "aside"],
     "number": int,
     "verb": Verb,
     "release": Release,
