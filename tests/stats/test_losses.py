@@ -7,11 +7,12 @@ from hiding import Hiding
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.formula.api import glm
-from statsmodels.genmod.families import Tweedie
-from statsmodels.genmod.families.links import Log
+from statsmodels.genmod.families import Binomial, Tweedie
+from statsmodels.genmod.families.links import CLogLog, Log
 
 from hedgerow import Gaussian
-from hedgerow.errors import UnboundedSum
+from hedgerow.data import Column, Schema, Table, load
+from hedgerow.errors import Separated, UnboundedSum
 from hedgerow.stats.linear.loss import Loss, exponential
 from hedgerow.stats.linear.losses import FIXED, LOSSES, SHAPED, family_of, loss_of
 from hedgerow.stats.linear.sums import kind_of, limits_of
@@ -106,6 +107,42 @@ def test_a_new_loss_is_a_function_of_its_parts(tweedie):
     np.testing.assert_allclose(hidden.coef_, found.coef_, rtol=1e-8)
     with pytest.raises(UnboundedSum):
         fitted(federation().protect(mechanism=Gaussian(1.0)), formula, "tweedie")
+
+
+def cloglog_parts(y, eta, width):
+    """Binary targets, of which one is the event that a Poisson count of mean exp(eta) is above zero."""
+    rate = exponential(eta)
+    return {
+        "value": lambda: np.where(y > 0.5, -np.log(-np.expm1(-rate)), rate),
+        "slope": lambda: np.where(y > 0.5, -rate / np.expm1(rate), rate),
+        "curvature": lambda: rate**2 / np.expm1(rate),  # the expected one
+    }
+
+
+@pytest.fixture
+def cloglog(monkeypatch):
+    loss = Loss("cloglog", cloglog_parts, mean=lambda eta: -np.expm1(-exponential(eta)), ratio="hazard ratio", binary=True)
+    monkeypatch.setitem(FIXED, "cloglog", loss)
+
+
+@pytest.mark.parametrize("column", ["mean_texture", "mean_smoothness"])
+def test_slow_scoring_of_another_link_is_not_taken_for_separation(cloglog, column):
+    table, formula = load("breast_cancer").take(range(300)), f"malignant ~ {column}"
+    found = fitted(federation(table), formula, "cloglog", max_rounds=100)
+    frame = table.to_pandas().astype({"malignant": float})
+    expected = glm(formula, frame, family=Binomial(CLogLog())).fit(tol=1e-14, maxiter=200)
+    np.testing.assert_allclose(found.coef_, expected.params, rtol=1e-5)
+    np.testing.assert_allclose(found.se_, expected.bse, rtol=1e-5)
+    assert found.log_likelihood == pytest.approx(expected.llf)
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+def test_separation_behind_another_link_is_named(cloglog, flipped):
+    x = np.sort(np.random.default_rng(5).normal(size=200))
+    schema = Schema((Column("x", "number"), Column("y", "binary", role="target")))
+    table = Table(schema.admit({"x": x, "y": ((x > x[70]) != flipped).astype(float)}), schema)
+    with pytest.raises(Separated, match="'x' separates"):
+        fitted(federation(table), "y ~ x", "cloglog", max_rounds=200)
 
 
 def test_every_loss_has_a_family_and_a_shape_where_it_needs_one():
