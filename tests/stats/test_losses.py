@@ -12,11 +12,14 @@ from statsmodels.genmod.families.links import CLogLog, Log
 
 from hedgerow import Gaussian
 from hedgerow.data import Column, Schema, Table, load
-from hedgerow.errors import Separated, UnboundedSum
+from hedgerow.errors import Separated, SettingsInvalid, UnboundedSum
+from hedgerow.stats import binary_metrics, fit_of, regression
 from hedgerow.stats.linear.loss import Loss, exponential
 from hedgerow.stats.linear.losses import FIXED, LOSSES, SHAPED, family_of, loss_of
 from hedgerow.stats.linear.sums import kind_of, limits_of
 from hedgerow.stats.regression import fitted
+from hedgerow.stats.results import show_regression, spec_of
+from hedgerow.stats.scores import explained, over_parties, reading
 
 TARGETS = {
     "binomial": (0.0, 1.0),
@@ -121,7 +124,8 @@ def cloglog_parts(y, eta, width):
 
 @pytest.fixture
 def cloglog(monkeypatch):
-    loss = Loss("cloglog", cloglog_parts, mean=lambda eta: -np.expm1(-exponential(eta)), ratio="hazard ratio", binary=True)
+    loss = Loss("cloglog", cloglog_parts, mean=lambda eta: -np.expm1(-exponential(eta)),
+                link=lambda mean: np.log(-np.log1p(-mean)), ratio="hazard ratio", binary=True)  # fmt: skip
     monkeypatch.setitem(FIXED, "cloglog", loss)
 
 
@@ -134,6 +138,26 @@ def test_slow_scoring_of_another_link_is_not_taken_for_separation(cloglog, colum
     np.testing.assert_allclose(found.coef_, expected.params, rtol=1e-5)
     np.testing.assert_allclose(found.se_, expected.bse, rtol=1e-5)
     assert found.log_likelihood == pytest.approx(expected.llf)
+    y, eta = frame["malignant"].to_numpy(), expected.predict(which="linear")
+    assert explained("cloglog")({}, None, y, eta, np.ones(300)) == pytest.approx(1 - expected.deviance / expected.null_deviance)
+
+
+def test_what_is_shown_of_another_link_is_asked_of_the_loss(cloglog):
+    fed, formula = federation(load("breast_cancer").take(range(100))), "malignant ~ mean_smoothness"
+    *_, state = regression(fed, formula=formula, family="cloglog", max_rounds=100)
+    settings = {"family": "cloglog", "formula": formula}
+    assert list(show_regression(fed, settings, state).tables) == ["Coefficients", "Hazard ratios"]
+    asked = len(fed.ledger)
+    assert over_parties(reading())(fed, settings, state) == {}
+    with pytest.raises(SettingsInvalid, match="no log-odds"):
+        binary_metrics(fed, fit_of(fed, spec_of(fed, settings, "cloglog"), "cloglog", state))
+    assert len(fed.ledger) == asked
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_link_leads_back_from_the_mean(name):
+    eta, loss = np.random.default_rng(4).normal(size=60), loss_of(name)
+    np.testing.assert_allclose(loss.link(loss.mean(eta)), eta, rtol=1e-9)
 
 
 @pytest.mark.parametrize("flipped", [False, True])

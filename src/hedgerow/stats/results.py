@@ -54,7 +54,7 @@ def show_fit(fit: Fit) -> Outcome:
     tables = {"Coefficients": frame}
     if law.ratio:
         ratios = fit.odds_ratios().rename_axis("column").rename(columns={"odds ratio": law.ratio})
-        tables["Odds ratios" if law.binary else "Ratios of means"] = ratios
+        tables[law.ratios] = ratios
     return Outcome(metrics, tables=tables, text={"Summary": fit.summary()}, coefficients=frame)
 
 

@@ -46,18 +46,22 @@ class Loss:
     most : callable
         `(eta, residual, width) -> largest absolute values` of some parts, given the largest absolute predictor and residual; of
         the curvature it is the majoriser. Other parts are largest where target and predictor are at an end of their ranges.
-    mean : callable
-        From the linear predictor to the expected target.
+    mean, link : callable
+        From the linear predictor to the expected target, and back: the link gives the fit of a constant alone.
     title : str
         Of a regression by this likelihood.
     ratio : str
-        What the exponential of a coefficient is; empty where it means nothing.
+        What the exponential of a coefficient is, such as a ratio of means; empty where it means nothing.
+    reads : str
+        The family whose targets it reads, where it is no likelihood.
     binary, counts, positive : bool
         Whether the target is 0 or 1, zero or more, above zero; a number otherwise.
     quadratic : bool
         Whether it is half a squared error, which one step minimises.
     log_link : bool
         Whether the mean is the exponential of the linear predictor.
+    log_odds : bool
+        Whether the linear predictor is the log-odds of a binary target, as metrics of probabilities take it.
     power : float
         Of the mean, which the variance is in proportion to, where that is 1 or 2 and the link a logarithm: then sums at one
         constant follow from those at another.
@@ -71,13 +75,16 @@ class Loss:
     parts: Callable[[Array, Array, float], Parts]
     most: Callable[[float, float, float], Mapping[str, float]] = lambda eta, residual, width: {}
     mean: Callable[[Array], Array] = lambda eta: eta
+    link: Callable[[Array], Array] = lambda mean: mean
     title: str = ""
     ratio: str = ""
+    reads: str = ""
     binary: bool = False
     counts: bool = False
     positive: bool = False
     quadratic: bool = False
     log_link: bool = False
+    log_odds: bool = False
     power: float = 0.0
     free_dispersion: bool = False
     counted: float = 1.0
@@ -85,6 +92,11 @@ class Loss:
     def part(self, name: str, y: Array, eta: Array, width: float = 0.0) -> Array:
         """One part of records: targets and predictors of shape (..., n), as is the result."""
         return self.parts(y, eta, width)[name]()
+
+    @property
+    def ratios(self) -> str:
+        """Title of a table of exponentials of coefficients."""
+        return self.ratio.replace("ratio", "ratios", 1).capitalize()
 
     @cached_property
     def names(self) -> frozenset[str]:

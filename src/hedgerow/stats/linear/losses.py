@@ -26,12 +26,9 @@ def loss_of(name: LossName, shape: float | None = None) -> Loss:
     return SHAPED[name](float(USUAL[name] if shape is None else shape))
 
 
-READS: dict[str, FamilyName] = {"hinge": "binomial", "huber": "gaussian", "check": "gaussian"}
-
-
 def family_of(name: LossName) -> FamilyName:
     """Return the family whose targets a loss reads: itself of a likelihood."""
-    return READS.get(name) or cast(FamilyName, name)
+    return cast(FamilyName, loss_of(name).reads or name)
 
 
 LOSSES: dict[str, Loss] = FIXED | {name: loss_of(name) for name in SHAPED}
