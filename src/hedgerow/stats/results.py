@@ -14,7 +14,7 @@ from hedgerow.report import Outcome
 from .columns import schema_of
 from .design import Design, design_of
 from .fit import Fit, fit_of
-from .linear.loss import FamilyName
+from .linear.losses import FamilyName
 from .provenance import left_of, protection_of
 from .standard import raw_coefficients
 from .state import NewtonState

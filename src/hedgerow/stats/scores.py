@@ -15,8 +15,7 @@ from .columns import is_exact
 from .design import design_of
 from .factors import Number
 from .fitted import Fitted
-from .linear.loss import FamilyName
-from .linear.losses import family_of, loss_of
+from .linear.losses import FamilyName, family_of, loss_of
 from .quality.metrics import binary_metrics, linear_metrics
 from .quality.roc import roc
 from .scaling import rescale, rescaled

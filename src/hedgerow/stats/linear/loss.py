@@ -13,17 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Literal
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
 
 from ..expressions import Interval
-
-FamilyName = Literal["gaussian", "binomial", "poisson", "gamma", "negative binomial"]
-"""Likelihoods."""
-LossName = Literal["gaussian", "binomial", "poisson", "gamma", "negative binomial", "hinge", "huber", "check"]
 
 Parts = Mapping[str, Callable[[], Array]]
 
@@ -71,7 +66,7 @@ class Loss:
         How often a gradient descent counts it: twice of a gaussian, so that its mean is the mean squared error.
     """
 
-    name: LossName
+    name: str
     parts: Callable[[Array, Array, float], Parts]
     most: Callable[[float, float, float], Mapping[str, float]] = lambda eta, residual, width: {}
     mean: Callable[[Array], Array] = lambda eta: eta
