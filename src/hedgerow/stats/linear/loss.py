@@ -4,7 +4,23 @@
     slope       its derivative by the linear predictor
     curvature   its second derivative, or what stands for it: the expected one of a likelihood, that of a rounded corner
 
-A new loss is a file with a function of these parts and a `Loss` of it, and a line in `hedgerow.stats.linear.losses`.
+One curvature serves for everything: steps are the slopes over it, and standard errors come from its inverse at the last point.
+Where the link is canonical (gaussian, binomial, poisson) the observed one and the expected one are the same. Where it is not,
+the expected one gives Fisher scoring and the standard errors of statsmodels' GLM, as of gamma and negative binomial; steps
+then shrink by one factor in each round, so that a fit may take tens of rounds: allow more with `max_rounds`. Over hidden rows
+such a fit ends a few thousandths of a standard error before the maximum. The observed one
+converges in a few rounds and gives other standard errors; it must not be below zero.
+
+A new loss is a file with a function of these parts and a `Loss` of it, of twenty to thirty lines, and a line in
+`hedgerow.stats.linear.losses`. It needs, besides:
+
+    parts that are finite at any predictor up to `FARTHEST`, and `most` of a part that is not largest at an end of a range
+    a link, which gives the constant fit for the share of the deviance that is explained
+    of a likelihood with a binary target: `value` is minus the log-likelihood
+
+`regression(family=...)` and `fit_of` then fit it, and the tests of all losses are its own too. What
+it does not get by itself: a program that studies name (a decorator in `hedgerow.stats.regression`), noise (a line in
+`hedgerow.stats.noisy`, if its sums have a bound at every point), a penalty, and unless it is a log-odds, metrics and curves.
 """
 
 from __future__ import annotations
@@ -39,8 +55,8 @@ class Loss:
         `curvature`: `smooth`, the value with its corner rounded; `saturated`, the log-likelihood of a perfect fit (of a gamma
         up to terms in the dispersion); `pearson`, the squared residual in units of its variance.
     most : callable
-        `(eta, residual, width) -> largest absolute values` of some parts, given the largest absolute predictor and residual; of
-        the curvature it is the majoriser. Other parts are largest where target and predictor are at an end of their ranges.
+        `(eta, residual, width) -> largest absolute values` of some parts, given the largest absolute predictor and residual.
+        Other parts are largest where target and predictor are at an end of their ranges.
     mean, link : callable
         From the linear predictor to the expected target, and back: the link gives the fit of a constant alone.
     title : str
