@@ -8,8 +8,8 @@ One curvature serves for everything: steps are the slopes over it, and standard 
 Where the link is canonical (gaussian, binomial, poisson) the observed one and the expected one are the same. Where it is not,
 the expected one gives Fisher scoring and the standard errors of statsmodels' GLM, as of gamma and negative binomial; steps
 then shrink by one factor in each round, so that a fit may take tens of rounds: allow more with `max_rounds`. Over hidden rows
-such a fit ends a few thousandths of a standard error before the maximum. The observed one
-converges in a few rounds and gives other standard errors; it must not be below zero.
+such a fit ends a few thousandths of a standard error before the maximum. The observed one converges in a few rounds and gives
+other standard errors; it must not be below zero.
 
 A new loss is a file with a function of these parts and a `Loss` of it, of twenty to thirty lines, and a line in
 `hedgerow.stats.linear.losses`. It needs, besides:
@@ -18,9 +18,9 @@ A new loss is a file with a function of these parts and a `Loss` of it, of twent
     a link, which gives the constant fit for the share of the deviance that is explained
     of a likelihood with a binary target: `value` is minus the log-likelihood
 
-`regression(family=...)` and `fit_of` then fit it, and the tests of all losses are its own too. What
-it does not get by itself: a program that studies name (a decorator in `hedgerow.stats.regression`), noise (a line in
-`hedgerow.stats.noisy`, if its sums have a bound at every point), a penalty, and unless it is a log-odds, metrics and curves.
+`regression(family=...)` and `fit_of` then fit it, and the tests of all losses are its own too. What it does not get by
+itself: a program that studies name (a decorator in `hedgerow.stats.regression`), noise (a line in `hedgerow.stats.noisy`, if
+its sums have a bound at every point), a penalty, and, of a binary target, metrics and curves, unless it is a log-odds.
 """
 
 from __future__ import annotations
