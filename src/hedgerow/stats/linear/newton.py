@@ -24,8 +24,9 @@ GAINS_NOTHING = 0.1
 """Steps shorter than this raise the log-likelihood by less than 0.01."""
 VANISHES = 1.25
 """By what factor the information along a step falls at least, from one round to the next, where fitted means run to an end."""
-PATIENCE = 2
-"""Rounds in a row that look like a coefficient on its way to infinity, after which classes are separated.
+PATIENCE = 4
+"""Rounds in a row that look like a coefficient on its way to infinity, after which classes are separated: two are not enough,
+since one record that is nearly separated looks so for a while behind another link.
 
 Their steps gain nothing and hardly shrink: Newton's method squares such a step in the next round, unless a coefficient runs to
 infinity. And the information along them vanishes: where the deviance of some records falls to nothing, each round leaves about
