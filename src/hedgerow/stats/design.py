@@ -26,14 +26,12 @@ from .columns import heaviest
 from .expressions import Interval, evaluate, interval, is_binary
 from .factors import Factor, Levels, Number, Term
 from .formula import read_formula, read_number
-from .linear.losses import loss_of
+from .linear.losses import FamilyName, loss_of
 
 if TYPE_CHECKING:
     import pandas
 
     from hedgerow.data import Schema
-
-    from .linear.loss import FamilyName
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from hedgerow.errors import SettingsInvalid
 
 from .columns import is_exact, upper_end
 from .design import Design
-from .linear.loss import FamilyName, Loss
-from .linear.losses import loss_of
+from .linear.loss import Loss
+from .linear.losses import FamilyName, loss_of
 from .provenance import provenance
 from .state import NewtonState, solve
 

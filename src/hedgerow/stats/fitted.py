@@ -60,7 +60,7 @@ class Fitted:
         if isinstance(model, cls):
             return model
         if hasattr(model, "spec") and hasattr(model, "coef_"):
-            mean = model.target_mean if isinstance(model, Fit) else None
+            mean = _mean_of(model) if isinstance(model, Fit) else None
             return cls(model.spec, np.asarray(model.coef_, dtype=np.float64), None, mean)
         if formula is None:
             raise SettingsInvalid("these coefficients have no formula.", remedy="Give formula='y ~ a + b', or pass a fit.")
@@ -124,3 +124,13 @@ class Fitted:
         """Declared range of a numeric target."""
         response = self.spec.response
         return interval(response.text, self.spec.schema) if isinstance(response, Number) else (0.0, 1.0)
+
+
+def _mean_of(fit: Fit) -> float | None:
+    """Mean of a fit's target; of a binary one behind another link nothing is measured, since it would pass for a log-odds."""
+    if fit.law.binary and not fit.law.log_odds:
+        raise SettingsInvalid(
+            f"the linear predictor of a {fit.law.title or fit.family} is no log-odds, which metrics and curves are made of.",
+            remedy="Look at log_likelihood and aic of the fit; or measure a logistic regression.",
+        )
+    return fit.target_mean

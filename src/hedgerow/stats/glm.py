@@ -39,8 +39,8 @@ from .design import Design
 from .difficulties import check_counts, check_identified, check_target
 from .factors import Levels
 from .linear.asking import Asked, ask_for
-from .linear.loss import FamilyName, Loss
-from .linear.losses import loss_of
+from .linear.loss import Loss
+from .linear.losses import FamilyName, loss_of
 from .linear.newton import has_risen, stepped, until_converged
 from .noisy import noisy_newton
 from .state import NewtonState

@@ -41,8 +41,8 @@ from .design import Design, design_of
 from .fit import Fit, fit_of
 from .glm import newton
 from .linear.asking import Asked, ask_for
-from .linear.loss import FARTHEST, FamilyName
-from .linear.losses import loss_of
+from .linear.loss import FARTHEST
+from .linear.losses import FamilyName, loss_of
 from .linear.newton import has_risen, is_last, until_converged
 from .linear.poisson import POISSON
 from .linear.reach import reach_of

@@ -25,8 +25,7 @@ from hedgerow.privacy.level import noise_level
 
 from .design import Design
 from .linear.asking import ask_for
-from .linear.loss import FamilyName
-from .linear.losses import loss_of
+from .linear.losses import FamilyName, loss_of
 from .state import NewtonState, solve
 
 BOUNDED = {"binomial": ("score", "information", "n"), "gaussian": ("score", "information", "n", "deviance")}

@@ -15,7 +15,7 @@ from .firth import firth as firth_newton
 from .firth import firth_fit
 from .fit import Fit, fit_of
 from .glm import newton
-from .linear.loss import FamilyName
+from .linear.losses import FamilyName
 from .results import show_regression, spec_of
 from .scores import explained, log_loss, r_squared, reading, scored
 from .state import NewtonState

@@ -14,7 +14,7 @@ from hedgerow.report import Outcome
 from .columns import schema_of
 from .design import Design, design_of
 from .fit import Fit, fit_of
-from .linear.loss import FamilyName
+from .linear.losses import FamilyName
 from .provenance import left_of, protection_of
 from .standard import raw_coefficients
 from .state import NewtonState
@@ -54,7 +54,7 @@ def show_fit(fit: Fit) -> Outcome:
     tables = {"Coefficients": frame}
     if law.ratio:
         ratios = fit.odds_ratios().rename_axis("column").rename(columns={"odds ratio": law.ratio})
-        tables["Odds ratios" if law.binary else "Ratios of means"] = ratios
+        tables[law.ratios] = ratios
     return Outcome(metrics, tables=tables, text={"Summary": fit.summary()}, coefficients=frame)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from scipy.special import logit
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
@@ -16,8 +15,7 @@ from .columns import is_exact
 from .design import design_of
 from .factors import Number
 from .fitted import Fitted
-from .linear.loss import FamilyName
-from .linear.losses import family_of, loss_of
+from .linear.losses import FamilyName, family_of, loss_of
 from .quality.metrics import binary_metrics, linear_metrics
 from .quality.roc import roc
 from .scaling import rescale, rescaled
@@ -118,8 +116,7 @@ def explained(family: FamilyName | None = None) -> Judge:
     def judge(settings: Settings, state: Any, y: Array, eta: Array, w: Array) -> float:
         law = loss_of(family or settings["family"])
         mean = np.average(y, weights=w)
-        null = logit(mean) if law.binary else np.log(mean) if law.log_link else mean
-        left, whole = (np.average(law.deviance(y, at), weights=w) for at in (eta, np.full_like(eta, null)))
+        left, whole = (np.average(law.deviance(y, at), weights=w) for at in (eta, np.full_like(eta, law.link(mean))))
         return 1 - float(left / whole) if whole > 0 else float("nan")
 
     return judge
@@ -157,9 +154,9 @@ def on_test(name: str, judge: Score) -> Callable[[Settings, Any, Schema, Table |
 
 # ---- metrics by sums ------------------------------------------------------------------------------------------------
 def over_parties(read: Read) -> Callable[[Federation, Settings, Any], dict[str, float]]:
-    """Ask for metrics of a finished fit: R2 and errors of numbers, log-loss, accuracy and area of binary targets.
+    """Ask for metrics of a finished fit: R2 and errors of numbers, log-loss, accuracy and area of log-odds and margins.
 
-    They are further releases, so nothing is asked before the fit is there.
+    Means behind another link have none of these. Metrics are further releases, so nothing is asked before the fit is there.
     """
 
     def ask(federation: Federation, settings: Settings, state: Any) -> dict[str, float]:
@@ -167,7 +164,8 @@ def over_parties(read: Read) -> Callable[[Federation, Settings, Any], dict[str, 
         fitted = read(federation.schema, settings, state)
         if not finished(settings, state) or not np.isfinite(fitted.coef).all():
             return trained
-        if loss_of(settings.get("family", "gaussian")).log_link:
+        law = loss_of(settings.get("family") or ("binomial" if fitted.binary else "gaussian"))
+        if law.log_link or (law.binary and not (law.log_odds or law.reads)):
             return {}
         if fitted.binary:
             found = binary_metrics(federation, fitted)

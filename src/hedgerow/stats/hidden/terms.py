@@ -20,7 +20,7 @@ from hedgerow.core.question import local
 from hedgerow.crypto.privfl.grid import CUBIC, Cubic, GradientGrid, LinearGradientGrid
 
 from ..design import Design
-from ..linear.loss import FamilyName
+from ..linear.losses import FamilyName
 from ..linear.sums import along, products
 
 Degree = Literal[1, 3]

@@ -19,8 +19,8 @@ from hedgerow.core.federation import Federation
 from hedgerow.errors import ContributionInvalid, NotFinite, PartyDeclined
 
 from ..design import Design, design
-from .loss import Loss, LossName
-from .losses import SHAPED, loss_of
+from .loss import Loss
+from .losses import SHAPED, LossName, loss_of
 from .reach import SLACK, Reach, reach_of, undeclared
 from .sums import linear_sums, symmetric
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from hedgerow.core.arrays import Array
 
@@ -25,4 +25,14 @@ def _most(eta: float, residual: float, width: float) -> dict[str, float]:
     return {"value": math.log(2.0) + eta, "slope": 1.0, "curvature": 0.25}
 
 
-BINOMIAL = Loss("binomial", _parts, _most, expit, title="logistic regression", ratio="odds ratio", binary=True)
+BINOMIAL = Loss(
+    "binomial",
+    _parts,
+    _most,
+    mean=expit,
+    link=logit,
+    title="logistic regression",
+    ratio="odds ratio",
+    binary=True,
+    log_odds=True,
+)

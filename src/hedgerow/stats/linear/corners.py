@@ -41,7 +41,7 @@ def _most_of_hinge(eta: float, residual: float, width: float) -> dict[str, float
     return {"value": 1.0 + eta, "slope": 1.0, "curvature": 1.0 / (width or 1.0)}
 
 
-HINGE = Loss("hinge", _hinge, _most_of_hinge, binary=True)
+HINGE = Loss("hinge", _hinge, _most_of_hinge, reads="binomial", binary=True)
 
 
 @lru_cache(maxsize=64)
@@ -61,4 +61,4 @@ def check(share: float) -> Loss:
     def most(eta: float, residual: float, width: float) -> dict[str, float]:
         return {"value": residual, "slope": 1.0, "curvature": 1.0 / (width or 1.0)}
 
-    return Loss("check", parts, most)
+    return Loss("check", parts, most, reads="gaussian")

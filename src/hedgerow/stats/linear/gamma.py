@@ -24,6 +24,7 @@ GAMMA = Loss(
     "gamma",
     _parts,
     mean=exponential,
+    link=np.log,
     title="gamma regression",
     ratio="ratio of means",
     positive=True,

@@ -23,4 +23,4 @@ def _most(eta: float, residual: float, width: float) -> dict[str, float]:
     return {"value": width * residual, "slope": width, "curvature": 1.0}
 
 
-HUBER = Loss("huber", _parts, _most)
+HUBER = Loss("huber", _parts, _most, reads="gaussian")

@@ -4,7 +4,23 @@
     slope       its derivative by the linear predictor
     curvature   its second derivative, or what stands for it: the expected one of a likelihood, that of a rounded corner
 
-A new loss is a file with a function of these parts and a `Loss` of it, and a line in `hedgerow.stats.linear.losses`.
+One curvature serves for everything: steps are the slopes over it, and standard errors come from its inverse at the last point.
+Where the link is canonical (gaussian, binomial, poisson) the observed one and the expected one are the same. Where it is not,
+the expected one gives Fisher scoring and the standard errors of statsmodels' GLM, as of gamma and negative binomial; steps
+then shrink by one factor in each round, so that a fit may take tens of rounds: allow more with `max_rounds`. Over hidden rows
+such a fit ends a few thousandths of a standard error before the maximum. The observed one converges in a few rounds and gives
+other standard errors; it must not be below zero.
+
+A new loss is a file with a function of these parts and a `Loss` of it, of twenty to thirty lines, and a line in
+`hedgerow.stats.linear.losses`. It needs, besides:
+
+    parts that are finite at any predictor up to `FARTHEST`, and `most` of a part that is not largest at an end of a range
+    a link, which gives the constant fit for the share of the deviance that is explained
+    of a likelihood with a binary target: `value` is minus the log-likelihood
+
+`regression(family=...)` and `fit_of` then fit it, and the tests of all losses are its own too. What it does not get by
+itself: a program that studies name (a decorator in `hedgerow.stats.regression`), noise (a line in `hedgerow.stats.noisy`, if
+its sums have a bound at every point), a penalty, and, of a binary target, metrics and curves, unless it is a log-odds.
 """
 
 from __future__ import annotations
@@ -13,17 +29,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Literal
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
 
 from ..expressions import Interval
-
-FamilyName = Literal["gaussian", "binomial", "poisson", "gamma", "negative binomial"]
-"""Likelihoods."""
-LossName = Literal["gaussian", "binomial", "poisson", "gamma", "negative binomial", "hinge", "huber", "check"]
 
 Parts = Mapping[str, Callable[[], Array]]
 
@@ -44,20 +55,24 @@ class Loss:
         `curvature`: `smooth`, the value with its corner rounded; `saturated`, the log-likelihood of a perfect fit (of a gamma
         up to terms in the dispersion); `pearson`, the squared residual in units of its variance.
     most : callable
-        `(eta, residual, width) -> largest absolute values` of some parts, given the largest absolute predictor and residual; of
-        the curvature it is the majoriser. Other parts are largest where target and predictor are at an end of their ranges.
-    mean : callable
-        From the linear predictor to the expected target.
+        `(eta, residual, width) -> largest absolute values` of some parts, given the largest absolute predictor and residual.
+        Other parts are largest where target and predictor are at an end of their ranges.
+    mean, link : callable
+        From the linear predictor to the expected target, and back: the link gives the fit of a constant alone.
     title : str
         Of a regression by this likelihood.
     ratio : str
-        What the exponential of a coefficient is; empty where it means nothing.
+        What the exponential of a coefficient is, such as a ratio of means; empty where it means nothing.
+    reads : str
+        The family whose targets it reads, where it is no likelihood.
     binary, counts, positive : bool
         Whether the target is 0 or 1, zero or more, above zero; a number otherwise.
     quadratic : bool
         Whether it is half a squared error, which one step minimises.
     log_link : bool
         Whether the mean is the exponential of the linear predictor.
+    log_odds : bool
+        Whether the linear predictor is the log-odds of a binary target, as metrics of probabilities take it.
     power : float
         Of the mean, which the variance is in proportion to, where that is 1 or 2 and the link a logarithm: then sums at one
         constant follow from those at another.
@@ -67,17 +82,20 @@ class Loss:
         How often a gradient descent counts it: twice of a gaussian, so that its mean is the mean squared error.
     """
 
-    name: LossName
+    name: str
     parts: Callable[[Array, Array, float], Parts]
     most: Callable[[float, float, float], Mapping[str, float]] = lambda eta, residual, width: {}
     mean: Callable[[Array], Array] = lambda eta: eta
+    link: Callable[[Array], Array] = lambda mean: mean
     title: str = ""
     ratio: str = ""
+    reads: str = ""
     binary: bool = False
     counts: bool = False
     positive: bool = False
     quadratic: bool = False
     log_link: bool = False
+    log_odds: bool = False
     power: float = 0.0
     free_dispersion: bool = False
     counted: float = 1.0
@@ -85,6 +103,11 @@ class Loss:
     def part(self, name: str, y: Array, eta: Array, width: float = 0.0) -> Array:
         """One part of records: targets and predictors of shape (..., n), as is the result."""
         return self.parts(y, eta, width)[name]()
+
+    @property
+    def ratios(self) -> str:
+        """Title of a table of exponentials of coefficients."""
+        return self.ratio.replace("ratio", "ratios", 1).capitalize()
 
     @cached_property
     def names(self) -> frozenset[str]:

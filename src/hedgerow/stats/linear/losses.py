@@ -1,22 +1,36 @@
-"""The losses by name. A new one is a file of its own and a line here."""
+"""The losses by name. A new one is a file of its own and its name here."""
 
 from __future__ import annotations
 
-from typing import cast
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal
 
-from .binomial import BINOMIAL
-from .corners import HINGE, check
-from .gamma import GAMMA
-from .gaussian import GAUSSIAN
-from .huber import HUBER
-from .loss import FamilyName, Loss, LossName
+from .corners import check
+from .loss import Loss
 from .negative_binomial import negative_binomial
-from .poisson import POISSON
 
-FIXED = {loss.name: loss for loss in (GAUSSIAN, BINOMIAL, POISSON, GAMMA, HINGE, HUBER)}
+FILES = (
+    "gaussian",
+    "binomial",
+    "poisson",
+    "gamma",
+    "corners",
+    "huber",
+)
+"""Files of this package whose losses are in the table."""
+MODULES = [import_module(f"{__package__}.{file}") for file in FILES]
+FIXED = {loss.name: loss for module in MODULES for loss in vars(module).values() if isinstance(loss, Loss)}
 SHAPED = {"negative binomial": negative_binomial, "check": check}
 """Losses that take a number: the dispersion of a negative binomial, the share of a quantile."""
 USUAL = {"negative binomial": 1.0, "check": 0.5}
+LOSSES: dict[str, Loss] = FIXED | {name: make(USUAL[name]) for name, make in SHAPED.items()}
+
+if TYPE_CHECKING:
+    FamilyName = str
+    LossName = str
+else:  # names that a study may give are those of the table
+    FamilyName = Literal[tuple(name for name, loss in LOSSES.items() if not loss.reads)]
+    LossName = Literal[tuple(sorted(LOSSES, key=lambda name: bool(LOSSES[name].reads)))]
 
 
 def loss_of(name: LossName, shape: float | None = None) -> Loss:
@@ -26,12 +40,6 @@ def loss_of(name: LossName, shape: float | None = None) -> Loss:
     return SHAPED[name](float(USUAL[name] if shape is None else shape))
 
 
-READS: dict[str, FamilyName] = {"hinge": "binomial", "huber": "gaussian", "check": "gaussian"}
-
-
 def family_of(name: LossName) -> FamilyName:
     """Return the family whose targets a loss reads: itself of a likelihood."""
-    return READS.get(name) or cast(FamilyName, name)
-
-
-LOSSES: dict[str, Loss] = FIXED | {name: loss_of(name) for name in SHAPED}
+    return loss_of(name).reads or name

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from hedgerow.core.arrays import Array
 from hedgerow.errors import NotConverged
 
 from ..difficulties import separated
@@ -21,11 +22,17 @@ STALLED_HIDDEN = 1e-3
 """The same where rows are hidden, whose fixed-point steps may be larger than rounding."""
 GAINS_NOTHING = 0.1
 """Steps shorter than this raise the log-likelihood by less than 0.01."""
-PATIENCE = 2
-"""Rounds in a row with steps that gain nothing and hardly shrink, after which classes are separated.
+VANISHES = 1.25
+"""By what factor the information along a step falls at least, from one round to the next, where fitted means run to an end."""
+PATIENCE = 4
+"""Rounds in a row that look like a coefficient on its way to infinity, after which classes are separated: two are not enough,
+since one record that is nearly separated looks so for a while behind another link.
 
-Newton's method squares such a step in the next round, unless a coefficient runs to infinity: then the linear predictor
-moves by about one in every round, and the length falls by exp(-1/2) only."""
+Their steps gain nothing and hardly shrink: Newton's method squares such a step in the next round, unless a coefficient runs to
+infinity. And the information along them vanishes: where the deviance of some records falls to nothing, each round leaves about
+1/e of it, whatever the link. Fisher scoring of a link that is not canonical may shrink steps as slowly, by one factor in
+every round, but towards a finite point, so that the information stays.
+"""
 
 
 def until_converged(
@@ -98,11 +105,16 @@ def stepped(
     length = math.sqrt(max(float(step @ reached.score.ravel()), 0.0) / dispersion)
     trial = reached.beta + step.reshape(reached.beta.shape)
     slowly = separable and before.round > 0 and rounding(hidden) < length < GAINS_NOTHING and length > before.length / 3
-    crawled = before.crawled + 1 if slowly else 0
+    crawled = before.crawled + 1 if slowly and _vanishes(before.information, reached.information, step) else 0
     if crawled == PATIENCE:
         raise separated(step, trial.ravel(), names, counts=counts)
     converged = may_end and is_last(length, before.length, tol, hidden)
     return replace(reached, trial=trial, length=length, crawled=crawled, converged=converged)
+
+
+def _vanishes(before: Array, now: Array, step: Array) -> bool:
+    """Whether the information along a step has fallen as it does where fitted means run to the end of their range."""
+    return float(step @ before @ step) > VANISHES * float(step @ now @ step)
 
 
 def has_risen(now: float, before: float, length: float, hidden: bool) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from scipy.special import gammaln, xlogy
 
 from hedgerow.core.arrays import Array
@@ -23,6 +24,7 @@ POISSON = Loss(
     "poisson",
     _parts,
     mean=exponential,
+    link=np.log,
     title="Poisson regression",
     ratio="ratio of means",
     counts=True,

@@ -28,8 +28,8 @@ from hedgerow.core.question import local
 
 from ..blocks import by_blocks
 from ..expressions import Interval
-from .loss import Loss, LossName
-from .losses import loss_of
+from .loss import Loss
+from .losses import LossName, loss_of
 
 
 @local(additive=True, stackable=True)

@@ -35,8 +35,7 @@ from hedgerow.report import Outcome
 from ..columns import schema_of
 from ..design import design_of
 from ..linear.asking import ask_for
-from ..linear.loss import LossName
-from ..linear.losses import family_of
+from ..linear.losses import LossName, family_of
 from ..results import Settings, brief, coefficients
 from ..scaling import Scaling
 from ..scores import mean_loss_of, reading, scored

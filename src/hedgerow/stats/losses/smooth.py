@@ -32,7 +32,7 @@ from hedgerow.errors import NotConverged, UnlawfulChannel
 from ..columns import is_exact
 from ..difficulties import check_identified
 from ..linear.asking import Asked
-from ..linear.loss import LossName
+from ..linear.losses import LossName
 from ..scaling import Scaling
 from ..standard import scaling_of_state, without_intercept
 from ..state import solve

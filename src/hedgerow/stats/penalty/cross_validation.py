@@ -13,7 +13,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.errors import SettingsInvalid
 
 from ..design import Design
-from ..linear.loss import FamilyName
+from ..linear.losses import FamilyName
 from ..provenance import provenance
 from .penalised import PenalisedFit, penalised_columns
 

@@ -15,8 +15,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
 
-from ..linear.loss import FamilyName
-from ..linear.losses import loss_of
+from ..linear.losses import FamilyName, loss_of
 from ..linear.sums import At, along, products, triangle
 
 

@@ -38,8 +38,8 @@ from ..design import Design, design_of
 from ..difficulties import check_counts, check_target
 from ..glm import at_constant, glm_sums
 from ..linear.asking import Asked, ask_for
-from ..linear.loss import FamilyName, Loss
-from ..linear.losses import loss_of
+from ..linear.loss import Loss
+from ..linear.losses import FamilyName, loss_of
 from ..linear.newton import has_risen, is_last, until_converged
 from ..provenance import provenance
 from ..results import Settings, spec_of
