@@ -97,21 +97,21 @@ def test_a_program_on_the_local_solver_is_fedavg_with_a_longer_step(site):
     before = np.concatenate([value.ravel() for value in model.state_dict().values()])
 
     def moved(program):
-        state = hr.last(program(hr.engines.on(parties, hr.InProcess), model, rounds=1))
+        state = hr.last(program(hr.engines.on(parties, hr.InProcess()), model, rounds=1))
         return np.concatenate([value.ravel() for value in state.weights.values()]) - before
 
     longer, plain = moved(fedexp), moved(hr.learn.fedavg)
     step = (longer @ plain) / (plain @ plain)
     assert step > 1.2
     np.testing.assert_allclose(longer, step * plain, atol=1e-6)
-    states = list(fedexp(hr.engines.on(parties, hr.InProcess), model, rounds=2))
+    states = list(fedexp(hr.engines.on(parties, hr.InProcess()), model, rounds=2))
     assert [state.round for state in states] == [1, 2]
     with pytest.raises(SettingsInvalid, match="damping is 0"):
         hr.last(fedexp(parties, model, rounds=1, damping=0.0))
 
 
 def test_a_case_may_be_made_up():
-    schema = hr.data.Schema((hr.data.number("x", range=(0, 1)),))
+    schema = hr.data.Schema((hr.data.Column("x", "number", low=0, high=1),))
     table = hr.data.Table(schema.admit({"x": [0.25, 0.5]}), schema)
     assert hr.Case(table, {"column": "x", "threshold": 0.3}).table is table
 
