@@ -6,7 +6,8 @@
 Releases : sums of n_k (w_k - w), of n_k |w_k - w|^2, and of n_k, once per round.
 State    : none at the parties.
 Unit     : party.
-Source   : Jhunjhunwala et al., ICLR 2023, Algorithm 1. Differs: means are weighted by records unless `weighting` says otherwise.
+Source   : Jhunjhunwala et al., ICLR 2023, Algorithm 1. Differs: means are weighted by records, unless `weighting` says
+           otherwise.
 """
 
 from __future__ import annotations

@@ -86,8 +86,6 @@ def listing(name: str) -> Declaration:
     if name not in PROGRAMS:
         near = get_close_matches(name, PROGRAMS, cutoff=NEAR)
         known = suggestion(name, near) if near else "`hedgerow studies` lists those that are installed here."
-        raise StudyInvalid(
-            f"no program {name!r}.",
-            remedy=f"{known}\nA program of another package must be installed here, by an entry point of the group {registry.GROUP}.",
-        )
+        elsewhere = f"A program of another package must be installed here, by an entry point of the group {registry.GROUP}."
+        raise StudyInvalid(f"no program {name!r}.", remedy=f"{known}\n{elsewhere}")
     return PROGRAMS[name]
