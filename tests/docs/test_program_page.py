@@ -8,11 +8,12 @@ import tomllib
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import hedgerow as hr
-from hedgerow.errors import MissingColumn, StudyInvalid, UnboundedSum
+from hedgerow.errors import MissingColumn, SettingsInvalid, StudyInvalid, UnboundedSum
 from hedgerow.study import PROGRAMS, load, rehearse, run_study
 from scratch import installed
 
@@ -24,8 +25,9 @@ POINTS = tomllib.loads((EXAMPLES / "share_package.toml").read_text())["project"]
 def site(tmp_path_factory):
     """Where the page's package is installed."""
     folder = tmp_path_factory.mktemp("site")
-    module = (EXAMPLES / "share.py").read_text(encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch, installed(folder, "my_lab", {"share": module}, POINTS, patch):
+    modules = {name: (EXAMPLES / f"{name}.py").read_text(encoding="utf-8") for name in ("share", "fedexp")}
+    points = POINTS | {"fedexp": "my_lab.fedexp:fedexp"}
+    with pytest.MonkeyPatch.context() as patch, installed(folder, "my_lab", modules, points, patch):
         yield folder
 
 
@@ -35,14 +37,15 @@ def share(site):
 
 
 @pytest.mark.slow
-def test_the_tests_of_the_page_pass(site, tmp_path):
-    (tmp_path / "test_share.py").write_bytes((EXAMPLES / "test_share.py").read_bytes())
+@pytest.mark.parametrize(("name", "n"), [("test_share.py", 10), ("test_fedexp.py", 9)])
+def test_the_tests_of_the_page_pass(name, n, site, tmp_path):
+    (tmp_path / name).write_bytes((EXAMPLES / name).read_bytes())
     source = Path(hr.__file__).parents[1]
     path = os.pathsep.join(map(str, (site, source)))
-    command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_share.py"]
+    command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", name]
     ended = subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "10 passed" in ended.stdout
+    assert f"{n} passed" in ended.stdout
 
 
 def test_a_study_can_name_it(share, beside_patients):
@@ -84,6 +87,33 @@ def test_weights_without_a_range_have_no_bound(share):
     assert hr.last(share(stores, column="x", threshold=1.5)).share == 7 / 8
     with pytest.raises(UnboundedSum):
         hr.last(share(stores.protect(mechanism=hr.Gaussian(1.0)), column="x", threshold=1.5))
+
+
+def test_a_program_on_the_local_solver_is_fedavg_with_a_longer_step(site):
+    fedexp = import_module("my_lab.fedexp").fedexp
+    digits = hr.data.load("digits").take(range(300))
+    model = hr.learn.linear(64, 10)
+    parties = hr.simulate(digits, hr.data.shards(parties=10), seed=0)
+    before = np.concatenate([value.ravel() for value in model.state_dict().values()])
+
+    def moved(program):
+        state = hr.last(program(hr.engines.on(parties, hr.InProcess()), model, rounds=1))
+        return np.concatenate([value.ravel() for value in state.weights.values()]) - before
+
+    longer, plain = moved(fedexp), moved(hr.learn.fedavg)
+    step = (longer @ plain) / (plain @ plain)
+    assert step > 1.2
+    np.testing.assert_allclose(longer, step * plain, atol=1e-6)
+    states = list(fedexp(hr.engines.on(parties, hr.InProcess()), model, rounds=2))
+    assert [state.round for state in states] == [1, 2]
+    with pytest.raises(SettingsInvalid, match="damping is 0"):
+        hr.last(fedexp(parties, model, rounds=1, damping=0.0))
+
+
+def test_a_case_may_be_made_up():
+    schema = hr.data.Schema((hr.data.Column("x", "number", low=0, high=1),))
+    table = hr.data.Table(schema.admit({"x": [0.25, 0.5]}), schema)
+    assert hr.Case(table, {"column": "x", "threshold": 0.3}).table is table
 
 
 def test_the_page_names_every_promise_and_every_argument():

@@ -282,6 +282,12 @@ def test_a_model_that_cannot_be_made_is_refused(model, said):
         named(model, (3, 4))
 
 
+@pytest.mark.parametrize("name", ZOO)
+def test_a_number_in_place_of_a_shape_is_refused(name):
+    with pytest.raises(ModelInvalid, match=r"shape is 30[\s\S]*Give a tuple, such as \(30,\)"):
+        ZOO[name](30, 1)
+
+
 def test_a_shape_that_does_not_fit_is_refused_before_anybody_is_asked():
     fed = clinics()
     with pytest.raises(ModelInvalid, match="lenet cannot read"):

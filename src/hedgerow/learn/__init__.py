@@ -29,15 +29,18 @@ if TYPE_CHECKING:
     from .fsvrg import fsvrg
     from .heterogeneity import LayerSpread, Spread, curves, spread, spread_clip, watch_spread
     from .labels import LabelSpread, label_spread
+    from .local import local_sgd
     from .made import made_by
     from .models import linear, mlp
     from .personal import ditto, fine_tune
     from .private import PrivateState, dp_fedavg, geyer
     from .records import OwnBudgetsState, RecordState, dpsgd, local_dpsgd, without_batch_norm
+    from .results import declares
     from .scaffold import ScaffoldState, scaffold
     from .settings import Settings, StepSettings
     from .subfedavg import SubState, evaluate_subnetworks, subfedavg
-    from .training import with_weights
+    from .training import Training, above, at_least, mean_of, with_weights
+    from .weighting import weighed
     from .zoo import ZOO, geyer_net, lenet, logistic, lstm, mcmahan_cnn, resnet18, two_nn
 
 __all__ = [
@@ -59,11 +62,15 @@ __all__ = [
     "Spread",
     "StepSettings",
     "SubState",
+    "Training",
     "TransferState",
+    "above",
     "admm",
+    "at_least",
     "centralised",
     "curves",
     "cyclic_transfer",
+    "declares",
     "ditto",
     "dp_fedavg",
     "dpsgd",
@@ -90,10 +97,12 @@ __all__ = [
     "linear",
     "local_dpsgd",
     "local_only",
+    "local_sgd",
     "logistic",
     "lstm",
     "made_by",
     "mcmahan_cnn",
+    "mean_of",
     "mlp",
     "resnet18",
     "scaffold",
@@ -102,6 +111,7 @@ __all__ = [
     "subfedavg",
     "two_nn",
     "watch_spread",
+    "weighed",
     "with_weights",
     "without_batch_norm",
 ]

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -238,7 +238,7 @@ def lstm(shape: Shape, n_outputs: int, *, hidden: int = 64, seed: int = 0) -> nn
     2017 reads characters, and has two layers. The loop over time is written out: `torch.nn.LSTM` warns when it is stacked,
     and gives a party's gradient more slowly on a CPU. A trace unrolls the loop, about 40 operations for each point in time.
     """
-    _check("lstm", shape, n_outputs, len(shape) == 2, "signals of shape (channels, time)")
+    _check("lstm", shape, n_outputs, _axes(shape) == 2, "signals of shape (channels, time)")
     if hidden < 1:
         raise SettingsInvalid(f"lstm with a state of {hidden} units.", remedy="Give it at least one.")
     with _drawn_from(seed):
@@ -322,14 +322,21 @@ def _drawn_from(seed: int) -> Iterator[None]:
 
 def _image(name: str, shape: Shape, n_outputs: int, least: int) -> tuple[int, int, int]:
     """Channels, height and width of images of this shape."""
-    fits = len(shape) in (2, 3) and min(shape[-2:]) >= least
+    fits = _axes(shape) in (2, 3) and min(shape[-2:]) >= least
     needs = f"images of shape (height, width) or (channels, height, width), at least {least} x {least} pixels"
     _check(name, shape, n_outputs, fits, needs)
     height, width = shape[-2:]
     return (shape[0] if len(shape) == 3 else 1), height, width
 
 
+def _axes(shape: Shape) -> int:
+    """Length of a shape; 0 of what is none, which `_check` refuses."""
+    return len(shape) if isinstance(shape, Sequence) else 0
+
+
 def _check(name: str, shape: Shape, n_outputs: int, fits: bool, needs: str) -> None:
+    if not isinstance(shape, Sequence):
+        raise ModelInvalid(f"{name}: shape is {shape!r}.", remedy=f"Give a tuple, such as ({shape},).")
     if not fits or not shape or min(shape) < 1:
         raise ModelInvalid(f"{name} cannot read records of shape {tuple(shape)}.", remedy=f"It needs {needs}.")
     if n_outputs < 1:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from functools import cache
 
 from hedgerow.core.declaration import Declaration, declared
 from hedgerow.errors import HedgerowError, MissingExtra, ProgramInvalid, StudyInvalid, suggestion
 
 from . import registry
+
+NEAR = 0.7
+"""Share of its letters that a misspelt name has in common with the name that is suggested."""
 
 
 class Catalogue(Mapping[str, Declaration]):
@@ -80,5 +84,8 @@ def _declaration(name: str) -> Declaration:
 def listing(name: str) -> Declaration:
     """Return the declaration of a program, or refuse a name that is not in the catalogue."""
     if name not in PROGRAMS:
-        raise StudyInvalid(f"no program {name!r}.", remedy=suggestion(name, PROGRAMS))
+        near = get_close_matches(name, PROGRAMS, cutoff=NEAR)
+        known = suggestion(name, near) if near else "`hedgerow studies` lists those that are installed here."
+        elsewhere = f"A program of another package must be installed here, by an entry point of the group {registry.GROUP}."
+        raise StudyInvalid(f"no program {name!r}.", remedy=f"{known}\n{elsewhere}")
     return PROGRAMS[name]
