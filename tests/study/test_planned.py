@@ -43,6 +43,15 @@ def test_a_program_without_rounds_is_rehearsed_to_its_end():
 
 
 @pytest.mark.slow
+def test_discrete_noise_is_planned_within_the_budget():
+    study = load(
+        "digits-fedavg",
+        {"protection.mechanism": {"law": "discrete gaussian"}, "protection.clip.radius": 9.0, "program.rounds": 3},
+    )
+    assert 0.98 * study.budget.epsilon < rehearse(study).statement.epsilon <= study.budget.epsilon
+
+
+@pytest.mark.slow
 def test_the_run_ends_with_its_budget(tmp_path):
     result = run_study(load("digits-fedavg", FREE), tmp_path)
     assert result.run.state.round == ROUNDS

@@ -280,10 +280,9 @@ def test_a_hidden_model_is_standardised_through_the_sum_of_masks(plain):
     aggregation = {"by": "privfl", "records": 400, "key_bits": 2048, "most_rounds": 10}
     built = build(study("hidden_gradient_descent", protection={"aggregation": aggregation}))
     _, shown = fitted(built)
-    expected = plain("hidden_gradient_descent")[2].coefficients["coef"]  # its deviations are not sums of squares in fixed point
-    np.testing.assert_allclose(shown.coefficients["coef"], expected, rtol=1e-3)
-    names = [entry.aggregation for entry in built.federation.ledger.entries]
-    assert [name.startswith("PrivFL") for name in names] == [True] * 12  # means with squares, n, then ten gradients
+    np.testing.assert_allclose(shown.coefficients["coef"], plain("hidden_gradient_descent")[2].coefficients["coef"], rtol=1e-6)
+    names = [entry.aggregation for entry in built.federation.ledger.entries]  # means and deviations twice, n, then gradients
+    assert [name.startswith("PrivFL") for name in names] == [False] * 3 + [True] * 10
 
 
 # ---- running --------------------------------------------------------------------------------------------------------

@@ -59,6 +59,10 @@ class Aggregation(ABC):
     def records(self) -> float | None:
         return None
 
+    def carrying(self, outbox: Outbox) -> Aggregation:
+        """The aggregation by which a question goes: this one, or a part of it that is enough."""
+        return self
+
     @abstractmethod
     def fit(self, outbox: Outbox) -> None:
         """Refuse, before anybody is asked, so few parties that a total shows their rows, or a total that does not fit."""

@@ -136,6 +136,7 @@ class Run:
     def _asked(self, question: Question, channel: Channel) -> Any:
         release = self.release(question, channel)
         outbox = self._outbox(question, release)
+        channel = replace(channel, aggregation=channel.aggregation.carrying(outbox))
         entry = self._entry(outbox, channel)
         proposal = Proposal(outbox, channel, self.size, self._moves_state(outbox), entry, self.ledger)
         for rule in self.rules:

@@ -79,6 +79,11 @@ class HiddenModel(Aggregation):
         """The same without its protocol, for made-up records."""
         return replace(self, masks=self.masks.rehearsed())
 
+    def carrying(self, outbox: Outbox) -> HiddenModel | Hidden:
+        """The masks alone, for a question without a model."""
+        plain = outbox.question.broadcast is None and "grid" not in outbox.question.settings
+        return self.masks if plain and outbox.release.bare else self
+
     def fit(self, outbox: Outbox) -> None:
         """Refuse, before anybody is asked, what would show rows, has no fixed point, or is not protected by totals alone."""
         question, settings = outbox.question, outbox.question.settings

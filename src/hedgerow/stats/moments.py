@@ -50,6 +50,12 @@ def deviations(centre: Array, party: Party, rng: Any, *, columns: tuple[str, ...
     return {"n": party.n, "sum": weighted.sum(-2), "squares": squares}
 
 
+@local(additive=True, stackable=True)
+def deviations_about(broadcast: None, party: Party, rng: Any, *, centre: tuple[Any, ...], **settings: Any) -> dict[str, Array]:
+    """The same about a centre that is a setting: parties may know it also where broadcasts are hidden from them."""
+    return deviations(np.array(centre), party, rng, **settings)
+
+
 def deviation_bounds(centre: Array, columns: Sequence[Column], weight: float | None, *, cross: bool) -> dict[str, Bound] | None:
     """Return by how much one record moves `deviations`, from declared ranges; `None` where one is not declared."""
     ranges = [range_of(column) for column in columns]
@@ -71,9 +77,17 @@ def _hidden_sums(federation: Federation, ask: Any, centre: Array, columns: Seque
     low, high = np.array([range_of(column) or (0.0, 0.0) for column in columns]).T
     scale = np.maximum(np.maximum(high - centre, centre - low), np.finfo(float).tiny)
     bound = dict.fromkeys(("n", "sum", "squares"), linf(weight * (1 + 1e-9), "record"))
-    totals: dict[str, Array] = federation.sum(ask, np.stack([centre, scale]), bound=bound)
+    totals: dict[str, Array] = _sums(federation, ask, np.stack([centre, scale]), bound)
     squared = scale**2 if totals["squares"].ndim == 1 else np.outer(scale, scale)
     return {"n": totals["n"], "sum": totals["sum"] * scale, "squares": totals["squares"] * squared}
+
+
+def _sums(federation: Federation, ask: Any, centre: Array, bound: Any) -> Any:
+    """Ask for deviations about a centre."""
+    if not federation.protection.hides_model:
+        return federation.sum(ask, centre, bound=bound)
+    told = tuple(map(tuple, centre.tolist())) if centre.ndim > 1 else tuple(centre.tolist())
+    return federation.sum(partial(deviations_about, centre=told, **ask.keywords), bound=bound)
 
 
 @dataclass(frozen=True)
@@ -167,7 +181,7 @@ def centred_sums(
         if federation.protection.hides_rows and is_exact(federation) and bounds is not None and weight is not None:
             totals = _hidden_sums(federation, ask, centre, read, weight)
         else:
-            totals = federation.sum(ask, centre, bound=bounds)
+            totals = _sums(federation, ask, centre, bounds)
         state = DeviationState(1 if state is None else state.round + 1, centre, totals)
         yield state
 

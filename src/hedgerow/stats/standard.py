@@ -14,7 +14,6 @@ from hedgerow.errors import SettingsInvalid
 from .columns import schema_of
 from .design import Design
 from .factors import Number, Term
-from .hidden.sso import secure_scaling
 from .scaling import Scaling, scaling
 
 KINDS = ("number", "integer")
@@ -51,15 +50,9 @@ def columns_to_scale(spec: Design, *, target: bool) -> tuple[str, ...]:
 
 
 def scaling_of(federation: Federation, spec: Design, *, target: bool) -> Scaling:
-    """Ask for the means and standard deviations of the columns of a formula, as `hedgerow.stats.scaling`.
-
-    Where the model is hidden from parties, one sum without a broadcast tells both, as `hedgerow.stats.secure_scaling`; an
-    aggregation that hides broadcasts refuses the other way.
-    """
+    """Ask for the means and standard deviations of the columns of a formula, as `hedgerow.stats.scaling`."""
     names = columns_to_scale(spec, target=target)
-    if not names:
-        return Scaling((), (), ())
-    return secure_scaling(federation, names) if federation.protection.hides_model else scaling(federation, names)
+    return scaling(federation, names) if names else Scaling((), (), ())
 
 
 def scaled(federation: Federation, scale: Scaling | None) -> Federation:
