@@ -16,14 +16,11 @@ Position = Literal["server", "shares", "party"]
 """Who adds noise: the server, all parties together, or each party by itself."""
 
 
-class Mechanism(ABC):
-    """A randomised release of bounded sums, by the server or by each party; see `hedgerow.privacy.mechanisms`.
+class SharedCharge:
+    """What questions have in common that one charge covers; by default every question stands alone.
 
     Attributes
     ----------
-    at : {"server", "shares", "party"}
-    least : int
-        Of noise in shares: how many shares make the whole noise; 0 elsewhere.
     key : str or None
         Names what several questions share, such as the noise of a tree; None where every question stands alone. The ledger
         counts the questions of a key.
@@ -32,14 +29,6 @@ class Mechanism(ABC):
     span : str
         Tells the questions that one charge covers from the others with this key.
     """
-
-    @property
-    @abstractmethod
-    def at(self) -> Position: ...
-
-    @property
-    def least(self) -> int:
-        return 0
 
     @property
     def key(self) -> str | None:
@@ -52,6 +41,27 @@ class Mechanism(ABC):
     @property
     def covered(self) -> bool:
         return False
+
+
+class Mechanism(SharedCharge, ABC):
+    """A randomised release of bounded sums, by the server or by each party; see `hedgerow.privacy.mechanisms`.
+
+    Attributes
+    ----------
+    at : {"server", "shares", "party"}
+    least : int
+        Of noise in shares: how many shares make the whole noise; 0 elsewhere.
+    key, covered, span
+        As of `SharedCharge`.
+    """
+
+    @property
+    @abstractmethod
+    def at(self) -> Position: ...
+
+    @property
+    def least(self) -> int:
+        return 0
 
     def taken(self, use: int, streams: Streams, cohort: Cohort) -> Mechanism:
         """Return the mechanism of question number `use` of its key, counted from zero, or refuse the cohort that is asked."""
@@ -96,31 +106,19 @@ class Mechanism(ABC):
         return 2.0**40
 
 
-class Plan(ABC):
+class Plan(SharedCharge, ABC):
     """A private mechanism inside a local function, such as the noisy steps of a party that trains.
 
     Attributes
     ----------
     unit : {"record", "party"}
-    key, span, covered
-        As of a `Mechanism`.
+    key, covered, span
+        As of `SharedCharge`.
     """
 
     @property
     @abstractmethod
     def unit(self) -> Unit: ...
-
-    @property
-    def key(self) -> str | None:
-        return None
-
-    @property
-    def span(self) -> str:
-        return ""
-
-    @property
-    def covered(self) -> bool:
-        return False
 
     @abstractmethod
     def event(self) -> Event:
