@@ -29,13 +29,22 @@ class Bound:
     unit : {"party", "record"}
         Whose presence changes between neighbours. A party-level bound is enforced by clipping; a record-level bound
         holds by construction of the local function and is proved by a neighbour test.
+    step : float, optional
+        A power of two of which every coordinate that a record adds is a whole multiple, by construction of the local
+        function, so that sums of records are exact and a record moves them by at most the radius to the last bit.
     """
 
     norm: float
     radius: float
     unit: Unit = "party"
+    step: float | None = None
 
     def __post_init__(self) -> None:
+        if self.step is not None and not (self.step > 0 and math.frexp(self.step)[0] == 0.5 and self.unit == "record"):
+            raise BudgetInvalid(
+                f"a bound per {self.unit} in steps of {self.step!r}: steps are powers of two, of what a record adds.",
+                remedy="Leave step out, or take whole_step(radius).",
+            )
         if self.unit not in ("party", "record") or not (math.isfinite(self.radius) and self.radius > 0):
             raise BudgetInvalid(
                 f"a bound of radius {self.radius!r} per {self.unit!r} bounds nothing: a radius is a finite number above zero.",
@@ -67,7 +76,8 @@ class Bound:
         return self.radius * {1: 1.0, 2: math.sqrt(dimension), math.inf: float(dimension)}[self.norm]
 
     def __str__(self) -> str:
-        return f"{ {1: 'l1', 2: 'l2', math.inf: 'linf'}[self.norm] }({self.radius:.6g}) per {self.unit}"
+        steps = "" if self.step is None else f" in steps of 2^{math.frexp(self.step)[1] - 1}"
+        return f"{ {1: 'l1', 2: 'l2', math.inf: 'linf'}[self.norm] }({self.radius:.6g}) per {self.unit}{steps}"
 
 
 def _squares(rows: Array) -> Array:
@@ -82,19 +92,24 @@ Bounds = Bound | Mapping[str, Bound]
 """One bound for the whole contribution, or one for each key."""
 
 
-def l1(radius: float, unit: Unit = "party") -> Bound:
+def l1(radius: float, unit: Unit = "party", step: float | None = None) -> Bound:
     """Bound the sum of absolute values."""
-    return Bound(1, float(radius), unit)
+    return Bound(1, float(radius), unit, step)
 
 
-def l2(radius: float, unit: Unit = "party") -> Bound:
+def l2(radius: float, unit: Unit = "party", step: float | None = None) -> Bound:
     """Bound the Euclidean length."""
-    return Bound(2, float(radius), unit)
+    return Bound(2, float(radius), unit, step)
 
 
-def linf(radius: float, unit: Unit = "party") -> Bound:
+def linf(radius: float, unit: Unit = "party", step: float | None = None) -> Bound:
     """Bound every coordinate's absolute value."""
-    return Bound(math.inf, float(radius), unit)
+    return Bound(math.inf, float(radius), unit, step)
+
+
+def whole_step(radius: float, bits: int = 24) -> float:
+    """The power of two of which a radius has at least 2^bits, and fewer than twice as many: a grid for what a record adds."""
+    return math.ldexp(1.0, math.frexp(radius)[1] - 1 - bits)
 
 
 def blocks(bounds: Bounds, layout: Layout) -> list[tuple[slice, Bound]]:

@@ -128,6 +128,8 @@ def plan(
         Contributions bounded per record are whole steps already, so rounding moves none of them.
     largest : float
         Most steps that noise may take. Up to there a grid is made finer until rounding adds a hundredth to the noise.
+        A bound that says in which steps records add is taken at its word where noise may take so many: then nothing is
+        rounded, and the distance of neighbours is the radius.
     """
     parts = blocks(bounds, layout)
     share = multiplier * (len(parts) if norm == 1 else math.sqrt(len(parts)))
@@ -135,6 +137,9 @@ def plan(
     for part, bound in parts:
         d = part.stop - part.start
         distance = bound.distance(norm, d)
+        if bound.step is not None and not whole and share * distance <= largest * bound.step:
+            planned.append(Block(part, bound, bound.step, share * distance / bound.step, True))
+            continue
         size = step(share * distance)
         rounding = 0.0 if bound.unit == "party" or whole else (d if norm == 1 else math.sqrt(d))
         while rounding > distance / size / 100 and share * (2 * distance / size + rounding) <= largest:
