@@ -1,0 +1,163 @@
+"""Products row by row: a row's bits are a function of that row and of the right operand, on every way of this machine."""
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from hedgerow.errors import SettingsInvalid
+from hedgerow.learn.rowwise import kernels
+
+SHAPES = [(1, 1), (15, 5), (65, 7), (30, 1), (200, 10), (33, 64), (100, 130)]  # (k, n); the second and third break BLAS
+ROWS = [1, 2, 3, 4, 5, 16, 17, 31, 33, 64, 128, 129]
+every_path = pytest.mark.parametrize("path", kernels.paths)
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+OTHERS = {
+    "random": lambda shape: numbers(*shape, seed=7),
+    "zero": lambda shape: np.zeros(shape, np.float32),
+    "huge": lambda shape: np.full(shape, 1e30, np.float32),
+    "nan": lambda shape: np.full(shape, np.nan, np.float32),
+    "infinite": lambda shape: np.full(shape, np.inf, np.float32),
+    "subnormal": lambda shape: np.full(shape, 1e-42, np.float32),
+}
+
+
+def at_address(array, offset):
+    """A copy that starts so many numbers behind a multiple of 64 bytes."""
+    memory = np.empty(array.size + 64, np.float32)
+    first = (-memory.ctypes.data // 4) % 16 + offset
+    copy = memory[first : first + array.size].reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def changed_rows(product, record):
+    """Every way found in which the result for `record` depends on something else; `product` maps (m, k) to (m, n)."""
+    wanted, found = product(record[None])[0].tobytes(), []
+    for name, others in OTHERS.items():
+        for m in ROWS:
+            for position in {0, 1, m // 2, m - 1} & set(range(m)):
+                batch = others((m, len(record)))
+                batch[position] = record
+                if product(batch)[position].tobytes() != wanted:
+                    found.append((name, m, position))
+    batch = OTHERS["random"]((5, len(record)))
+    batch[3] = record
+    for offset in range(16):
+        if product(at_address(batch, offset))[3].tobytes() != wanted:
+            found.append(("address", offset))
+    with ThreadPoolExecutor(2) as pool:
+        found += [("threads", i) for i, out in enumerate(pool.map(product, [batch] * 8)) if out[3].tobytes() != wanted]
+    torch.set_flush_denormal(True)
+    try:
+        if product(batch)[3].tobytes() != wanted:
+            found.append(("flush to zero",))
+    finally:
+        torch.set_flush_denormal(False)
+    return found
+
+
+@every_path
+@pytest.mark.parametrize(("k", "n"), SHAPES)
+def test_a_row_of_a_product_knows_of_no_other(path, k, n):
+    with kernels.using(path):
+        b, start = kernels.packed(numbers(k, n, seed=1)), numbers(n, seed=2)
+        assert changed_rows(lambda a: kernels.multiply(a, b, start), numbers(k, seed=3)) == []
+        assert changed_rows(lambda a: kernels.multiply(a, b, relu=True), numbers(k, seed=4) * np.float32(1e-38)) == []
+
+
+@pytest.mark.parametrize("twin", [lambda a, b: a @ b, lambda a, b: (torch.from_numpy(a) @ torch.from_numpy(b)).numpy()])
+def test_a_product_by_a_library_is_caught(twin):
+    """NumPy's and torch's float32 products change a row with the number of rows."""
+    with np.errstate(all="ignore"):
+        found = [c for k, n in SHAPES for c in changed_rows(partial(twin, b=numbers(k, n)), numbers(k, seed=3))]
+    assert found
+
+
+@every_path
+@pytest.mark.parametrize(("k", "n"), SHAPES)
+def test_a_product_is_the_product(path, k, n):
+    a, b, start = numbers(9, k), numbers(k, n, seed=1), numbers(n, seed=2)
+    wanted = a.astype(np.float64) @ b + start
+    size = np.abs(a) @ np.abs(b) + np.abs(start)
+    with kernels.using(path):
+        ready = kernels.packed(b)
+        out, transposed = kernels.multiply(a, ready, start), kernels.packed(b.T.copy(), transposed=True)
+        assert (np.abs(out - wanted) <= 4e-7 * size).all()
+        assert kernels.multiply(a, transposed, start).tobytes() == out.tobytes()
+        assert kernels.multiply(a, kernels.packed(b.T.copy().T), start).tobytes() == out.tobytes()
+        np.testing.assert_array_equal(kernels.multiply(a, ready, start, relu=True), np.maximum(out, 0))
+        assert (ready.k, ready.n) == (k, n)
+        assert kernels.multiply(a[:0], ready).shape == (0, n)
+
+
+@every_path
+def test_what_is_not_finite_stays_in_its_row(path):
+    a, b = numbers(4, 6), numbers(6, 3, seed=1)
+    a[1, 2], a[2, 0] = np.nan, np.inf
+    with kernels.using(path):
+        out = kernels.multiply(a, kernels.packed(b), relu=True)
+    assert np.isnan(out[1]).all()
+    assert not np.isfinite(out[2]).any() or (out[2][np.isfinite(out[2])] == 0).all()
+    assert np.isfinite(out[[0, 3]]).all()
+
+
+def windows(side, taps, c):
+    """Places and terms of a convolution of `taps` x `taps` over padded images (side + taps - 1)^2 with c channels last."""
+    wide = side + taps - 1
+    y, x = np.mgrid[:side, :side]
+    dy, dx = np.mgrid[:taps, :taps]
+    return ((y * wide + x) * c).ravel(), (((dy * wide + dx) * c).ravel()[:, None] + np.arange(c)).ravel()
+
+
+@every_path
+@pytest.mark.parametrize(("side", "taps", "c", "n"), [(5, 3, 1, 4), (4, 3, 3, 17), (6, 1, 2, 1)])
+def test_gathered_products_are_convolutions_and_their_gradients(path, side, taps, c, n):
+    wide, m = side + taps - 1, 3
+    where, terms = windows(side, taps, c)
+    x, w, start, g = numbers(m, wide * wide * c), numbers(taps, taps, c, n, seed=1), numbers(n, seed=2), numbers(m, side**2, n)
+    image = torch.from_numpy(x).double().view(m, wide, wide, c).permute(0, 3, 1, 2)
+    weight = torch.from_numpy(w).double().permute(3, 2, 0, 1).requires_grad_()
+    with kernels.using(path):
+        out = kernels.gathered(x, where, terms, kernels.packed(w.reshape(-1, n)), start, relu=True)
+        slopes = kernels.outer_gathered(x, where, terms, g)
+        assert changed_rows(lambda a: kernels.outer_gathered(a, where, terms, g[:1].repeat(len(a), 0)), x[0]) == []
+        assert changed_rows(lambda a: kernels.gathered(a, where, terms, kernels.packed(w.reshape(-1, n))), x[0]) == []
+    wanted = torch.nn.functional.conv2d(image, weight, torch.from_numpy(start).double())
+    np.testing.assert_allclose(out, wanted.detach().relu().permute(0, 2, 3, 1).reshape(m, -1, n), atol=3e-6)
+    for i in range(m):
+        at = torch.from_numpy(g[i]).double().view(side, side, n).permute(2, 0, 1)
+        (own,) = torch.autograd.grad((wanted[i] * at).sum(), weight, retain_graph=True)
+        np.testing.assert_allclose(slopes[i].reshape(taps, taps, c, n), own.permute(2, 3, 1, 0), atol=1e-5)
+
+
+def digest(*arrays):
+    return hashlib.blake2b(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays), digest_size=12).hexdigest()
+
+
+@every_path
+def test_wrong_shapes_are_refused(path):
+    with kernels.using(path):
+        b = kernels.packed(numbers(6, 3))
+        with pytest.raises(ValueError, match="rows of 5 numbers"):
+            kernels.multiply(numbers(2, 5), b)
+        with pytest.raises(ValueError, match="float64"):
+            kernels.multiply(np.zeros((2, 6)), b)
+        with pytest.raises(ValueError, match="outside a record"):
+            kernels.gathered(numbers(2, 8), np.array([0, 3]), np.arange(6), b)
+        with pytest.raises(ValueError, match="outside a record"):
+            kernels.outer_gathered(numbers(2, 8), np.array([0, -1]), np.arange(6), numbers(2, 2, 3))
+
+
+def test_only_ways_of_this_machine_are_taken():
+    with pytest.raises(SettingsInvalid, match="no way of this machine"), kernels.using("abacus"):
+        pass
+    assert kernels.path() in kernels.paths
