@@ -207,7 +207,7 @@ def _check(
         raise SettingsInvalid(f"average is {average!r}.", remedy="It lies in [0, 1); 0 takes the last round.")
     schedule = Schedule(given["schedule"], 0.99, 10, rounds)
     DescentStep(given["solver"], given["learning_rate"], given["momentum"], schedule=schedule).check()
-    RecordTask.of(ready, module, None, batch_size).recipe.check(Clipping.of(given["clip"]))
+    RecordTask.of(ready, module, None, batch_size, Clipping.of(given["clip"]))
 
 
 def _averaged(mean: Weights | None, new: Weights, kept: float) -> dict[str, np.ndarray]:

@@ -5,8 +5,8 @@
 A gradient that is not finite counts as zero, before lengths are taken; no records add up to zeros.
 
 Releases : that sum, of shape (d,), through a channel; nothing is divided by how many records there were.
-Unit     : record. A record more or less moves the sum by at most S (joint), or the root of the layers' S_l squared; and by
-           what the others are rounded otherwise, 0.6 percent of that in the worst case, which `Clipping.bound` allows for.
+Unit     : record. A record more or less moves the exact sum by at most S (joint), or the root of the layers' S_l squared,
+           to the last bit. Sums by torch, without a mechanism, make no such promise.
 Source   : Abadi et al., CCS 2016, Algorithm 1 and section 4.
 """
 
@@ -25,13 +25,20 @@ from hedgerow.core.question import local
 from ..descent.work import tensors
 from ..models import Model
 from .clipping import Clipping
+from .exact.sums import Exact, exact_for, exact_sum
 from .recipe import Recipe, recipe_for
 from .rewrite import separate
-from .sums import FEW
 
 
 def clipped_sum(
-    model: Model, flat: Tensor, x: Tensor, target: Tensor, w: Tensor, clip: float | Sequence[float] | Clipping
+    model: Model,
+    flat: Tensor,
+    x: Tensor,
+    target: Tensor,
+    w: Tensor,
+    clip: float | Sequence[float] | Clipping,
+    *,
+    exact: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """Sum of the records' gradients, each clipped.
 
@@ -43,38 +50,59 @@ def clipped_sum(
         Records as the model reads them, and their weights; n may be zero.
     clip : float or sequence of float
         Largest length of a record's gradient, or one for each trained layer.
+    exact : bool
+        Whether a record moves the sum by at most the clip, to the last bit: each gradient is then a function of the weights
+        and of its record, in whole steps, and added without rounding. Otherwise torch finds them together, which no mechanism
+        may rely on.
 
     Returns
     -------
     total : shape (d,), float64
-        Over the trained parameters. Not rounded to float32: of many records, that would move it by more than a record may.
+        Over the trained parameters; a whole multiple of `Clipping.step` where it is exact.
     lengths : shape (n, layers)
         Of each record's gradient in each layer before it was clipped; not private.
     """
-    clipping, recipe = clip if isinstance(clip, Clipping) else Clipping.of(clip), recipe_of(model, x, target)
-    n_layers = max(recipe.layers) + 1
-    recipe.check(clipping)
+    clipping = clip if isinstance(clip, Clipping) else Clipping.of(clip)
+    if not exact:
+        return _by_torch(model, flat, x, target, w, clipping)
+    way = exact_of(model, tuple(x.shape[1:]))
+    way.trained.check(clipping)
+    total, lengths = exact_sum(way, flat, x, target, w, clipping)
+    return torch.from_numpy(total), torch.from_numpy(lengths)
+
+
+def exact_of(model: Model, shape: tuple[int, ...]) -> Exact:
+    """How the model's exact sums are found for records of a shape, found out once."""
+    key = "exact gradients of records", shape
+    if key not in model.programs:
+        separate(model.module)
+        model.programs[key] = exact_for(model, shape)
+    way: Exact = model.programs[key]
+    return way
+
+
+# ---- by torch, without a mechanism ------------------------------------------------------------------------------------------
+def _by_torch(model: Model, flat: Tensor, x: Tensor, target: Tensor, w: Tensor, clipping: Clipping) -> tuple[Tensor, Tensor]:
+    recipe = recipe_of(model, x, target)
+    recipe.trained.check(clipping)
     w = torch.nan_to_num(w, nan=0.0, posinf=0.0).clamp(min=0.0)
-    total, squares = torch.zeros(len(recipe.trained), dtype=torch.float64), [torch.zeros(0, n_layers)]
-    exact = len(x) > FEW
-    start = 0
+    total = torch.zeros(len(recipe.trained.indices), dtype=torch.float64)
+    squares, start = [torch.zeros(0, recipe.trained.n_layers)], 0
     while start < len(x):
         part = slice(start, start + recipe.at_once(x))
-        squares.append(_add(total, recipe, flat, x[part], target[part], w[part], clipping, exact))
+        squares.append(_add(total, recipe, flat, x[part], target[part], w[part], clipping))
         start += len(squares[-1])
     return total, torch.cat(squares).sqrt()
 
 
-def _add(
-    total: Tensor, recipe: Recipe, flat: Tensor, x: Tensor, target: Tensor, w: Tensor, clipping: Clipping, exact: bool
-) -> Tensor:
+def _add(total: Tensor, recipe: Recipe, flat: Tensor, x: Tensor, target: Tensor, w: Tensor, clipping: Clipping) -> Tensor:
     """Add the clipped gradients of records that fit in one pass; return their squared lengths."""
     found = recipe.find(flat, x, target)
     finite = torch.isfinite(found.squares).all(1)
     if finite.all():
-        found.add(total, clipping.factors(found.squares, w), exact=exact)
+        found.add(total, clipping.factors(found.squares, w))
     elif finite.any():
-        _add(total, recipe, flat, x[finite], target[finite], w[finite], clipping, exact)
+        _add(total, recipe, flat, x[finite], target[finite], w[finite], clipping)
     return torch.where(finite[:, None], found.squares, torch.zeros(()))
 
 
@@ -92,9 +120,9 @@ def recipe_of(model: Model, x: Tensor, target: Tensor) -> Recipe:
 
 @local(additive=True)
 def clipped_gradients(
-    broadcast: np.ndarray, party: Party, rng: Any, *, model: Model, clipping: Clipping
+    broadcast: np.ndarray, party: Party, rng: Any, *, model: Model, clipping: Clipping, exact: bool = True
 ) -> Mapping[str, np.ndarray]:
-    """Sum of the records' clipped gradients over the trained parameters, shape (d,)."""
+    """Sum of the records' clipped gradients over the trained parameters, shape (d,); `exact` behind every mechanism."""
     x, target, w = tensors(party)
-    total, _ = clipped_sum(model, torch.from_numpy(broadcast), x, target, w, clipping)
+    total, _ = clipped_sum(model, torch.from_numpy(broadcast), x, target, w, clipping, exact=exact)
     return {"gradient": total.numpy()}

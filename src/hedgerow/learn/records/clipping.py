@@ -9,11 +9,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hedgerow.core.bound import Bound, l2
+from hedgerow.core.bound import Bound, l2, whole_step
 from hedgerow.errors import SettingsInvalid
 
 from .layers import TINY
-from .sums import ROUNDED
+
+LEAST, MOST = 1e-30, 1e30
+"""Clips lie between these, as lengths of float32 gradients do."""
 
 ROUNDING = 5e-6
 """By so much lengths are taken for longer than they were computed, so that rounding cannot hide that one is too long."""
@@ -32,8 +34,15 @@ class Clipping:
     radii: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if not self.radii or not all(math.isfinite(radius) and radius > 0 for radius in self.radii):
-            raise SettingsInvalid(f"clip is {self.radii}.", remedy="A clip is a length above zero, such as 1.0.")
+        if not self.radii or not all(LEAST <= radius <= MOST for radius in self.radii):
+            raise SettingsInvalid(
+                f"clip is {self.radii}.", remedy=f"A clip is a length from {LEAST:g} to {MOST:g}, such as 1.0."
+            )
+        if min(self.radii) < self.step:
+            raise SettingsInvalid(
+                f"clip is {self.radii}: one layer's is so small beside the others that no step of their sum fits in it.",
+                remedy=f"Take at least {self.step:g} for each layer.",
+            )
 
     @classmethod
     def of(cls, clip: float | Sequence[float]) -> Clipping:
@@ -46,12 +55,14 @@ class Clipping:
         return math.hypot(*self.radii)
 
     @property
-    def bound(self) -> Bound:
-        """How far a record moves the sum: one bound, one event, however many layers are clipped.
+    def step(self) -> float:
+        """A power of two of which each coordinate of a record's clipped gradient is a whole multiple."""
+        return whole_step(self.radius)
 
-        The radius, and `ROUNDED` of it: without the record, the sum of the others is rounded otherwise.
-        """
-        return l2(self.radius * (1 + ROUNDED), unit="record")
+    @property
+    def bound(self) -> Bound:
+        """How far a record moves the exact sum: one bound, one event, however many layers are clipped."""
+        return l2(self.radius, unit="record", step=self.step)
 
     def factors(self, squares: Tensor, w: Tensor) -> Tensor:
         """By what each record's gradient is multiplied, so that w times it, shortened, is within the radius.

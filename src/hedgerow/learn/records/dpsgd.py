@@ -10,8 +10,9 @@ What the server makes of a sum (momentum, Adam) costs nothing more, and what it 
 
 Releases : the sum of clipped gradients, of shape (d,), once per round.
 State    : none at the parties.
-Unit     : record. The bound is l2(S), or l2(sqrt(sum S_l^2)) where layers are clipped apart, and 0.6 percent for what the
-           other records are rounded otherwise; one event a round.
+Unit     : record. The bound is l2(S), or l2(sqrt(sum S_l^2)) where layers are clipped apart, to the last bit: behind a
+           mechanism, or where rows are hidden, sums are exact (`exact`); one event a round. Without either the server sees
+           every party's sum, torch finds it, and nothing is bounded.
 Source   : Abadi et al., CCS 2016, Algorithm 1. Differs: its lot of expected size L = qN is divided by B, which need not be qN,
            since N may be secret; noise is drawn on the integer grid.
 """
@@ -39,11 +40,11 @@ from ..schedule import Schedule
 from ..settings import StepSettings, filled
 from ..tensors import blank, prepared
 from ..training import above, at_least, model_of
-from .clipped import clipped_gradients, recipe_of
+from .clipped import clipped_gradients, exact_of, recipe_of
 from .clipping import Clipping
-from .recipe import Recipe
 from .results import declares
 from .rewrite import separate
+from .trained import Trained
 
 
 @dataclass(frozen=True)
@@ -111,21 +112,27 @@ class RecordTask:
 
     federation: Federation
     model: Model
-    recipe: Recipe
+    trained: Trained
 
     @classmethod
-    def of(cls, federation: Federation, module: nn.Module, features: list[str] | None, batch_size: float) -> RecordTask:
-        """Check a module before any party is asked."""
+    def of(
+        cls,
+        federation: Federation,
+        module: nn.Module,
+        features: list[str] | None,
+        batch_size: float,
+        clipping: Clipping,
+        *,
+        exact: bool = True,
+    ) -> RecordTask:
+        """Check a module and a clip before any party is asked, and find out how gradients are found."""
         separate(module)
         model = model_of(module, federation, features, max(int(batch_size), 1))
         names = {name: np.repeat(value, 2, 0)[:3] for name, value in blank(federation.schema, features).items()}
         x, target, _ = tensors(Party("nobody", names, np.ones(3)))
-        return cls(prepared(federation, features), model, recipe_of(model, x, target))
-
-    @property
-    def trained(self) -> np.ndarray:
-        """Where the trained parameters lie in the flat vector."""
-        return self.recipe.trained.numpy()
+        trained = (exact_of(model, tuple(x.shape[1:])) if exact else recipe_of(model, x, target)).trained
+        trained.check(clipping)
+        return cls(prepared(federation, features), model, trained)
 
 
 @program(
@@ -187,19 +194,24 @@ def dpsgd(
     at_least(1, rounds=rounds)
     above(0.0, batch_size=batch_size, sampling_rate=sampling_rate)
     unclipped(federation)
-    task = RecordTask.of(federation, module, features, batch_size)
-    task.recipe.check(clipping)
-    model, trained = task.model, task.trained
-    ask = partial(clipped_gradients, model=model, clipping=clipping)
+    exact = protected(federation)
+    task = RecordTask.of(federation, module, features, batch_size, clipping, exact=exact)
+    model, trained = task.model, task.trained.indices.numpy()
+    ask = partial(clipped_gradients, model=model, clipping=clipping, exact=exact)
     w = model.initial if start is None else model.flat(start.weights)
     nothing = np.zeros(len(trained), np.float32)
     first, second = (nothing, nothing) if start is None else (start.first, start.second)
     for t in range(start.round if start else 0, rounds):
         cohort = task.federation.sample(records=sampling_rate)
-        total: Any = cohort.sum(ask, w, bound=clipping.bound)["gradient"]
+        total: Any = cohort.sum(ask, w, bound=clipping.bound if exact else None)["gradient"]
         w = w.copy()
         w[trained], first, second = step(w[trained], total / batch_size, first, second, t + 1, t)
         yield RecordState(t + 1, model.named(w), first, second)
+
+
+def protected(federation: Federation) -> bool:
+    """Whether a sum is noised, or seen by nobody before it is added up."""
+    return federation.protection.noise_at is not None or federation.protection.hides_rows
 
 
 def unclipped(federation: Federation) -> None:

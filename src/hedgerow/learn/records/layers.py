@@ -25,8 +25,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .sums import add_products, add_weighed
-
 CANCELLED = 1e-3
 """A record's gradient counts as no shorter than this times the lengths of its places, added up."""
 
@@ -45,15 +43,14 @@ class ParameterGradients:
     squares : shape (n,)
         Squared length of each record's gradient.
     add : callable
-        Takes a float64 sum in the parameter's shape, factors of shape (n,), and whether `FEW` records are exceeded; adds the
-        records' gradients times their factors to the sum.
+        Takes a float64 sum in the parameter's shape and factors of shape (n,); adds the records' gradients times their factors.
     numbers : int
         Held for each record until the sum is taken.
     """
 
     name: str
     squares: Tensor
-    add: Callable[[Tensor, Tensor, bool], None]
+    add: Callable[[Tensor, Tensor], None]
     numbers: int = 0
 
 
@@ -68,11 +65,9 @@ def linear(layer: nn.Linear, a: Tensor, g: Tensor) -> Iterator[ParameterGradient
     if a.ndim == 2:
         lengths = squares_of(g)
         if layer.weight.requires_grad:
-            yield ParameterGradients(
-                "weight", squares_of(a) * lengths, lambda to, c, exact: add_products(to, c[:, None] * g, a, exact)
-            )
+            yield ParameterGradients("weight", squares_of(a) * lengths, lambda to, c: to.add_((c[:, None] * g).t() @ a))
         if layer.bias is not None and layer.bias.requires_grad:
-            yield ParameterGradients("bias", lengths, lambda to, c, exact: add_weighed(to, c, g, exact))
+            yield ParameterGradients("bias", lengths, lambda to, c: to.add_(c @ g))
         return
     a, g = a.flatten(1, -2)[:, None].transpose(2, 3), g.flatten(1, -2)[:, None].transpose(2, 3)
     if layer.weight.requires_grad:
@@ -107,7 +102,7 @@ def places(name: str, a: Tensor, g: Tensor, shape: torch.Size) -> ParameterGradi
     reach = overlaps.diagonal(dim1=2, dim2=3).sqrt().sum(2)
     squares = torch.maximum(overlaps.sum((1, 2, 3)), (CANCELLED * reach).square().sum(1)).float().clamp(min=TINY)
 
-    def add(to: Tensor, c: Tensor, exact: bool) -> None:
+    def add(to: Tensor, c: Tensor) -> None:
         to += torch.einsum("ngop,ngip->goi", g * c.double()[:, None, None, None], a).reshape(shape)
 
     return ParameterGradients(name, squares, add, 3 * a[0].numel() + 4 * g[0].numel() + 6 * a.shape[1] * n_places**2)
@@ -118,7 +113,7 @@ def whole(name: str, gradients: Tensor, reach: Tensor | None = None) -> Paramete
     squares = squares_of(gradients)
     if reach is not None:
         squares = torch.maximum(squares, (CANCELLED * reach).square())
-    return ParameterGradients(name, squares, lambda to, c, exact: add_weighed(to, c, gradients, exact), gradients.shape[1])
+    return ParameterGradients(name, squares, lambda to, c: to.view(-1).add_(c @ gradients), gradients.shape[1])
 
 
 def offset(g: Tensor) -> ParameterGradients:
@@ -141,7 +136,7 @@ def embedding(layer: nn.Embedding, a: Tensor, g: Tensor) -> Iterator[ParameterGr
     lengths = torch.maximum(squares_of(each), (CANCELLED * reach).square())
     squares = torch.zeros(n).index_add_(0, read // layer.num_embeddings, lengths)
 
-    def add(to: Tensor, c: Tensor, exact: bool) -> None:
+    def add(to: Tensor, c: Tensor) -> None:
         shortened = each.double() * c.double()[read // layer.num_embeddings][:, None]
         to.index_add_(0, read % layer.num_embeddings, shortened)
 

@@ -44,7 +44,7 @@ from ..descent.work import tensors
 from ..models import Model, Weights
 from ..settings import StepSettings
 from ..training import above, at_least
-from .clipped import clipped_sum, recipe_of
+from .clipped import clipped_sum, exact_of
 from .clipping import Clipping
 from .dpsgd import GradientStep, RecordTask, unclipped
 from .plan import RecordPlan
@@ -93,8 +93,7 @@ def noisy_steps(
     flat = torch.from_numpy(np.array(broadcast["w"], np.float32))
     done = max(int(broadcast["asked"]), int(party.state["rounds"]))
     budget, divisor = budgets.get(party.id), batch_sizes.get(party.id, 1.0)
-    recipe, n = recipe_of(model, x, target), len(w)
-    where = recipe.trained
+    where, n = exact_of(model, tuple(x.shape[1:])).trained.indices, len(w)
     began = flat[where].numpy()
     if budget is not None and plan.most_rounds(budget, rounds) <= done:
         return {"update": np.zeros_like(began), "n": np.zeros(())}
@@ -180,9 +179,8 @@ def local_dpsgd(
     above(0.0, **{f"batch_size of {name}": value for name, value in batch_sizes.items()})
     limits = {} if stop_at is None else _for_each("stop_at", stop_at, names)
     budgets = {name: Budget(limit, delta, "record", accountant=accountant) for name, limit in limits.items()}
-    task = RecordTask.of(federation, module, features, max(batch_sizes.values()))
-    task.recipe.check(plan.clipping)
-    model, trained = task.model, task.trained
+    task = RecordTask.of(federation, module, features, max(batch_sizes.values()), plan.clipping)
+    model, trained = task.model, task.trained.indices.numpy()
     ask = partial(noisy_steps, plan=plan, model=model, step=step, batch_sizes=batch_sizes, budgets=budgets, rounds=rounds)
     w = model.initial if start is None else model.flat(start.weights)
     for t in range(start.round if start else 0, rounds):

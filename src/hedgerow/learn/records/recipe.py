@@ -1,4 +1,7 @@
-"""How the gradients of single records are found for a module: by ghost norms, by `torch.func`, or one by one.
+"""How torch finds the gradients of single records for a module: by ghost norms, by `torch.func`, or one by one.
+
+For sums without a mechanism only: what torch computes for a record depends on which others are computed with it. Behind a
+mechanism sums are those of `exact`.
 
 The fast way is taken where, on made-up records of several sizes, it finds the same as one backward pass for each record. With
 ghost norms records pass through the module together, so a module in which they meet only now and then, by what a batch holds,
@@ -15,7 +18,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, Literal
 
 import torch
@@ -24,11 +26,10 @@ from torch.autograd.graph import get_gradient_edge
 from torch.func import functional_call, grad, vmap
 from torch.overrides import TorchFunctionMode
 
-from hedgerow.errors import ModelInvalid, SettingsInvalid
-
 from ..models import Model, per_record_loss
-from .clipping import Clipping
 from .layers import LAYERS, ParameterGradients, known, whole
+from .rewrite import keeps_nothing
+from .trained import Trained
 
 log = logging.getLogger("hedgerow.learn")
 
@@ -52,76 +53,36 @@ class RecordGradients:
     """
 
     squares: Tensor
-    adders: list[tuple[Callable[[Tensor, Tensor, bool], None], int, torch.Size]]
+    adders: list[tuple[Callable[[Tensor, Tensor], None], int, torch.Size]]
 
-    def add(self, total: Tensor, factors: Tensor, *, exact: bool) -> None:
+    def add(self, total: Tensor, factors: Tensor) -> None:
         """Add the gradients times factors of shape (n, 1) or (n, layers) to a float64 sum of shape (d,)."""
         columns, sizes = factors.expand(-1, self.squares.shape[1]).unbind(1), [shape.numel() for _, _, shape in self.adders]
         for part, (add, layer, shape) in zip(total.split(sizes), self.adders, strict=True):
-            add(part.view(shape), columns[layer], exact)
+            add(part.view(shape), columns[layer])
 
     def total(self, factors: Tensor) -> Tensor:
         """The sum of the gradients times factors, shape (d,)."""
         found = torch.zeros(sum(shape.numel() for _, _, shape in self.adders), dtype=torch.float64)
-        self.add(found, factors, exact=True)
+        self.add(found, factors)
         return found
 
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """A module's trained parameters, and how their gradients are found record by record.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Trained parameters; the others keep their values and add nothing to lengths and sums.
-    layers : tuple of int
-        The layer of each of them, counted from zero.
-    path : {"ghost", "vmap", "each"}
-    """
+    """How the gradients of a module's trained parameters are found record by record, by torch."""
 
     model: Model
     path: Path = "each"
     _own: threading.local = field(init=False, repr=False, default_factory=threading.local)
 
     @cached_property
-    def names(self) -> tuple[str, ...]:
-        return tuple(name for name, value in self.model.module.named_parameters() if value.requires_grad)
-
-    @cached_property
-    def layers(self) -> tuple[int, ...]:
-        owners = [name.rpartition(".")[0] for name in self.names]
-        order = {owner: i for i, owner in enumerate(dict.fromkeys(owners))}
-        return tuple(order[owner] for owner in owners)
-
-    @cached_property
-    def where(self) -> list[slice]:
-        """Where each parameter of the model lies in its flat vector."""
-        ends = torch.tensor([0, *(shape.numel() for shape in self.model.shapes)]).cumsum(0).tolist()
-        return [slice(start, end) for start, end in pairwise(ends)]
-
-    @cached_property
-    def trained(self) -> Tensor:
-        """Indices of the trained coordinates in the flat vector, shape (d,)."""
-        kept = [torch.arange(part.start, part.stop) for name, part in self._parts() if name in set(self.names)]
-        return torch.cat(kept) if kept else torch.zeros(0, dtype=torch.long)
-
-    def _parts(self) -> list[tuple[str, slice]]:
-        return list(zip(self.model.names, self.where, strict=True))
-
-    def weights(self, flat: Tensor) -> dict[str, Tensor]:
-        """Parameters by name, as views of a flat vector."""
-        return {name: flat[part].view(shape) for (name, part), shape in zip(self._parts(), self.model.shapes, strict=True)}
-
-    def check(self, clipping: Clipping) -> None:
-        """Refuse a clip with another number of radii than there are trained layers."""
-        n_layers = max(self.layers) + 1
-        if len(clipping.radii) not in (1, n_layers):
-            raise SettingsInvalid(f"clip has {len(clipping.radii)} radii for {n_layers} layers.", remedy="Give one for each.")
+    def trained(self) -> Trained:
+        return Trained(self.model)
 
     def at_once(self, x: Tensor) -> int:
         """Records of one pass, so that it fits in `MEMORY`."""
-        numbers = len(self.trained) if self.path != "ghost" else self._tape.numbers or 16 * (x[0].numel() + 1)
+        numbers = len(self.trained.indices) if self.path != "ghost" else self._tape.numbers or 16 * (x[0].numel() + 1)
         return max(1, min(1024, MEMORY // (4 * numbers)))
 
     def find(self, flat: Tensor, x: Tensor, target: Tensor) -> RecordGradients:
@@ -143,34 +104,31 @@ class Recipe:
         return tape
 
     def _ghost(self, flat: Tensor, x: Tensor, target: Tensor) -> RecordGradients:
-        parts = self._tape.parts(self.weights(flat), self.model, x, target)
-        if set(parts) != set(self.names):
+        parts = self._tape.parts(self.trained.weights(flat), self.model, x, target)
+        if set(parts) != set(self.trained.names):
             raise Unfit("a parameter is used by no layer that is known")
-        return self._found([parts[name] for name in self.names])
+        return self._found([parts[name] for name in self.trained.names])
 
     def _found(self, parts: list[ParameterGradients]) -> RecordGradients:
         """Put the trained parameters together, in their order."""
-        shapes = dict(zip(self.model.names, self.model.shapes, strict=True))
-        adders = [
-            (part.add, layer, shape)
-            for part, layer, shape in zip(parts, self.layers, map(shapes.__getitem__, self.names), strict=True)
-        ]
+        shapes = (self.trained.shapes[name] for name in self.trained.names)
+        adders = [(part.add, layer, shape) for part, layer, shape in zip(parts, self.trained.layers, shapes, strict=True)]
         return RecordGradients(self._by_layer(torch.stack([part.squares for part in parts], 1)), adders)
 
     def _by_layer(self, squares: Tensor) -> Tensor:
         """Sum squared lengths of parameters, (n, parameters), over each layer."""
-        return torch.zeros(len(squares), max(self.layers) + 1).index_add_(1, torch.tensor(self.layers), squares)
+        return torch.zeros(len(squares), self.trained.n_layers).index_add_(1, torch.tensor(self.trained.layers), squares)
 
     # ---- gradients themselves ---------------------------------------------------------------------------------------
     def _vmap(self, flat: Tensor, x: Tensor, target: Tensor) -> RecordGradients:
-        weights = self.weights(flat)
-        trained = {name: weights.pop(name) for name in self.names}
+        weights = self.trained.weights(flat)
+        trained = {name: weights.pop(name) for name in self.trained.names}
         found = vmap(grad(self._loss_of_one), in_dims=(None, None, 0, 0))(trained, weights, x, target)
-        return self._gathered([found[name].flatten(1) for name in self.names])
+        return self._gathered([found[name].flatten(1) for name in self.trained.names])
 
     def _each(self, flat: Tensor, x: Tensor, target: Tensor) -> RecordGradients:
-        weights = {name: value.detach() for name, value in self.weights(flat).items()}
-        trained = {name: weights.pop(name).requires_grad_() for name in self.names}
+        weights = {name: value.detach() for name, value in self.trained.weights(flat).items()}
+        trained = {name: weights.pop(name).requires_grad_() for name in self.trained.names}
         rows = [
             torch.autograd.grad(self._loss_of_one(trained, weights, x[i], target[i]), list(trained.values()), allow_unused=True)
             for i in range(len(x))
@@ -185,7 +143,7 @@ class Recipe:
         return self._gathered([torch.stack(column).flatten(1) for column in zip(*kept, strict=True)])
 
     def _gathered(self, gradients: list[Tensor]) -> RecordGradients:
-        return self._found([whole(name, rows) for name, rows in zip(self.names, gradients, strict=True)])
+        return self._found([whole(name, rows) for name, rows in zip(self.trained.names, gradients, strict=True)])
 
     def _loss_of_one(self, trained: Any, others: Any, x: Tensor, target: Tensor) -> Tensor:
         output = functional_call(self._copy, {**trained, **others}, (self.model.scaled(x[None]),))
@@ -277,15 +235,7 @@ def recipe_for(model: Model, x: Tensor, target: Tensor) -> Recipe:
         Nothing is trained, or the module keeps something of what it has seen.
     """
     slow = Recipe(model)
-    if not slow.names:
-        raise ModelInvalid("no parameter of the module is trained.", remedy="Leave requires_grad on in at least one layer.")
-    before = {name: value.clone() for name, value in slow._copy.named_buffers()}
-    slow.find(_moved(model, 0), x, target)
-    if any(not torch.equal(value, before[name]) for name, value in slow._copy.named_buffers()):
-        raise ModelInvalid(
-            "the module changes its buffers while it runs, so it would keep something of every record without noise.",
-            remedy="Use layers without running statistics.",
-        )
+    keeps_nothing(model, x)
     for fast in (Recipe(model, "ghost"), Recipe(model, "vmap")):
         try:
             if fast.path == "ghost":

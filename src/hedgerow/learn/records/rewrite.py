@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import math
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from hedgerow.errors import ModelInvalid
 
@@ -65,4 +66,21 @@ def separate(module: nn.Module) -> None:
         raise ModelInvalid(
             "the module has dropout, whose draws would be shared by the records of a batch.",
             remedy="Set its rate to zero; the noise of private training regularises as well.",
+        )
+
+
+def keeps_nothing(model: Model, x: Tensor) -> None:
+    """Refuse a module that changes its buffers while it runs on some records, made up or not.
+
+    Raises
+    ------
+    ModelInvalid (HR-510)
+    """
+    module = copy.deepcopy(model.module)
+    with torch.no_grad():
+        module(model.scaled(x))
+    if any(not torch.equal(value, now) for value, now in zip(model.module.buffers(), module.buffers(), strict=True)):
+        raise ModelInvalid(
+            "the module changes its buffers while it runs, so it would keep something of every record without noise.",
+            remedy="Use layers without running statistics.",
         )

@@ -2,7 +2,7 @@
 
     forward        out[place] = bias + sum over taps and channels    x[place + tap, channel] W[tap, channel]
     backward       one such product for each class of input places that the same taps read: stride^2 of them, one without stride
-    of a weight    sum over places    x[place + tap, channel] g[place]     the same with places and taps exchanged, for each record
+    of a weight    sum over places    x[place + tap, channel] g[place]     with places and taps exchanged, for each record
 
 Images are padded with zeros and have their channels last.
 """
@@ -128,7 +128,7 @@ class Convolution(Operation):
     def classes(self) -> list[tuple[tuple[int, int], list[tuple[int, int]], Array, list[Array]]]:
         """Classes of input places: the first place of each, its taps, and where and how far away their gradients lie."""
         (down, across), (_, n) = self.axes, self._sizes
-        (above, below), (left, right) = down.margins, across.margins
+        (above, _), (left, right) = down.margins, across.margins
         step = self.n_out
         row = (left + across.out + right) * step
         found = []
@@ -146,7 +146,9 @@ class Convolution(Operation):
         weight = weights[self.weight].reshape(self.groups, n_out, n_in, down.taps, across.taps)
         there = [rows.packed(solid(part.transpose(2, 3, 1, 0).reshape(-1, n_out))) for part in weight]
         back = [
-            [rows.packed(solid(np.stack([part[:, :, y, x] for y, x in taps]).reshape(-1, n_in))) for part in weight] if taps else []
+            [rows.packed(solid(np.stack([part[:, :, y, x] for y, x in taps]).reshape(-1, n_in))) for part in weight]
+            if taps
+            else []
             for _, taps, _, _ in self.classes
         ]
         bias = [None] * self.groups if self.bias is None else weights[self.bias].reshape(self.groups, n_out)

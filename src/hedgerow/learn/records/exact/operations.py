@@ -7,7 +7,7 @@ last. Sums are taken in a fixed order by `rowwise`; everything else is one round
 from __future__ import annotations
 
 import math
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +26,7 @@ class Unfit(Exception):
 
 
 class Operation(ABC):
-    """One operation on records, as it stands in a graph; `shape` below is that of one record."""
+    """One operation on records, as it stands in a graph."""
 
     parameters: tuple[str, ...] = ()
     """Names of the trained parameters whose gradients `parts` gives."""
@@ -35,12 +35,12 @@ class Operation(ABC):
         """What a broadcast's weights are made into, once."""
         return None
 
+    @abstractmethod
     def forward(self, made: Any, *inputs: Array) -> tuple[Array, Any]:
         """The output, and what `backward` and `parts` need of it."""
-        raise NotImplementedError
 
     def backward(self, made: Any, kept: Any, g: Array) -> tuple[Array, ...]:
-        """Gradients at the inputs, from that at the output."""
+        """Gradients at the inputs, from that at the output; of numbers of rows there is none."""
         raise NotImplementedError
 
     def parts(self, made: Any, kept: Any, g: Array) -> Iterator[Part]:

@@ -72,7 +72,7 @@ LAYERS: dict[type[nn.Module], Callable[[Any, str, Shape], Made]] = {
     nn.Identity: lambda layer, prefix, shape: (None, shape),
     nn.Flatten: lambda layer, prefix, shape: _flatten(shape, layer.start_dim, layer.end_dim),
     Planes: lambda layer, prefix, shape: _planes(shape),
-    **{kind: Pool.of for kind in POOLS},
+    **dict.fromkeys(POOLS, Pool.of),
     **{kind: lambda layer, prefix, shape: (ELEMENTWISE[type(layer)], shape) for kind in ELEMENTWISE},
 }
 
@@ -151,7 +151,7 @@ def traced(trained: Trained, shape: Shape) -> Graph:
         with _one_at_a_time:
             followed = Follower().trace(module)
     except Exception as error:  # a module may do anything with a symbol; whatever it is, it is not followed
-        raise Unfit(f"its forward pass is not followed: {str(error).splitlines()[0] if str(error) else error!r}") from error
+        raise Unfit(f"its forward pass is not followed: {str(error).split('. ')[0] or repr(error)}") from error
     return _Reader(trained, module, shape).read(followed)
 
 

@@ -1,0 +1,72 @@
+"""Gradients of any module, one record after the other, by autograd: each on a fresh copy, with one thread.
+
+A record is copied to memory of its own, since products may depend on addresses. Buffers are copied for each record, and torch's
+generator begins anew, so that a record finds what every other does. A record for which the module fails counts as zero: an
+error that leaves the party would tell of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.func import functional_call
+
+from ...models import own_generator, per_record_loss
+from ..trained import Trained
+from .operations import Array
+from .parts import Formed, Part
+
+log = logging.getLogger("hedgerow.learn")
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch's operations on this thread use no other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def parts_alone(
+    trained: Trained, module: torch.nn.Module, weights: Mapping[str, Tensor], x: Tensor, target: Tensor, *, tell: bool = True
+) -> list[Part]:
+    """The gradients of records of shape (n, ...), parameter by parameter; `module` is this thread's own copy."""
+    weights = {name: value.detach().clone() for name, value in weights.items()}
+    learned = {name: weights[name].requires_grad_() for name in trained.names}
+    found = {name: np.zeros((len(x), value.numel()), np.float32) for name, value in learned.items()}
+    failed = 0
+    with one_thread(), own_generator(np.random.default_rng(0)), torch.enable_grad():
+        for i in range(len(x)):
+            torch.manual_seed(0)
+            try:
+                rows = _gradients(trained, module, weights, learned, x[i], target[i])
+            except Exception:  # whatever a record does to the module, nobody else may learn of it
+                failed += 1
+                continue
+            for name, row in zip(learned, rows, strict=True):
+                found[name][i] = row
+    if failed and tell:
+        log.warning("%d of %d records count as zero: the module fails for them.", failed, len(x))
+    return [Formed(name, rows, tuple(trained.shapes[name])) for name, rows in found.items()]
+
+
+def _gradients(trained: Trained, module: torch.nn.Module, weights: Any, learned: Any, x: Tensor, target: Tensor) -> list[Array]:
+    """Of one record, flat, one for each trained parameter."""
+    buffers = {name: value.clone() for name, value in module.named_buffers()}
+    model, own, wanted = trained.model, x[None].clone(), target[None].clone()
+    output = functional_call(module, {**weights, **buffers}, (model.scaled(own),))
+    loss = per_record_loss(model.kind)(output, wanted)[0]
+    rows = torch.autograd.grad(loss, list(learned.values()), allow_unused=True)
+    return [
+        np.zeros(value.numel(), np.float32) if row is None else row.to_dense().reshape(-1).numpy()
+        for row, value in zip(rows, learned.values(), strict=True)
+    ]
