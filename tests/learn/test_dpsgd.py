@@ -15,7 +15,6 @@ from torch import nn
 import hedgerow as hr
 from hedgerow.errors import MixedUnits, ModelInvalid, SettingsInvalid, UnlawfulChannel
 from hedgerow.learn.records import RecordState, dpsgd
-from hedgerow.learn.records.sums import ROUNDED
 from hedgerow.store.checkpoint import Checkpoint, Mark
 from helpers import ENGINE_NAMES, ENGINES, run_of
 
@@ -81,7 +80,7 @@ def test_layers_clipped_apart_are_one_event_with_the_joint_bound():
     fed = clinics().protect(mechanism=hr.Gaussian(1.3))
     hr.last(dpsgd(fed, hr.learn.mlp(4, [6], 1), rounds=2, sampling_rate=0.5, batch_size=45, clip=[3.0, 4.0]))
     found = [(entry.bound, entry.event.noise_multiplier) for entry in fed.ledger.entries]
-    assert found == [(f"l2({5 * (1 + ROUNDED):.6g}) per record", 1.3)] * 2
+    assert found == [("l2(5) per record in steps of 2^-22", 1.3)] * 2
 
 
 def test_the_noise_has_the_declared_size():

@@ -77,7 +77,8 @@ def test_with_hardly_any_noise_one_party_is_dpsgd():
     steps = {"clip": 0.4, "sampling_rate": 1.0, "batch_size": 90.0, "learning_rate": 2.0}
     module = hr.learn.linear(4, 1)
     one = hr.last(local_dpsgd(clinics(parties=1), module, rounds=2, steps=3, noise_multiplier=1e-6, **steps))
-    other = hr.last(dpsgd(clinics(parties=1), module, rounds=6, **steps))
+    protected = clinics(parties=1).protect(mechanism=hr.Gaussian(1e-6))
+    other = hr.last(dpsgd(protected, module, rounds=6, **steps))
     np.testing.assert_allclose(flat(one), flat(other), atol=1e-4)
 
 

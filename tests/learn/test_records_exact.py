@@ -1,0 +1,254 @@
+"""Exact sums are those of one backward pass for each record, up to a thousandth of the clip each; which modules have a graph."""
+
+import logging
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from exact_records import in_steps, limit, squared
+from records_by_hand import clipped, gradients, modules, records
+from torch import nn
+
+from hedgerow.errors import ModelInvalid, SettingsInvalid
+from hedgerow.learn.models import Model
+from hedgerow.learn.records import Clipping, clipped_sum
+from hedgerow.learn.records.clipped import exact_of
+from hedgerow.learn.records.exact.operations import Unfit
+from hedgerow.learn.records.exact.trace import traced
+from hedgerow.learn.records.trained import Trained
+from hedgerow.learn.rowwise import kernels
+from hedgerow.learn.zoo import lenet, mcmahan_cnn, resnet18, two_nn
+
+MODULES = modules()
+WITHOUT_GRAPH = ("circular", "tied", "bare", "twice", "upsampling", "recurrent")
+
+
+def close(found, wanted, clip, n, each=1e-3):
+    """Off by at most a thousandth of the clip for each record."""
+    return float((found - wanted).norm()) <= each * clip * n
+
+
+@pytest.mark.parametrize("path", kernels.paths)
+@pytest.mark.parametrize("name", MODULES)
+def test_a_sum_is_that_of_one_backward_pass_for_each_record(name, path):
+    module, shape, _ = MODULES[name]
+    x, target, w = records(shape, words=name == "words")
+    model = Model(module, "category")
+    with kernels.using(path):
+        for clip in (0.05, 0.8):
+            total, lengths = clipped_sum(model, torch.from_numpy(model.initial), x, target, w, clip)
+            assert close(total, clipped(module, x, target, w, (clip,)), clip, 7)
+    wanted = [[float(part.norm()) for part in row.values()] for row in gradients(module, x, target)]
+    np.testing.assert_allclose(lengths.numpy(), wanted, rtol=5e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_layers_are_clipped_apart(name):
+    module, shape, _ = MODULES[name]
+    x, target, w = records(shape, words=name == "words")
+    n_layers = len(gradients(module, x[:1], target[:1])[0])
+    radii = tuple(0.1 * (i + 1) for i in range(n_layers))
+    model = Model(module, "category")
+    total, _ = clipped_sum(model, torch.from_numpy(model.initial), x, target, w, Clipping(radii))
+    assert close(total, clipped(module, x, target, w, radii), math.hypot(*radii), 7, each=2e-3)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_which_modules_have_a_graph(name, caplog):
+    module, shape, _ = MODULES[name]
+    with caplog.at_level(logging.INFO, "hedgerow.learn"):
+        way = exact_of(Model(module, "category"), shape)
+    assert (way.graph is None) == (name in WITHOUT_GRAPH)
+    assert any("one record after the other" in line for line in caplog.messages) == (name in WITHOUT_GRAPH)
+
+
+@pytest.mark.parametrize("kind", ["number", "binary"])
+def test_other_losses(kind):
+    torch.manual_seed(3)
+    module, (x, target, w) = nn.Sequential(nn.Linear(6, 4), nn.Tanh(), nn.Linear(4, 1)), records((6,))
+    model, y = Model(module, kind), (target > 0).float()
+    assert exact_of(model, (6,)).graph is not None
+    flat = torch.from_numpy(model.initial)
+    total, _ = clipped_sum(model, flat, x, y, w, 0.7)
+    assert close(total, clipped_sum(model, flat, x, y, w, 0.7, exact=False)[0], 0.7, 7)
+
+
+def test_inputs_are_scaled_as_the_model_scales_them():
+    torch.manual_seed(0)
+    module, model_of = nn.Sequential(nn.Flatten(), nn.Linear(12, 3)), {}
+    x, target = torch.randint(0, 256, (9, 3, 4), dtype=torch.uint8), torch.arange(9) % 3
+    for low, scale in [(0.0, 1.0), (7.0, 1 / 255)]:
+        model = model_of[low] = Model(module, "category", low=low, scale=scale)
+        total, _ = clipped_sum(model, torch.from_numpy(model.initial), x, target, torch.ones(9), 0.5)
+        assert close(total, clipped(module, model.scaled(x), target, torch.ones(9), (0.5,)), 0.5, 9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("build", "shape"), [(two_nn, (12, 12)), (lenet, (28, 28)), (mcmahan_cnn, (12, 12)), (resnet18, (3, 8, 8))]
+)
+def test_models_of_the_zoo_have_graphs(build, shape):
+    x, target, w = records(shape, 3)
+    model = Model(build(shape, 3), "category")
+    assert exact_of(model, shape).graph is not None
+    total, _ = clipped_sum(model, torch.from_numpy(model.initial), x, target, w, 1.0)
+    assert close(total, clipped(model.module, x, target, w, (1.0,)), 1.0, 3, each=2e-3)
+
+
+# ---- what forward passes may do ---------------------------------------------------------------------------------------------
+class Calling(nn.Module):
+    """Two layers, with something between them."""
+
+    def __init__(self, between, width=8):
+        super().__init__()
+        self.one, self.out, self.between = nn.Linear(6, 8), nn.Linear(width, 3), between
+
+    def forward(self, x):
+        return self.out(self.between(self.one(x)))
+
+
+FOLLOWED = {
+    "functions": (lambda h: F.relu(h) + torch.tanh(h) - 0.5, 8),
+    "methods": (lambda h: h.sigmoid().contiguous() * 2.0, 8),
+    "a shape": (lambda h: h.view(h.shape[0], 2, 4).transpose(1, 2).reshape(h.size(0), -1), 8),
+    "an unknown shape": (lambda h: h.reshape(-1, 2, 4).mean(2), 2),
+    "a pool": (lambda h: F.max_pool1d(h.unsqueeze(1), 3, stride=2, padding=1).squeeze(1), 4),
+    "means": (lambda h: torch.flatten(h.view(-1, 2, 4).permute(0, 2, 1).mean((1, 2), keepdim=True), 1) + 1, 1),
+    "softplus": (lambda h: F.softplus(h) / 3, 8),
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_what_is_followed(name):
+    torch.manual_seed(1)
+    between, width = FOLLOWED[name]
+    module, (x, target, w) = Calling(between, width), records((6,))
+    model = Model(module, "category")
+    assert traced(Trained(model), (6,)).steps
+    assert exact_of(model, (6,)).graph is not None
+    total, _ = clipped_sum(model, torch.from_numpy(model.initial), x, target, w, 0.5)
+    assert close(total, clipped(module, x, target, w, (0.5,)), 0.5, 7)
+
+
+class Meeting(nn.Module):
+    """Records meet, in a way that the number of them decides, or their values, or neither."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.out, self.how = nn.Linear(6, 3), how
+
+    def forward(self, x):
+        return self.out(self.how(x))
+
+
+MEETING = {
+    "built in": lambda x: x.reshape(2, 6),
+    "the mean": lambda x: x - x.mean(0),
+    "the largest": lambda x: torch.where(x.abs().max() > 1, x - x.mean(0), x),
+    "looking": lambda x: x - x.mean(0) if x.max() > 1 else x,
+    "counting": lambda x: x if x.shape[0] < 3 else x * 2,
+    "together": lambda x: x.flatten().view(-1, 6),
+    "exchanged": lambda x: x.transpose(0, 1).transpose(0, 1),
+    "drawn": lambda x: x + torch.rand_like(x),
+}
+
+
+@pytest.mark.parametrize("how", MEETING)
+def test_records_that_could_meet_are_computed_one_by_one_and_do_not(how):
+    torch.manual_seed(0)
+    model = Model(Meeting(MEETING[how]), "category")
+    with pytest.raises(Unfit):
+        traced(Trained(model), (6,))
+    flat, (x, target, w) = torch.from_numpy(model.initial), records((6,), 6)
+    w = torch.ones(6)
+    moved = in_steps(model, flat, x[5:], target[5:], w[5:])
+    assert squared(moved) <= limit() ** 2
+    np.testing.assert_array_equal(in_steps(model, flat, x, target, w) - in_steps(model, flat, x[:5], target[:5], w[:5]), moved)
+
+
+def test_subclasses_hooks_and_shared_parameters_are_not_taken_for_layers():
+    class Own(nn.Linear):
+        """Does something else."""
+
+        def forward(self, x):
+            return 2 * super().forward(x)
+
+    hooked = nn.Sequential(nn.Linear(6, 3))
+    hooked[0].register_forward_hook(lambda layer, inputs, output: 2 * output)
+    for module in (nn.Sequential(Own(6, 3)), hooked, MODULES["tied"][0], MODULES["twice"][0]):
+        with pytest.raises(Unfit):
+            traced(Trained(Model(module, "category")), (6,))
+
+
+def test_a_value_that_is_changed_in_place_and_read_again_is_not_followed():
+    class Late(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.out = nn.Linear(6, 6), nn.Linear(6, 3)
+
+        def forward(self, x):
+            y = self.one(x)
+            z = y.relu_()
+            return self.out(z + y)
+
+    with pytest.raises(Unfit, match="in place"):
+        traced(Trained(Model(Late(), "category")), (6,))
+
+
+@pytest.mark.parametrize("bad", [7.0, -1.0, 1e30, float("nan")])
+def test_a_record_with_a_word_that_is_not_in_the_table_counts_as_none(bad):
+    module, shape, _ = MODULES["words"]
+    model, (x, target, w) = Model(module, "category"), records(shape, words=True)
+    flat, rest = torch.from_numpy(model.initial), torch.arange(7) != 3
+    x[3, 2] = bad
+    whole, without = (
+        clipped_sum(model, flat, x, target, w, 1.0)[0],
+        clipped_sum(model, flat, x[rest], target[rest], w[rest], 1.0)[0],
+    )
+    assert torch.equal(whole, without)
+
+
+@pytest.mark.parametrize("name", ["linear", "recurrent"])
+def test_a_class_that_does_not_exist_counts_as_none(name):
+    module, shape, _ = MODULES[name]
+    model, (x, target, w) = Model(module, "category"), records(shape)
+    flat, rest = torch.from_numpy(model.initial), torch.arange(7) != 3
+    target[3] = 17
+    whole, without = (
+        clipped_sum(model, flat, x, target, w, 1.0)[0],
+        clipped_sum(model, flat, x[rest], target[rest], w[rest], 1.0)[0],
+    )
+    assert torch.equal(whole, without)
+
+
+def test_rows_that_sixteen_bits_do_not_describe_are_formed():
+    """Of millions of equal numbers, each is below a half of the step in which a row is written."""
+    n = 2**24 + 2**20
+    model, x = Model(nn.Linear(n, 1, bias=False), "number"), torch.full((1, n), 1e-3)
+    total, lengths = clipped_sum(model, torch.zeros(n), x, torch.ones(1), torch.ones(1), 1.0)
+    assert 0.99 < total.norm() <= 1.0
+    assert float(lengths[0, 0]) == pytest.approx(2 * 1e-3 * math.sqrt(n), rel=1e-5)
+
+
+def test_a_clip_of_which_no_step_fits_in_a_layer_is_refused():
+    with pytest.raises(SettingsInvalid, match="HR-511"):
+        Clipping.of((1.0, 1e-9))
+    with pytest.raises(SettingsInvalid, match="HR-511"):
+        Clipping.of(1e40)
+
+
+def test_a_module_that_changes_its_buffers_is_refused():
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.out = nn.Linear(6, 3)
+            self.register_buffer("seen", torch.zeros(()))
+
+        def forward(self, x):
+            self.seen += 1
+            return self.out(x)
+
+    with pytest.raises(ModelInvalid, match="buffers"):
+        exact_of(Model(Counting(), "category"), (6,))
