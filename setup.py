@@ -1,16 +1,17 @@
-"""Compiles the optional kernels of local SGD and of rounding; everything else about the package is in pyproject.toml.
+"""Compiles the optional kernels of local SGD, of record-by-record gradients and of rounding; everything else about the package is in pyproject.toml.
 
 Without a compiler the package installs all the same: `hedgerow.learn.descent.kernel.available` is False, and
-`hedgerow.privacy.grid` rounds by numpy. The kernels
-choose among instruction sets when they run, so nothing here depends on the machine that builds it. `-ffast-math` is left
-out on purpose: a library linked with it changes how the whole process treats tiny numbers.
+`hedgerow.learn.rowwise` and `hedgerow.privacy.grid` compute by NumPy. The kernels choose among instruction sets when they run, so
+nothing here depends on the machine that builds it. `-ffast-math` is left out on purpose: a library linked with it changes how the
+whole process treats tiny numbers. Where bits are promised, the compiler may not join multiplications and additions either.
 """
 
 import sysconfig
 
 from setuptools import Extension, setup
 
-DESCENT, PRIVACY = "src/hedgerow/learn/descent", "src/hedgerow/privacy"
+DESCENT, ROWWISE, PRIVACY = "src/hedgerow/learn/descent", "src/hedgerow/learn/rowwise", "src/hedgerow/privacy"
+ROW_HEADERS = [f"{ROWWISE}/{name}.hpp" for name in ("calls", "chain", "outer", "plain", "vectors")]
 
 shared = {
     "language": "c++",
@@ -19,8 +20,10 @@ shared = {
     "define_macros": [("Py_LIMITED_API", "0x030B0000")],
     "extra_compile_args": ["-std=c++17", "-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"],
 }
+exact = shared | {"extra_compile_args": [*shared["extra_compile_args"], "-ffp-contract=off"]}
 extensions = [
     Extension("hedgerow.learn.descent._kernel", [f"{DESCENT}/kernel.cpp"], depends=[f"{DESCENT}/kernel.hpp"], **shared),
+    Extension("hedgerow.learn.rowwise._rows", [f"{ROWWISE}/rows.cpp"], depends=ROW_HEADERS, **exact),
     Extension("hedgerow.privacy._steps", [f"{PRIVACY}/steps.cpp"], **shared),
 ]
 

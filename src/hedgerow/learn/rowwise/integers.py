@@ -158,11 +158,12 @@ def steps(g: np.ndarray, factor: np.ndarray, step: float) -> tuple[np.ndarray, n
     live = factor != 0.0
     values = np.trunc(g * np.where(live, factor / step, 0.0)[:, None])
     values[~live] = 0.0
-    beyond = ~(fold(values * values) <= float(MOST))  # which errs by far less than the 2 between it and the largest limit
+    beyond = ~(fold(values * values) <= 2.0 * MOST)  # so that the exact sum below does not overflow
     values[beyond] = 0.0
     found = values.astype(np.int32)
     used = _squares(found)
-    used[beyond] = TOO_LONG
+    beyond |= used > MOST
+    found[beyond], used[beyond] = 0, TOO_LONG
     return found, used
 
 

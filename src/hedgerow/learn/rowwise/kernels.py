@@ -15,26 +15,18 @@ Arrays are C-contiguous, float32 unless said otherwise.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from typing import Any
 
 import numpy as np
 
 from hedgerow.errors import SettingsInvalid
 
+from . import compiled as _native
 from . import exact, folds, functions, integers, places
-from .functions import (
-    binary_slopes,
-    exp64,
-    relu_slopes,
-    sigmoid,
-    sigmoid_slopes,
-    softplus,
-    softplus_slopes,
-    squared_slopes,
-    tanh,
-    tanh_slopes,
-)
+from .functions import binary_slopes, exp64, squared_slopes
 from .integers import TOO_LONG, factors, within
 from .norms import affine, normalised, normalised_slopes, product_sums
 from .places import add_steps_at, combined, mean_pool, mean_pool_slopes
@@ -83,13 +75,13 @@ __all__ = [
     "within",
 ]
 
-Packed = exact.ExactPacked
+Packed = exact.ExactPacked | _native.ChainPacked
 """The right operand of products, made ready; has its shape as `k` and `n`."""
 
-compiled: bool = False
+compiled: bool = _native.available
 """Whether the extension was compiled at installation."""
 
-paths: tuple[str, ...] = ("numpy",)
+paths: tuple[str, ...] = (*_native.paths, "numpy")
 """Ways of this machine, the best first."""
 
 
@@ -132,7 +124,8 @@ def packed(b: np.ndarray, *, transposed: bool = False) -> Packed:
     b : float32 array of shape (k, n), or (n, k) if `transposed`
         Any strides.
     """
-    return exact.packed(_float32("b", b.T if transposed else b, 2))
+    b = _float32("b", b.T if transposed else b, 2)
+    return exact.packed(b) if _path == "numpy" else _native.packed(paths.index(_path), b)
 
 
 def multiply(a: np.ndarray, b: Packed, start: np.ndarray | None = None, relu: bool = False) -> np.ndarray:
@@ -148,7 +141,8 @@ def multiply(a: np.ndarray, b: Packed, start: np.ndarray | None = None, relu: bo
     """
     if _float32("a", a, 2).shape[1] != b.k:
         raise ValueError(f"a has rows of {a.shape[1]} numbers; the right operand takes {b.k}.")
-    return exact.multiply(a, b, start, relu)
+    _start(start, b)
+    return (exact if isinstance(b, exact.ExactPacked) else _native).multiply(a, b, start, relu)
 
 
 def gathered(
@@ -174,7 +168,8 @@ def gathered(
     _reach(x, where, terms)
     if len(terms) != b.k:
         raise ValueError(f"{len(terms)} terms; the right operand takes {b.k}.")
-    return exact.gathered(x, where, terms, b, start, relu)
+    _start(start, b)
+    return (exact if isinstance(b, exact.ExactPacked) else _native).gathered(x, where, terms, b, start, relu)
 
 
 def outer_gathered(x: np.ndarray, where: np.ndarray, terms: np.ndarray, g: np.ndarray) -> np.ndarray:
@@ -193,7 +188,14 @@ def outer_gathered(x: np.ndarray, where: np.ndarray, terms: np.ndarray, g: np.nd
     _reach(x, where, terms)
     if _float32("g", g, 3).shape[:2] != (len(x), len(where)):
         raise ValueError(f"g has shape {g.shape}; {len(x)} records at {len(where)} places were given.")
-    return exact.outer_gathered(x, where, terms, g)
+    if _path == "numpy":
+        return exact.outer_gathered(x, where, terms, g)
+    return _native.outer_gathered(paths.index(_path), x, where, terms, g)
+
+
+def _start(start: np.ndarray | None, b: Packed) -> None:
+    if start is not None and _float32("start", start, 1).shape != (b.n,):
+        raise ValueError(f"start has shape {start.shape}; the product has {b.n} columns.")
 
 
 def _reach(x: np.ndarray, where: np.ndarray, terms: np.ndarray) -> None:
@@ -203,14 +205,74 @@ def _reach(x: np.ndarray, where: np.ndarray, terms: np.ndarray) -> None:
         raise ValueError(f"places and terms lead outside a record of {x.shape[1]} numbers.")
 
 
-squares = folds.squares
-summed = folds.summed
-softmax_slopes = functions.softmax_slopes
-max_pool = places.max_pool
-max_pool_slopes = places.max_pool_slopes
-whole = integers.whole
-lengths = integers.lengths
-shorten = integers.shorten
-steps = integers.steps
-add_outer = integers.add_outer
-add_steps = integers.add_steps
+def _choose(name: str, numpy: Callable[..., Any]) -> Callable[..., Any]:
+    """The compiled function of this name, or that of NumPy, by the path of the moment."""
+    native = getattr(_native, name)
+
+    @wraps(numpy)
+    def chosen(*args: Any) -> Any:
+        return numpy(*args) if _path == "numpy" else native(paths.index(_path), *args)
+
+    return chosen
+
+
+def _choose_element(name: str, numpy: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(numpy)
+    def chosen(*args: Any) -> Any:
+        return numpy(*args) if _path == "numpy" else _native.elementwise(paths.index(_path), name, *args)
+
+    return chosen
+
+
+squares = _choose("squares", folds.squares)
+summed = _choose("summed", folds.summed)
+softmax_slopes = _choose("softmax_slopes", functions.softmax_slopes)
+max_pool = _choose("max_pool", places.max_pool)
+max_pool_slopes = _choose("max_pool_slopes", places.max_pool_slopes)
+lengths = _choose("lengths", integers.lengths)
+steps = _choose("steps", integers.steps)
+tanh = _choose_element("tanh", functions.tanh)
+sigmoid = _choose_element("sigmoid", functions.sigmoid)
+softplus = _choose_element("softplus", functions.softplus)
+relu_slopes = _choose_element("relu_slopes", functions.relu_slopes)
+tanh_slopes = _choose_element("tanh_slopes", functions.tanh_slopes)
+sigmoid_slopes = _choose_element("sigmoid_slopes", functions.sigmoid_slopes)
+softplus_slopes = _choose_element("softplus_slopes", functions.softplus_slopes)
+
+
+@wraps(integers.whole)
+def whole(a: np.ndarray, one: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    _float32("a", a, 2)
+    return integers.whole(a, one) if _path == "numpy" else _native.whole(paths.index(_path), a, one)
+
+
+@wraps(integers.shorten)
+def shorten(
+    g: np.ndarray, factor: np.ndarray, scale: np.ndarray, length: np.ndarray, step: float, cut: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    _float32("g", g, 2)
+    if _path == "numpy":
+        return integers.shorten(g, factor, scale, length, step, cut)
+    return _native.shorten(paths.index(_path), g, factor, scale, length, step, cut)
+
+
+@wraps(integers.add_outer)
+def add_outer(u: np.ndarray, a: np.ndarray, total: np.ndarray) -> None:
+    if total.dtype != np.int64 or u.dtype != np.int16 or a.dtype != np.int16 or not total.flags.c_contiguous:
+        raise ValueError(f"{u.dtype} times {a.dtype} into {total.dtype}; it takes int16 into int64, without gaps.")
+    if len(u) != len(a) or total.shape != (u.shape[1], a.shape[1]):
+        raise ValueError(f"records of shapes {u.shape} and {a.shape} do not add up to shape {total.shape}.")
+    if _path == "numpy":
+        integers.add_outer(u, a, total)
+    else:
+        _native.add_outer(paths.index(_path), u, a, total)
+
+
+@wraps(integers.add_steps)
+def add_steps(v: np.ndarray, total: np.ndarray) -> None:
+    if total.dtype != np.int64 or v.dtype != np.int32 or total.shape != v.shape[1:] or not total.flags.c_contiguous:
+        raise ValueError(f"{v.dtype} of shape {v.shape} into {total.dtype} of shape {total.shape}; it takes int32 into int64.")
+    if _path == "numpy":
+        integers.add_steps(v, total)
+    else:
+        _native.add_steps(paths.index(_path), v, total)
