@@ -1,7 +1,7 @@
-"""Compiles the optional kernels of local SGD and of rounding; everything else about the package is in pyproject.toml.
+"""Compiles the optional kernels of local SGD, rounding and noise; everything else about the package is in pyproject.toml.
 
 Without a compiler the package installs all the same: `hedgerow.learn.descent.kernel.available` is False, and
-`hedgerow.privacy.grid` rounds by numpy. The kernels
+`hedgerow.privacy` rounds and draws noise by numpy. The kernels
 choose among instruction sets when they run, so nothing here depends on the machine that builds it. `-ffast-math` is left
 out on purpose: a library linked with it changes how the whole process treats tiny numbers.
 """
@@ -21,7 +21,8 @@ shared = {
 }
 extensions = [
     Extension("hedgerow.learn.descent._kernel", [f"{DESCENT}/kernel.cpp"], depends=[f"{DESCENT}/kernel.hpp"], **shared),
-    Extension("hedgerow.privacy._steps", [f"{PRIVACY}/steps.cpp"], **shared),
+    Extension("hedgerow.privacy._steps", [f"{PRIVACY}/steps.cpp"], depends=[f"{PRIVACY}/held.hpp"], **shared),
+    Extension("hedgerow.privacy._coarse", [f"{PRIVACY}/coarse.cpp"], depends=[f"{PRIVACY}/held.hpp"], **shared),
 ]
 
 free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))  # has no stable interface yet
