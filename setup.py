@@ -1,9 +1,10 @@
-"""Compiles the optional kernels of local SGD, of record-by-record gradients and of rounding; everything else about the package is in pyproject.toml.
+"""Compiles the optional kernels of local SGD, record-by-record gradients, rounding and noise; everything else is in pyproject.toml.
 
 Without a compiler the package installs all the same: `hedgerow.learn.descent.kernel.available` is False, and
-`hedgerow.learn.rowwise` and `hedgerow.privacy.grid` compute by NumPy. The kernels choose among instruction sets when they run, so
-nothing here depends on the machine that builds it. `-ffast-math` is left out on purpose: a library linked with it changes how the
-whole process treats tiny numbers. Where bits are promised, the compiler may not join multiplications and additions either.
+`hedgerow.learn.rowwise` and `hedgerow.privacy` compute, round and draw noise by NumPy. The kernels choose among instruction sets
+when they run, so nothing here depends on the machine that builds it. `-ffast-math` is left out on purpose: a library linked with
+it changes how the whole process treats tiny numbers. Where bits are promised, the compiler may not join multiplications and
+additions either.
 """
 
 import sysconfig
@@ -24,7 +25,8 @@ exact = shared | {"extra_compile_args": [*shared["extra_compile_args"], "-ffp-co
 extensions = [
     Extension("hedgerow.learn.descent._kernel", [f"{DESCENT}/kernel.cpp"], depends=[f"{DESCENT}/kernel.hpp"], **shared),
     Extension("hedgerow.learn.rowwise._rows", [f"{ROWWISE}/rows.cpp"], depends=ROW_HEADERS, **exact),
-    Extension("hedgerow.privacy._steps", [f"{PRIVACY}/steps.cpp"], **shared),
+    Extension("hedgerow.privacy._steps", [f"{PRIVACY}/steps.cpp"], depends=[f"{PRIVACY}/held.hpp"], **shared),
+    Extension("hedgerow.privacy._coarse", [f"{PRIVACY}/coarse.cpp"], depends=[f"{PRIVACY}/held.hpp"], **shared),
 ]
 
 free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))  # has no stable interface yet

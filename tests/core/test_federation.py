@@ -23,6 +23,7 @@ from hedgerow.store import last
 from helpers import (
     ENGINE_NAMES,
     ENGINES,
+    Hiding,
     counting,
     federation,
     noisy,
@@ -314,8 +315,9 @@ def test_what_does_not_fit_is_refused_before_it_is_charged():
     fed = federation()
     with pytest.raises(ContributionInvalid):
         fed.protect(clip={"x": l2(1.0)}, mechanism=Gaussian(1.0)).sum(totals)
+    shares = fed.protect(mechanism=Laplace(5.0, at="shares", least=2), aggregation=Hiding())
     with pytest.raises(BudgetInvalid, match="grid steps"):
-        fed.protect(mechanism=Laplace(5.0)).sum(partial(zeros, size=40_000), bound=l2(1.0, unit="record"))
+        shares.sum(partial(zeros, size=40_000), bound=l2(1.0, unit="record"))
     assert len(fed.ledger) == 0
 
 

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -187,6 +188,26 @@ def test_scores_are_one_array_with_one_bound():
         score_block({"": linf(1.0)}, vector(2), 1.0)
 
 
+def far_apart(broadcast, party, rng, *, place):
+    """Scores of 0, and of 200 for each record at one place."""
+    return 200.0 * len(party["x"]) * np.eye(3)[place]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("law", ["exponential", "permute and flip", "noisy max"])
+def test_the_best_of_scores_that_lie_far_apart_is_chosen(law, place):
+    """Weights below 2^-192 of the largest are zero, wherever their candidates stand."""
+    scores = partial(far_apart, place=place)
+    assert choose(federation(), scores, bound=linf(200.0, unit="record"), epsilon=50.0, law=law) == place
+
+
+@pytest.mark.parametrize("scores", [[1000, 0], [0, 1000], [1000, 0, 0], [0, 1000, 0], [1000, 1000, 0], [0, 1000, 1000, 0, 0]])
+def test_candidates_without_any_weight_are_not_drawn(scores):
+    best = [i for i, score in enumerate(scores) if score == 1000]
+    for draw in (laws.by_weight, laws.by_coins):
+        assert sorted(set(draw(np.array(scores), Fraction(1, 2), 200, entropy()).tolist())) == best
+
+
 def test_noise_without_a_grid_is_refused():
     with pytest.raises(BudgetInvalid, match="larger epsilon"):
-        NoisyMax(1e-9).fit(linf(1.0), vector(2))
+        NoisyMax(1e-14).fit(linf(1.0), vector(2))

@@ -28,6 +28,10 @@ except ImportError:  # it was installed without a compiler
     _steps = None
 
 
+ROUNDING = 2.0**-10
+"""By so much of itself the noise of a record-level sum grows, at most, because the sum is rounded."""
+
+
 @dataclass(frozen=True)
 class Block:
     """One part of the flat contribution with its bound, its grid, and the scale of its noise in steps of that grid.
@@ -44,12 +48,19 @@ class Block:
     def round(self, rows: Array) -> Array:
         """Round rows of shape (parties, size) to whole steps, never beyond a party-level bound; zero those not finite."""
         if self.bound.unit == "record":
+            if self.bound.step is not None and self.whole and rows.dtype == np.float32:
+                raise ContributionInvalid(
+                    f"a sum of records in float32, which cannot hold it in whole steps, under the bound {self.bound}.",
+                    remedy="Return it in float64.",
+                )
             exact = finite(rows.astype(np.float64, copy=False)) / self.step
             steps: Array = np.rint(exact)
             if self.whole and not (steps == exact).all():
                 raise ContributionInvalid(
-                    "a contribution is no whole number, so its rounding could move it further than the declared bound.",
-                    remedy="Count records, each with weight one, or use Laplace or Gaussian, whose noise allows for rounding.",
+                    f"a contribution is not in whole steps of {self.step:g}, so its rounding could move it further than the "
+                    f"declared bound {self.bound}.",
+                    remedy="Count records, each with weight one; add whole multiples of the bound's step, in float64; or "
+                    "declare a bound without a step for Laplace or Gaussian, whose noise allows for rounding.",
                 )
             return steps
         limit = self.bound.radius / self.step
@@ -127,9 +138,11 @@ def plan(
     whole : bool
         Contributions bounded per record are whole steps already, so rounding moves none of them.
     largest : float
-        Most steps that noise may take. Up to there a grid is made finer until rounding adds a hundredth to the noise.
-        A bound that says in which steps records add is taken at its word where noise may take so many: then nothing is
-        rounded, and the distance of neighbours is the radius.
+        Most steps that noise may take.
+
+    The grid is that of `step`, or a finer one if records need it and noise may take so many steps. A bound that says in which
+    steps records add is met by that grid or a finer one: then nothing is rounded, and the distance of neighbours is the radius.
+    Other sums of records are rounded, and the grid is so fine that this adds a thousandth to the noise.
     """
     parts = blocks(bounds, layout)
     share = multiplier * (len(parts) if norm == 1 else math.sqrt(len(parts)))
@@ -137,15 +150,22 @@ def plan(
     for part, bound in parts:
         d = part.stop - part.start
         distance = bound.distance(norm, d)
-        if bound.step is not None and not whole and share * distance <= largest * bound.step:
-            planned.append(Block(part, bound, bound.step, share * distance / bound.step, True))
-            continue
         size = step(share * distance)
-        rounding = 0.0 if bound.unit == "party" or whole else (d if norm == 1 else math.sqrt(d))
-        while rounding > distance / size / 100 and share * (2 * distance / size + rounding) <= largest:
-            size /= 2
+        if bound.step is not None and not whole and share * distance / min(size, bound.step) <= largest:
+            size = min(size, bound.step)
+            planned.append(Block(part, bound, size, share * distance / size, True))
+            continue
+        rounding = 0.0 if bound.unit == "party" or whole else float(d) if norm == 1 else math.sqrt(d)
+        if rounding and largest > share * rounding:
+            wanted, possible = distance * ROUNDING / rounding, share * distance / (largest - share * rounding)
+            size = min(size, max(_power_of_two(wanted), 2 * _power_of_two(possible)))
         planned.append(Block(part, bound, size, share * (distance / size + rounding), whole))
     return planned
+
+
+def _power_of_two(value: float) -> float:
+    """The largest power of two that is at most `value`."""
+    return math.ldexp(0.5, math.frexp(value)[1])
 
 
 def to_steps(rows: Array, planned: list[Block]) -> Array:

@@ -51,6 +51,7 @@ from .grid import Block, plan, to_steps
 from .noise import (
     LARGEST_POLYA_SCALE,
     LARGEST_SCALE,
+    LARGEST_SKELLAM_SCALE,
     discrete_gaussian,
     discrete_laplace,
     grid_step,
@@ -238,6 +239,8 @@ class Noise(Mechanism):
     @property
     def _largest(self) -> float:
         """Most grid steps for the scale of the noise."""
+        if self.law == "skellam":
+            return LARGEST_SKELLAM_SCALE
         return LARGEST_POLYA_SCALE if self.law in ("laplace", "geometric") and self.at == "shares" else LARGEST_SCALE
 
     def __str__(self) -> str:

@@ -7,10 +7,10 @@
 
 Floating-point noise leaks its input: which doubles can come out depends on what was added to the noise. Here data are
 rounded to a public grid first and noise is a whole number of grid steps, so that every output is reachable from every
-input. A coordinate is drawn by inverting a table of cumulative probabilities at a uniform number of 128 bits (see
-`tables`): no rejection, no loop over coordinates, and a law within a total variation of 2^-100 of the stated one.
-Cumulatives are even, so the lowest bit of the uniform number is independent of the magnitude and gives the sign: the law
-is exactly symmetric.
+input. There are two ways to draw it, both from uniform bytes and with a law that is exactly symmetric:
+
+    discrete Gaussian and Laplace   of any scale, by a coarse table and a rejection (see `coarse`), within 2^-110
+    Skellam, Polya difference       by inverting a table of all values (see `tables`), within 2^-100, for smaller scales
 
 Source: Mironov 2012 for what floating point gives away; Canonne, Kamath & Steinke 2020 for the privacy of the discrete
 Gaussian; Agarwal, Kairouz & Liu 2021 for that of Skellam; Goryczka & Xiong 2017 for Polya shares of a Laplace.
@@ -23,7 +23,6 @@ import sys
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,10 +30,14 @@ from numpy.typing import NDArray
 from hedgerow.core.randomness import Entropy
 from hedgerow.errors import BudgetInvalid
 
+from .coarse import CoarseLaw, coarse, draw
 from .tables import BITS, NEGLIGIBLE, ONE, CumulativeTable, by_blocks, exponential, signed, tabulate, uniform
 
-LARGEST_SCALE = 2.0**17
-"""Largest `sigma` or `scale`, in grid steps, for which a table is built."""
+LARGEST_SCALE = 2.0**45
+"""Largest `sigma` or `scale` of a discrete Gaussian or Laplace, in grid steps: sums of noise stay exact in float64."""
+
+LARGEST_SKELLAM_SCALE = 2.0**15
+"""Largest `sigma` of a Skellam, whose table has 13 entries per unit of it."""
 
 LARGEST_POLYA_SCALE = 2.0**14
 """Largest `scale` of a Polya difference, whose table has 89 entries per unit of it."""
@@ -46,11 +49,11 @@ def discrete_gaussian(sigma: float, size: int, entropy: Entropy) -> NDArray[np.i
     Parameters
     ----------
     sigma : float
-        Scale in grid steps, in (0, 2^17]. From about 2 on it is the standard deviation to 15 digits.
+        Scale in grid steps, in (0, 2^45]. From about 2 on it is the standard deviation to 15 digits.
     size : int
         Number of coordinates.
     entropy : Entropy
-        Source of uniform bytes; 16 are used for each coordinate.
+        Source of uniform bytes; 16 are used for each candidate, of which nearly all are kept.
 
     Returns
     -------
@@ -62,7 +65,7 @@ def discrete_gaussian(sigma: float, size: int, entropy: Entropy) -> NDArray[np.i
     BudgetInvalid (HR-214)
         `sigma` is out of range.
     """
-    return _symmetric(_gaussian_table(_checked(sigma)), size, entropy)
+    return draw(_gaussian_law(_checked(sigma, LARGEST_SCALE)), size, entropy)
 
 
 def skellam(sigma: float, size: int, entropy: Entropy) -> NDArray[np.int64]:
@@ -73,7 +76,7 @@ def skellam(sigma: float, size: int, entropy: Entropy) -> NDArray[np.int64]:
     Parameters
     ----------
     sigma : float
-        Standard deviation in grid steps, in (0, 2^17].
+        Standard deviation in grid steps, in (0, 2^15].
     size : int
         Number of coordinates.
     entropy : Entropy
@@ -89,23 +92,26 @@ def skellam(sigma: float, size: int, entropy: Entropy) -> NDArray[np.int64]:
     BudgetInvalid (HR-214)
         `sigma` is out of range.
     """
-    return _symmetric(_skellam_table(_checked(sigma)), size, entropy)
+    table = _skellam_table(_checked(sigma, LARGEST_SKELLAM_SCALE))
+
+    def block(n: int) -> NDArray[np.int64]:
+        numbers = uniform(n, entropy)
+        return signed(table.invert(numbers), numbers)
+
+    return by_blocks(size, block)
 
 
 def discrete_laplace(scale: float, size: int, entropy: Entropy) -> NDArray[np.int64]:
     """Draw from the discrete Laplace distribution, P(k) proportional to exp(-|k| / scale).
 
-    A magnitude is zero or `1 + base * high + low` with independent digits, because a geometric variable has no memory.
-    Two short tables then serve where a single one would need 89 entries per unit of `scale`.
-
     Parameters
     ----------
     scale : float
-        Scale in grid steps, in (0, 2^17].
+        Scale in grid steps, in (0, 2^45].
     size : int
         Number of coordinates.
     entropy : Entropy
-        Source of uniform bytes; 32 are used for each coordinate, 16 for each digit.
+        Source of uniform bytes; 16 are used for each candidate, of which nearly all are kept.
 
     Returns
     -------
@@ -117,15 +123,7 @@ def discrete_laplace(scale: float, size: int, entropy: Entropy) -> NDArray[np.in
     BudgetInvalid (HR-214)
         `scale` is out of range.
     """
-    zero_or_high, low, base = _laplace_tables(_checked(scale))
-
-    def draw(n: int) -> NDArray[np.int64]:
-        numbers = uniform(n, entropy)
-        high = zero_or_high.invert(numbers)
-        magnitude = (high - 1) * base + low.invert(uniform(n, entropy)) + 1
-        return signed(np.where(high == 0, 0, magnitude), numbers)
-
-    return by_blocks(size, draw)
+    return draw(_laplace_law(_checked(scale, LARGEST_SCALE)), size, entropy)
 
 
 def polya_difference(scale: float, shares: int, size: int, entropy: Entropy) -> NDArray[np.int64]:
@@ -183,29 +181,36 @@ def grid_step(scale: float) -> float:
     return step
 
 
-def _symmetric(table: CumulativeTable, size: int, entropy: Entropy) -> NDArray[np.int64]:
-    """Draw magnitudes from a table, and their signs."""
-
-    def draw(n: int) -> NDArray[np.int64]:
-        numbers = uniform(n, entropy)
-        return signed(table.invert(numbers), numbers)
-
-    return by_blocks(size, draw)
+@lru_cache(maxsize=32)
+def _gaussian_law(sigma: float) -> CoarseLaw:
+    """The law of h B + l with sigma / B in [64, 128), of at most 1705 entries; B = 1 for a smaller sigma."""
+    bits = max(0, math.frexp(sigma)[1] - 7)
+    precision = (Fraction(1 << bits) / Fraction(sigma)) ** 2
+    return coarse(_gaussian_weights(precision), bits, (Fraction(0), precision, precision / 2))
 
 
-@lru_cache(maxsize=8)
-def _gaussian_table(sigma: float) -> CumulativeTable:
-    return tabulate(_gaussian_weights(sigma))
-
-
-def _gaussian_weights(sigma: float) -> Iterator[int]:
-    """Yield the weights of the magnitudes 0, 1, 2, ...: one, then 2 exp(-k^2 / (2 sigma^2))."""
-    precision = 1 / Fraction(sigma) ** 2
-    weight, ratio, step = 2 * ONE, exponential(-precision / 2), exponential(-precision)
-    yield ONE
-    while (weight := weight * ratio >> BITS) > NEGLIGIBLE:
+def _gaussian_weights(precision: Fraction) -> Iterator[int]:
+    """Yield exp(-h^2 precision / 2) for h = 0, 1, 2, ..."""
+    weight, ratio, step = ONE, exponential(-precision / 2), exponential(-precision)
+    while weight > NEGLIGIBLE:
         yield weight
+        weight = weight * ratio >> BITS
         ratio = ratio * step >> BITS
+
+
+@lru_cache(maxsize=32)
+def _laplace_law(scale: float) -> CoarseLaw:
+    """The law of h B + l with scale / B in [32, 64), of at most 5700 entries; B = 1 for a smaller scale."""
+    bits = max(0, math.frexp(scale)[1] - 6)
+    rate = Fraction(1 << bits) / Fraction(scale)
+    return coarse(_geometric_weights(exponential(-rate)), bits, (rate, Fraction(0), Fraction(0)))
+
+
+def _geometric_weights(ratio: int) -> Iterator[int]:
+    weight = ONE
+    while weight > NEGLIGIBLE:
+        yield weight
+        weight = weight * ratio >> BITS
 
 
 @lru_cache(maxsize=8)
@@ -228,27 +233,6 @@ def _skellam_weights(sigma: float) -> list[int]:
     return [ONE, *(w for value in reversed(found) if (w := (value << BITS + 1) // here) > NEGLIGIBLE)]
 
 
-@lru_cache(maxsize=8)
-def _laplace_tables(scale: float) -> tuple[CumulativeTable, CumulativeTable, int]:
-    """Return the table of zero and the high digits, the table of the low digits, and their base.
-
-    With r = exp(-1 / scale), zero has probability (1 - r) / (1 + r). Otherwise `magnitude - 1` is geometric with ratio
-    r: its high digit is geometric with ratio r^base, its low digit with ratio r among the numbers below the base.
-    """
-    base = math.isqrt(int(89 * scale)) + 1  # balances the tables: beyond 89 * scale the tail is below 2^-128
-    rate = 1 / Fraction(scale)
-    ratio, base_ratio = exponential(-rate), exponential(-base * rate)
-    first = 2 * ratio * (ONE - base_ratio) >> BITS
-    zero_or_high = tabulate([ONE - ratio, *_geometric_weights(first, base_ratio)])
-    return zero_or_high, tabulate(islice(_geometric_weights(ONE, ratio), base)), base
-
-
-def _geometric_weights(weight: int, ratio: int) -> Iterator[int]:
-    while weight > NEGLIGIBLE:
-        yield weight
-        weight = weight * ratio >> BITS
-
-
 @lru_cache(maxsize=4)
 def _polya_table(scale: float, shares: int) -> CumulativeTable:
     return tabulate(_polya_weights(scale, shares))
@@ -263,7 +247,7 @@ def _polya_weights(scale: float, shares: int) -> Iterator[int]:
         weight = (weight * ratio >> BITS) * (shares * (k - 1) + 1) // (shares * k)
 
 
-def _checked(scale: float, largest: float = LARGEST_SCALE) -> float:
+def _checked(scale: float, largest: float) -> float:
     if not 0 < scale <= largest:
         raise BudgetInvalid(
             f"noise of scale {scale:g} grid steps cannot be drawn: the scale must lie in (0, {largest:g}]",

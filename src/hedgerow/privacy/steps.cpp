@@ -7,6 +7,8 @@
 // Rounding adds and subtracts 1.5 * 2^23, which is exact to the nearest whole number, ties to even, below 2^22.
 #include <Python.h>
 
+#include "held.hpp"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -55,27 +57,9 @@ BEST double steps(const float* row, float factor, int32_t* out, size_t n) {
     return total;
 }
 
-// Contiguous memory of a float32 or int32 array; released at the end of its scope.
-struct Held {
-    Py_buffer view{};
-    bool held = false;
-    Held(PyObject* object, int flags) { held = PyObject_GetBuffer(object, &view, PyBUF_C_CONTIGUOUS | flags) == 0; }
-    ~Held() {
-        if (held) PyBuffer_Release(&view);
-    }
-    size_t size() const { return (size_t)view.len / 4; }
-};
-
-bool is(const Held& array, const char* kind) {
-    const char* found = array.view.format;
-    if (array.held && array.view.itemsize == 4 && found != nullptr && found[0] == kind[0] && found[1] == '\0') return true;
-    if (array.held) PyErr_Format(PyExc_ValueError, "an array of 32-bit numbers of kind '%s' is needed.", kind);
-    return false;
-}
-
 PyObject* py_squares(PyObject*, PyObject* object) {
-    const Held row(object, PyBUF_FORMAT);
-    if (!is(row, "f")) return nullptr;
+    const Held row(object, "f", 4);
+    if (!row.good) return nullptr;
     double found;
     Py_BEGIN_ALLOW_THREADS;
     found = squares((const float*)row.view.buf, row.size());
@@ -87,10 +71,10 @@ PyObject* py_steps(PyObject*, PyObject* args) {
     PyObject *from, *to;
     float factor;
     if (!PyArg_ParseTuple(args, "OfO", &from, &factor, &to)) return nullptr;
-    const Held row(from, PyBUF_FORMAT);
-    if (!is(row, "f")) return nullptr;
-    const Held out(to, PyBUF_FORMAT | PyBUF_WRITABLE);
-    if (!is(out, "i")) return nullptr;
+    const Held row(from, "f", 4);
+    if (!row.good) return nullptr;
+    const Held out(to, "i", 4, PyBUF_WRITABLE);
+    if (!out.good) return nullptr;
     if (row.size() != out.size()) return PyErr_Format(PyExc_ValueError, "%zu numbers for %zu places.", row.size(), out.size());
     double found;
     Py_BEGIN_ALLOW_THREADS;

@@ -1,4 +1,4 @@
-"""Tables of cumulative probabilities, inverted at uniform numbers of 128 bits: how every discrete law is drawn.
+"""Tables of cumulative probabilities, inverted at uniform numbers of 128 bits: how laws with few outcomes are drawn.
 
 A weight is a whole number, its probability times an unknown constant, in fixed point with 192 bits of fraction. Weights
 become cumulatives of 128 bits, and an outcome is how many cumulatives do not exceed a uniform number: no rejection, no
@@ -32,7 +32,7 @@ BLOCK = 2**16
 
 
 class CumulativeTable(NamedTuple):
-    """Cumulative probabilities times 2^128, in two words; the last one, 2^128 itself, is left out.
+    """Cumulative probabilities times 2^128, in two words; 2^128 itself is left out.
 
     `guide[b]` counts the cumulatives below b * 2^112. Where two neighbours agree the top 16 bits decide alone.
     """
@@ -46,25 +46,35 @@ class CumulativeTable(NamedTuple):
 
         Outcome k thus owns the numbers from its predecessor's cumulative, included, to its own, excluded.
         """
-        high = numbers[:, 1]
+        outcome, tied = self.by_high_word(numbers[:, 1])
+        for i in tied:
+            low, high = (int(word) for word in numbers[i])
+            outcome[i] = self.outcome(high << 64 | low)
+        return outcome
+
+    def by_high_word(self, high: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return how many cumulatives lie below each number with this high word, and which numbers are tied.
+
+        Ties of high words are left to the low words. One happens with probability below 2^-43 per draw.
+        """
         bucket = (high >> _GUIDE_SHIFT).astype(np.int64)
         outcome = self.guide[bucket]
         unsettled = np.flatnonzero(outcome != self.guide[bucket + 1])
         sought = high[unsettled]
-        first = np.searchsorted(self.high, sought)
-        outcome[unsettled] = first
-        tied = self.high[np.minimum(first, len(self.high) - 1)] == sought if len(self.high) else np.zeros(0, bool)
-        # Ties of high words are left to the low words. One happens with probability below 2^-43 per draw.
-        for i in np.flatnonzero(tied):
-            last = np.searchsorted(self.high, sought[i], side="right")
-            lows = self.low[first[i] : last]
-            outcome[unsettled[i]] += np.searchsorted(lows, numbers[unsettled[i], 0], side="right")
-        return outcome
+        outcome[unsettled] = first = np.searchsorted(self.high, sought)
+        inside = first < len(self.high)
+        return outcome, unsettled[inside][self.high[first[inside]] == sought[inside]]
+
+    def outcome(self, number: int) -> int:
+        """Return how many cumulatives are at most this number of 128 bits."""
+        word = np.uint64(number >> 64)
+        first, last = (int(np.searchsorted(self.high, word, side=side)) for side in ("left", "right"))  # type: ignore[call-overload]
+        return first + int(np.searchsorted(self.low[first:last], np.uint64(number & 2**64 - 1), side="right"))
 
 
 def tabulate(weights: Iterable[int]) -> CumulativeTable:
-    """Build the table of the outcomes 0, 1, 2, ... with these weights."""
-    ends = cumulative(weights)[:-1]
+    """Build the table of the outcomes 0, 1, 2, ... with these weights; last ones too small to own a number have no place."""
+    ends = [end for end in cumulative(weights) if end < ONE >> BITS - 128]
     words = np.frombuffer(bytearray().join(end.to_bytes(16, "little") for end in ends), "<u8").reshape(-1, 2)
     low, high = (np.ascontiguousarray(column, np.uint64) for column in words.T)
     buckets = np.arange(2**16, dtype=np.uint64) << _GUIDE_SHIFT
