@@ -121,7 +121,7 @@ class Guard:
     def take(self, asked: GuardedQuestion) -> None:
         """Debit a question, as `debit` does."""
         entry = asked.entry
-        if entry.event.kind == "nonprivate" and math.isfinite(self.budget.epsilon):
+        if entry.event.open and math.isfinite(self.budget.epsilon):
             raise PartyDeclined(f"{entry.query} would leave without noise that counts for a party that trusts {self.trust}.")
         if entry.cites and not self._covers(asked):
             entry = replace(entry, cites=0)
