@@ -92,4 +92,3 @@ def test_a_ledger_that_is_continued_numbers_new_cohorts_and_questions(tmp_path):
         del fed
     assert len(charges[1]) == 2
     assert rounds == [1, 2]
-

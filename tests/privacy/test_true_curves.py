@@ -30,7 +30,9 @@ def total(broadcast, party, rng):
 
 def federation(world, unit, z):
     """A federation of a world, of which a sum of x is asked with noise."""
-    held = Parties(list(world), {"x": np.array([x for records in world.values() for x in records])}, [*map(len, world.values())])
+    held = Parties(
+        list(world), {"x": np.array([x for records in world.values() for x in records])}, [*map(len, world.values())]
+    )
     fed = Federation(Loop(held), SCHEMA, Streams(0))
     return fed.protect(mechanism=Gaussian(z), clip=l2(1.0) if unit == "party" else None)
 

@@ -24,7 +24,7 @@ from .cohort import Cohort
 from .conversation import Sessions
 from .engine import Engine, Inbox, Outbox
 from .events import Event, Sampling
-from .layouts import Foreseen, Layouts
+from .layouts import Layouts
 from .ledger import Entry, Ledger
 from .question import MAIN, Question, plan_of
 from .randomness import Streams
@@ -230,7 +230,7 @@ class Run:
         if question.counts:
             self.missing += min(len(ids), question.cohort.first or self.size) - len(inbox.answered)
         if not inbox.answered:
-            raise NobodyAnswered(f"none of {len(ids)} parties answered {question.name}; resume when parties are back.")
+            raise NobodyAnswered(f"nobody who was asked answered {question.name}; resume when parties are back.")
         if question.counts and self._moves_state(outbox):
             self.counted.update(dict.fromkeys(inbox.answered, question.number))
         return inbox

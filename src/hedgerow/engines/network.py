@@ -166,7 +166,7 @@ def alike(question: str, read: Mapping[str, Inbox], announced: Layout | None) ->
     ways = Counter(inbox.layout for inbox in read.values() if inbox.layout is not None)
     if len(ways) < 2:
         return dict(read)
-    (right, most), (other, others) = ways.most_common(2)
+    (right, most), (_, others) = ways.most_common(2)
     if announced in ways:
         right = announced
     elif most == others:

@@ -89,9 +89,7 @@ class Guard:
         Whether a contribution may have a row for each record, or another shape that follows the records.
     """
 
-    def __init__(
-        self, budget: Budget, record: Record | None = None, *, trust: Trust = "nobody", rows: bool = False
-    ) -> None:
+    def __init__(self, budget: Budget, record: Record | None = None, *, trust: Trust = "nobody", rows: bool = False) -> None:
         if trust not in COUNTS:
             raise BudgetInvalid(f"a guard cannot trust {trust!r}.", remedy=f"One of {', '.join(COUNTS)}.")
         self.budget, self.trust, self.rows = budget, trust, rows

@@ -58,7 +58,9 @@ class QuestionGroup:
         """What the rehearsal says of these questions, in lines under headings that a data owner reads."""
         row = self.rows[0]
         noise, hiding = parts(row)
-        unlimited = "no limit: no noise" if row["event"] in ("nonprivate", "rows") else "the study names no budget; yours counts it"
+        unlimited = (
+            "no limit: no noise" if row["event"] in ("nonprivate", "rows") else "the study names no budget; yours counts it"
+        )
         found = [
             ("What leaves", (row["leaves"],)),
             ("Who sees it", (who_sees(hiding, row["leaves"]),)),
