@@ -66,12 +66,12 @@ def answer(outbox: Outbox, parties: Parties, which: Array, *, together: bool = F
     (Layout, array of shape (k, size)) or None
         The protected rows; nothing for `each`.
     """
-    hides = outbox.release.mechanism is not None and outbox.layout is not None and outbox.question.verb != "each"
-    if not hides:
+    announced = outbox.layout
+    if outbox.release.mechanism is None or announced is None or outbox.question.verb == "each":
         return _answered(outbox, parties, which, together=together)
     try:
         found = _answered(outbox, parties, which, together=together)
-        if found is not None and found[0] == outbox.layout:
+        if found is not None and found[0] == announced:
             return found
         why = "a shape that was not announced"
     except (CannotWrite, CheckpointMismatch, MemoryError):  # the machine's, not the records'
@@ -80,9 +80,9 @@ def answer(outbox: Outbox, parties: Parties, which: Array, *, together: bool = F
         why = f"{type(error).__name__}: {error}"
     if len(which) > 1:  # no party is zeros for what is wrong with another
         alone = [answer(outbox, parties, which[i : i + 1], together=True) for i in range(len(which))]
-        return outbox.layout, np.concatenate([one[1] for one in alone if one is not None])
+        return announced, np.concatenate([one[1] for one in alone if one is not None])
     log.warning("%s counts as zeros at %s: %s", outbox.question.name, parties.ids[int(which[0])], why)
-    return outbox.layout, _closed(outbox, parties, which, np.zeros((1, outbox.layout.size)), outbox.layout, {}, False)
+    return announced, _closed(outbox, parties, which, np.zeros((1, announced.size)), announced, {}, stacked=False)
 
 
 def made_by(outbox: Outbox, parties: Parties, which: Array, *, stacked: bool = False) -> tuple[Any, Party]:
@@ -103,7 +103,7 @@ def _answered(outbox: Outbox, parties: Parties, which: Array, *, together: bool)
     if question.verb != "each":
         layout = Layout.of(made, lead=int(stacked))
         rows = _rows(made, layout, stacked, len(which), question.name)
-        left = layout, _closed(outbox, parties, which, rows, layout, party.state, stacked)
+        left = layout, _closed(outbox, parties, which, rows, layout, party.state, stacked=stacked)
     if _keeps_state(outbox, parties):
         asked_in = question.number if question.counts else NEVER
         for k, i in enumerate(which):
@@ -112,7 +112,9 @@ def _answered(outbox: Outbox, parties: Parties, which: Array, *, together: bool)
     return left
 
 
-def _closed(outbox: Outbox, parties: Parties, which: Array, rows: Array, layout: Layout, state: State, stacked: bool) -> Array:
+def _closed(
+    outbox: Outbox, parties: Parties, which: Array, rows: Array, layout: Layout, state: State, *, stacked: bool
+) -> Array:
     """What leaves the parties of their contributions."""
     ids, coded = parties.ids, None
     if outbox.release.compression:

@@ -168,7 +168,7 @@ class Silent(Mechanism):
 
 
 @dataclass(frozen=True)
-class Asked:
+class Replay:
     """What would have entered the noise, release by release, and how many lengths of noise the charge pays for."""
 
     steps: tuple[tuple[Array, list[Block]], ...]
@@ -187,7 +187,7 @@ def asked(
     function: Callable[..., Any] = totals,
     aggregation: Any = None,
     seed: int = 0,
-) -> Asked:
+) -> Replay:
     """Ask a question of a world, without noise, and price what the ledger says of it."""
     silent = Silent(noise)
     fed = Federation(engine.hosting(parties), SCHEMA, Streams(seed))
@@ -202,7 +202,7 @@ def asked(
             released += [flatten(row) for row in cohort.gather(function, bound=bound).values()]
         else:
             released.append(flatten(cohort.sum(function, bound=bound)))
-    return Asked(tuple(silent.heard), paid(fed, unit), tuple(released))  # type: ignore[attr-defined]
+    return Replay(tuple(silent.heard), paid(fed, unit), tuple(released))  # type: ignore[attr-defined]
 
 
 def _cohorts(fed: Federation, way: Way) -> tuple[Federation, ...]:
@@ -226,7 +226,7 @@ def paid(fed: Federation, unit: Unit) -> float:
     return max(lengths, default=0.0)
 
 
-def apart(one: Asked, other: Asked, law: str) -> float:
+def apart(one: Replay, other: Replay, law: str) -> float:
     """The distance of two worlds in scales of the noise: of Gaussians the l2 distance, of Laplace noise the l1 distance.
 
     Of several releases, such as those of all parts, it is that of all of them together.
