@@ -13,6 +13,7 @@ from hedgerow import l1, l2, linf
 from hedgerow.core import Federation, Parties
 from hedgerow.core.arrays import Layout
 from hedgerow.core.randomness import Streams
+from hedgerow.data import Column, Schema
 from hedgerow.engines import InProcess, Loop
 from hedgerow.errors import BudgetInvalid
 from hedgerow.privacy.local import Duchi, RandomisedResponse
@@ -137,7 +138,9 @@ def test_every_engine_releases_the_same(make):
     held = Parties([f"party {i}" for i in range(9)], {"x": np.linspace(0, 1, 18)}, [2] * 9)
     found = []
     for engine in (Loop(), InProcess(threads=2)):
-        fed = Federation(engine.hosting(held), None, streams=Streams(4)).protect(clip=linf(1.0), mechanism=make(1.0))
+        fed = Federation(engine.hosting(held), Schema((Column("x", "number"),)), streams=Streams(4)).protect(
+            clip=linf(1.0), mechanism=make(1.0)
+        )
         found.append(fed.sum(share))
         assert str(fed.ledger.entries[0].event) == "pure(1)"
     np.testing.assert_array_equal(*found)

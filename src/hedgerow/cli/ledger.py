@@ -83,7 +83,7 @@ def budget(
     lines = Table.grid(padding=(0, 2))
     lines.add_row("budget", str(limit))
     if math.isinf(spent):
-        n_open = sum(entry.event.kind == "nonprivate" for entry in chain.entries)
+        n_open = sum(entry.event.open for entry in chain.entries)
         lines.add_row("spent", f"everything: {n_open} of {len(chain.entries)} questions were answered without noise")
     else:
         lines.add_row("spent", f"{spent:.4g}, by {counted(chain.entries)}")

@@ -1,19 +1,31 @@
-"""How a party answers a question. Everything that leaves a party passes `answer`."""
+"""How a party answers a question. Everything that leaves a party passes `answer`.
+
+Noise hides what a record adds to a total, and not whether there is a total. So under a mechanism every party that is asked
+has a row: one whose contribution cannot be computed from its records, or has another shape than was announced, counts as
+zeros, as one with numbers that are not finite does. The reason stays in the party's log. What fails whatever the records are
+was refused before anybody was asked, since it fails for made-up records as well (`layouts`).
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hedgerow.errors import ContributionInvalid
+import numpy as np
+
+from hedgerow.errors import CannotWrite, CheckpointMismatch, ContributionInvalid
 
 from .arrays import Array, Arrays, Layout, flatten
 from .engine import Outbox
 from .party import Parties, Party
 from .randomness import Stream
 from .release import LOST, Coding
+from .state import State
 from .state import stacked as stack_states
+
+log = logging.getLogger("hedgerow")
 
 NEVER = -1
 """In the place of a question's number: what a party keeps of a measurement aside is never counted."""
@@ -54,27 +66,65 @@ def answer(outbox: Outbox, parties: Parties, which: Array, *, together: bool = F
     (Layout, array of shape (k, size)) or None
         The protected rows; nothing for `each`.
     """
-    question, release, ids = outbox.question, outbox.release, parties.ids
-    stacked = together or len(which) > 1
-    party, rngs = _asked(outbox, parties, which, stacked), Rngs(outbox, parties.ids, which)
-    keeps_state = outbox.keeps_state or (bool(parties.states) and not question.additive)
-    if keeps_state:
+    announced = outbox.layout
+    if outbox.release.mechanism is None or announced is None or outbox.question.verb == "each":
+        return _answered(outbox, parties, which, together=together)
+    try:
+        found = _answered(outbox, parties, which, together=together)
+        if found is not None and found[0] == announced:
+            return found
+        why = "a shape that was not announced"
+    except (CannotWrite, CheckpointMismatch, MemoryError):  # the machine's, not the records'
+        raise
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+    if len(which) > 1:  # no party is zeros for what is wrong with another
+        alone = [answer(outbox, parties, which[i : i + 1], together=True) for i in range(len(which))]
+        return announced, np.concatenate([one[1] for one in alone if one is not None])
+    log.warning("%s counts as zeros at %s: %s", outbox.question.name, parties.ids[int(which[0])], why)
+    return announced, _closed(outbox, parties, which, np.zeros((1, announced.size)), announced, {}, stacked=False)
+
+
+def made_by(outbox: Outbox, parties: Parties, which: Array, *, stacked: bool = False) -> tuple[Any, Party]:
+    """Return what the local function makes of some parties, and those parties with what they keep afterwards."""
+    question, ids = outbox.question, parties.ids
+    party, rngs = _asked(outbox, parties, which, stacked), Rngs(outbox, ids, which)
+    if _keeps_state(outbox, parties):
         states = [_state(outbox, parties, ids[i]) for i in which]
         party.state = stack_states(states, fill=LOST) if stacked else dict(states[0])
-    made = question.local(question.broadcast, party, rngs if stacked else rngs[0])
+    return question.local(question.broadcast, party, rngs if stacked else rngs[0]), party
+
+
+def _answered(outbox: Outbox, parties: Parties, which: Array, *, together: bool) -> tuple[Layout, Array] | None:
+    question, ids = outbox.question, parties.ids
+    stacked = together or len(which) > 1
+    made, party = made_by(outbox, parties, which, stacked=stacked)
     left = None
     if question.verb != "each":
         layout = Layout.of(made, lead=int(stacked))
-        own = Rngs(outbox, ids, which, "compression")
-        coded = Coding(lambda: outbox.public, own, party.state, LOST + question.name, stacked) if release.compression else None
         rows = _rows(made, layout, stacked, len(which), question.name)
-        left = layout, release.close(rows, layout, lambda k: outbox.stream(ids[int(which[k])], "noise").entropy, coded)
-    if keeps_state:
+        left = layout, _closed(outbox, parties, which, rows, layout, party.state, stacked=stacked)
+    if _keeps_state(outbox, parties):
         asked_in = question.number if question.counts else NEVER
         for k, i in enumerate(which):
             kept = {key: value[k] for key, value in party.state.items()} if stacked else party.state
             parties.states.propose(ids[i], kept, asked_in)
     return left
+
+
+def _closed(
+    outbox: Outbox, parties: Parties, which: Array, rows: Array, layout: Layout, state: State, *, stacked: bool
+) -> Array:
+    """What leaves the parties of their contributions."""
+    ids, coded = parties.ids, None
+    if outbox.release.compression:
+        own = Rngs(outbox, ids, which, "compression")
+        coded = Coding(lambda: outbox.public, own, state, LOST + outbox.question.name, stacked)
+    return outbox.release.close(rows, layout, lambda k: outbox.stream(ids[int(which[k])], "noise").entropy, coded)
+
+
+def _keeps_state(outbox: Outbox, parties: Parties) -> bool:
+    return outbox.keeps_state or (bool(parties.states) and not outbox.question.additive)
 
 
 def _asked(outbox: Outbox, parties: Parties, which: Array, stacked: bool) -> Party:

@@ -40,6 +40,8 @@ class Outbox:
         Parties that the whole conversation is about; all that are asked by default.
     step, protocol : Step, Correspondence, optional
         One step of a conversation about the question, and the sides of parties in it.
+    rows : bool
+        Whether shapes of contributions follow the records, as where each record has a row; it is not sent.
     """
 
     ids: Sequence[str]
@@ -52,6 +54,7 @@ class Outbox:
     asked: int = 0
     step: Step | None = None
     protocol: Correspondence | None = None
+    rows: bool = False
 
     def __post_init__(self) -> None:
         if not self.asked:
@@ -133,8 +136,7 @@ def collect(outbox: Outbox, answers: Iterable[tuple[Layout, Array] | None], answ
             layout, total = one[0], np.zeros(one[1].shape[-1], np.int64 if one[1].dtype.kind == "i" else np.float64)
         if one[0] != layout:
             remedy = "Declare levels and shapes in the schema, so that every party returns the same keys and shapes."
-            name = outbox.question.name
-            raise ContributionInvalid(f"{name}: one party contributed {layout}, another {one[0]}.", remedy=remedy)
+            raise ContributionInvalid(f"{outbox.question.name}: parties contributed different keys or shapes.", remedy=remedy)
         total += one[1][0] if len(one[1]) == 1 else one[1].sum(0, dtype=total.dtype)
         rows += [one[1]] if outbox.keep_rows else []
     return Inbox(answered) if layout is None else Inbox(answered, layout, total, np.concatenate(rows) if rows else None)

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from hedgerow.errors import BudgetInvalid
 
 Unit = Literal["record", "party"]
-Kind = Literal["none", "gaussian", "laplace", "skellam", "pure", "exponential", "approximate", "nonprivate"]
+Kind = Literal["none", "gaussian", "laplace", "skellam", "pure", "exponential", "approximate", "nonprivate", "rows"]
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,9 @@ class Event:
     Parameters
     ----------
     kind : str
-        `none` releases nothing; `nonprivate` has no finite epsilon; `pure` is epsilon-private, `exponential` has an
-        epsilon-bounded range, `approximate` is (epsilon, delta)-private; the others are laws of noise.
+        `none` releases nothing; `nonprivate` has no finite epsilon, and neither have `rows`, whose very shape follows the
+        records, as where each of them has a row; `pure` is epsilon-private, `exponential` has an epsilon-bounded range,
+        `approximate` is (epsilon, delta)-private; the others are laws of noise.
     noise_multiplier : float
         Gaussian, Skellam: standard deviation over the l2 distance of neighbours. Laplace: scale over their l1 distance.
     epsilon, delta : float
@@ -43,6 +44,11 @@ class Event:
     steps: float = 0.0
     rate: float = 1.0
     count: int = 1
+
+    @property
+    def open(self) -> bool:
+        """Whether it protects nothing, whatever the unit."""
+        return self.kind in ("nonprivate", "rows")
 
     def to_json(self) -> dict[str, Any]:
         """The kind, and whatever differs from its default."""
@@ -64,6 +70,7 @@ class Sampling:
         Everybody; each party by itself with probability `rate`; each record of every party by itself with probability
         `rate`; exactly `size` parties without replacement; `size` parties by a public schedule, at which neighbours differ
         in what one party contributes; a group of a partition, to which a party belongs by its name alone.
+        What of it a charge may count on depends on the unit: `as_charged`.
     rate : float
         Probability that a given party, or record, is in the cohort.
     size : int
@@ -86,6 +93,20 @@ class Sampling:
             "given": f"{self.size} by schedule",
             "part": f"{self.size} of a partition",
         }[self.kind]
+
+    def as_charged(self, unit: Unit) -> Sampling:
+        """Return the law by which a release costs what it costs, for neighbours of this unit.
+
+        Which parties there are is public, and the same in both of two neighbouring worlds.
+
+        record  One party has one record more. That changes neither which parties there are, since one without records stays
+                and answers, nor who is drawn. So a drawn cohort is the same in both worlds, and its total moves by one bound.
+                A sample of parties amplifies nothing: of the party that has the record, the other records show whether it
+                was drawn, and no bound per record hides them. A sample of records does, as each record joins by itself.
+        party   All data of one party are there or not. A party that joins by itself, by `rate`, is then as good as not
+                drawn, which amplifies. In a cohort of fixed size another one may stand in its place.
+        """
+        return self if unit == "party" or self.kind in ("all", "records", "part") else Sampling()
 
 
 @dataclass(frozen=True)

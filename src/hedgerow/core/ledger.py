@@ -98,8 +98,9 @@ class Entry:
     def debit(self, unit: Unit) -> Debit | None:
         """Return what an accountant has to know of it; None where it costs nothing.
 
-        An event at a party is never amplified by sampling: the server sees who answered. Parts of a sampled cohort stay in
-        its sampling event; parts of everybody, or of a public schedule, are one group whatever the numbers of their cohorts.
+        An event at a party is never amplified by sampling: the server sees who answered. What of a sample counts depends on
+        the unit (`Sampling.as_charged`). Parts of a sampled cohort stay in its sampling event; parts of everybody, or of a
+        public schedule, are one group whatever the numbers of their cohorts.
 
         Raises
         ------
@@ -108,13 +109,12 @@ class Entry:
         """
         if self.free:
             return None
-        if self.event.kind != "nonprivate" and self.unit != unit:
+        if not self.event.open and self.unit != unit:
             raise MixedUnits(
                 f"round {self.round} ({self.query}) is bounded per {self.unit}; the guarantee was asked per {unit}.",
                 remedy="Ask for the unit that the queries are bounded by, and keep to one unit in one ledger.",
             )
-        alone = unit == "record" and self.sampling.kind in ("fixed", "given")  # a record pushes no party out of a cohort
-        sampling = Sampling() if alone else self.sampling
+        sampling = self.sampling.as_charged(unit)
         part = None if self.part is None else ((self.part.partition, self.part.n_parts), self.part.index)
         cohort: Hashable = (self.run, self.branch, self.round, sampling)
         if self.cohort:

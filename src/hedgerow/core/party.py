@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.errors import ColumnsDiffer, EmptyParty, MissingColumn, suggestion
+from hedgerow.errors import ColumnsDiffer, MissingColumn, suggestion
 
 from .arrays import Array
 from .randomness import Entropy, uniforms
@@ -92,7 +92,8 @@ class Parties(Sequence[Party]):
     columns : mapping from name to array of shape (n_records, ...)
         Records ordered by party.
     sizes : sequence of int
-        Records of each party.
+        Records of each party. One without records stays among the parties and is asked like the others, about none: which
+        parties there are is public, and no record decides it.
     w : array of shape (n_records,), optional
         Record weights, ones by default.
     """
@@ -112,9 +113,6 @@ class Parties(Sequence[Party]):
         self._prepared: dict[Any, Parties] = {}
         if len(self.position) != len(self.sizes):
             raise ColumnsDiffer(f"{len(self.sizes)} parties have {len(self.position)} different names; each needs its own.")
-        if (self.sizes == 0).any():
-            names = [self.ids[i] for i in np.flatnonzero(self.sizes == 0)[:5]]
-            raise EmptyParty(f"no records at {', '.join(names)}.", remedy="Leave such parties out of the federation.")
         for name, column in self.columns.items():
             if len(column) != n_records:
                 raise ColumnsDiffer(f"column {name!r} has {len(column)} records, the parties have {n_records}.")
@@ -139,7 +137,7 @@ class Parties(Sequence[Party]):
         return Party(party.id, Rows(party.columns, joins), party.w[joins])
 
     def stack(self, which: Array) -> Party:
-        """Stack parties along a leading axis; shorter ones repeat their last record with weight zero."""
+        """Stack parties along a leading axis; shorter ones repeat their last record with weight zero, empty ones zeros."""
         sizes, width = self.sizes[which], int(self.sizes[which].max())
         name = f"{len(which)} parties"
         if (sizes == width).all() and (np.diff(which) == 1).all():
@@ -150,8 +148,13 @@ class Parties(Sequence[Party]):
                 self.w[part].reshape(shape),
             )
         steps = np.arange(width)
-        rows = self.offsets[which][:, None] + np.minimum(steps, sizes[:, None] - 1)
-        return Party(name, {k: c[rows] for k, c in self.columns.items()}, np.where(steps < sizes[:, None], self.w[rows], 0.0))
+        rows = self.offsets[which][:, None] + np.minimum(steps, np.maximum(sizes[:, None] - 1, 0))
+        if (empty := sizes == 0).any():
+            rows[empty] = 0
+        columns = {k: c[rows] for k, c in self.columns.items()}
+        for column in columns.values() if empty.any() else ():
+            column[empty] = np.zeros(1, column.dtype)
+        return Party(name, columns, np.where(steps < sizes[:, None], self.w[rows], 0.0))
 
     def pool(self, which: Array) -> Party:
         """Return the records of several parties as those of one."""

@@ -35,6 +35,8 @@ class Proposal:
     entry : Entry
         As it would be debited.
     ledger : Ledger
+    why : str
+        Why the layout of the answer is not known.
     """
 
     outbox: Outbox
@@ -43,6 +45,7 @@ class Proposal:
     moves_state: bool
     entry: Entry
     ledger: Ledger
+    why: str = ""
 
 
 Rule = Callable[[Proposal], None]
@@ -102,12 +105,25 @@ def fitting_release(proposal: Proposal) -> None:
         proposal.outbox.release.fit(proposal.outbox.layout)
 
 
+def known_shape(proposal: Proposal) -> None:
+    """Refuse noise on a contribution whose keys and shapes are not known beforehand (HR-211): they would tell of records."""
+    outbox = proposal.outbox
+    if outbox.question.verb == "each" or outbox.layout is not None:
+        return
+    if outbox.release.mechanism is not None:
+        raise UnlawfulChannel(
+            f"the shape of what {outbox.question.name} returns is not known before parties are asked ({proposal.why}), and a "
+            "shape that records decide tells of them, whatever the noise.",
+            remedy="Give the federation a schema, and return arrays whose shapes follow from it, settings and the broadcast.",
+        )
+
+
 def known_distance(proposal: Proposal) -> None:
     """Refuse a cohort whose sampling does not cover everything that the answer depends on (HR-211).
 
     No distance between neighbours is known for it.
     """
-    question, release, layout = proposal.outbox.question, proposal.outbox.release, proposal.outbox.layout
+    question, release = proposal.outbox.question, proposal.outbox.release
     sampling: Sampling = question.cohort.sampling
     kind = sampling.kind
     if kind == "records" and release.unit == "party":
@@ -122,10 +138,11 @@ def known_distance(proposal: Proposal) -> None:
             f"{question.name} reads what parties keep, or leaves something there, and its cohort is {sampling}: {MOVED[kind]}.",
             remedy="Sample by a rate, sample(rate=...), or ask everybody.",
         )
-    if layout is None and kind == "poisson" and question.verb != "each":
+    if question.cohort.first is not None and release.unit == "record":
         raise UnlawfulChannel(
-            f"the cohort of {question.name} may be empty, and without a known shape of its total that would show.",
-            remedy="Give the federation a schema, and the local function a result of a fixed shape.",
+            f"{question.name} is bounded per record, and of its cohort the first answers count: how long a party takes may "
+            "depend on a record, and a whole party would stand in another's place.",
+            remedy="Leave spare out, or clip per party.",
         )
 
 
@@ -149,6 +166,7 @@ RULES: tuple[Rule, ...] = (
     telling_size,
     fitting_total,
     fitting_release,
+    known_shape,
     known_distance,
     covered_by_a_charge,
 )

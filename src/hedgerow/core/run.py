@@ -17,7 +17,6 @@ import numpy as np
 from hedgerow.errors import ContributionInvalid, NobodyAnswered, UnlawfulChannel
 
 from .aggregation import Plain
-from .answer import answer
 from .arrays import Array, Layout
 from .bound import describe
 from .channel import Channel
@@ -25,8 +24,8 @@ from .cohort import Cohort
 from .conversation import Sessions
 from .engine import Engine, Inbox, Outbox
 from .events import Event, Sampling
+from .layouts import Layouts
 from .ledger import Entry, Ledger
-from .party import Parties
 from .question import MAIN, Question, plan_of
 from .randomness import Streams
 from .release import Release
@@ -81,7 +80,6 @@ class Run:
     counted: dict[str, int] = field(default_factory=dict)
     missing: int = 0
     sessions: Sessions = field(default_factory=Sessions, repr=False)
-    layouts: dict[Any, Layout | None] = field(default_factory=dict, repr=False)
     _asking: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def afresh(self, engine: Engine | None = None, **changed: Any) -> Run:
@@ -89,6 +87,11 @@ class Run:
         begun = {"engine": engine or self.engine, "schema": self.schema, "streams": replace(self.streams)}
         begun |= {"ledger": Ledger(self.ledger.limit), "views": Views(self.views.recording)}
         return Run(**{**begun, **changed})
+
+    @cached_property
+    def layouts(self) -> Layouts:
+        """What is foreseen of answers."""
+        return Layouts(self.schema)
 
     @cached_property
     def size(self) -> int:
@@ -138,7 +141,8 @@ class Run:
         outbox = self._outbox(question, release)
         channel = replace(channel, aggregation=channel.aggregation.carrying(outbox))
         entry = self._entry(outbox, channel)
-        proposal = Proposal(outbox, channel, self.size, self._moves_state(outbox), entry, self.ledger)
+        foreseen = self.layouts.of(question, self.streams)
+        proposal = Proposal(outbox, channel, self.size, self._moves_state(outbox), entry, self.ledger, foreseen.why)
         for rule in self.rules:
             rule(proposal)
         self.ledger.debit(entry)
@@ -163,8 +167,9 @@ class Run:
 
     def _outbox(self, question: Question, release: Release) -> Outbox:
         keep_rows = question.verb == "gather" or (question.verb == "sum" and self.views.recording)
-        layout = None if question.verb == "each" else self.layout_of(question)
-        outbox = Outbox(question.cohort.members, question, release, self.streams, self.counted, keep_rows, layout)
+        seen = self.layouts.of(question, self.streams)
+        members, layout, rows = question.cohort.members, seen.layout, seen.rows
+        outbox = Outbox(members, question, release, self.streams, self.counted, keep_rows, layout, rows=rows)
         if not release.covered:
             return outbox
         payment = self.ledger.payment(release.key or "")
@@ -188,7 +193,7 @@ class Run:
             query=question.name,
             parties=self.expected_size(cohort.sampling),
             numbers=0 if each else (layout.size if layout else None),
-            contribution=str(layout or ""),
+            contribution="a row for each record" if outbox.rows else str(layout or ""),
             bytes_up=0.0 if each else (None if up is None else up + aggregation.bytes(up / 4, len(outbox.ids))),
             bytes_down=aggregation.bytes_down(0 if question.broadcast is None else Layout.of(question.broadcast).size),
             compression=str(release.compression or "none"),
@@ -197,7 +202,7 @@ class Run:
             mechanism=release.noise,
             aggregation=aggregation.name,
             unit=release.unit,
-            event=Event("none") if each else release.event,
+            event=Event("none") if each else Event("rows") if outbox.rows else release.event,
             sampling=Sampling() if own else cohort.sampling,
             randomness=self.streams.source,
             branch=question.branch,
@@ -225,7 +230,7 @@ class Run:
         if question.counts:
             self.missing += min(len(ids), question.cohort.first or self.size) - len(inbox.answered)
         if not inbox.answered:
-            raise NobodyAnswered(f"none of {len(ids)} parties answered {question.name}; resume when parties are back.")
+            raise NobodyAnswered(f"nobody who was asked answered {question.name}; resume when parties are back.")
         if question.counts and self._moves_state(outbox):
             self.counted.update(dict.fromkeys(inbox.answered, question.number))
         return inbox
@@ -235,11 +240,10 @@ class Run:
         release, announced = outbox.release, outbox.layout
         release.enough(len(inbox.answered))
         layout = inbox.layout or announced
-        if release.mechanism is not None and announced is not None and layout != announced:
+        if release.mechanism is not None and layout != announced:
             raise ContributionInvalid(
-                f"{outbox.question.name} returned {layout} instead of {announced}: a shape that records decide would tell of "
-                "them.",
-                remedy="Return arrays whose shapes follow from the schema and the broadcast.",
+                f"{outbox.question.name} was answered with other keys or shapes than were announced.",
+                remedy="Parties that count on the noise answer as announced: ask for the same version at all of them.",
             )
         if layout is None:
             raise NobodyAnswered(
@@ -261,28 +265,6 @@ class Run:
 
     def _opened(self, outbox: Outbox, total: Array, layout: Layout) -> Array:
         return outbox.release.open(total, layout, outbox.stream("server", "noise").entropy, outbox.public)
-
-    # ---- shapes -----------------------------------------------------------------------------------------------------
-    def layout_of(self, question: Question) -> Layout | None:
-        """Keys and shapes of an answer, before anybody is asked: that of one made-up record of weight zero.
-
-        None where it cannot be known, because there is no schema or the local function needs a party's state.
-        """
-        if self.schema is None:
-            return None
-        # floating-point settings shape no answer
-        decisive = {name: value for name, value in question.settings.items() if not isinstance(value, float)}
-        key = (question.name, str(decisive), Layout.of(question.broadcast), question.view)
-        if key not in self.layouts:
-            made_up = self.schema.synthetic(1, np.random.default_rng(0))
-            try:
-                nobody = Parties(("nobody",), made_up, [1], np.zeros(1)).prepared(question.view, together=False)
-                asking = Outbox(nobody.ids, replace(question, cohort=replace(question.cohort, sampling=Sampling())))
-                made = answer(replace(asking, streams=self.streams), nobody, np.array([0]))
-                self.layouts[key] = made[0] if made else None
-            except Exception:  # it will fail at the parties too, and say why
-                self.layouts[key] = None
-        return self.layouts[key]
 
     def parties_named(self, chosen: Array | None = None) -> Sequence[str]:
         """Names of the parties, or of those chosen."""

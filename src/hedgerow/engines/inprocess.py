@@ -142,8 +142,8 @@ class InProcess:
         sizes = parties.sizes[which]
         padded = len(which) * int(sizes.max())
         made = {name: column for name, column in parties.columns.items() if name not in self.held.columns}
-        record = sum(column.nbytes / len(column) for column in (made or parties.columns).values())
-        chunk = int(1.5 * l2_bytes() / (_nbytes(outbox.question.broadcast) + record * int(sizes.max())))
+        record = sum(column.nbytes / max(1, len(column)) for column in (made or parties.columns).values())
+        chunk = int(1.5 * l2_bytes() / max(1.0, _nbytes(outbox.question.broadcast) + record * int(sizes.max())))
         if chunk < setting(outbox, "least_stack", 2) or padded > PADDING_LIMIT * int(sizes.sum()):
             return [np.array([i]) for i in which]
         if chunk < len(which):

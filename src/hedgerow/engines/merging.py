@@ -26,7 +26,7 @@ def merged(query: str, ids: Sequence[str], inboxes: Sequence[Inbox]) -> Inbox:
     for one in inboxes:
         if layout is not None and one.layout not in (None, layout):
             remedy = "Declare levels and shapes in the schema, so that every party returns the same keys and shapes."
-            raise ContributionInvalid(f"{query}: one party contributed {layout}, another {one.layout}.", remedy=remedy)
+            raise ContributionInvalid(f"{query}: parties contributed different keys or shapes.", remedy=remedy)
         layout = layout or one.layout
     came = tuple(chain.from_iterable(one.answered for one in inboxes))
     letters = {id: letter for one in inboxes for id, letter in one.letters.items()}

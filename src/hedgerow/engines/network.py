@@ -166,12 +166,12 @@ def alike(question: str, read: Mapping[str, Inbox], announced: Layout | None) ->
     ways = Counter(inbox.layout for inbox in read.values() if inbox.layout is not None)
     if len(ways) < 2:
         return dict(read)
-    (right, most), (other, others) = ways.most_common(2)
+    (right, most), (_, others) = ways.most_common(2)
     if announced in ways:
         right = announced
     elif most == others:
         remedy = "Declare levels and shapes in the schema, so that every party returns the same keys and shapes."
-        raise ContributionInvalid(f"{question}: one station contributed {right}, another {other}.", remedy=remedy)
+        raise ContributionInvalid(f"{question}: stations contributed different keys or shapes.", remedy=remedy)
     wrong = {name: inbox for name, inbox in read.items() if inbox.layout not in (None, right)}
     refused = {name: Inbox((), codes=dict.fromkeys(inbox.answered, ContributionInvalid.code)) for name, inbox in wrong.items()}
     return {**read, **refused}

@@ -103,7 +103,7 @@ def hidden_standardise(
     for column in read:
         schema = schema.replace(replace(column, kind="number", unit="sd", low=-reach, high=reach))
     engine: Any = replace(values.run.engine, held=_scaled(held, requests, found.names))  # type: ignore[type-var]
-    run = replace(values.run, engine=engine, schema=schema, sessions=Sessions(), layouts={})
+    run = replace(values.run, engine=engine, schema=schema, sessions=Sessions())
     return handle(values._replace(run=run, cohort=replace(values.cohort, members=engine.parties)))
 
 

@@ -85,12 +85,14 @@ class Guard:
         to run, and keeps apart what belongs to different lives of the party's secrets.
     trust : {"nobody", "parties", "server"}
         Whose noise counts.
+    rows : bool
+        Whether a contribution may have a row for each record, or another shape that follows the records.
     """
 
-    def __init__(self, budget: Budget, record: Record | None = None, *, trust: Trust = "nobody") -> None:
+    def __init__(self, budget: Budget, record: Record | None = None, *, trust: Trust = "nobody", rows: bool = False) -> None:
         if trust not in COUNTS:
             raise BudgetInvalid(f"a guard cannot trust {trust!r}.", remedy=f"One of {', '.join(COUNTS)}.")
-        self.budget, self.trust = budget, trust
+        self.budget, self.trust, self.rows = budget, trust, rows
         self.ledger = Ledger(budget, record)
         self._paid: set[tuple[Any, ...]] = set()
         self._expected: dict[str, list[Entry]] = {}
@@ -113,15 +115,17 @@ class Guard:
         MixedUnits (HR-215)
             The question is bounded for another unit than the party's budget.
         PartyDeclined (HR-221)
-            The answer would leave without noise that counts; or it is said to be paid for, this party has not paid, and
-            the mechanism does not say what the whole costs.
+            The answer would leave without noise that counts, or with a row for each record; or it is said to be paid for,
+            this party has not paid, and the mechanism does not say what the whole costs.
         """
         self.take(GuardedQuestion.by(outbox, self.trust))
 
     def take(self, asked: GuardedQuestion) -> None:
         """Debit a question, as `debit` does."""
         entry = asked.entry
-        if entry.event.kind == "nonprivate" and math.isfinite(self.budget.epsilon):
+        if entry.event.kind == "rows" and not self.rows:
+            raise PartyDeclined(f"{entry.query} would leave with a shape that follows the records, as a row for each of them.")
+        if entry.event.open and math.isfinite(self.budget.epsilon):
             raise PartyDeclined(f"{entry.query} would leave without noise that counts for a party that trusts {self.trust}.")
         if entry.cites and not self._covers(asked):
             entry = replace(entry, cites=0)
@@ -193,7 +197,9 @@ def entry_of(outbox: Outbox, trust: Trust = "nobody") -> Entry:
     """
     question, release, streams = outbox.question, outbox.release, outbox.streams
     private = _counts(release, trust)
-    event = Event("none") if question.verb == "each" else release.event if private else Event("nonprivate")
+    event = release.event if private else Event("nonprivate")
+    if question.verb == "each" or outbox.rows:
+        event = Event("none" if question.verb == "each" else "rows")
     sampling = _sampling(outbox)
     return Entry(
         round=question.number,

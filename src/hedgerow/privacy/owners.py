@@ -125,7 +125,7 @@ def _composed(owners: tuple[str, ...], ledgers: Mapping[str, Ledger], budget: Bu
 
 def _own_noise(owner: str, ledger: Ledger) -> None:
     for entry in [*ledger.others, *ledger.entries]:
-        if entry.event.kind not in ("none", "nonprivate") and not entry.mechanism.endswith("at the party"):
+        if entry.event.kind not in ("none", "nonprivate", "rows") and not entry.mechanism.endswith("at the party"):
             raise BudgetInvalid(
                 f"{owner}'s ledger has {entry.query} with {entry.mechanism}: one noise covers several owners, so that records "
                 "at two of them move the release twice as far, and epsilons of the owners do not compose.",

@@ -67,7 +67,7 @@ def statement(ledger: Ledger, units: Mapping[Unit, int], individuals: Individual
     releases = [entry for entry in entries if entry.event.kind != "none"]
     if not releases:
         return Statement(0.0, delta, unit, "Nothing was released.")
-    n_open = sum(entry.event.kind == "nonprivate" for entry in releases)
+    n_open = sum(entry.event.open for entry in releases)
     if n_open:
         where = " of this run and of others that share its ledger" if ledger.others else ""
         plural = "s" * (len(releases) != 1)

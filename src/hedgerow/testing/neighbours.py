@@ -1,11 +1,14 @@
 """Neighbours: whether one record, or one party, moves a sum by no more than its declared bound.
 
 Every sum that a program asks is heard. Its local function is then called again on some records with and without one more:
-a real one, and ones at the ends of the declared ranges. This can find a bound that is false and not prove one that is true.
+a real one, and ones at the ends of the declared ranges; and on none, since a party may have no records. This can find a bound
+that is false and not prove one that is true.
 """
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +24,8 @@ from hedgerow.core.party import Parties
 from hedgerow.core.question import function_of, name_of
 from hedgerow.core.randomness import Streams
 from hedgerow.data import Column, Table
+
+log = logging.getLogger("hedgerow")
 
 MOST = 3
 """Questions of one local function that are tried."""
@@ -89,11 +94,12 @@ def longest(one: Heard, table: Table, seed: int = 0) -> list[tuple[str, float]]:
     some = {name: values[:RECORDS] for name, values in table.columns.items()}
     if unit_of(one.bound) == "party":
         return _over(one, table, [_contribution(one, some, table)])
-    before = _contribution(one, some, table)
     moved = []
-    for more in (*_real(table, rng), *(_corner(table, rng) for _ in range(CORNERS))):
-        after = {name: np.concatenate([some[name], more[name]]) for name in some}
-        moved.append(_contribution(one, after, table) - before)
+    for present in (some, {name: values[:0] for name, values in some.items()}):  # a party may have no records
+        before = _counted(one, present, table)
+        for more in (*_real(table, rng), *(_corner(table, rng) for _ in range(CORNERS))):
+            after = {name: np.concatenate([present[name], more[name]]) for name in present}
+            moved.append(_counted(one, after, table) - before)
     return _over(one, table, moved)
 
 
@@ -122,6 +128,20 @@ def _layout(one: Heard, table: Table) -> Layout:
 
 def _contribution(one: Heard, columns: dict[str, np.ndarray], table: Table, w: np.ndarray | None = None) -> np.ndarray:
     return np.asarray(flatten(_asked(one, columns, table, w)), dtype=np.float64).ravel()
+
+
+def _counted(one: Heard, columns: dict[str, np.ndarray], table: Table) -> np.ndarray:
+    """A contribution as a channel with noise counts it: as zeros where it fails or is not finite."""
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = _contribution(one, columns, table)
+    except Exception as error:  # whatever a local function makes of no records
+        if len(next(iter(columns.values()))) > 1:
+            raise
+        log.info("%s counts as zeros: %s", one.name, error)
+        found = np.zeros(_layout(one, table).size)
+    return found if np.isfinite(found).all() else np.zeros_like(found)
 
 
 def _real(table: Table, rng: np.random.Generator) -> Iterator[dict[str, np.ndarray]]:

@@ -58,7 +58,9 @@ class QuestionGroup:
         """What the rehearsal says of these questions, in lines under headings that a data owner reads."""
         row = self.rows[0]
         noise, hiding = parts(row)
-        unlimited = "no limit: no noise" if row["event"] == "nonprivate" else "the study names no budget; yours counts it"
+        unlimited = (
+            "no limit: no noise" if row["event"] in ("nonprivate", "rows") else "the study names no budget; yours counts it"
+        )
         found = [
             ("What leaves", (row["leaves"],)),
             ("Who sees it", (who_sees(hiding, row["leaves"]),)),
@@ -172,7 +174,7 @@ def promise(rows: Sequence[Row], sentence: str, budget: bool) -> Promise:
     """What protects the answers to all questions."""
     if not rows:
         return Promise("open", "It asks nothing", "No question was heard in its rehearsal.", sentence)
-    bare = [row for row in rows if row["event"] == "nonprivate"]
+    bare = [row for row in rows if row["event"] in ("nonprivate", "rows")]
     if bare:
         hidden = all(parts(row)[1] != "plain" for row in bare)
         whose = (

@@ -59,7 +59,7 @@ class _History:
             return
         self.cost.add(debit)
         self.n_charges += 1
-        if entry.event.kind != "nonprivate":
+        if not entry.event.open:
             self.firsts.setdefault(entry.unit, entry)
         if paid is not None and paid not in self.paid:
             self.paid.add(paid)
@@ -225,7 +225,7 @@ class Account:
         """What a question would be charged to a history under a policy, or the reason for which it is declined."""
         entry, budget = asked.entry, self.budgets[policy]
         limited = budget is not None and math.isfinite(budget.epsilon)
-        if entry.event.kind == "nonprivate" and limited:
+        if entry.event.open and limited:
             raise ProtectionRequired(
                 f"{entry.query} would leave without noise that counts for a party that trusts {self.trust}, under a budget.",
                 remedy="Add noise that the guard counts, or set guard.budget.trust.",

@@ -99,13 +99,11 @@ def local_data(
     Raises
     ------
     EmptyParty (HR-406)
-        There are no records, or no store takes part.
+        No store takes part.
     ConfigInvalid (HR-601)
         A policy is about a store that does not exist.
     """
     schema = config.declared
-    if len(table) == 0:
-        raise EmptyParty(f"the data {config.data.name!r} has no records.", remedy="Look at [data] of station.toml.")
     columns = {name: table.columns[name] for name in schema.names}
     if config.stores is None:
         return LocalData(schema, Roll((config.name,)), columns, np.array([len(table)]))
@@ -117,7 +115,8 @@ def local_data(
     chosen = [policies.get(word, StorePolicy()) for word in words]
     kept = np.array([policy.allow for policy in chosen])
     if not kept.any():
-        raise EmptyParty("no store takes part: all of them have allow = no.", remedy="Look at stores.policies.")
+        why = "all of them have allow = no" if len(kept) else "there are no records"
+        raise EmptyParty(f"no store takes part: {why}.", remedy="Look at stores.policies, and at [data] of station.toml.")
     rows = np.flatnonzero(kept[owner])
     rows = rows[np.argsort(owner[rows], kind="stable")]
     sizes = np.bincount(owner[rows], minlength=len(words))[kept]

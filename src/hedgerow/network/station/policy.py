@@ -174,6 +174,7 @@ def admit_rehearsed(
     ProtectionRequired (HR-606), CohortForbidden (HR-605)
     """
     for outbox, aggregation, parties in asked:
+        admit_rows(guard, outbox)
         admit_protection(guard.require, outbox, hidden=bool(aggregation), withstood=withstood)
         admit_cohort(guard, outbox, parties, least if aggregation else None)
 
@@ -251,6 +252,19 @@ def admit_protection(require: RequireSection, outbox: Outbox, *, hidden: bool, w
         raise ProtectionRequired(
             f"{question.name} has a noise multiplier of {found:g}, and the guard wants {require.noise_multiplier:g}.",
             remedy="Raise protection.mechanism.noise_multiplier.",
+        )
+
+
+def admit_rows(guard: GuardSection, outbox: Outbox) -> None:
+    """Refuse answers that have a row for each record, unless the guard allows them (HR-606).
+
+    A rehearsal finds them, by asking about a few made-up records and about one; what it did not announce is refused later.
+    """
+    if outbox.rows and not guard.rows:
+        raise ProtectionRequired(
+            f"the shape of what {outbox.question.name} returns follows the records, as where each of them has a row, and "
+            "guard.rows is not set.",
+            remedy="Ask for totals, of a shape that follows from the schema; or set guard.rows = true.",
         )
 
 

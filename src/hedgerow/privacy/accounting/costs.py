@@ -244,7 +244,7 @@ def _use(event: Event) -> Use | None:
         raise BudgetInvalid(f"no event is called {event.kind!r}", remedy=suggestion(event.kind, known))
     if event.kind == "none":
         return None
-    if event.kind == "nonprivate":
+    if event.open:
         return Use("gaussian", 0.0)
     if not 0 <= event.noise_multiplier < math.inf:
         raise BudgetInvalid(

@@ -1,0 +1,81 @@
+"""Neighbouring worlds, run: what enters the noise moves by no more than the ledger was charged for, on every engine."""
+
+import numpy as np
+import pytest
+
+from hedgerow.engines import InProcess, Loop
+from hedgerow.privacy.mechanisms import Noise
+from hedgerow.testing.wired import Wired
+from hedgerow.testing.worlds import FUNCTIONS, WAYS, apart, asked, neighbours
+from helpers import Hiding
+
+ENGINES = {"loop": Loop(), "one thread": InProcess(threads=1), "two threads": InProcess(threads=2), "bytes": Wired()}
+LAWS = {"server": ("gaussian", "laplace"), "shares": ("skellam", "laplace"), "party": ("gaussian",)}
+SEEDS = range(3)
+ROUNDED = 1 + 1e-9
+
+CASES = [
+    (unit, way, position, law)
+    for unit in ("record", "party")
+    for way in WAYS
+    for position, laws in LAWS.items()
+    for law in laws
+    if (unit, way) != ("party", "records")  # refused: no distance is known for it
+]
+
+
+def moved(engine, unit, way, position, law, *, verb="sum", worlds=neighbours, **how):
+    """Distances over what is paid for, for all neighbours, functions and seeds."""
+    noise = Noise(law, 1.0, position, 2 if position == "shares" else 0)
+    how |= {"aggregation": Hiding()} if position == "shares" else {}
+    for pair in worlds(unit, way, position):
+        for function in FUNCTIONS[unit]:
+            for seed in SEEDS:
+                both = [
+                    asked(world, engine, unit, way, noise, verb=verb, function=function, seed=seed, **how)
+                    for world in (pair.one, pair.other)
+                ]
+                assert both[0].paid == both[1].paid
+                yield pair.change, apart(*both, law) / both[0].paid if verb != "each" else 0.0
+
+
+@pytest.mark.parametrize(("unit", "way", "position", "law"), CASES, ids=[" ".join(case) for case in CASES])
+def test_neighbours_are_as_near_as_was_paid(unit, way, position, law):
+    found = list(moved(InProcess(threads=1), unit, way, position, law))
+    farthest = max(found, key=lambda one: one[1])
+    assert farthest[1] <= ROUNDED, farthest
+    assert farthest[1] > 0.3, "nothing moved, so nothing was tried"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("unit", ["record", "party"])
+@pytest.mark.parametrize("way", ["all", "poisson", "fixed"])
+def test_neighbours_are_as_near_on_every_engine(engine, unit, way):
+    found = list(moved(ENGINES[engine], unit, way, "server", "gaussian"))
+    assert 0.3 < max(length for _, length in found) <= ROUNDED
+
+
+@pytest.mark.parametrize("unit", ["record", "party"])
+@pytest.mark.parametrize("way", ["all", "poisson", "fixed", "given", "part"])
+def test_rows_with_their_own_noise_are_as_near_as_was_paid(unit, way):
+    found = list(moved(InProcess(threads=1), unit, way, "party", "gaussian", verb="gather"))
+    assert 0.3 < max(length for _, length in found) <= ROUNDED
+
+
+@pytest.mark.parametrize("unit", ["record", "party"])
+def test_what_parties_keep_is_paid_for_when_it_leaves(unit):
+    for pair in neighbours(unit):
+        for world in (pair.one, pair.other):
+            one = asked(world, InProcess(threads=1), unit, "all", Noise("gaussian", 1.0), verb="each")
+            assert (one.steps, one.paid, one.released) == ((), 0.0, ())
+
+
+def test_all_engines_see_the_same_steps():
+    for unit in ("record", "party"):
+        (pair, *_) = neighbours(unit)
+        for function in FUNCTIONS[unit]:
+            found = [
+                asked(pair.one, engine, unit, "all", Noise("gaussian", 1.0), function=function) for engine in ENGINES.values()
+            ]
+            for one in found[1:]:
+                np.testing.assert_array_equal(one.steps[0][0], found[0].steps[0][0])
