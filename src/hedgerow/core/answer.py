@@ -12,6 +12,7 @@ from .arrays import Array, Arrays, Layout, flatten
 from .engine import Outbox
 from .party import Parties, Party
 from .randomness import Stream
+from .records import held_to_bounds
 from .release import LOST, Coding
 from .state import stacked as stack_states
 
@@ -61,7 +62,7 @@ def answer(outbox: Outbox, parties: Parties, which: Array, *, together: bool = F
     if keeps_state:
         states = [_state(outbox, parties, ids[i]) for i in which]
         party.state = stack_states(states, fill=LOST) if stacked else dict(states[0])
-    made = question.local(question.broadcast, party, rngs if stacked else rngs[0])
+    made = held_to_bounds(question, release)(question.broadcast, party, rngs if stacked else rngs[0])
     left = None
     if question.verb != "each":
         layout = Layout.of(made, lead=int(stacked))

@@ -24,6 +24,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, linf
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.core.whole import linear
 
 from ..blocks import by_blocks
 from ..counts import tally
@@ -37,7 +38,7 @@ ROUNDS = 60
 @by_blocks
 def residuals_below(broadcast: Mapping[str, Array], party: Party, rng: Any) -> dict[str, Array]:
     """Add up the weights of records whose absolute residual is at or below each of the rising thresholds (k,)."""
-    size, points = np.abs(party["y"] - party["X"] @ broadcast["beta"] - party["offset"]), broadcast["thresholds"]
+    size, points = np.abs(party["y"] - linear(party["X"], broadcast["beta"]) - party["offset"]), broadcast["thresholds"]
     counts = tally(np.searchsorted(points, size, side="left"), party.w, len(points) + 1)
     return {"below": np.cumsum(counts[..., :-1], axis=-1), "n": party.n}
 

@@ -27,6 +27,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.core.whole import linear
 from hedgerow.errors import SettingsInvalid
 
 from ..blocks import by_blocks
@@ -49,7 +50,7 @@ def scores_by_class(broadcast: Mapping[str, Array], party: Party, rng: Any) -> A
 
     A bin holds its upper edge and not its lower one.
     """
-    eta, edges = party["X"] @ broadcast["beta"] + party["offset"], broadcast["edges"]
+    eta, edges = linear(party["X"], broadcast["beta"]) + party["offset"], broadcast["edges"]
     bins, k = np.searchsorted(edges, eta, side="left"), len(edges) + 1
     return tally(bins + k * (party["y"] > 0.5), party.w, 2 * k)
 

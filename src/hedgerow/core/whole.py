@@ -1,0 +1,113 @@
+"""Whole numbers of steps: what a record adds to a sum that noise hides, exactly and never beyond its bound.
+
+Floating-point sums depend on their order and on how many numbers there are, so that one record more changes the rounding of
+all others, and a bound per record is false in the last digits. Whole multiples of a power of two add up exactly, in any
+order, as long as a total stays below 2^53 of them. So a record's contribution is rounded to whole steps before it is added,
+and its length is compared with the bound in whole numbers.
+
+    k_i     <- rint(row_i / step)                       in whole numbers; zeros where a number is not finite
+    k_i     <- trunc(k_i * radius / |k_i|)              where |k_i| is beyond the radius
+    total   <- step * sum of k_i                        exact
+
+What is left is that row_i itself follows from record i and the broadcast alone, to the last bit. Sums, products, quotients,
+roots and comparisons of single numbers do (IEEE 754), and so does a function that is called for one number after the other;
+products of matrices do not, as a library orders their sums by shapes. `linear` therefore adds up column by column.
+
+Source : exact sums against neighbours that differ by rounding: Casacuberta et al. 2022 (CCS).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from .arrays import Array
+from .bound import Bound, Bounds, whole_step
+
+JUST_BELOW = 1 - 2.0**-30
+"""Of a length that is to be kept, against the rounding of the factor by which a row is shortened."""
+
+
+def step_of(bound: Bound) -> float:
+    """The power of two of which a record adds whole multiples."""
+    return whole_step(bound.radius) if bound.step is None else bound.step
+
+
+def in_steps(bounds: Bounds) -> Bounds:
+    """Bounds that say in which steps a record adds."""
+    if isinstance(bounds, Mapping):
+        return {key: replace(bound, step=whole_step(bound.radius)) for key, bound in bounds.items()}
+    return replace(bounds, step=whole_step(bounds.radius))
+
+
+def bound_of(bounds: Bounds, key: str) -> Bound:
+    """The bound of one key, which may be that of all keys."""
+    return bounds if isinstance(bounds, Bound) else bounds[key]
+
+
+def whole(rows: Array, bound: Bound, times: int = 1) -> Array:
+    """Round rows of shape (..., m) to whole steps, none longer than its bound, in the units of the rows.
+
+    Parameters
+    ----------
+    bound : Bound
+        In its norm a row of the result is at most the radius long: that is checked in whole numbers.
+    times : int
+        So often a record adds each of its numbers, to sums that are different ones.
+
+    Returns
+    -------
+    array of shape (..., m), float64
+        Rows that are not finite are zero. Their sums are exact below 2^53 steps.
+    """
+    step = step_of(bound)
+    limit = math.floor(bound.radius / step)
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = np.rint(np.asarray(rows, np.float64) / step)
+        size = _size(steps, bound.norm, times)
+        far = ~(size <= limit)  # also where it is not a number
+        if far.any():
+            steps[far] = _shortened(steps[far], size[far], limit, bound.norm, times)
+    steps *= step
+    return steps
+
+
+def _shortened(steps: Array, size: Array, limit: int, norm: float, times: int) -> Array:
+    """Rows (k, m) of whole numbers cut towards zero until they are within the limit."""
+    lawful = np.isfinite(size)
+    factor = np.where(lawful, limit * JUST_BELOW / np.where(lawful, size, 1.0), 0.0)
+    cut = np.trunc(np.where(lawful[:, None], steps, 0.0) * factor[:, None])
+    within = _size(cut, norm, times) <= limit
+    kept: Array = np.where(within[:, None], cut, 0.0)
+    return kept
+
+
+def _size(steps: Array, norm: float, times: int) -> Array:
+    """Length of rows (..., m) of whole numbers; exact where it is below 2^26, and above that where it is."""
+    if norm == math.inf:
+        found: Array = np.abs(steps).max(-1, initial=0.0)
+        return found
+    if norm == 1:
+        found = np.abs(steps).sum(-1) * times
+        return found
+    found = np.sqrt((steps * steps).sum(-1) * times)
+    return found
+
+
+def linear(X: Array, beta: Array) -> Array:
+    """Linear predictors of rows (..., n, d) at coefficients (d,), shape (..., n); of single records column by column."""
+    if X.shape[-2] != 1:
+        found: Array = X @ beta
+        return found
+    return by_column(np.moveaxis(X, -1, 0), beta)
+
+
+def by_column(columns: Array, beta: Array) -> Array:
+    """Add up columns (d, ...), each times its coefficient (d,), the first one first; shape (...)."""
+    found = np.zeros(columns.shape[1:])
+    for column, b in zip(columns, beta, strict=True):
+        found += column * b
+    return found
