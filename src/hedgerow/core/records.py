@@ -16,6 +16,7 @@ takes no parties on a leading axis, is asked as it is; its bound holds but for r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -77,7 +78,8 @@ def record_by_record(broadcast: Any, party: Party, rng: Any, *, ask: Local, boun
     w, owner = party.w.reshape(-1, 1), np.repeat(np.arange(n_parties), n_records)
     while start < len(w) or total is None:
         part = slice(start, start + step)
-        made = ask(broadcast, Party(party.id, _Alone(party.columns, part, 1 + stacked), w[part]), rng)
+        some = _Alone(party.columns, part, 1 + stacked)
+        made = ask(broadcast, Party(party.id, some, w[part]), rng)
         layout = Layout.of(made, lead=1)
         total = np.zeros((n_parties, layout.size)) if total is None else total
         rows = flatten(made, lead=1).astype(np.float64, copy=False).reshape(-1, layout.size)
@@ -85,7 +87,7 @@ def record_by_record(broadcast: Any, party: Party, rng: Any, *, ask: Local, boun
             whose = owner[part]
             begins = np.flatnonzero(np.diff(whose, prepend=-1))
             total[whose[begins]] += np.add.reduceat(_whole(rows, bounds, layout), begins, axis=0)
-        start, step = start + step, max(1, NUMBERS // max(layout.size, 1))
+        start, step = start + step, max(1, NUMBERS // max(layout.size, some.numbers, 1))
     if not stacked:
         return layout.unflatten(total[0])
     found = {key: total[:, where].reshape(-1, *dict(layout.shapes)[key]) for key, where in layout.slices.items()}
@@ -109,10 +111,12 @@ class _Alone(Mapping[str, Array]):
 
     def __init__(self, columns: Mapping[str, Array], part: slice, lead: int) -> None:
         self._columns, self._part, self._lead = columns, part, lead
+        self.numbers = 0  # of a record, as far as they have been read
 
     def __getitem__(self, name: str) -> Array:
         column = np.asarray(self._columns[name])
         rows: Array = column.reshape(-1, 1, *column.shape[self._lead :])[self._part]
+        self.numbers += math.prod(rows.shape[1:])
         return rows
 
     def __iter__(self) -> Iterator[str]:

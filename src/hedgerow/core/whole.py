@@ -43,7 +43,7 @@ def in_steps(bounds: Bounds) -> Bounds:
     return replace(bounds, step=whole_step(bounds.radius))
 
 
-def bound_of(bounds: Bounds, key: str) -> Bound:
+def bound_in(bounds: Bounds, key: str) -> Bound:
     """The bound of one key, which may be that of all keys."""
     return bounds if isinstance(bounds, Bound) else bounds[key]
 
@@ -75,6 +75,13 @@ def whole(rows: Array, bound: Bound, times: int = 1) -> Array:
     return steps
 
 
+def held(numbers: Array, bounds: Bounds | None, key: str = "", times: int = 1) -> Array:
+    """One number of each record (..., n) in whole steps of the bound of its key; as they are where there are no bounds."""
+    if bounds is None:
+        return numbers
+    return whole(np.asarray(numbers)[..., None], bound_in(bounds, key), times)[..., 0]
+
+
 def _shortened(steps: Array, size: Array, limit: int, norm: float, times: int) -> Array:
     """Rows (k, m) of whole numbers cut towards zero until they are within the limit."""
     lawful = np.isfinite(size)
@@ -97,9 +104,13 @@ def _size(steps: Array, norm: float, times: int) -> Array:
     return found
 
 
-def linear(X: Array, beta: Array) -> Array:
-    """Linear predictors of rows (..., n, d) at coefficients (d,), shape (..., n); of single records column by column."""
-    if X.shape[-2] != 1:
+def linear(X: Array, beta: Array, *, exact: bool = False) -> Array:
+    """Linear predictors of rows (..., n, d) at coefficients (d,), shape (..., n).
+
+    Where they must be `exact`, and of single records, they are added up column by column: those of a record then follow from
+    its own numbers, to the last bit.
+    """
+    if not exact and X.shape[-2] != 1:
         found: Array = X @ beta
         return found
     return by_column(np.moveaxis(X, -1, 0), beta)

@@ -28,7 +28,7 @@ from hedgerow.core.bound import Bounds
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.core.records import record_by_record
-from hedgerow.core.whole import bound_of, linear
+from hedgerow.core.whole import bound_in, linear
 
 from ..blocks import by_blocks
 from ..expressions import Interval
@@ -71,7 +71,7 @@ def _held(
     from .whole import whole_sums
 
     keys, beta = settings["keys"], broadcast["beta"]
-    if beta.ndim > 1 or any(kind_of(key).rows and bound_of(bounds, key).norm != 2 for key in keys):
+    if beta.ndim > 1 or any(kind_of(key).rows and bound_in(bounds, key).norm != 2 for key in keys):
         one_by_one: dict[str, Array] = record_by_record(
             broadcast, party, rng, ask=partial(linear_sums, **settings), bounds=bounds
         )

@@ -22,7 +22,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, Bounds
 from hedgerow.core.party import Party
-from hedgerow.core.whole import bound_of, by_column, step_of, whole
+from hedgerow.core.whole import bound_in, by_column, step_of, whole
 
 from ..blocks import added, blocks
 from .loss import Loss
@@ -60,7 +60,7 @@ class _Columns(At):
         return by_column(self.columns, beta)
 
     def whole_sums(self, keys: Sequence[str], bounds: Bounds) -> dict[str, Array]:
-        return {key: self._whole(key, bound_of(bounds, key)) for key in keys}
+        return {key: self._whole(key, bound_in(bounds, key)) for key in keys}
 
     def _whole(self, key: str, bound: Bound) -> Array:
         kind, w = kind_of(key), self.party.w
