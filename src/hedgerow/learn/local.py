@@ -78,8 +78,9 @@ def score(
     if with_loss and model.kind == "binary":
         found |= {"ones": (target > 0.5).float(), "taken_for_one": torch.zeros(len(x))}
     with torch.no_grad():
-        for part in torch.arange(len(x)).split(SCORED_AT_ONCE if bounds is None else 1):
-            rows = slice(int(part[0]), int(part[-1]) + 1)
+        at_once = SCORED_AT_ONCE if bounds is None else 1
+        for start in range(0, len(x), at_once):
+            rows = slice(start, start + at_once)
             output = model.outputs(flat, x[rows] if bounds is None else x[rows].clone())
             found["hits"][rows] = hits(model.kind, output, target[rows])
             if with_loss:

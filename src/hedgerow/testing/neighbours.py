@@ -91,7 +91,7 @@ def longest(one: Heard, table: Table, seed: int = 0) -> list[tuple[str, float]]:
         return _over(one, table, [_contribution(one, some, table)])
     before = _contribution(one, some, table)
     moved = []
-    for more in (*_real(table, rng), *(_corner(table, rng) for _ in range(CORNERS))):
+    for more in (*_real(table, rng), *(corner(table, rng) for _ in range(CORNERS))):
         after = {name: np.concatenate([some[name], more[name]]) for name in some}
         moved.append(_contribution(one, after, table) - before)
     return _over(one, table, moved)
@@ -129,7 +129,7 @@ def _real(table: Table, rng: np.random.Generator) -> Iterator[dict[str, np.ndarr
         yield {name: values[i : i + 1] for name, values in table.columns.items()}
 
 
-def _corner(table: Table, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def corner(table: Table, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """A record whose numbers lie at ends of their declared ranges; real where an end is not declared."""
     made = {}
     real = int(rng.integers(len(table)))
