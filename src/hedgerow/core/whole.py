@@ -21,6 +21,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -64,13 +66,14 @@ def whole(rows: Array, bound: Bound, times: int = 1) -> Array:
         Rows that are not finite are zero. Their sums are exact below 2^53 steps.
     """
     step = step_of(bound)
-    limit = math.floor(bound.radius / step)
+    limit = _limit(bound.norm, bound.radius, step)
     with np.errstate(over="ignore", invalid="ignore"):
-        steps = np.rint(np.asarray(rows, np.float64) / step)
+        steps = np.asarray(rows, np.float64) * (1 / step)
+        np.rint(steps, out=steps)
         size = _size(steps, bound.norm, times)
-        far = ~(size <= limit)  # also where it is not a number
-        if far.any():
-            steps[far] = _shortened(steps[far], size[far], limit, bound.norm, times)
+        if not size.max(initial=0.0) <= limit:  # also where it is not a number
+            far = ~(size <= limit)
+            steps[far] = _shortened(steps[far], bound.norm, limit, times)
     steps *= step
     return steps
 
@@ -82,26 +85,32 @@ def held(numbers: Array, bounds: Bounds | None, key: str = "", times: int = 1) -
     return whole(np.asarray(numbers)[..., None], bound_in(bounds, key), times)[..., 0]
 
 
-def _shortened(steps: Array, size: Array, limit: int, norm: float, times: int) -> Array:
-    """Rows (k, m) of whole numbers cut towards zero until they are within the limit."""
-    lawful = np.isfinite(size)
-    factor = np.where(lawful, limit * JUST_BELOW / np.where(lawful, size, 1.0), 0.0)
-    cut = np.trunc(np.where(lawful[:, None], steps, 0.0) * factor[:, None])
-    within = _size(cut, norm, times) <= limit
-    kept: Array = np.where(within[:, None], cut, 0.0)
-    return kept
+@lru_cache(maxsize=256)
+def _limit(norm: float, radius: float, step: float) -> int:
+    """The largest `_size` of a row within a bound."""
+    steps = Fraction(radius) / Fraction(step)
+    return math.floor(steps * steps if norm == 2 else steps)
 
 
 def _size(steps: Array, norm: float, times: int) -> Array:
-    """Length of rows (..., m) of whole numbers; exact where it is below 2^26, and above that where it is."""
+    """Length of rows (..., m) of whole numbers, its square for l2; exact below 2^53, and above a limit wherever that is."""
     if norm == math.inf:
         found: Array = np.abs(steps).max(-1, initial=0.0)
         return found
-    if norm == 1:
-        found = np.abs(steps).sum(-1) * times
-        return found
-    found = np.sqrt((steps * steps).sum(-1) * times)
-    return found
+    added = np.vecdot(steps, steps) if norm == 2 else np.abs(steps).sum(-1)
+    return added * times if times > 1 else added
+
+
+def _shortened(steps: Array, norm: float, limit: int, times: int) -> Array:
+    """Rows (k, m) of whole numbers cut towards zero until they are within the limit; zeros where they are not finite."""
+    largest = np.abs(steps).max(-1, keepdims=True)
+    lawful = np.isfinite(largest)
+    unit = np.where(lawful, steps, 0.0) / np.where(lawful & (largest > 0), largest, 1.0)  # its squares do not overflow
+    size = _size(unit, norm, times)
+    longest, size = (math.sqrt(limit), np.sqrt(size)) if norm == 2 else (float(limit), size)
+    cut = np.trunc(unit * (longest * JUST_BELOW / np.where(size > 0, size, 1.0))[:, None])
+    kept: Array = np.where((_size(cut, norm, times) <= limit)[:, None], cut, 0.0)
+    return kept
 
 
 def linear(X: Array, beta: Array, *, exact: bool = False) -> Array:
