@@ -21,6 +21,7 @@ from .arrays import Array, Arrays, Layout, flatten
 from .engine import Outbox
 from .party import Parties, Party
 from .randomness import Stream
+from .records import held_to_bounds
 from .release import LOST, Coding
 from .state import State
 from .state import stacked as stack_states
@@ -92,7 +93,8 @@ def made_by(outbox: Outbox, parties: Parties, which: Array, *, stacked: bool = F
     if _keeps_state(outbox, parties):
         states = [_state(outbox, parties, ids[i]) for i in which]
         party.state = stack_states(states, fill=LOST) if stacked else dict(states[0])
-    return question.local(question.broadcast, party, rngs if stacked else rngs[0]), party
+    ask = held_to_bounds(question, outbox.release)
+    return ask(question.broadcast, party, rngs if stacked else rngs[0]), party
 
 
 def _answered(outbox: Outbox, parties: Parties, which: Array, *, together: bool) -> tuple[Layout, Array] | None:

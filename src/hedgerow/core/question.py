@@ -35,7 +35,12 @@ def may_travel(thing: Any) -> bool:
 
 
 def local(
-    function: Function | None = None, *, additive: bool = False, stackable: bool = False, private: str | None = None
+    function: Function | None = None,
+    *,
+    additive: bool = False,
+    stackable: bool = False,
+    private: str | None = None,
+    holds: bool = False,
 ) -> Any:
     """Declare what an engine may do with a local function, beyond calling it for one party; parties elsewhere may be asked it.
 
@@ -50,11 +55,14 @@ def local(
     private : str, optional
         It is a private mechanism in itself: the setting of this name (`core.mechanism.Plan`) makes its noise and states what
         a call of it costs.
+    holds : bool
+        Behind noise that is scaled by a bound per record it is called with `bounds` besides, holds each record to them and
+        adds in whole steps (`core.whole.whole`). Other sums over records are asked about each record alone.
     """
 
     def declare(function: Function) -> Function:
         function.additive, function.stackable = additive, stackable  # type: ignore[attr-defined]
-        function.private = private  # type: ignore[attr-defined]
+        function.private, function.holds = private, holds  # type: ignore[attr-defined]
         return travels(function)
 
     return declare if function is None else declare(function)

@@ -28,6 +28,7 @@ from .layouts import Layouts
 from .ledger import Entry, Ledger
 from .question import MAIN, Question, plan_of
 from .randomness import Streams
+from .records import in_whole_steps
 from .release import Release
 from .rules import RULES, Proposal, Rule
 from .view import Views
@@ -159,7 +160,7 @@ class Run:
         if channel.mechanism is not None:
             use = self.uses(channel.mechanism.key)
             channel = replace(channel, mechanism=channel.mechanism.taken(use, self.streams, question.cohort))
-        release = channel.release(question.name, question.bound, plan_of(question.local))
+        release = in_whole_steps(channel.release(question.name, question.bound, plan_of(question.local)), question)
         if release.compression is None:
             return release
         seed = self.streams.stream(question.place, "server", "public seed").integers(2**62)

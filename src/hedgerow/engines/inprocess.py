@@ -36,7 +36,6 @@ from hedgerow.privacy.guard import Guard, willing
 from .arrivals import Arrivals
 from .correspondence import converse
 from .ondisk import OnDisk
-from .records import held_to_bounds
 from .threads import one_thread_here, threads_for_each
 
 BLOCK = 8
@@ -69,8 +68,6 @@ class InProcess:
         Whether pooled records may stand for the sum of distinct contributions.
     state_folder : Path, optional
         Keep parties' states in files of this folder (see `OnDisk`) instead of in memory; a folder for each run.
-    bounded : bool
-        Whether records are held to bounds that noise is scaled by (see `held_to_bounds`), for parties whose server may lie.
     guards : mapping from party to Guard
         Parties with a policy of their own (`hedgerow.privacy.Guard`), which debits a question or declines it.
     """
@@ -83,7 +80,6 @@ class InProcess:
     latency: tuple[float, float] = (1.0, 0.5)
     collapse: bool = True
     state_folder: Path | None = None
-    bounded: bool = False
     guards: Mapping[str, Guard] = field(default_factory=dict)
     held: Parties = field(default_factory=lambda: Parties((), {}, ()), repr=False)
 
@@ -116,7 +112,6 @@ class InProcess:
     def _answers(self, outbox: Outbox, ids: Sequence[str]) -> Inbox:
         if not ids:
             return Inbox(())
-        outbox = held_to_bounds(outbox) if self.bounded else outbox
         parties = self.held.prepared(outbox.question.view, together=True)
         which = np.arange(len(parties)) if ids is parties.ids else np.array([parties.position[name] for name in ids])
         if self.collapse and collapses(outbox):

@@ -20,11 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.core.bound import l1, linf
+from hedgerow.core.bound import Bounds, l1, linf
 from hedgerow.core.events import Unit
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, travels
+from hedgerow.core.whole import held
 from hedgerow.errors import SchemaInvalid
 
 
@@ -45,10 +46,13 @@ class LabelSpread:
     distance: float
 
 
-@local(additive=True)
-def label_counts(broadcast: None, party: Party, rng: Any, *, target: str, n_levels: int) -> np.ndarray:
+@local(additive=True, holds=True)
+def label_counts(
+    broadcast: None, party: Party, rng: Any, *, target: str, n_levels: int, bounds: Bounds | None = None
+) -> np.ndarray:
     """Weighted number of records of each level, shape (L,)."""
-    return np.stack([(party.w * (party[target] == level)).sum(-1) for level in range(n_levels)], axis=-1)
+    w = held(party.w, bounds)
+    return np.stack([(w * (party[target] == level)).sum(-1) for level in range(n_levels)], axis=-1)
 
 
 @travels

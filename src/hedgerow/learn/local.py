@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
+from hedgerow.core.bound import Bounds
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.core.whole import held
 
 from .descent import Correction, Solver, descend
 from .descent.work import tensors
@@ -55,11 +57,20 @@ def local_sgd(
     return weighed(party, weighting, largest_weight, update=found.change)
 
 
-@local(additive=True, stackable=True)
-def score(broadcast: np.ndarray, party: Party, rng: Any, *, model: Model, with_loss: bool = True) -> dict[str, np.ndarray]:
+@local(additive=True, stackable=True, holds=True)
+def score(
+    broadcast: np.ndarray,
+    party: Party,
+    rng: Any,
+    *,
+    model: Model,
+    with_loss: bool = True,
+    bounds: Bounds | None = None,
+) -> dict[str, np.ndarray]:
     """Sums from which metrics are made: losses, hits (classification) or squared errors (numbers), records.
 
     With the loss, and of a binary target, also records of class one: those that are (`ones`) and that are `taken_for_one`.
+    With `bounds`, behind noise, the model sees one record at a time, so that no other record changes a bit of its output.
     """
     flat, (x, target, w) = torch.from_numpy(broadcast), tensors(party)
     x, target = x.flatten(0, w.ndim - 1), target.flatten()
@@ -67,13 +78,17 @@ def score(broadcast: np.ndarray, party: Party, rng: Any, *, model: Model, with_l
     if with_loss and model.kind == "binary":
         found |= {"ones": (target > 0.5).float(), "taken_for_one": torch.zeros(len(x))}
     with torch.no_grad():
-        for part in torch.arange(len(x)).split(SCORED_AT_ONCE):
-            rows = slice(int(part[0]), int(part[-1]) + 1)
-            output = model.outputs(flat, x[rows])
+        at_once = SCORED_AT_ONCE if bounds is None else 1
+        for start in range(0, len(x), at_once):
+            rows = slice(start, start + at_once)
+            output = model.outputs(flat, x[rows] if bounds is None else x[rows].clone())
             found["hits"][rows] = hits(model.kind, output, target[rows])
             if with_loss:
                 found["loss"][rows] = per_record_loss(model.kind)(output, target[rows])
             if "ones" in found:
                 found["taken_for_one"][rows] = (output.reshape(target[rows].shape) > 0).float()
-    sums = {name: (w.double() * value.reshape(w.shape)).sum(-1).numpy() for name, value in found.items()}
-    return sums | {"n": np.asarray(party.n)}
+    own = {name: w.double() * value.reshape(w.shape) for name, value in found.items()}
+    if bounds is None:
+        return {name: value.sum(-1).numpy() for name, value in own.items()} | {"n": np.asarray(party.n)}
+    whole = {name: held(value.numpy(), bounds, name) for name, value in own.items()} | {"n": held(party.w, bounds, "n")}
+    return {name: np.asarray(value.sum(-1)) for name, value in whole.items()}

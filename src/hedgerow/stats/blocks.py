@@ -20,23 +20,24 @@ def by_blocks(function: Callable[..., Any]) -> Callable[..., Any]:
     def whole(broadcast: Any, party: Party, rng: Any, **settings: Any) -> Any:
         if party.w.shape[-1] <= BLOCK:
             return function(broadcast, party, rng, **settings)
-        return reduce(_plus, (function(broadcast, block, rng, **settings) for block in blocks(party)))
+        return reduce(added, (function(broadcast, block, rng, **settings) for block in blocks(party)))
 
     return whole
 
 
-def blocks(party: Party) -> Iterator[Party]:
+def blocks(party: Party, some: int = BLOCK) -> Iterator[Party]:
     """Split the records of a party, or of stacked parties, into blocks; of few records the party itself."""
     n, lead = party.w.shape[-1], (slice(None),) * (party.w.ndim - 1)
-    if n <= BLOCK:
+    if n <= some:
         yield party
         return
-    for start in range(0, n, BLOCK):
-        rows: Any = (*lead, slice(start, start + BLOCK))
+    for start in range(0, n, some):
+        rows: Any = (*lead, slice(start, start + some))
         yield Party(party.id, Rows(party.columns, rows), party.w[rows])
 
 
-def _plus(one: Arrays, other: Arrays) -> Any:
+def added(one: Arrays, other: Arrays) -> Any:
+    """Add one contribution to another."""
     if isinstance(one, dict):
         return {key: value + other[key] for key, value in one.items()}  # type: ignore[index,call-overload]
     return one + other  # type: ignore[operator]

@@ -15,11 +15,12 @@ import numpy as np
 from scipy.special import chdtrc
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.bound import Bound, l1
+from hedgerow.core.bound import Bound, Bounds, l1
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.core.whole import held
 from hedgerow.data import Schema, load
 from hedgerow.errors import SettingsInvalid
 from hedgerow.report import Outcome
@@ -31,26 +32,36 @@ if TYPE_CHECKING:
     import pandas
 
 
-@local(additive=True, stackable=True)
-def level_counts(broadcast: None, party: Party, rng: Any, *, sizes: tuple[tuple[str, int], ...]) -> dict[str, Array]:
+@local(additive=True, stackable=True, holds=True)
+def level_counts(
+    broadcast: None, party: Party, rng: Any, *, sizes: tuple[tuple[str, int], ...], bounds: Bounds | None = None
+) -> dict[str, Array]:
     """Count the levels of each column; `sizes` pairs columns with their numbers of levels."""
-    return {name: tally(party[name].astype(np.intp), party.w, size) for name, size in sizes}
+    return {name: tally(party[name].astype(np.intp), held(party.w, bounds, name), size) for name, size in sizes}
 
 
-@local(additive=True, stackable=True)
-def pair_counts(broadcast: None, party: Party, rng: Any, *, pair: tuple[str, str], shape: tuple[int, int]) -> Array:
+@local(additive=True, stackable=True, holds=True)
+def pair_counts(
+    broadcast: None,
+    party: Party,
+    rng: Any,
+    *,
+    pair: tuple[str, str],
+    shape: tuple[int, int],
+    bounds: Bounds | None = None,
+) -> Array:
     """Count the pairs of levels of two columns, row by row, shape (rows * columns,)."""
     first, second = (party[name].astype(np.intp) for name in pair)
-    return tally(first * shape[1] + second, party.w, shape[0] * shape[1])
+    return tally(first * shape[1] + second, held(party.w, bounds), shape[0] * shape[1])
 
 
-@local(additive=True, stackable=True)
-def bin_counts(edges: Array, party: Party, rng: Any, *, column: str) -> Array:
+@local(additive=True, stackable=True, holds=True)
+def bin_counts(edges: Array, party: Party, rng: Any, *, column: str, bounds: Bounds | None = None) -> Array:
     """Count records between `edges` (k + 1,); every bin holds its lower edge and the last one both. Shape (k,)."""
     x, n_bins = party[column], len(edges) - 1
     inside = (x >= edges[0]) & (x <= edges[-1])
     bins = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, n_bins - 1)
-    return tally(bins, party.w * inside, n_bins)
+    return tally(bins, held(party.w, bounds) * inside, n_bins)
 
 
 def tally(codes: Array, w: Array, n_codes: int) -> Array:

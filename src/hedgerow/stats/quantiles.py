@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.bound import Bound, linf
+from hedgerow.core.bound import Bound, Bounds, linf
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.core.whole import held
 from hedgerow.data import load
 from hedgerow.errors import SchemaInvalid, SettingsInvalid
 from hedgerow.report import Outcome
@@ -40,11 +41,12 @@ HALVINGS = 20
 """Rounds without a tolerance: a millionth of the range."""
 
 
-@local(additive=True, stackable=True)
-def counts_below(thresholds: Array, party: Party, rng: Any, *, column: str) -> dict[str, Array]:
+@local(additive=True, stackable=True, holds=True)
+def counts_below(thresholds: Array, party: Party, rng: Any, *, column: str, bounds: Bounds | None = None) -> dict[str, Array]:
     """Add up the weights of records at or below each threshold (k,), and of all records."""
-    x, w = party[column], party.w
-    return {"below": ((x[..., None, :] <= thresholds[:, None]) * w[..., None, :]).sum(-1), "n": party.n}
+    x, w = party[column], held(party.w, bounds, "below")
+    below = ((x[..., None, :] <= thresholds[:, None]) * w[..., None, :]).sum(-1)
+    return {"below": below, "n": held(party.w, bounds, "n").sum(-1)}
 
 
 def below_bounds(weight: float | None) -> dict[str, Bound] | None:

@@ -27,10 +27,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.bound import Bounds
 from hedgerow.core.declaration import Case, Key, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.core.whole import held
 from hedgerow.data import load
 from hedgerow.errors import SettingsInvalid
 from hedgerow.report import Curve, Outcome, Series
@@ -47,8 +49,18 @@ if TYPE_CHECKING:
 Interval = Literal["log-log", "plain"]
 
 
-@local(additive=True, stackable=True)
-def survival_tally(times: Array, party: Party, rng: Any, *, time: str, event: str, group: str | None, n_groups: int) -> Array:
+@local(additive=True, stackable=True, holds=True)
+def survival_tally(
+    times: Array,
+    party: Party,
+    rng: Any,
+    *,
+    time: str,
+    event: str,
+    group: str | None,
+    n_groups: int,
+    bounds: Bounds | None = None,
+) -> Array:
     """Count records by group, interval and outcome, shape (n_groups * (k + 1) * 2,).
 
     `times` (k,) are the upper ends of the intervals; what lies beyond them is in the last one. Outcome 0 is censored, 1 the
@@ -57,7 +69,7 @@ def survival_tally(times: Array, party: Party, rng: Any, *, time: str, event: st
     interval = np.searchsorted(times, party[time], side="left")
     groups = 0 if group is None else party[group].astype(np.intp)
     cell = (groups * (len(times) + 1) + interval) * 2 + party[event].astype(np.intp)
-    return tally(cell, party.w, n_groups * (len(times) + 1) * 2)
+    return tally(cell, held(party.w, bounds), n_groups * (len(times) + 1) * 2)
 
 
 @dataclass(frozen=True)

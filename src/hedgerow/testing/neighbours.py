@@ -97,7 +97,7 @@ def longest(one: Heard, table: Table, seed: int = 0) -> list[tuple[str, float]]:
     moved = []
     for present in (some, {name: values[:0] for name, values in some.items()}):  # a party may have no records
         before = _counted(one, present, table)
-        for more in (*_real(table, rng), *(_corner(table, rng) for _ in range(CORNERS))):
+        for more in (*_real(table, rng), *(corner(table, rng) for _ in range(CORNERS))):
             after = {name: np.concatenate([present[name], more[name]]) for name in present}
             moved.append(_counted(one, after, table) - before)
     return _over(one, table, moved)
@@ -149,7 +149,7 @@ def _real(table: Table, rng: np.random.Generator) -> Iterator[dict[str, np.ndarr
         yield {name: values[i : i + 1] for name, values in table.columns.items()}
 
 
-def _corner(table: Table, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def corner(table: Table, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """A record whose numbers lie at ends of their declared ranges; real where an end is not declared."""
     made = {}
     real = int(rng.integers(len(table)))

@@ -110,7 +110,8 @@ class Bins:
         """
         if (self.target.absolute is None and not self.classes) or self.heaviest is None:
             return None
-        return l2(self.heaviest * math.sqrt(len(self.features) * (1 if self.classes else 2)), "record")
+        length = self.heaviest * math.sqrt(len(self.features) * (1 if self.classes else 2))
+        return l2(math.nextafter(length, math.inf), "record")  # a root that was rounded down would shorten counts
 
     def number(self, columns: Mapping[str, Any]) -> np.ndarray:
         """Return the bin numbers of admitted columns: array of shape (n, f), int16."""

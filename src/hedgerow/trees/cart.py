@@ -27,10 +27,12 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.bound import Bounds
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.core.whole import bound_in, whole
 from hedgerow.data import load
 from hedgerow.errors import SettingsInvalid
 
@@ -40,8 +42,16 @@ from .split import Splits, best_splits, by_feature, weigh
 from .tree import LEAF, DecisionTree, TreeState, descend
 
 
-@local(additive=True, stackable=True)
-def histogram(tree: Mapping[str, Array], party: Party, rng: Any, *, sizes: tuple[int, ...], n_classes: int) -> Array:
+@local(additive=True, stackable=True, holds=True)
+def histogram(
+    tree: Mapping[str, Array],
+    party: Party,
+    rng: Any,
+    *,
+    sizes: tuple[int, ...],
+    n_classes: int,
+    bounds: Bounds | None = None,
+) -> Array:
     """Count the records of each open node in the bins of each feature.
 
     Parameters
@@ -54,6 +64,8 @@ def histogram(tree: Mapping[str, Array], party: Party, rng: Any, *, sizes: tuple
         Bins of each feature.
     n_classes : int
         Classes of the target; zero for a regression.
+    bounds : Bound, optional
+        Behind noise: each record is held to it, in whole steps.
 
     Returns
     -------
@@ -69,10 +81,13 @@ def histogram(tree: Mapping[str, Array], party: Party, rng: Any, *, sizes: tuple
     counted = (rank >= 0) & (w != 0)
     group = (n_open * np.arange(n_parties).reshape((*lead, 1)) + rank)[counted]
     target, w, bins = target[counted], w[counted], bins[counted]
+    added = w[:, None] if n_classes else np.stack([w, w * target], axis=-1)  # to one bin of each feature
+    if bounds is not None:
+        added = whole(added, bound_in(bounds, ""), times=len(sizes))
     if n_classes:
-        found = _totals(group * n_classes + target.astype(np.int64), bins, w, sizes, n_parties * n_open * n_classes)
+        found = _totals(group * n_classes + target.astype(np.int64), bins, added[:, 0], sizes, n_parties * n_open * n_classes)
     else:
-        found = np.stack([_totals(group, bins, x, sizes, n_parties * n_open) for x in (w, w * target)], axis=1)
+        found = np.stack([_totals(group, bins, x, sizes, n_parties * n_open) for x in added.T], axis=1)
     return found.reshape((*lead, n_open, n_classes or 2, sum(sizes))).swapaxes(-1, -2)
 
 

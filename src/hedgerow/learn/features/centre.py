@@ -21,9 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.core.bound import Bounds
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, travels
+from hedgerow.core.whole import bound_in, whole
 from hedgerow.data import Column, Schema
 from hedgerow.errors import SettingsInvalid
 
@@ -38,10 +40,17 @@ AT_ONCE = 4096
 """Records whose numbers are held in float64 at once."""
 
 
-@local(additive=True)
-def sum_of_directions(broadcast: None, party: Party, rng: Any, *, reads: FeatureReading) -> np.ndarray:
+@local(additive=True, holds=True)
+def sum_of_directions(
+    broadcast: None, party: Party, rng: Any, *, reads: FeatureReading, bounds: Bounds | None = None
+) -> np.ndarray:
     """Sum of w x over records of length one, shape (d,)."""
     parts = [slice(start, start + AT_ONCE) for start in range(0, max(len(party.w), 1), AT_ONCE)]
+    if bounds is not None:
+        one = bound_in(bounds, "")
+        held = (whole(party.w[part, None] * rows_of(party.columns, reads, part), one).sum(0) for part in parts)
+        exact: np.ndarray = sum(held)
+        return exact
     found: np.ndarray = sum(party.w[part] @ rows_of(party.columns, reads, part) for part in parts)
     return found
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.question import travels
+from hedgerow.core.whole import by_column
 from hedgerow.errors import SettingsInvalid
 
 if TYPE_CHECKING:
@@ -175,14 +176,14 @@ class Inputs:
         with np.errstate(over="ignore", invalid="ignore"):
             z = (z - self.centre) / self.spread
             if self.projection:
-                z = z @ np.array(self.projection).T
+                z = np.stack([by_column(z.T, np.array(one)) for one in self.projection], axis=-1)
         z = np.where(np.isfinite(z).all(1, keepdims=True), z, 0.0)  # one record's overflow is that record's alone
         if self.radius is None:
             z = np.clip(z, -1.0, 1.0)
         else:
             with np.errstate(over="ignore"):  # an infinite length leaves zeros
                 z = z / self.radius
-                z = z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1.0)
+                z = z / np.maximum(np.sqrt(by_column(z.T, z.T)), 1.0)[:, None]
         return np.column_stack([z, np.full(len(z), self.constant)]) if self.constant else z
 
     def targets(self, columns: Mapping[str, Array]) -> Array:

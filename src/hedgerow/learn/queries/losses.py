@@ -19,12 +19,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from scipy.special import expit
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.bound import Bound
+from hedgerow.core.whole import by_column, whole
 from hedgerow.errors import SettingsInvalid
 
 Kind = Literal["squared", "logistic", "hinge"]
 Model = Literal["linear", "logistic", "svm"]
+
+NUMBERS = 1 << 16
+"""So many numbers of records' gradients are held at once."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class QueryLoss:
         if self.kind == "squared":
             return 2.0 * (margin - y)
         if self.kind == "logistic":
-            return -y * np.exp(-np.logaddexp(0.0, y * margin))
+            return -y * expit(-y * margin)
         return np.where(y * margin < 1.0, -y, 0.0)
 
     def steepest(self, reach: float) -> float:
@@ -84,6 +90,19 @@ class QueryLoss:
         slopes = self.slopes(many @ x.T, y) * w
         found: Array = (slopes @ x).reshape(theta.shape)
         return found
+
+    def whole_gradients(self, theta: Array, x: Array, y: Array, w: Array, bound: Bound) -> Array:
+        """The same in whole steps: each record's subgradients, at all of theta together, are held to the bound, then added."""
+        many, found = theta.reshape(-1, theta.shape[-1]), np.zeros(theta.size)
+        at_once = max(1, NUMBERS // max(theta.size, 1))
+        for start in range(0, len(y), at_once):
+            part = slice(start, start + at_once)
+            columns = np.ascontiguousarray(x[part].T)
+            margins = np.stack([by_column(columns, one) for one in many], axis=-1)
+            slopes = self.slopes(margins, y[part, None]) * w[part, None]
+            rows = slopes[:, :, None] * x[part, None, :]
+            found += whole(rows.reshape(len(rows), theta.size), bound).sum(0)
+        return found.reshape(theta.shape)
 
     def cost(self, theta: Array, x: Array, y: Array, w: Array) -> Array:
         """f(theta), with weights in place of counts: shape (...)."""

@@ -25,9 +25,11 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.bound import Bounds
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.question import local
+from hedgerow.core.whole import bound_in
 from hedgerow.data import load
 from hedgerow.errors import BudgetExhausted, SettingsInvalid, UnboundedSum
 
@@ -58,16 +60,18 @@ class QueryState:
     average: Array
 
 
-@local(additive=True)
-def gradient(broadcast: Array, party: Any, rng: Any, *, loss: QueryLoss, box: float) -> Array:
+@local(additive=True, holds=True)
+def gradient(broadcast: Array, party: Any, rng: Any, *, loss: QueryLoss, box: float, bounds: Bounds | None = None) -> Array:
     """Sum of the gradients of a party's records, of shape (..., d) for theta of that shape, which is held to the box."""
+    if bounds is not None:
+        return loss.whole_gradients(held(broadcast, box), party[X], party[Y], party.w, bound_in(bounds, ""))
     return loss.gradient_sums(held(broadcast, box), party[X], party[Y], party.w)
 
 
 @local(private="plan")
 def private_gradient(broadcast: Array, party: Any, rng: Any, *, loss: QueryLoss, box: float, plan: Answers) -> Array:
     """The same with the owner's own noise, under its own epsilon."""
-    return plan.noisy(party.id, gradient(broadcast, party, rng, loss=loss, box=box), rng.entropy)
+    return plan.noisy(party.id, gradient(broadcast, party, rng, loss=loss, box=box, bounds=plan.bound), rng.entropy)
 
 
 def held(theta: Array, box: float) -> Array:

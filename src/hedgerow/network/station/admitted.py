@@ -266,7 +266,7 @@ def welcome(
 
     description, study = read_description(submission.description), read_study(submission.toml)
     schema = admitted(config, held, description, study)
-    engine = InProcess(bounded=True).hosting(held.parties(schema.names, schema_for(study, schema).weight))
+    engine = InProcess().hosting(held.parties(schema.names, schema_for(study, schema).weight))
     names = Names(("hedgerow", *config.guard.modules))
     host = Host(engine, names=names, own=own, seeded=config.guard.randomness == "study")
     return AdmittedStudy(submission, host, account, answered, PartyMemory(), n_questions)

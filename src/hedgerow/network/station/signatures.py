@@ -23,9 +23,9 @@ from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.federation import Federation, inside
 from hedgerow.core.ledger import Entry
 from hedgerow.core.question import name_of, plan_of
+from hedgerow.core.records import comes_apart, scaled_by_records
 from hedgerow.crypto.aggregation import description_digest
 from hedgerow.crypto.messages import digest
-from hedgerow.engines.records import comes_apart, scaled_by_records
 from hedgerow.errors import QuestionUnannounced
 from hedgerow.wire.question import Received
 
@@ -137,7 +137,7 @@ def signature_of(outbox: Outbox, aggregation: str, *, rows: bool) -> QuestionSig
     sampling = question.cohort.sampling
     arguments = question.local.args if isinstance(question.local, partial) else ()
     noisy = release.mechanism is not None
-    exact = release.plan is not None or (scaled_by_records(outbox) and not comes_apart(outbox))
+    exact = release.plan is not None or (scaled_by_records(release) and not comes_apart(question))
     about = (_outline(part, exact) for part in (question.settings, question.view, question.init))
     return QuestionSignature(
         question.verb,

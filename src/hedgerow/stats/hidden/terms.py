@@ -17,6 +17,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, l2
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.core.whole import linear
 from hedgerow.crypto.privfl.grid import CUBIC, Cubic, GradientGrid, LinearGradientGrid
 
 from ..design import Design
@@ -30,7 +31,7 @@ Degree = Literal[1, 3]
 def linear_terms(theta: Array | None, party: Party, rng: Any, *, grid: GradientGrid | None = None) -> Any:
     """The gradient of half the squared error, or, where the model is withheld, its terms A (..., d, d) and b (..., d)."""
     X, y, w = party["X"], party["y"] - party["offset"], party.w
-    return _terms(X, w, y) if theta is None else along(X, w * (X @ theta - y))
+    return _terms(X, w, y) if theta is None else along(X, w * (linear(X, theta) - y))
 
 
 @local(additive=True, stackable=True)
@@ -39,7 +40,7 @@ def logistic_terms(theta: Array | None, party: Party, rng: Any, *, grid: Gradien
     X, y, w, offset = party["X"], party["y"], party.w, party["offset"]
     if theta is None:
         return _terms(X, w / 4, 4 * (y - 0.5) - offset)
-    return along(X, w * (0.5 + (X @ theta + offset) / 4 - y))
+    return along(X, w * (0.5 + (linear(X, theta) + offset) / 4 - y))
 
 
 @local(stackable=True)
@@ -48,7 +49,7 @@ def cubic_rows(theta: Array | None, party: Party, rng: Any, *, grid: GradientGri
     X, y, w = party["X"], party["y"], party.w
     if theta is None:
         return {"X": X, "y": y, "w": w}
-    z = X @ theta
+    z = linear(X, theta)
     c0, c1, c3 = CUBIC
     return along(X, w * (c0 + c1 * z + c3 * z**3 - y))
 

@@ -18,13 +18,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.bound import Bounds
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.core.records import record_by_record
+from hedgerow.core.whole import bound_in, linear
 
 from ..blocks import by_blocks
 from ..expressions import Interval
@@ -32,7 +36,7 @@ from .loss import Loss
 from .losses import LossName, loss_of
 
 
-@local(additive=True, stackable=True)
+@local(additive=True, stackable=True, holds=True)
 @by_blocks
 def linear_sums(
     broadcast: Mapping[str, Array],
@@ -43,6 +47,7 @@ def linear_sums(
     keys: tuple[str, ...],
     shape: float | None = None,
     upper: bool = False,
+    bounds: Bounds | None = None,
 ) -> dict[str, Array]:
     """Add up `keys` at `beta` (d,), or at several points (k, d): then every key has a leading axis of k.
 
@@ -50,11 +55,29 @@ def linear_sums(
     corner, `centre` of the target, and `reach` (2,), beyond which linear predictors are cut off. `shape` is that of the loss.
     """
     one, beta = loss_of(loss, shape), broadcast["beta"]
+    if bounds is not None:
+        return _held(one, broadcast, party, rng, bounds, {"loss": loss, "keys": keys, "shape": shape, "upper": upper})
     with np.errstate(all="ignore"):  # what a formula leaves undefined is found once it has been added up
         if beta.ndim == 1:
             return At(one, party, beta, broadcast).sums(keys, upper=upper)
         found = [At(one, party, point, broadcast).sums(keys, upper=upper) for point in beta]
     return {key: np.stack([sums[key] for sums in found], axis=party.w.ndim - 1) for key in keys}
+
+
+def _held(
+    loss: Loss, broadcast: Mapping[str, Array], party: Party, rng: Any, bounds: Bounds, settings: dict[str, Any]
+) -> dict[str, Array]:
+    """The same, each record held to bounds."""
+    from .whole import whole_sums
+
+    keys, beta = settings["keys"], broadcast["beta"]
+    if beta.ndim > 1 or any(kind_of(key).rows and bound_in(bounds, key).norm != 2 for key in keys):
+        one_by_one: dict[str, Array] = record_by_record(
+            broadcast, party, rng, ask=partial(linear_sums, **settings), bounds=bounds
+        )
+        return one_by_one
+    with np.errstate(all="ignore"):
+        return whole_sums(loss, party, beta, broadcast, keys, bounds, upper=settings["upper"])
 
 
 @dataclass(frozen=True)
@@ -93,10 +116,14 @@ class At:
     def __init__(self, loss: Loss, party: Party, beta: Array, broadcast: Mapping[str, Array]) -> None:
         self.loss, self.party, self.X = loss, party, party["X"]
         self.width, self.centre = float(broadcast.get("width", 0.0)), broadcast.get("centre", 0.0)
-        self.linear = self.X @ beta + party["offset"]
+        self.linear = self.predictor(beta) + party["offset"]
         self.eta = np.clip(self.linear, *broadcast["reach"]) if "reach" in broadcast else self.linear
         self._made = loss.parts(party["y"], self.eta, self.width)
         self._known: dict[str, Array] = {}
+
+    def predictor(self, beta: Array) -> Array:
+        """Linear predictors without the offset, shape (..., n)."""
+        return linear(self.X, beta)
 
     def part(self, name: str) -> Array:
         """One part of each record, shape (..., n)."""

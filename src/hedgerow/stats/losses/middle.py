@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.bound import Bound, linf
+from hedgerow.core.bound import Bound, Bounds, linf
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.core.whole import held, linear
 
 from ..blocks import by_blocks
 from ..counts import tally
@@ -33,13 +34,16 @@ THRESHOLDS = 256
 ROUNDS = 60
 
 
-@local(additive=True, stackable=True)
+@local(additive=True, stackable=True, holds=True)
 @by_blocks
-def residuals_below(broadcast: Mapping[str, Array], party: Party, rng: Any) -> dict[str, Array]:
+def residuals_below(
+    broadcast: Mapping[str, Array], party: Party, rng: Any, *, bounds: Bounds | None = None
+) -> dict[str, Array]:
     """Add up the weights of records whose absolute residual is at or below each of the rising thresholds (k,)."""
-    size, points = np.abs(party["y"] - party["X"] @ broadcast["beta"] - party["offset"]), broadcast["thresholds"]
-    counts = tally(np.searchsorted(points, size, side="left"), party.w, len(points) + 1)
-    return {"below": np.cumsum(counts[..., :-1], axis=-1), "n": party.n}
+    eta, points = linear(party["X"], broadcast["beta"], exact=bounds is not None), broadcast["thresholds"]
+    size, w = np.abs(party["y"] - eta - party["offset"]), held(party.w, bounds, "below")
+    counts = tally(np.searchsorted(points, size, side="left"), w, len(points) + 1)
+    return {"below": np.cumsum(counts[..., :-1], axis=-1), "n": held(party.w, bounds, "n").sum(-1)}
 
 
 def residual_bounds(weight: float | None) -> dict[str, Bound] | None:

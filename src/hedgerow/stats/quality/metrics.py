@@ -19,10 +19,11 @@ import numpy as np
 from scipy.special import chdtrc, expit
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.bound import Bound, l1, linf
+from hedgerow.core.bound import Bound, Bounds, l1, linf
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.core.whole import held, linear
 from hedgerow.errors import SettingsInvalid
 
 from ..blocks import by_blocks
@@ -41,7 +42,7 @@ LIMIT = -math.log(LEAST_PROBABILITY)
 def squared_errors(broadcast: Mapping[str, Array], party: Party, rng: Any) -> dict[str, Array]:
     """Add up squared and absolute errors, and the target's deviations from `centre` and their squares."""
     with np.errstate(over="ignore", invalid="ignore"):
-        error = party["y"] - party["X"] @ broadcast["beta"] - party["offset"]
+        error = party["y"] - linear(party["X"], broadcast["beta"]) - party["offset"]
         deviation = party["y"] - broadcast["centre"]
         return {
             "n": party.n,
@@ -119,7 +120,7 @@ def linear_metrics(federation: Federation, model: Any, *, formula: str | None = 
 @by_blocks
 def classified(beta: Array, party: Party, rng: Any, *, threshold: float) -> dict[str, Array]:
     """Add up log-loss, squared errors of the probability, and the four cells of target by prediction."""
-    eta = party["X"] @ beta + party["offset"]
+    eta = linear(party["X"], beta) + party["offset"]
     y, p = party["y"] > 0.5, expit(eta)
     losses = np.minimum(np.logaddexp(0.0, np.where(y, -eta, eta)), LIMIT)
     predicted = p > threshold
@@ -213,17 +214,17 @@ def binary_metrics(federation: Federation, model: Any, *, formula: str | None = 
 
 
 # ---- calibration ----------------------------------------------------------------------------------------------------
-@local(additive=True, stackable=True)
+@local(additive=True, stackable=True, holds=True)
 @by_blocks
-def calibrated(broadcast: Mapping[str, Array], party: Party, rng: Any) -> dict[str, Array]:
+def calibrated(broadcast: Mapping[str, Array], party: Party, rng: Any, *, bounds: Bounds | None = None) -> dict[str, Array]:
     """Add up records, events and predicted probabilities between `edges` (k + 1,) of the probability; each (k,)."""
-    edges = broadcast["edges"]
-    p = expit(party["X"] @ broadcast["beta"] + party["offset"])
+    edges, w = broadcast["edges"], party.w
+    p = expit(linear(party["X"], broadcast["beta"], exact=bounds is not None) + party["offset"])
     bins, k = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, len(edges) - 2), len(edges) - 1
     return {
-        "n": tally(bins, party.w, k),
-        "events": tally(bins, party.w * (party["y"] > 0.5), k),
-        "expected": tally(bins, party.w * p, k),
+        "n": tally(bins, held(w, bounds, "n"), k),
+        "events": tally(bins, held(w * (party["y"] > 0.5), bounds, "events"), k),
+        "expected": tally(bins, held(w * p, bounds, "expected"), k),
     }
 
 

@@ -24,9 +24,11 @@ import numpy as np
 from scipy.special import expit, logit, ndtri
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.bound import Bounds
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.core.whole import held, linear
 from hedgerow.errors import SettingsInvalid
 
 from ..blocks import by_blocks
@@ -42,16 +44,16 @@ PIECES = (8, 256)
 MIXED = 3
 
 
-@local(additive=True, stackable=True)
+@local(additive=True, stackable=True, holds=True)
 @by_blocks
-def scores_by_class(broadcast: Mapping[str, Array], party: Party, rng: Any) -> Array:
+def scores_by_class(broadcast: Mapping[str, Array], party: Party, rng: Any, *, bounds: Bounds | None = None) -> Array:
     """Count linear predictors between inner `edges` (k - 1,): others, then events, shape (2 * k,).
 
     A bin holds its upper edge and not its lower one.
     """
-    eta, edges = party["X"] @ broadcast["beta"] + party["offset"], broadcast["edges"]
+    eta, edges = linear(party["X"], broadcast["beta"], exact=bounds is not None) + party["offset"], broadcast["edges"]
     bins, k = np.searchsorted(edges, eta, side="left"), len(edges) + 1
-    return tally(bins + k * (party["y"] > 0.5), party.w, 2 * k)
+    return tally(bins + k * (party["y"] > 0.5), held(party.w, bounds), 2 * k)
 
 
 @dataclass(frozen=True, eq=False)

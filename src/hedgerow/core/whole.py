@@ -1,0 +1,133 @@
+"""Whole numbers of steps: what a record adds to a sum that noise hides, exactly and never beyond its bound.
+
+Floating-point sums depend on their order and on how many numbers there are, so that one record more changes the rounding of
+all others, and a bound per record is false in the last digits. Whole multiples of a power of two add up exactly, in any
+order, as long as a total stays below 2^53 of them. So a record's contribution is rounded to whole steps before it is added,
+and its length is compared with the bound in whole numbers.
+
+    k_i     <- rint(row_i / step)                       in whole numbers; zeros where a number is not finite
+    k_i     <- trunc(k_i * radius / |k_i|)              where |k_i| is beyond the radius
+    total   <- step * sum of k_i                        exact
+
+What is left is that row_i itself follows from record i and the broadcast alone, to the last bit. Sums, products, quotients,
+roots and comparisons of single numbers do (IEEE 754), and so does a function that is called for one number after the other;
+products of matrices do not, as a library orders their sums by shapes. `linear` therefore adds up column by column.
+
+Source : exact sums against neighbours that differ by rounding: Casacuberta et al. 2022 (CCS).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from .arrays import Array
+from .bound import Bound, Bounds, whole_step
+
+JUST_BELOW = 1 - 2.0**-30
+"""Of a length that is to be kept, against the rounding of the factor by which a row is shortened."""
+
+
+def step_of(bound: Bound) -> float:
+    """The power of two of which a record adds whole multiples."""
+    return whole_step(bound.radius) if bound.step is None else bound.step
+
+
+def in_steps(bounds: Bounds) -> Bounds:
+    """Bounds that say in which steps a record adds."""
+    if isinstance(bounds, Mapping):
+        return {key: replace(bound, step=whole_step(bound.radius)) for key, bound in bounds.items()}
+    return replace(bounds, step=whole_step(bounds.radius))
+
+
+def bound_in(bounds: Bounds, key: str) -> Bound:
+    """The bound of one key, which may be that of all keys."""
+    return bounds if isinstance(bounds, Bound) else bounds[key]
+
+
+def whole(rows: Array, bound: Bound, times: int = 1) -> Array:
+    """Round rows of shape (..., m) to whole steps, none longer than its bound, in the units of the rows.
+
+    Parameters
+    ----------
+    bound : Bound
+        In its norm a row of the result is at most the radius long: that is checked in whole numbers.
+    times : int
+        So often a record adds each of its numbers, to sums that are different ones.
+
+    Returns
+    -------
+    array of shape (..., m), float64
+        Rows that are not finite are zero. Their sums are exact below 2^53 steps.
+    """
+    step = step_of(bound)
+    limit = _limit(bound.norm, bound.radius, step)
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = np.asarray(rows, np.float64) * (1 / step)
+        np.rint(steps, out=steps)
+        size = _size(steps, bound.norm, times)
+        if not size.max(initial=0.0) <= limit:  # also where it is not a number
+            far = ~(size <= limit)
+            steps[far] = _shortened(steps[far], bound.norm, limit, times)
+    steps *= step
+    return steps
+
+
+def held(numbers: Array, bounds: Bounds | None, key: str = "", times: int = 1) -> Array:
+    """One number of each record (..., n) in whole steps of the bound of its key; as they are where there are no bounds."""
+    if bounds is None:
+        return numbers
+    return whole(np.asarray(numbers)[..., None], bound_in(bounds, key), times)[..., 0]
+
+
+@lru_cache(maxsize=256)
+def _limit(norm: float, radius: float, step: float) -> int:
+    """The largest `_size` of a row within a bound."""
+    steps = Fraction(radius) / Fraction(step)
+    return math.floor(steps * steps if norm == 2 else steps)
+
+
+def _size(steps: Array, norm: float, times: int) -> Array:
+    """Length of rows (..., m) of whole numbers, its square for l2; exact below 2^53, and above a limit wherever that is."""
+    if norm == math.inf:
+        found: Array = np.abs(steps).max(-1, initial=0.0)
+        return found
+    added = np.vecdot(steps, steps) if norm == 2 else np.abs(steps).sum(-1)
+    return added * times if times > 1 else added
+
+
+def _shortened(steps: Array, norm: float, limit: int, times: int) -> Array:
+    """Rows (k, m) of whole numbers cut towards zero until they are within the limit; zeros where they are not finite."""
+    largest = np.abs(steps).max(-1, keepdims=True)
+    lawful = np.isfinite(largest)
+    unit = np.where(lawful, steps, 0.0) / np.where(lawful & (largest > 0), largest, 1.0)  # its squares do not overflow
+    size = _size(unit, norm, times)
+    longest, size = (math.sqrt(limit), np.sqrt(size)) if norm == 2 else (float(limit), size)
+    cut = np.trunc(unit * (longest * JUST_BELOW / np.where(size > 0, size, 1.0))[:, None])
+    kept: Array = np.where((_size(cut, norm, times) <= limit)[:, None], cut, 0.0)
+    return kept
+
+
+def linear(X: Array, beta: Array, *, exact: bool = False) -> Array:
+    """Linear predictors of rows (..., n, d) at coefficients (d,), shape (..., n).
+
+    Where they must be `exact`, and of single records, they are added up column by column: those of a record then follow from
+    its own numbers, to the last bit.
+    """
+    if not exact and X.shape[-2] != 1:
+        found: Array = X @ beta
+        return found
+    return by_column(np.moveaxis(X, -1, 0), beta)
+
+
+def by_column(columns: Array, beta: Array) -> Array:
+    """Add up columns (d, ...), each times its coefficient (d,), the first one first; shape (...)."""
+    found = np.zeros(columns.shape[1:])
+    for column, b in zip(columns, beta, strict=True):
+        found += column * b
+    return found
