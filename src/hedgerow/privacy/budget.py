@@ -10,8 +10,9 @@ Without a filter the charges are a *plan fixed beforehand*: how noisy each quest
 from settings and from the number of the question, not from answers. A prefix of such a plan is computed from all of it. So
 every accountant of `accounting.epsilon` may refuse the first question that does not fit any more, privacy loss distributions
 included, and the least of their bounds may be taken, since for a fixed plan each is a fixed number. Hedgerow's own programs
-are of this kind: what they ask next, and when they have converged, follows from answers, and what it costs does not. A test
-runs each of them on different records and compares (`tests/contract`).
+are of this kind: what they ask next, and when they have converged, follows from answers, and what it costs does not. The
+contract of programs rehearses each on made-up records and compares noise and sampling of its questions with those of a run
+on real ones (`hedgerow.testing`, `is_rehearsed_as_it_runs`).
 
 Where somebody reads answers and then decides how much noise the next question has, or which study runs next under the same
 budget, that is no fixed plan, and nothing here can see it: name a filter. `gdp` costs nothing where all noise is Gaussian
