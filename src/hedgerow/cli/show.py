@@ -144,7 +144,7 @@ def show_rehearsal(rehearsal: Any, console: Console) -> None:
         console.print(lines, highlight=False)
     console.print()
     console.print(grid_table(rehearsal.left))
-    console.print(rehearsal.statement.sentence, highlight=False)
+    console.print(rehearsal.statement.text, highlight=False)
 
 
 def grid_table(grid: Grid) -> Table:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hedgerow.errors import MissingData
 from hedgerow.report import Curve, Grid, Heat, Report, Series
@@ -15,7 +17,7 @@ from hedgerow.study.study import Study
 
 from .axis import against_axis, noise_table, short_table
 from .collected import collected, collected_curves
-from .standings import Standing, Standings
+from .standings import Standing, Standings, chosen_on
 
 LINES = 5
 """At most so many lines of a figure have a colour of their own: the best ones."""
@@ -29,6 +31,7 @@ def report_of(
     """Put a comparison into words, tables and figures."""
     section = found.section
     privacy, private = privacy_of(found.runs)
+    tuned = tuned_on(found)
     return Report(
         title=study.title or study.name,
         study=study.name,
@@ -36,6 +39,8 @@ def report_of(
         privacy=privacy,
         privacy_ok=private,
         privacy_weak=any(run.said.weak for run in found.runs if run.said is not None),
+        exposed=" ".join((*exposed_of(found.runs), *tuned)),
+        published=published_of(found.runs),
         facts=(
             ("runs", len(found.runs)),
             ("finished", sum(run.report is not None for run in found.runs)),
@@ -69,7 +74,8 @@ def table(found: Standings) -> Grid:
     for row in section.rows:
         runs = [found.at(row.name, column.name) for column in section.columns]
         rows.append((row.name, *(beside(run) if section.published else run.value for run in runs)))
-    note = f"Ours / published (difference). Published: {section.source}." if section.published else ""
+    beside_published = f"Ours / published (difference). Published: {section.source}." if section.published else ""
+    note = " ".join(filter(None, (beside_published, *tuned_on(found))))
     title = f"{found.measure[:1].upper()}{found.measure[1:]}, {TAKEN[section.take]}" + (
         f" {section.target:g}" if section.take == "rounds" else ""
     )
@@ -202,6 +208,45 @@ def privacy_of(runs: Sequence[Standing]) -> tuple[str, bool]:
     )
 
 
+def exposed_of(runs: Sequence[Standing]) -> tuple[str, ...]:
+    """What the runs publish without protection: once where it is the same in all of them."""
+    reports = [run.report for run in runs if run.report is not None]
+    told = Counter(report.exposed for report in reports if report.exposed)
+    alike = len(told) == 1 and told.total() == len(reports)
+    return tuple(words if alike else f"In {n} of {len(reports)} runs: {words}" for words, n in told.items())
+
+
+def published_of(runs: Sequence[Standing]) -> Grid | None:
+    """What the runs publish, with the number of runs that do."""
+    grids = [run.report.published for run in runs if run.report is not None and run.report.published is not None]
+    rows = Counter(row for grid in grids for row in grid.rows)
+    return (
+        replace(grids[0], columns=(*grids[0].columns, "runs"), rows=tuple((*row, n) for row, n in rows.items()))
+        if grids
+        else None
+    )
+
+
+def tuned_on(found: Standings) -> tuple[str, ...]:
+    """By which records settings, or rounds, of the table were chosen: where these are the records of the table, it says so."""
+    section, said = found.section, []
+    where = " or ".join(dict.fromkeys(chosen_on(found, run) for run in found.finished if chosen_on(found, run)))
+    if section.choose and len(found.finished) > 1:
+        said.append(
+            f"Tuned on {where}: the best of {len(found.finished)} runs is the one with the best {found.measure} there, so that "
+            "its value is too good."
+        )
+    elif section.take == "best" and where:
+        said.append(
+            f"The round of each value was chosen by {found.measure} on {where}, where it is shown: it is a little too good."
+        )
+    if section.tuned:
+        said.append(f"How settings were chosen: {section.tuned}")
+    elif section.published:
+        said.append("On which records its settings were chosen, the comparison does not say.")
+    return tuple(said)
+
+
 def warnings_of(found: Standings, study: Study, *, quick: bool, interrupted: bool) -> tuple[str, ...]:
     """What a careful reader must know before taking numbers from the table."""
     section, said = found.section, []
@@ -239,8 +284,6 @@ def warnings_of(found: Standings, study: Study, *, quick: bool, interrupted: boo
 def notes(found: Standings) -> tuple[str, ...]:
     """Where numbers come from."""
     section, said = found.section, []
-    if section.take == "best":
-        said.append("The best round is chosen by the records on which it is measured, so it is a little optimistic.")
     if section.published:
         said.append(f"Published numbers: {section.source}.")
     said.append("Runs have no baselines unless the study asks for them.")

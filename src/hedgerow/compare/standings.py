@@ -23,7 +23,16 @@ from .cells import Cell
 
 COLUMNS = (
     *("row", "column", "value", "published", "difference", "best", "best_round", "last", "rounds", "seconds"),
-    *("rounds_to_target", *(f"{cost}_to_target" for cost in COSTS), "epsilon", "delta", "unit", "folder", "problem"),
+    *(
+        "rounds_to_target",
+        *(f"{cost}_to_target" for cost in COSTS),
+        "epsilon",
+        "delta",
+        "unit",
+        "chosen_on",
+        "folder",
+        "problem",
+    ),
 )
 """Columns of `comparison.csv`, a line for each run."""
 
@@ -130,6 +139,16 @@ def standings(
     return Standings(section, measure, tuple(runs))
 
 
+def chosen_on(found: Standings, run: Standing) -> str:
+    """By which records the run, or the round that is shown of it, was chosen; "" where nothing was."""
+    evaluation = run.cell.study.evaluation
+    if not (found.section.choose or found.section.take == "best") or run.value is None or evaluation.on == "none":
+        return ""
+    if evaluation.on == "parties":
+        return "the parties' records"
+    return "a test table that was held out of the records" if evaluation.holdout else "the server's test table"
+
+
 def to_csv(found: Standings) -> str:
     """One line for each run, for programs that read tables."""
     text = io.StringIO()
@@ -153,6 +172,7 @@ def to_csv(found: Standings) -> str:
             "epsilon": run.said and run.said.epsilon,
             "delta": run.said and run.said.delta,
             "unit": run.said and run.said.unit,
+            "chosen_on": chosen_on(found, run),
             "folder": run.cell.folder,
             "problem": run.problem.splitlines()[0] if run.problem else "",
         }

@@ -107,6 +107,9 @@ class Declaration:
         `(settings, rounds) -> settings` with which baselines run on one party, given the rounds that the run took.
     ask : callable, optional
         `(federation, settings, state) -> dict`: metrics by a federated sum, for `evaluation.on = "parties"`.
+    claim : callable, optional
+        `(settings) -> str`: what the program computes as a guarantee without a proof, as a paper has it, and why it is none;
+        "" where it does not. A statement then says that it is claimed and not proved.
     case : callable
         `() -> Case`, from which the contract tests the program.
     """
@@ -124,6 +127,7 @@ class Declaration:
     metric: Callable[[Any], tuple[str, bool]] = lambda schema: ("score", True)
     alone: Callable[[Settings, int], Settings] = lambda settings, rounds: settings
     ask: Callable[[Any, Settings, Any], dict[str, float]] | None = None
+    claim: Callable[[Settings], str] | None = None
     case: Callable[[], Case] | None = None
 
     @property

@@ -1,10 +1,11 @@
-"""The privacy statement: what a ledger guarantees, in one sentence that leaves nothing out."""
+"""The privacy statement: what a ledger guarantees, and what was published beside it, in sentences that leave nothing out."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from hedgerow.core.events import Unit
 from hedgerow.core.ledger import Entry, Ledger
@@ -20,23 +21,63 @@ DELTA = 1e-6
 """Without a budget, and where nobody knows how many units there are, epsilon is at this delta."""
 
 
+Status = Literal["charged", "exposed", "declared", "public"]
+"""Of something that is published: paid for in a ledger; computed from records without protection; said by people, who may have
+looked at records; not computed from records."""
+
+
+@dataclass(frozen=True)
+class Publication:
+    """Something that a run publishes.
+
+    Attributes
+    ----------
+    what : str
+    whose : str
+        Whose data it was computed from, or who said it.
+    status : {"charged", "exposed", "declared", "public"}
+    unit : str
+        Whose presence the charge protects: "party" or "record"; "" where nothing is charged.
+    how : str
+        By what it is protected, or why it is not.
+    """
+
+    what: str
+    whose: str
+    status: Status
+    unit: str = ""
+    how: str = ""
+
+
 @dataclass(frozen=True)
 class Statement:
-    """What was spent, and the sentence that says so.
+    """What was spent, and the sentences that say so.
 
     Attributes
     ----------
     epsilon : float
-        Infinity where some release was not private.
+        Infinity where some release was not private; under a filter that of the budget, whatever was used of it.
     delta : float
     unit : {"party", "record"}
     sentence : str
+        What the ledger guarantees.
+    exposed : str
+        What is published without protection beside what the ledger has; "" where nothing is, or nobody said.
+    published : tuple of Publication
+        Everything that is published, the ledger's releases included.
     """
 
     epsilon: float
     delta: float
     unit: Unit
     sentence: str
+    exposed: str = ""
+    published: tuple[Publication, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All sentences."""
+        return f"{self.sentence} {self.exposed}".rstrip()
 
     @property
     def private(self) -> bool:
@@ -75,16 +116,28 @@ def statement(ledger: Ledger, units: Mapping[Unit, int], individuals: Individual
         return Statement(math.inf, delta, unit, sentence)
     charges = ledger.charges(unit)
     spent = budget.spent(charges) if budget else epsilon(charges, delta=delta, adjacency="add-remove")
+    held = budget is not None and budget.filter is not None
     limit = f" of a budget of {budget.epsilon:g}" if budget else ""
+    claimed = budget.epsilon if budget and held else spent
     parts = (
-        f"Epsilon {spent:.4g}{limit} at delta {delta:g} per {unit}, {_adjacency(releases, unit)}",
+        f"Epsilon {claimed:.4g}{'' if held else limit} at delta {delta:g} per {unit}, {_adjacency(releases, unit)}",
         f"{_counted(ledger, releases)}, sampling: {', '.join(sorted({str(entry.sampling) for entry in releases}))}",
-        f"accountant: {budget.accountant if budget else 'tightest'}",
+        *_composed(ledger, budget, spent),
         _randomness(releases),
         *([individuals.sentence] if individuals else []),
         "tuning not counted",
     )
-    return Statement(spent, delta, unit, "; ".join(parts) + ".")
+    return Statement(claimed, delta, unit, "; ".join(parts) + ".")
+
+
+def _composed(ledger: Ledger, budget: Budget | None, spent: float) -> list[str]:
+    """By which theorem charges were added up, and what has to be true for it."""
+    if budget is not None and budget.measure is not None:
+        return [f"held by a {budget.measure}, also where noise and sampling followed from answers, and used to {spent:.4g}"]
+    said = [f"accountant: {budget.accountant if budget else 'tightest'}, for noise and sampling fixed beforehand"]
+    if ledger.others:
+        said.append("where a later run was chosen by what an earlier one released, only a budget with a filter holds")
+    return said
 
 
 def _counted(ledger: Ledger, releases: list[Entry]) -> str:

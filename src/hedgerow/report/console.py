@@ -23,7 +23,8 @@ def print_report(report: Report, console: Console) -> None:
     console.print(_plain(report.description, "dim"))
     name, kind = report.promise
     style = {"private": "green", "weak": "yellow", "open": "blue"}[kind]
-    console.print(Panel(_plain(report.privacy), title=name, title_align="left", border_style=style, padding=(0, 1)))
+    said = Text("\n").join(_plain(words) for words in (report.privacy, report.exposed) if words)
+    console.print(Panel(said, title=name, title_align="left", border_style=style, padding=(0, 1)))
     for warning in report.warnings:
         console.print(_plain(f"Worth knowing: {warning}", "yellow"))
     if report.metrics or report.facts:

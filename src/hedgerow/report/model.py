@@ -144,6 +144,8 @@ class Report:
         Whether that sentence claims a finite epsilon.
     privacy_weak : bool
         Whether that epsilon is so large that it promises hardly anything.
+    exposed : str
+        What is published without protection beside the releases, in sentences.
     facts : pairs
         Parties, records, rounds, engine, seconds.
     metrics : pairs
@@ -152,6 +154,8 @@ class Report:
         Figures: by round, the partition, and the alternatives.
     left : Grid or None
         What left each party: query, times, numbers per party, bound, mechanism, event.
+    published : Grid or None
+        What was published, of whose data, and whether that is charged.
     parties : Grid or None
         One row per party.
     tables : tuple of Grid
@@ -182,6 +186,8 @@ class Report:
     warnings: tuple[str, ...] = ()
     provenance: Pairs = ()
     privacy_weak: bool = False
+    exposed: str = ""
+    published: Grid | None = None
 
     @property
     def promise(self) -> tuple[str, str]:
@@ -190,7 +196,7 @@ class Report:
             return "Not differentially private", "open"
         if self.privacy_weak:
             return "An epsilon that promises hardly anything", "weak"
-        return "Differentially private", "private"
+        return "Differentially private" + (", but for what is exposed" if self.exposed else ""), "private"
 
     def to_json(self) -> dict[str, Any]:
         """Return plain lists, dictionaries and strictly lawful JSON numbers."""
@@ -208,7 +214,7 @@ class Report:
         """
         try:
             values = {key: _freeze(value) for key, value in data.items()}
-            for key, kind in {"heat": Heat, "comparison": Comparison, "parties": Grid, "left": Grid}.items():
+            for key, kind in {"heat": Heat, "comparison": Comparison, "parties": Grid, "left": Grid, "published": Grid}.items():
                 if values.get(key) is not None:
                     values[key] = kind(**values[key])
             curves = [curve | {"series": tuple(Series(**s) for s in curve["series"])} for curve in values["curves"]]

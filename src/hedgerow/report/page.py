@@ -74,6 +74,7 @@ def _main(report: Report) -> Html:
         *(_grid(grid, table(grid)) for grid in r.tables),
         *(_section(title, None, tag("pre", block, tabindex="0")) for title, block in r.text),
         _heat(r.heat) if r.heat else None,
+        _grid(r.published, table(r.published)) if r.published else None,
         _grid(r.left, table(r.left)) if r.left else None,
         _grid(r.parties, party_tables(r.parties)) if r.parties else None,
         _section("Notes", None, tag("ul", *(tag("li", note) for note in r.notes))) if r.notes else None,
@@ -100,7 +101,8 @@ def _grid(grid: Grid, body: Html) -> Html:
 
 def _privacy(report: Report) -> Html:
     heading, kind = report.promise
-    return tag("section", tag("h2", heading), tag("p", report.privacy), class_=f"privacy {kind}")
+    beside = tag("p", report.exposed, class_="exposed") if report.exposed else None
+    return tag("section", tag("h2", heading), tag("p", report.privacy), beside, class_=f"privacy {kind}")
 
 
 def _warnings(warnings: tuple[str, ...]) -> Html | None:

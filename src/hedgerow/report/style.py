@@ -36,6 +36,7 @@ section { margin-top: 3.25rem; }
 .privacy { margin-top: 2.25rem; padding: 1.2rem 1.5rem 1.3rem; border-left: 4px solid; border-radius: 3px; }
 .privacy h2, .warnings h2 { font: 600 0.875rem/1.4 var(--sans); margin-bottom: 0.3rem; }
 .privacy p { font-size: 1.25rem; line-height: 1.45; }
+.privacy .exposed { font-size: 1rem; margin-top: 0.6rem; }
 .private { border-color: var(--leaf); background: var(--leaf-wash); }
 .private h2 { color: var(--leaf); }
 .open { border-color: var(--slate); background: var(--slate-wash); }

@@ -47,6 +47,7 @@ class ComparisonSection(BaseModel):
     )
     source: str = Field("", description="where the published numbers stand")
     differs: str = Field("", description="what differs from the publication, in a sentence or two")
+    tuned: str = Field("", description="on which records the settings of its runs were chosen, in a sentence for the table")
     collect: list[str] = Field(
         default_factory=list,
         description="tables and figures of the runs whose titles begin so stand on the comparison's page too, those of one "

@@ -6,6 +6,7 @@ import math
 import platform
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -22,6 +23,7 @@ from hedgerow.store import Driven
 
 from .baselines import Baselines
 from .build import Built
+from .published import exposed, published, table_of
 from .rounds import Row, best, first_metric, metrics_of, reached
 from .study import Study
 
@@ -43,9 +45,6 @@ def explain(
     """Put a run into words, tables and figures."""
     study, federation, run = built.study, built.federation, built.run
     said = statement_of(built, run.ledger)
-    exact = (
-        " Outside this epsilon the page shows exact values that only a simulation has: partition, baselines, per-party metrics."
-    )
     rounds = ended.state.round if ended.state else 0
     taken = f"{rounds} round{'s' * (rounds != 1)}"
     top = best(history, first_metric(history) or "")
@@ -71,7 +70,8 @@ def explain(
         title=study.title or study.name,
         study=study.name,
         description=study.description or built.listing.sentence,
-        privacy=said.sentence + (exact if said.private and built.simulated else ""),
+        privacy=said.sentence,
+        exposed=said.exposed,
         privacy_ok=said.private,
         privacy_weak=said.weak,
         facts=(
@@ -93,6 +93,7 @@ def explain(
         comparison=comparison_of(built, compared),
         parties=party_grid(built, compared),
         left=what_left(run.ledger.entries, federation.protection.shows),
+        published=table_of(said.published),
         tables=tuple(grid_of(title, frame) for title, frame in outcome.tables.items()),
         text=tuple(outcome.text.items()),
         notes=tuple(note for note in notes if note),
@@ -102,8 +103,10 @@ def explain(
 
 
 def statement_of(built: Built, ledger: Ledger) -> Statement:
-    """The privacy statement of a study's ledger."""
-    return statement(ledger, {"party": built.federation.size, "record": len(built.table)})
+    """The privacy statement of a study: of its ledger, and of everything else that a run publishes."""
+    said = statement(ledger, {"party": built.federation.size, "record": len(built.table)})
+    found = published(built, ledger)
+    return replace(said, published=found, exposed=exposed(built, found))
 
 
 def target_facts(history: Sequence[Row], target: float | None) -> tuple[tuple[str, Cell], ...]:

@@ -65,7 +65,8 @@ def with_noise(study: Study, make: Make = build, where: Hashable = None, *, most
                 found[_between(one, two, noise_multiplier)] += times
         return found
 
-    least = least_noise(charges, budget.epsilon, budget.delta, accountant=budget.accountant)
+    price = budget.spent if budget.filter else None
+    least = least_noise(charges, budget.epsilon, budget.delta, accountant=budget.accountant, price=price)
     if mechanism.law == "discrete gaussian":  # its events fall short of its multiplier, by less the larger that is
         while budget.spent(_charges(study, least, most, make, where)) > budget.epsilon:
             least *= 1.002

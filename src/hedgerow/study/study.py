@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from hedgerow.errors import StudyInvalid, UnknownStudy, suggestion
 from hedgerow.privacy import Budget
-from hedgerow.privacy.accounting import Accountant
+from hedgerow.privacy.accounting import Accountant, Filter
 
 from .changes import changed
 from .comparison import ComparisonSection
@@ -65,7 +65,11 @@ class BudgetSection(Section):
     delta: float = Field(description="probability with which epsilon may fail, well below one over the units")
     unit: Literal["party", "record"] = Field("party", description="whose presence is protected")
     adjacency: Literal["add-remove"] = Field("add-remove", description="how neighbours differ")
-    accountant: Accountant = Field("tightest", description="how releases are added up")
+    accountant: Accountant = Field("tightest", description="how releases of a plan that is fixed beforehand are added up")
+    filter: Filter | None = Field(
+        None, description="admit questions by a privacy filter, which also holds where noise or sampling follow from answers"
+    )
+    order: float | None = Field(None, description='filter = "rdp": the Renyi order; from epsilon and delta if not given')
     ledger: str | None = Field(
         None, description="an SQLite file in which several runs share this budget; made if missing, relative to the study"
     )

@@ -58,9 +58,10 @@ def watched(settings: Mapping[str, Any], state: PrivateState, schema: Schema, te
     """Accuracy on the server's table, the clip, delta at the study's epsilon, V_c and U_s, as far as they were asked for."""
     found = {} if test is None else {f"test {name}": value for name, value in scores(settings, state, schema, test).items()}
     level = settings.get("delta_at") or settings.get("target_epsilon")
+    delta = "delta, claimed, not proved," if settings.get("printed") else "delta"
     more = {
         "clip": math.nan if settings.get("quantile", 0.5) is None or settings.get("clip_step") == 0 else state.clip,
-        f"delta at epsilon {level:g}" if isinstance(level, float) else "delta": state.spent if state.spent < 1 else math.nan,
+        f"{delta} at epsilon {level:g}" if isinstance(level, float) else delta: state.spent if state.spent < 1 else math.nan,
         "update scale U_s": state.scale,
         "between-party variance V_c": state.variance,
     }

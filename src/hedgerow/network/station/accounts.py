@@ -82,7 +82,7 @@ class _History:
             Something was charged for another unit than the budget's.
         """
         self.refuse_other_units(budget)
-        return self.cost.epsilon(budget.delta, budget.accountant)
+        return budget.used(self.cost)
 
     def refuse_other_units(self, budget: Budget) -> None:
         for entry in self.firsts.values():

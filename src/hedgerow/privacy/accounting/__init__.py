@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .calibration import calibrate, charge_of, largest_rate, least_noise, most_rounds, rounds_left
     from .costs import Adjacency
     from .definitions import CDP, GDP, RDP, ZCDP, ApproximateDP, PureDP, group
+    from .filters import Filter
     from .gaussian import gaussian_delta, gaussian_epsilon, gaussian_noise
     from .running import Running
     from .selection import selection
@@ -23,6 +24,7 @@ __all__ = [
     "Accountant",
     "Adjacency",
     "ApproximateDP",
+    "Filter",
     "PureDP",
     "Running",
     "calibrate",

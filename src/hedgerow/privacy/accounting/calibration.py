@@ -81,6 +81,7 @@ def least_noise(
     *,
     accountant: Accountant = "tightest",
     adjacency: Adjacency = "add-remove",
+    price: Callable[[Counter[Charge]], float] | None = None,
 ) -> float:
     """Return the least noise multiplier at which charges stay within a budget, to 1e-4 and never below it.
 
@@ -88,11 +89,15 @@ def least_noise(
     ----------
     charges : callable
         From a noise multiplier to everything that is charged with it; more noise never costs more.
+    price : callable, optional
+        Epsilon of charges, in place of the accountant: `Budget.spent` of a budget with a filter.
 
     Others, and what it raises, as of `calibrate`.
     """
     _check(target_epsilon, 1)
     prices = _prices(lambda inverse: charges(1 / inverse), delta, adjacency, accountant)
+    if price is not None:
+        prices = [(lambda inverse: price(charges(1 / inverse)), 2.0, 1e-4)]
     inverse = _largest(prices, target_epsilon, 1.0, 1 / _MOST_NOISE, 1 / _LEAST_NOISE)
     if inverse is None:
         raise BudgetInvalid(

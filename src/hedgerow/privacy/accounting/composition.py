@@ -56,7 +56,7 @@ def _advanced(costs: Costs, delta: float, share: float, n_noisy: int) -> float:
 
 def zcdp(costs: Costs, delta: float) -> float:
     """Return the epsilon of the sum of rhos."""
-    rho = math.fsum(count * _rho(cost) for cost, count in costs)
+    rho = math.fsum(count * rho_of(cost) for cost, count in costs)
     return rho + 2 * math.sqrt(rho * -math.log(delta)) if delta > 0 else math.inf
 
 
@@ -88,10 +88,11 @@ def _noisy(costs: Costs) -> int:
     return sum(count for cost, count in costs if not math.isfinite(cost.pure))
 
 
-def _rho(cost: Cost) -> float:
+def rho_of(cost: Cost) -> float:
+    """Return the rho of one use: sampling amplifies a pure epsilon first, and no Gaussian."""
     known = cost.pure**2 / 2 if cost.pure < 1e100 else math.inf
     if isinstance(cost, Batch):
-        return min(known, math.fsum(count * _rho(use) for use, count in cost.uses))
+        return min(known, math.fsum(count * rho_of(use) for use, count in cost.uses))
     if cost.kind == "gaussian":
         return 0.5 / cost.noise_multiplier**2
     if cost.kind == "exponential":

@@ -5,6 +5,8 @@ curves, and once Renyi divergences admit nothing more the privacy loss distribut
 grow one by one are rounded otherwise than sums over the whole list, so each of them gives a range that holds the value of
 the whole list. Only where a limit lies inside that range is the whole list priced.
 
+For privacy filters it keeps the sums that they add up (`filters`), as exactly as they are over the whole list.
+
 What a question costs does not depend on how many questions were asked. It grows with the number of different mechanisms for
 the accountants `zcdp`, `advanced` and `basic`, and where the whole list is priced.
 """
@@ -21,10 +23,11 @@ import numpy as np
 
 from hedgerow.core.events import Debit, Event, Sampling
 
-from . import bounds, losses, renyi
+from . import bounds, filters, losses, renyi
 from .bounds import Accountant
 from .costs import Adjacency, CohortCost, Cost, Costs, Use, in_order
 from .distribution import Losses
+from .filters import Lost, Measure
 from .gaussian import gaussian_epsilon
 
 SLACK = 1e-9
@@ -135,6 +138,7 @@ class Running:
         self._cohorts: dict[Hashable, CohortCost] = {}
         self._sums = Sums()
         self._curves: dict[renyi.Orders, RunningCurve] = {}
+        self._lost: dict[Measure, Lost] = {}
         self._last: Hashable = None  # the cohort that may grow next; its costs are not in `_base`
         self._last_costs: Counter[Cost] = Counter()
         self._base: RunningLoss | None = None
@@ -145,6 +149,8 @@ class Running:
     def add(self, debit: Debit) -> None:
         """Charge a debit."""
         cohort, change = self._change(debit)
+        for measure in self._lost:
+            self._lost[measure] = self._lost_with(measure, debit.cohort, cohort)
         if not cohort.additive:
             self._settle(debit.cohort)
             if debit.cohort not in self._cohorts:
@@ -172,6 +178,24 @@ class Running:
         decided = self._decided(change, epsilon, delta, accountant)
         return bounds._epsilon(self.costs(change), delta, accountant) <= epsilon if decided is None else decided
 
+    def stays_within(self, debit: Debit, measure: Measure, epsilon: float, delta: float) -> bool:
+        """Whether a filter for (epsilon, delta) admits everything with one more debit."""
+        self.lost(measure)
+        cohort, _ = self._change(debit)
+        return filters.within(measure, self._lost_with(measure, debit.cohort, cohort), epsilon, delta)
+
+    def lost(self, measure: Measure) -> Lost:
+        """Return what a filter has added up, as `filters.lost_by` of the whole list."""
+        if measure not in self._lost:
+            alone, found = Counter(self._counts), Lost()
+            for cohort in self._cohorts.values():
+                alone.subtract(cohort.costs())
+                found = found.plus(filters.cohort_lost(measure, cohort))
+            for cost, count in alone.items():
+                found = found.plus(filters.cost_lost(measure, cost), count) if count else found
+            self._lost[measure] = found
+        return self._lost[measure]
+
     def epsilon(self, delta: float, accountant: Accountant = "tightest") -> float:
         """Return the epsilon of everything, as `accounting.epsilon` of the whole list."""
         return bounds._epsilon(self.costs(), delta, accountant)
@@ -185,7 +209,7 @@ class Running:
         found = Running(self.adjacency)
         vars(found).update(vars(self))
         found._counts, found._cohorts, found._pending = Counter(self._counts), dict(self._cohorts), Counter(self._pending)
-        found._made = self._made.copy()
+        found._made, found._lost = self._made.copy(), dict(self._lost)
         found._curves = {orders: curve.copy() for orders, curve in self._curves.items()}
         return found
 
@@ -202,6 +226,12 @@ class Running:
         cohort = before.plus(debit.event, debit.part)
         old, new = before.costs(), cohort.costs()
         return cohort, Change(new - old, old - new)
+
+    def _lost_with(self, measure: Measure, key: Hashable, cohort: CohortCost) -> Lost:
+        """What a filter has added up, where a cohort that is asked once more costs so much."""
+        before = self._cohorts.get(key)
+        found = self._lost[measure].plus(filters.cohort_lost(measure, cohort))
+        return found if before is None else found.plus(filters.cohort_lost(measure, before), -1)
 
     def _settle(self, key: Hashable) -> None:
         """Let another cohort be the one that may grow."""
