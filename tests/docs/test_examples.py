@@ -26,6 +26,7 @@ SLOW = {
     "ledger_commands",
     "shared_ledger",
     "record_level",
+    "one_record",
     "local_reports",
     "sulq",
     "client_level",
