@@ -14,7 +14,7 @@ model, clipping = Model(net, "category"), Clipping.of(CLIP)
 
 
 def record(seed):
-    """A record at which every unit of the hidden layer gives zero, up to rounding. Weights are public, so anybody can make it."""
+    """A record at which every unit of the hidden layer gives zero, up to rounding; it takes nothing but the public weights."""
     w, b = (value.detach().double().numpy() for value in (net[0].weight, net[0].bias))
     rng = np.random.default_rng(seed)
     free = np.linalg.svd(w)[2][32:].T @ (30 * rng.normal(size=32))

@@ -1,15 +1,15 @@
 """What 2 500 releases a side prove of a noisy step: with exact sums no more than is charged, with sums by torch more.
 
-A record for which every unit of the hidden layer is at zero, up to rounding, is there k or k + 1 times. Where the last bits of a
-gradient depend on how many records are computed together, all copies turn around at once, and no clip bounds by how much.
+A record for which every unit of the hidden layer is at zero, up to rounding, is there k or k + 1 times. Where the last bits of
+a gradient depend on how many records are computed together, all copies turn around at once, and no clip bounds by how much.
 """
 
 import numpy as np
 import pytest
 import torch
-from attack import epsilon_lower_bound
 from torch import nn
 
+from attack import epsilon_lower_bound
 from hedgerow import Budget
 from hedgerow.core.randomness import Streams
 from hedgerow.learn.models import Model
@@ -45,7 +45,8 @@ def total(model, x, copies, exact):
 def farthest(model, fewer, more, exact):
     """The two sums that lie farthest apart, over some records on the kink."""
     tried = TRIES if fewer < 100 else 6
-    pairs = ((total(model, x, fewer, exact), total(model, x, more, exact)) for x in (on_the_kink(model, t) for t in range(tried)))
+    records = (on_the_kink(model, seed) for seed in range(tried))
+    pairs = ((total(model, x, fewer, exact), total(model, x, more, exact)) for x in records)
     return max(pairs, key=lambda pair: float(np.linalg.norm(pair[1] - pair[0])))
 
 
@@ -68,7 +69,7 @@ def charged():
 @pytest.mark.parametrize(("fewer", "more"), COPIES)
 def test_a_record_on_the_kink_moves_an_exact_sum_by_at_most_the_clip(model, fewer, more):
     here, there = farthest(model, fewer, more, exact=True)
-    steps = [int(round(value)) for value in (there - here) / PLAN.clipping.step]
+    steps = [round(value) for value in (there - here) / PLAN.clipping.step]
     assert sum(step * step for step in steps) <= int(PLAN.clipping.radius / PLAN.clipping.step) ** 2
 
 
