@@ -104,7 +104,8 @@ class Sulq:
     @property
     def asked(self) -> int:
         """Questions that were asked so far."""
-        return sum(entry.query == name_of(total) for entry in self.federation.ledger.entries)
+        name = name_of(total)
+        return sum(entry.query == name for entry in self.federation.ledger.entries)
 
     @property
     def left(self) -> int:

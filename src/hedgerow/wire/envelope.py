@@ -1,16 +1,16 @@
 """Envelopes: a letter that only its recipient can open, signed by its sender.
 
     4 bytes   length of the header
-    header    kind, sender, recipient, study, number, answers, size and SHA-256 of each sealed part
+    header    kind, sender, recipient, study, number, answers, size of each part, SHA-256 of the box
     64 bytes  the sender's Ed25519 signature of the header, and of both holders' keys
-    parts     each sealed by HPKE to the recipient's agreement key
+    box       the parts, one after the other, sealed by HPKE to the recipient's agreement key
 
-    info_i    = everything in the header but the digests, both holders' keys, i
+    info      = everything in the header but the digest, both holders' keys
 
-Parts are bound to the header and the header is signed, so no sealed byte is accepted in another letter: not for another
-recipient, kind, study or number, not from another sender, not in another place. Each part's ephemeral key is forgotten when
-the part is sealed: what a sender's keys alone, stolen later, open is nothing. A recipient's agreement key opens every letter
-that was sealed to it, until it is rotated.
+The box is bound to the header and the header is signed, so no sealed byte is accepted in another letter: not for another
+recipient, kind, study or number, not from another sender, not in another place. The box's ephemeral key is forgotten when it
+is sealed: what a sender's keys alone, stolen later, open is nothing. A recipient's agreement key opens every letter that was
+sealed to it, until it is rotated.
 
 In clear, for whoever carries it: names, kind, study (16 bytes without meaning), number, sizes. They are there so that a
 repeated letter is known before it is opened. What a study asks and answers is inside.
@@ -24,6 +24,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, NoReturn
 
 from hedgerow.crypto.keys import (
@@ -44,7 +45,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 
 MOST_PARTS = 64
 MOST_BYTES = 1 << 30
-"""Of one sealed part."""
+"""Of all parts of a letter together: no rail carries more."""
 
 STUDY_BYTES = 16
 DIGEST_BYTES = 32
@@ -58,8 +59,8 @@ HEADER = MessageForm(
     study=exactly(STUDY_BYTES),
     number=Whole(0, 2**63 - 1),
     answers=Octets(0, DIGEST_BYTES),
-    sizes=Several(Whole(SEAL_BYTES, MOST_BYTES + SEAL_BYTES), MOST_PARTS),
-    digests=Several(exactly(DIGEST_BYTES), MOST_PARTS),
+    sizes=Several(Whole(0, MOST_BYTES), MOST_PARTS),
+    digest=exactly(DIGEST_BYTES),
 )
 
 
@@ -152,7 +153,7 @@ def enclose(
     kind : str
         What the letter is; 1 to 16 bytes.
     parts : sequence of bytes
-        At most 64, each of at most 1 GiB. Each is sealed by itself.
+        At most 64, of at most 1 GiB together. They are sealed as one: an agreement of keys takes longer than what is small.
     study : bytes
         16 bytes that name the study, in clear.
     number : int
@@ -176,20 +177,20 @@ def enclose(
         "study": study,
         "number": number,
         "answers": answers,
-        "sizes": [len(part) + SEAL_BYTES for part in parts],
+        "sizes": [len(part) for part in parts],
     }
-    context = _context(fields, mine.public_identity, theirs)
-    boxes = [seal_to(theirs.agreement, part, _info(context, i)) for i, part in enumerate(parts)]
-    header = HEADER.pack(**fields, digests=[_digest(box) for box in boxes])
+    _check_sizes(fields)
+    box = seal_to(theirs.agreement, b"".join(parts), _context(fields, mine.public_identity, theirs))
+    header = HEADER.pack(**fields, digest=_digest(box))
     signature = mine.identity.sign(_statement(header, mine.public_identity, theirs))
-    return b"".join([len(header).to_bytes(LEAD_BYTES, "big"), header, signature, *boxes])
+    return b"".join([len(header).to_bytes(LEAD_BYTES, "big"), header, signature, box])
 
 
 def disclose(mine: KeyMaterial, public_identities: Mapping[str, PublicIdentity], raw: bytes) -> Letter:
     """Open a letter that was sealed for me.
 
-    Checked in this order: the form, that the recipient is me, that the sender is trusted, the signature, that the parts
-    are those that were signed; then they are opened. Whoever sent what fails here should get no answer: it is not known
+    Checked in this order: the form, that the recipient is me, that the sender is trusted, the signature, that the box
+    is the one that was signed; then it is opened. Whoever sent what fails here should get no answer: it is not known
     who that was.
 
     Parameters
@@ -201,19 +202,20 @@ def disclose(mine: KeyMaterial, public_identities: Mapping[str, PublicIdentity],
     Raises
     ------
     MessageRefused (HR-242)
-        The bytes are not a letter, it is for somebody else, or its parts were altered.
+        The bytes are not a letter, it is for somebody else, or its box was altered.
     StationUnknown (HR-613)
         The sender's public identity is not among them.
     KeyInvalid (HR-244)
         The sender did not sign it.
     """
-    fields, header, signature, boxes = _read(raw)
+    fields, header, signature, box = _read(raw)
     _check_recipient(fields, mine.public_identity)
     theirs = _sender(fields, public_identities)
     _check_signature(header, signature, theirs, mine.public_identity)
-    _check_digests(fields, boxes)
-    context = _context(fields, theirs, mine.public_identity)
-    parts = tuple(mine.agreement.open(box, _info(context, i)) for i, box in enumerate(boxes))
+    _check_digest(fields, box)
+    opened = mine.agreement.open(box, _context(fields, theirs, mine.public_identity))
+    ends = list(accumulate(fields["sizes"]))
+    parts = tuple(opened[end - size : end] for end, size in zip(ends, fields["sizes"], strict=True))
     told = {name: fields[name] for name in ("sender", "recipient", "kind", "study", "number", "answers")}
     return Letter(**told, parts=parts, digest=digest("letter", header, signature))
 
@@ -224,8 +226,8 @@ def digest_of(raw: bytes) -> bytes:
     return digest("letter", raw[LEAD_BYTES:start], raw[start : start + SIGNATURE_BYTES])
 
 
-def _read(raw: bytes) -> tuple[dict[str, Any], bytes, bytes, list[memoryview]]:
-    """Take a letter apart: header as a dict and as bytes, signature, sealed parts. Its length is exactly what it says."""
+def _read(raw: bytes) -> tuple[dict[str, Any], bytes, bytes, memoryview]:
+    """Take a letter apart: header as a dict and as bytes, signature, box. Its length is exactly what it says."""
     if not isinstance(raw, bytes | bytearray | memoryview):
         _refuse(f"is not bytes but {type(raw).__name__}")
     view = memoryview(raw)
@@ -234,16 +236,18 @@ def _read(raw: bytes) -> tuple[dict[str, Any], bytes, bytes, list[memoryview]]:
         _refuse(f"of {len(view)} bytes has no whole header")
     header = bytes(view[LEAD_BYTES:start])
     fields = dict(zip(HEADER.kinds, HEADER.unpack(header), strict=True))
-    if len(fields["sizes"]) != len(fields["digests"]) or len(fields["answers"]) not in (0, DIGEST_BYTES):
-        _refuse("has no valid sizes or answers")
+    if len(fields["answers"]) not in (0, DIGEST_BYTES):
+        _refuse(f"answers a digest of {len(fields['answers'])} bytes, not {DIGEST_BYTES}")
+    _check_sizes(fields)
     at = start + SIGNATURE_BYTES
-    if at + sum(fields["sizes"]) != len(view):
-        _refuse(f"has {len(view)} bytes, and its header says {at + sum(fields['sizes'])}")
-    boxes = []
-    for size in fields["sizes"]:
-        boxes.append(view[at : at + size])
-        at += size
-    return fields, header, bytes(view[start : start + SIGNATURE_BYTES]), boxes
+    if (length := at + sum(fields["sizes"]) + SEAL_BYTES) != len(view):
+        _refuse(f"has {len(view)} bytes, and its header says {length}")
+    return fields, header, bytes(view[start:at]), view[at:]
+
+
+def _check_sizes(fields: Mapping[str, Any]) -> None:
+    if (total := sum(fields["sizes"])) > MOST_BYTES:
+        _refuse(f"has {total} bytes in its parts; it may have {MOST_BYTES}")
 
 
 def _check_recipient(fields: Mapping[str, Any], mine: PublicIdentity) -> None:
@@ -265,10 +269,9 @@ def _check_signature(header: bytes, signature: bytes, sender: PublicIdentity, re
     verify(sender.identity, signature, _statement(header, sender, recipient))
 
 
-def _check_digests(fields: Mapping[str, Any], boxes: Sequence[memoryview]) -> None:
-    for expected, box in zip(fields["digests"], boxes, strict=True):
-        if _digest(box) != expected:
-            _refuse("has a part that is not the one that was signed")
+def _check_digest(fields: Mapping[str, Any], box: memoryview) -> None:
+    if _digest(box) != fields["digest"]:
+        _refuse("has a box that is not the one that was signed")
 
 
 def _statement(header: bytes, sender: PublicIdentity, recipient: PublicIdentity) -> bytes:
@@ -277,14 +280,9 @@ def _statement(header: bytes, sender: PublicIdentity, recipient: PublicIdentity)
 
 
 def _context(fields: Mapping[str, Any], sender: PublicIdentity, recipient: PublicIdentity) -> bytes:
-    """32 bytes that stand for everything that all parts are bound to."""
-    frame = HEADER.pack(**{**fields, "digests": []})
+    """32 bytes that stand for everything that the box is bound to."""
+    frame = HEADER.pack(**{**fields, "digest": bytes(DIGEST_BYTES)})
     return digest("letter context", frame, sender.identity, recipient.identity, recipient.agreement)
-
-
-def _info(context: bytes, i: int) -> bytes:
-    """What part i is bound to."""
-    return context + i.to_bytes(4, "big")
 
 
 def _digest(box: bytes | memoryview) -> bytes:
