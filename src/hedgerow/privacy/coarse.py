@@ -93,11 +93,11 @@ class CoarseLaw:
     slopes: tuple[float, float, float]
     guide: NDArray[np.uint16]
 
-    def exponents(self, h: NDArray[np.int64], low: NDArray[np.int64]) -> NDArray[np.float64]:
+    def exponents(self, h: NDArray[np.int64], low: NDArray[np.int64]) -> NDArray[np.floating[Any]]:
         """Return t, to 2^-50."""
-        f = low * 2.0**-self.bits
+        f: NDArray[np.floating[Any]] = low * 2.0**-self.bits
         c0, c1, c2 = self.slopes
-        t: NDArray[np.float64] = f * (c0 + c1 * h + c2 * f)
+        t: NDArray[np.floating[Any]] = f * (c0 + c1 * h + c2 * f)
         return t
 
     def exponent(self, h: int, low: int) -> Fraction:
@@ -169,7 +169,7 @@ def _by_numpy(law: CoarseLaw, words: NDArray[np.uint64], drawn: NDArray[np.int64
     return made + len(kept)
 
 
-def series(t: NDArray[np.float64]) -> NDArray[np.float64]:
+def series(t: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
     """Return exp(-t), to 2^-48, by operations that every machine rounds alike."""
     total = np.ones(len(t))
     for k in range(TERMS, 0, -1):

@@ -68,7 +68,7 @@ class CumulativeTable(NamedTuple):
     def outcome(self, number: int) -> int:
         """Return how many cumulatives are at most this number of 128 bits."""
         word = np.uint64(number >> 64)
-        first, last = (int(np.searchsorted(self.high, word, side=side)) for side in ("left", "right"))  # type: ignore[call-overload]
+        first, last = (int(np.searchsorted(self.high, word, side=side)) for side in ("left", "right"))
         return first + int(np.searchsorted(self.low[first:last], np.uint64(number & 2**64 - 1), side="right"))
 
 
