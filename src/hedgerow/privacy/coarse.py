@@ -27,7 +27,7 @@ so that u lies in [top, top + 1) 2^-k.
 The first line decides 98 of 100 candidates or more, the third one in 2^23 or less often. No outcome depends on the rounding
 of floating point, so the compiled loop and NumPy have the same law to the last bit, and make the same draws of the same bytes
 (but for a chance of 2^-48 that they disagree on whether whole numbers are needed). Time tells next to nothing of the noise:
-a number that is kept has needed more than the first line with a probability of about t^2 / 2, below one in a thousand.
+a number that is kept has needed more than the first line with a probability of about t^2 / 2, on average 2 in 10 000 or less.
 
 **Distance from the law.** Cumulatives are rounded down to multiples of 2^-127, at most 6000 of them; weights that are left
 out add up to less than 2^-120; weights have 192 bits, of which recurrences lose less than 30. So the law of (h, l, sign) is
