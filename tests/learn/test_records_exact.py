@@ -223,6 +223,7 @@ def test_a_class_that_does_not_exist_counts_as_none(name):
     assert torch.equal(whole, without)
 
 
+@pytest.mark.slow
 def test_rows_that_sixteen_bits_do_not_describe_are_formed():
     """Of millions of equal numbers, each is below a half of the step in which a row is written."""
     n = 2**24 + 2**20

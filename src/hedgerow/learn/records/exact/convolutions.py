@@ -20,7 +20,7 @@ from torch import nn
 
 from ...rowwise import kernels as rows
 from .layers import named
-from .operations import Array, Operation, Shape, Unfit, image, solid
+from .operations import Array, Operation, Shape, Unfit, image, slopes_as_laid, solid
 from .parts import Formed, Part
 
 
@@ -81,6 +81,7 @@ class Convolution(Operation):
     groups: int
     axes: tuple[Axis, Axis]
     flat: bool
+    relu: bool = False
 
     @classmethod
     def of(cls, layer: nn.Conv1d | nn.Conv2d, prefix: str, shape: Shape) -> tuple[Convolution, Shape]:
@@ -161,9 +162,13 @@ class Convolution(Operation):
         padded[:, down.before : down.before + down.size, across.before : across.before + across.size] = x.transpose(0, 2, 3, 1)
         padded = padded.reshape(len(x), -1)
         there, _, bias = made
-        each = [rows.gathered(padded, self.where, self.terms[i], there[i], bias[i]) for i in range(self.groups)]
+        each = [rows.gathered(padded, self.where, self.terms[i], there[i], bias[i], self.relu) for i in range(self.groups)]
         out = each[0] if self.groups == 1 else np.concatenate(each, axis=2)
-        return image(out, (across.out,) if self.flat else (down.out, across.out)), padded
+        out = image(out, (across.out,) if self.flat else (down.out, across.out))
+        return out, (padded, out)
+
+    def before_relu(self, kept: Any, g: Array) -> Array:
+        return slopes_as_laid(rows.relu_slopes, g, kept[1]) if self.relu else g
 
     def _slopes(self, g: Array) -> Array:
         """Gradients at the output, (n, down, across, out), with channels last."""
@@ -186,7 +191,7 @@ class Convolution(Operation):
         slopes = self._slopes(g).reshape(len(g), -1, self.n_out)
         if self.weight_trained:
             each = [
-                rows.outer_gathered(kept, self.where, self.terms[i], solid(slopes[..., i * n_out : (i + 1) * n_out]))
+                rows.outer_gathered(kept[0], self.where, self.terms[i], solid(slopes[..., i * n_out : (i + 1) * n_out]))
                 for i in range(self.groups)
             ]
             found = each[0] if self.groups == 1 else np.concatenate(each, axis=1)

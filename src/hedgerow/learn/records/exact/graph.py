@@ -66,6 +66,7 @@ class Graph:
             if g is None or not self.learns[k + 1]:
                 continue
             step, own = self.steps[k], made[k]
+            g = step.operation.before_relu(kept[k], g)
             found += step.operation.parts(own, kept[k], g)
             if any(self.learns[i] for i in step.reads):
                 for i, back in zip(step.reads, step.operation.backward(own, kept[k], g), strict=True):

@@ -29,6 +29,7 @@ class Linear(Operation):
     bias: str | None
     weight_trained: str | None
     bias_trained: str | None
+    relu: bool = False
 
     @classmethod
     def of(cls, layer: nn.Linear, prefix: str, shape: Shape) -> tuple[Linear, Shape]:
@@ -50,22 +51,25 @@ class Linear(Operation):
     def forward(self, made: Any, *inputs: Array) -> tuple[Array, Any]:
         there, _, start = made
         a = solid(inputs[0])
-        out = rows.multiply(a.reshape(-1, a.shape[-1]), there, start)
-        return out.reshape(*a.shape[:-1], there.n), a
+        out = rows.multiply(a.reshape(-1, a.shape[-1]), there, start, self.relu).reshape(*a.shape[:-1], there.n)
+        return out, (a, out)
+
+    def before_relu(self, kept: Any, g: Array) -> Array:
+        return rows.relu_slopes(solid(g), kept[1]) if self.relu else g
 
     def backward(self, made: Any, kept: Any, g: Array) -> tuple[Array, ...]:
-        return (rows.multiply(solid(g).reshape(-1, g.shape[-1]), made[1]).reshape(kept.shape),)
+        return (rows.multiply(solid(g).reshape(-1, g.shape[-1]), made[1]).reshape(kept[0].shape),)
 
     def parts(self, made: Any, kept: Any, g: Array) -> Iterator[Part]:
-        g = solid(g)
-        if kept.ndim == 2 and self.weight_trained:
-            yield Outer(self.weight_trained, self.bias_trained, kept, g)
+        a, g = kept[0], solid(g)
+        if a.ndim == 2 and self.weight_trained:
+            yield Outer(self.weight_trained, self.bias_trained, a, g)
             return
-        m, n_in, n_out = len(kept), kept.shape[-1], g.shape[-1]
+        m, n_in, n_out = len(a), a.shape[-1], g.shape[-1]
         slopes = g.reshape(m, -1, n_out)
         if self.weight_trained:
             where = np.arange(slopes.shape[1], dtype=np.int64) * n_in
-            found = rows.outer_gathered(kept.reshape(m, -1), where, np.arange(n_in, dtype=np.int64), slopes)
+            found = rows.outer_gathered(a.reshape(m, -1), where, np.arange(n_in, dtype=np.int64), slopes)
             yield Formed(self.weight_trained, found.reshape(m, -1), (n_out, n_in), (n_in, n_out), (1, 0))
         if self.bias_trained:
             yield Formed(self.bias_trained, rows.summed(slopes), (n_out,))

@@ -39,8 +39,12 @@ class Operation(ABC):
     def forward(self, made: Any, *inputs: Array) -> tuple[Array, Any]:
         """The output, and what `backward` and `parts` need of it."""
 
+    def before_relu(self, kept: Any, g: Array) -> Array:
+        """What `backward` and `parts` take, from the gradient at the output: another one where the operation ends in a ReLU."""
+        return g
+
     def backward(self, made: Any, kept: Any, g: Array) -> tuple[Array, ...]:
-        """Gradients at the inputs, from that at the output; of numbers of rows there is none."""
+        """Gradients at the inputs; of numbers of rows there is none."""
         raise NotImplementedError
 
     def parts(self, made: Any, kept: Any, g: Array) -> Iterator[Part]:
@@ -73,11 +77,24 @@ class Elementwise(Operation):
     of_output: bool = True
 
     def forward(self, made: Any, *inputs: Array) -> tuple[Array, Any]:
-        out = self.function(inputs[0])
-        return out, out if self.of_output else inputs[0]
+        x = inputs[0]
+        out = np.moveaxis(self.function(np.moveaxis(x, 1, -1)), -1, 1) if turned(x) else self.function(x)
+        return out, out if self.of_output else x
 
     def backward(self, made: Any, kept: Any, g: Array) -> tuple[Array, ...]:
-        return (self.slopes(g, kept),)
+        return (slopes_as_laid(self.slopes, g, kept),)
+
+
+def turned(values: Array) -> bool:
+    """Whether these are images that lie in memory with their channels last."""
+    return values.ndim > 2 and np.moveaxis(values, 1, -1).flags.c_contiguous
+
+
+def slopes_as_laid(slopes: Callable[[Array, Array], Array], g: Array, kept: Array) -> Array:
+    """Slopes from a gradient and a value of one shape, in the value's order in memory."""
+    if not turned(kept):
+        return slopes(g, kept)
+    return np.moveaxis(slopes(np.moveaxis(g, 1, -1), np.moveaxis(kept, 1, -1)), -1, 1)
 
 
 RELU = Elementwise(lambda x: np.maximum(x, np.float32(0)), rows.relu_slopes)

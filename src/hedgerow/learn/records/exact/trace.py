@@ -10,8 +10,9 @@ import copy
 import math
 import operator
 import threading
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -188,7 +189,7 @@ class _Reader:
         found = {name for step in self.steps for name in step.operation.parameters}
         if missing := set(self.trained.names) - found:
             raise Unfit(f"{', '.join(sorted(missing))} is used by no layer that is known")
-        return Graph(tuple(self.steps), result.number, self.trained.model.kind)
+        return Graph(*_joined(self.steps, result.number), self.trained.model.kind)
 
     def _of(self, given: Any) -> Any:
         return fx.node.map_arg(given, self.known.__getitem__)
@@ -341,6 +342,21 @@ class _Reader:
 RULES = {name[1:] for name in vars(_Reader) if name.startswith("_") and not name.startswith("__")}
 RULES -= {"graph", "of", "node", "take", "layer", "scaled"}
 """Functions and methods that are read, by name."""
+
+
+def _joined(steps: list[Step], result: int) -> tuple[tuple[Step, ...], int]:
+    """Steps in which a layer whose output only a ReLU reads ends in that ReLU, and the number of the result."""
+    read = Counter(i for step in steps for i in step.reads)
+    numbers, found = [0], list[Step]()
+    for step in steps:
+        before, reads = step.reads[0], tuple(numbers[i] for i in step.reads)
+        last = found[-1].operation if found and reads[0] == len(found) else None
+        if step.operation is RELU and isinstance(last, Linear | Convolution) and read[before] == 1 and not last.relu:
+            found[-1] = replace(found[-1], operation=replace(last, relu=True))
+        else:
+            found.append(Step(step.operation, reads))
+        numbers.append(len(found))
+    return tuple(found), numbers[result]
 
 
 def _made(kind: type[nn.Module], args: Any, kwargs: Any) -> nn.Module:
