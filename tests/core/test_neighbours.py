@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hedgerow import Gaussian, SecAgg, l2
-from hedgerow.engines import InProcess, Loop
+from hedgerow.engines import InProcess, Loop, Processes
 from hedgerow.privacy.mechanisms import Noise
 from hedgerow.testing.wired import Wired
 from hedgerow.testing.worlds import FUNCTIONS, WAYS, apart, asked, neighbours
@@ -91,3 +91,12 @@ def test_the_ledger_does_not_tell_how_many_came_to_a_poisson_cohort():
         cohort.sum(totals)
     assert len({len(cohort.members) for cohort in cohorts}) > 1
     assert len({entry.bytes_up for entry in fed.ledger.entries}) == 1
+
+
+@pytest.mark.slow
+def test_neighbours_are_as_near_in_processes():
+    with Processes(2) as engine:
+        for unit in ("record", "party"):
+            for way in ("all", "fixed"):
+                found = list(moved(engine, unit, way, "server", "gaussian"))
+                assert 0.3 < max(length for _, length in found) <= ROUNDED
