@@ -200,7 +200,8 @@ def test_a_row_for_each_record_is_named_in_the_ledger_and_has_no_epsilon():
     (entry,) = fed.ledger.entries
     assert (str(entry.event), entry.contribution, entry.numbers) == ("rows", "a row for each record", None)
     assert epsilon(fed.ledger.charges("record"), delta=1e-5, adjacency="add-remove") == np.inf
-    assert statement(fed.ledger, {"record": 12, "party": 3}).sentence.startswith("No epsilon is claimed")
+    sentence = "No epsilon is claimed: 1 of 1 release went out without noise, 1 with a row for each record."
+    assert statement(fed.ledger, {"record": 12, "party": 3}).sentence == sentence
 
 
 def test_guards_forbid_a_row_for_each_record_by_default():

@@ -110,7 +110,7 @@ def known_shape(proposal: Proposal) -> None:
     outbox = proposal.outbox
     if outbox.question.verb == "each" or outbox.layout is not None:
         return
-    if outbox.release.mechanism is not None:
+    if outbox.release.mechanism is not None or outbox.release.plan is not None:
         raise UnlawfulChannel(
             f"the shape of what {outbox.question.name} returns is not known before parties are asked ({proposal.why}), and a "
             "shape that records decide tells of them, whatever the noise.",

@@ -187,15 +187,16 @@ class Run:
         each = question.verb == "each"
         own = release.at_parties and cohort.sampling.kind != "records"  # who answers is seen; a party's records are its secret
         up = None if layout is None else release.bytes(layout)
+        expected = self.expected_size(cohort.sampling)  # how many came to a Poisson cohort is a secret, also in sizes
         return Entry(
             round=question.number,
             cohort=0 if own else cohort.number,
             verb=question.verb,
             query=question.name,
-            parties=self.expected_size(cohort.sampling),
+            parties=expected,
             numbers=0 if each else (layout.size if layout else None),
             contribution="a row for each record" if outbox.rows else str(layout or ""),
-            bytes_up=0.0 if each else (None if up is None else up + aggregation.bytes(up / 4, len(outbox.ids))),
+            bytes_up=0.0 if each else (None if up is None else up + aggregation.bytes(up / 4, max(1, round(expected)))),
             bytes_down=aggregation.bytes_down(0 if question.broadcast is None else Layout.of(question.broadcast).size),
             compression=str(release.compression or "none"),
             bound=describe(question.bound),

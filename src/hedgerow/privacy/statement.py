@@ -112,7 +112,9 @@ def statement(ledger: Ledger, units: Mapping[Unit, int], individuals: Individual
     if n_open:
         where = " of this run and of others that share its ledger" if ledger.others else ""
         plural = "s" * (len(releases) != 1)
-        sentence = f"No epsilon is claimed: {n_open} of {len(releases)} release{plural}{where} went out without noise."
+        n_rows = sum(entry.event.kind == "rows" for entry in releases)
+        rows = f", {n_rows} with a row for each record" if n_rows else ""
+        sentence = f"No epsilon is claimed: {n_open} of {len(releases)} release{plural}{where} went out without noise{rows}."
         return Statement(math.inf, delta, unit, sentence)
     charges = ledger.charges(unit)
     spent = budget.spent(charges) if budget else epsilon(charges, delta=delta, adjacency="add-remove")

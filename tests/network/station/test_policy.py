@@ -3,6 +3,7 @@
 import gc
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from types import FunctionType, ModuleType
 
@@ -19,12 +20,12 @@ from hedgerow.core.randomness import Streams
 from hedgerow.core.release import Release
 from hedgerow.crypto import SecAgg
 from hedgerow.data import Table
-from hedgerow.errors import BudgetExhausted, HedgerowError, QuestionUnannounced, StateLost
+from hedgerow.errors import BudgetExhausted, HedgerowError, ProtectionRequired, QuestionUnannounced, StateLost
 from hedgerow.network.station.accounts import Account
-from hedgerow.network.station.config import StorePolicy, parse_config
+from hedgerow.network.station.config import GuardSection, StorePolicy, parse_config
 from hedgerow.network.station.local_data import Roll, local_data
 from hedgerow.network.station.memory import PartyMemory
-from hedgerow.network.station.policy import noise_at, noise_multiplier, smallest_total
+from hedgerow.network.station.policy import admit_question, admit_rehearsed, noise_at, noise_multiplier, smallest_total
 from hedgerow.network.station.signatures import Announced, radii_of, settled, signature_of
 from hedgerow.privacy.accounting import Running
 from hedgerow.privacy.accounting.costs import costs
@@ -317,3 +318,29 @@ def test_a_policy_about_nobody_is_refused():
     config, table = gateway(3)
     with pytest.raises(HedgerowError, match="HR-601"):
         local_data(config, table, bytes(32), {"99": StorePolicy()})
+
+
+def test_a_station_without_records_is_one_party_and_answers():
+    """Otherwise its first record would show in who answers."""
+    about = {"name": "alpha", "coordinator": {"name": "hub", "address": "h:1"}}
+    config = parse_config(about | {"data": {"name": "heart", "source": "csv", "path": "x.csv", "columns": COLUMNS}})
+    schema = config.declared
+    empty = Table(schema.admit({name: column[:0] for name, column in records("alpha", 4).items()}), schema)
+    held = local_data(config, empty, bytes(32))
+    assert (held.ids, held.sizes.tolist()) == (("alpha",), [0])
+    admit_question(config.guard, question(query()), held.sizes, datetime.now(UTC))
+    (party,) = held.parties(["age"])
+    assert totals_of(party).tolist() == [0.0, 0.0]
+
+
+def totals_of(party):
+    """Sum of ages, and records."""
+    return np.array([(party.w * party["age"]).sum(), party.n])
+
+
+def test_a_row_for_each_record_is_refused_unless_the_guard_allows_it():
+    rows = [(replace(query(release=OPEN), rows=True), "", 3)]
+    with pytest.raises(ProtectionRequired, match="follows the records"):
+        admit_rehearsed(GuardSection(), rows, 1)
+    admit_rehearsed(GuardSection(rows=True), rows, 1)
+    admit_rehearsed(GuardSection(), [(query(release=OPEN), "", 3)], 1)

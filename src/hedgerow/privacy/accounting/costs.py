@@ -10,6 +10,9 @@ How a cohort was drawn decides what its events cost:
              amplification is claimed, that inside a release included
     given    at a public schedule neighbours differ in what one party contributes, which moves the sum by twice its bound
 
+That is for units that are drawn themselves. Of a record at a party that is drawn the ledger hands over what counts
+(`Sampling.as_charged`): everybody, whatever the sample of parties.
+
 Twice the bound halves the multiplier of a noise. For a mechanism known by its epsilon it is the privacy of a group of two.
 
 Where a cohort was divided into parts by the names of parties, a unit is in one part, which no data decide. All other parts
