@@ -127,7 +127,7 @@ def _priced(budget: Budget, charges: list[Charge]) -> float:
     if budget.filter is not None:
         raise BudgetInvalid(
             f"what individuals lost is priced as a plan that was fixed beforehand, not by the filter {budget.filter!r}",
-            remedy="Price with a budget without one. Under a filter an owner's guarantee is the limit of the owner's own budget.",
+            remedy="Price with a budget without one. Under a filter an owner's guarantee is the limit of its own budget.",
         )
     return budget.spent(charges)
 
