@@ -94,3 +94,11 @@ def test_several_records_of_one_individual_at_one_owner_are_refused():
 def test_records_and_ledgers_have_the_same_owners():
     with pytest.raises(BudgetInvalid, match="HR-214"):
         linked(ledgers(), BUDGET, {"a": np.arange(2)}, by="id")
+
+
+def test_a_budget_with_a_filter_prices_nobody():
+    """What was used of a filter is no epsilon that an individual could be told."""
+    held = Budget(20.0, 1e-6, unit="record", filter="gdp")
+    for price in (per_owner, disjoint, unknown):
+        with pytest.raises(BudgetInvalid, match="priced as a plan"):
+            price(ledgers(), held)

@@ -1,6 +1,7 @@
 """The privacy sentence leaves nothing out."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -73,3 +74,29 @@ def test_what_was_assumed_of_individuals_is_said():
     ledger = asked("party", budget=budget)
     said = statement(ledger, UNITS, disjoint({"a": ledger, "b": Ledger()}, budget))
     assert "for an individual (a), where owners' records are assumed disjoint" in said.sentence
+
+
+def test_under_a_filter_its_limit_is_claimed_whatever_was_used():
+    budget = Budget(5.0, 1e-6, unit="record", filter="gdp")
+    said = statement(asked(budget=budget), UNITS)
+    used = statement(asked(budget=Budget(5.0, 1e-6, unit="record")), UNITS).epsilon
+    assert said.epsilon == 5.0
+    assert "held by a Gaussian filter (Smith & Thakurta 2022), also where noise and sampling followed" in said.sentence
+    assert f"and used to {used:.4g}" in said.sentence
+    assert "accountant" not in said.sentence
+
+
+def test_without_a_filter_it_says_what_has_to_be_fixed_beforehand(tmp_path):
+    budget = Budget(5.0, 1e-6, unit="record")
+    alone = asked(record=LedgerBase(tmp_path / "shared.sqlite"), n=1, budget=budget)
+    assert "accountant: tightest, for noise and sampling fixed beforehand;" in statement(alone, UNITS).sentence
+    assert "only a budget with a filter holds" not in statement(alone, UNITS).sentence
+    second = asked(record=LedgerBase(tmp_path / "shared.sqlite"), n=1, budget=budget)
+    assert "only a budget with a filter holds" in statement(second, UNITS).sentence
+
+
+def test_what_was_published_beside_is_a_part_of_the_text():
+    said = statement(asked(), UNITS)
+    assert said.text == said.sentence
+    beside = replace(said, exposed="20 % of the records were used as a test table without protection.")
+    assert beside.text == f"{said.sentence} 20 % of the records were used as a test table without protection."

@@ -61,7 +61,7 @@ class Individuals:
 
 def per_owner(ledgers: Mapping[str, Ledger], budget: Budget) -> dict[str, float]:
     """Return the epsilon of each owner's ledger, at the budget's delta and per its unit."""
-    return {owner: budget.spent(ledger.charges(budget.unit)) for owner, ledger in ledgers.items()}
+    return {owner: _priced(budget, ledger.charges(budget.unit)) for owner, ledger in ledgers.items()}
 
 
 def disjoint(ledgers: Mapping[str, Ledger], budget: Budget) -> Individuals:
@@ -120,7 +120,16 @@ def _composed(owners: tuple[str, ...], ledgers: Mapping[str, Ledger], budget: Bu
         if len(owners) > 1:
             _own_noise(owner, ledger)
         charges += ledger.charges(budget.unit)
-    return OwnerGroup(owners, count, budget.spent(charges))
+    return OwnerGroup(owners, count, _priced(budget, charges))
+
+
+def _priced(budget: Budget, charges: list[Charge]) -> float:
+    if budget.filter is not None:
+        raise BudgetInvalid(
+            f"what individuals lost is priced as a plan that was fixed beforehand, not by the filter {budget.filter!r}",
+            remedy="Price with a budget without one. Under a filter an owner's guarantee is the limit of its own budget.",
+        )
+    return budget.spent(charges)
 
 
 def _own_noise(owner: str, ledger: Ledger) -> None:

@@ -18,13 +18,12 @@ if TYPE_CHECKING:
 def published(built: Built, ledger: Ledger) -> tuple[Publication, ...]:
     """Return what a run of a study publishes, or would publish: its ledger may be that of a rehearsal."""
     entries = [entry for entry in (*ledger.others, *ledger.entries) if entry.event.kind != "none"]
-    open_ones = [entry for entry in entries if entry.event.kind == "nonprivate"]
-    found = (
-        [*_answers("answers", [entry for entry in entries if entry not in open_ones])] if len(open_ones) < len(entries) else []
-    )
-    found += _answers("open answers", open_ones)
+    split: dict[bool, list[Entry]] = {False: [], True: []}
+    for entry in entries:
+        split[entry.event.kind in ("nonprivate", "rows")].append(entry)
+    found = [*_answers("answers", split[False]), *_answers("open answers", split[True])]
     if entries:
-        found.append(_made("results", built, status="exposed" if open_ones else "charged", unit=found[0].unit))
+        found.append(_made("results", built, status="exposed" if split[True] else "charged", unit=found[0].unit))
     if built.listing.claim is not None and (said := built.listing.claim(built.settings)):
         found.append(_made("claims", built, claim=said))
     found += [_made(name, built) for name, kind in KINDS.items() if kind.there(built)]

@@ -48,4 +48,4 @@ def rows_of(rehearsal: Rehearsal) -> list[dict[str, str]]:
 def summary_of(rehearsal: Rehearsal) -> str:
     """How long the program is, and what its releases guarantee, in two sentences."""
     ended = rehearsal.ended.rstrip(".")
-    return f"{rehearsal.parties} parties; on made-up records the program {ended}. {rehearsal.statement.sentence}"
+    return f"{rehearsal.parties} parties; on made-up records the program {ended}. {rehearsal.statement.text}"

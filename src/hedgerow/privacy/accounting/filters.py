@@ -84,7 +84,8 @@ class Lost(NamedTuple):
     leak: float = 0.0
 
     def plus(self, other: Lost, times: int = 1) -> Lost:
-        return Lost(*(mine + times * its for mine, its in zip(self, other, strict=True)))
+        n_infinite = self.n_infinite + times * other.n_infinite
+        return Lost(n_infinite, self.loss + times * other.loss, self.leak + times * other.leak)
 
 
 def measure(filter: Filter, epsilon: float, delta: float, order: float | None = None) -> Measure:
