@@ -60,5 +60,5 @@ def flatten(arrays: Arrays, lead: int = 0) -> Array:
     """Concatenate a contribution to shape (size,), or (parties, size) where `lead` is 1; float32 if all is, else float64."""
     parts = [np.asarray(value) for _, value in items(arrays)]
     kind = np.float32 if all(part.dtype == np.float32 for part in parts) else np.float64
-    flat = [part.astype(kind, copy=False).reshape((*part.shape[:lead], -1)) for part in parts]
+    flat = [part.astype(kind, copy=False).reshape((*part.shape[:lead], math.prod(part.shape[lead:]))) for part in parts]
     return flat[0] if len(flat) == 1 else np.concatenate(flat, axis=-1)

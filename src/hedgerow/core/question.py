@@ -40,7 +40,7 @@ def local(
     additive: bool = False,
     stackable: bool = False,
     private: str | None = None,
-    holds: bool = False,
+    holds: bool | int = False,
 ) -> Any:
     """Declare what an engine may do with a local function, beyond calling it for one party; parties elsewhere may be asked it.
 
@@ -57,7 +57,8 @@ def local(
         a call of it costs.
     holds : bool
         Behind noise that is scaled by a bound per record it is called with `bounds` besides, holds each record to them and
-        adds in whole steps (`core.whole.whole`). Other sums over records are asked about each record alone.
+        adds in whole steps (`core.whole.whole`). Other sums over records are asked about each record alone. A number says that
+        its steps are 2^holds to a radius, and not 2^24.
     """
 
     def declare(function: Function) -> Function:

@@ -29,7 +29,7 @@ from .bound import Bound, Bounds, blocks, unit_of
 from .party import Local, Party
 from .question import Question
 from .release import Release
-from .whole import in_steps, whole
+from .whole import BITS, in_steps, whole
 
 NUMBERS = 1 << 18
 """So many numbers of single records are held at once, which a processor's cache holds too."""
@@ -57,7 +57,8 @@ def in_whole_steps(release: Release, question: Question) -> Release:
     """A release whose bounds say in which steps records add, where parties hold records to them."""
     if release.bounds is None or not (scaled_by_records(release) and comes_apart(question)):
         return release
-    return replace(release, bounds=in_steps(release.bounds))
+    bits = getattr(question.function, "holds", False)
+    return replace(release, bounds=in_steps(release.bounds, BITS if isinstance(bits, bool) else bits))
 
 
 def held_to_bounds(question: Question, release: Release) -> Local:

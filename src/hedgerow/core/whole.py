@@ -29,6 +29,8 @@ import numpy as np
 from .arrays import Array
 from .bound import Bound, Bounds, whole_step
 
+BITS = 24
+"""A bound has at least 2^24 steps, so that sums of 2^28 records are exact."""
 JUST_BELOW = 1 - 2.0**-30
 """Of a length that is to be kept, against the rounding of the factor by which a row is shortened."""
 
@@ -38,11 +40,11 @@ def step_of(bound: Bound) -> float:
     return whole_step(bound.radius) if bound.step is None else bound.step
 
 
-def in_steps(bounds: Bounds) -> Bounds:
-    """Bounds that say in which steps a record adds."""
+def in_steps(bounds: Bounds, bits: int = BITS) -> Bounds:
+    """Bounds that say in which steps a record adds, of which a radius has at least 2^bits."""
     if isinstance(bounds, Mapping):
-        return {key: replace(bound, step=whole_step(bound.radius)) for key, bound in bounds.items()}
-    return replace(bounds, step=whole_step(bounds.radius))
+        return {key: replace(bound, step=whole_step(bound.radius, bits)) for key, bound in bounds.items()}
+    return replace(bounds, step=whole_step(bounds.radius, bits))
 
 
 def bound_in(bounds: Bounds, key: str) -> Bound:
@@ -102,15 +104,30 @@ def _size(steps: Array, norm: float, times: int) -> Array:
 
 
 def _shortened(steps: Array, norm: float, limit: int, times: int) -> Array:
-    """Rows (k, m) of whole numbers cut towards zero until they are within the limit; zeros where they are not finite."""
+    """Rows (k, m) of whole numbers shortened until they are within the limit; zeros where they are not finite.
+
+    They are rounded rather than cut where that does, since cutting off shortens every number by half a step.
+    """
     largest = np.abs(steps).max(-1, keepdims=True)
     lawful = np.isfinite(largest)
     unit = np.where(lawful, steps, 0.0) / np.where(lawful & (largest > 0), largest, 1.0)  # its squares do not overflow
-    size = _size(unit, norm, times)
-    longest, size = (math.sqrt(limit), np.sqrt(size)) if norm == 2 else (float(limit), size)
-    cut = np.trunc(unit * (longest * JUST_BELOW / np.where(size > 0, size, 1.0))[:, None])
-    kept: Array = np.where((_size(cut, norm, times) <= limit)[:, None], cut, 0.0)
-    return kept
+    factor = _ratio(limit, _size(unit, norm, times), norm)
+    made = np.rint(unit * factor)
+    for _ in range(4):
+        over = _size(made, norm, times) > limit
+        if not over.any():
+            return made
+        factor = np.where(over[:, None], factor * _ratio(limit, _size(made, norm, times), norm), factor)
+        made = np.rint(unit * factor)
+    made = np.where((_size(made, norm, times) > limit)[:, None], np.trunc(unit * factor), made)
+    return np.where((_size(made, norm, times) <= limit)[:, None], made, 0.0)
+
+
+def _ratio(limit: int, size: Array, norm: float) -> Array:
+    """By how much rows have to be shortened, shape (k, 1); a little more, against the rounding of this factor."""
+    size = np.where(size > 0, size, 1.0)
+    ratio: Array = np.sqrt(limit / size) if norm == 2 else limit / size
+    return ratio[:, None] * JUST_BELOW
 
 
 def linear(X: Array, beta: Array, *, exact: bool = False) -> Array:

@@ -19,16 +19,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.bound import Bound, l2, linf
+from hedgerow.core.bound import Bound, Bounds, l2, linf
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.core.whole import bound_in, held
 from hedgerow.data import load
 from hedgerow.report import Outcome
 
 from .blocks import by_blocks
 from .columns import NUMERIC, chosen, heaviest, is_exact, matrix, names_of, range_of, schema_of
+from .linear.sums import symmetric
+from .whole import WholeRows
 
 if TYPE_CHECKING:
     import pandas
@@ -36,13 +39,17 @@ if TYPE_CHECKING:
     from hedgerow.data import Column, Schema
 
 
-@local(additive=True, stackable=True)
+@local(additive=True, stackable=True, holds=True)
 @by_blocks
-def deviations(centre: Array, party: Party, rng: Any, *, columns: tuple[str, ...], cross: bool) -> dict[str, Array]:
+def deviations(
+    centre: Array, party: Party, rng: Any, *, columns: tuple[str, ...], cross: bool, bounds: Bounds | None = None
+) -> dict[str, Array]:
     """Add up records, their deviations from `centre` (k,), and the squares (k,) or products (k, k) of deviations.
 
     A `centre` of shape (2, k) holds a scale besides, by which deviations are divided.
     """
+    if bounds is not None:
+        return _held(np.atleast_2d(centre), party, columns, bounds, cross=cross)
     x = matrix(party, columns) - (centre if centre.ndim == 1 else centre[0])
     x = x if centre.ndim == 1 else x / centre[1]
     weighted = party.w[..., None] * x
@@ -50,7 +57,27 @@ def deviations(centre: Array, party: Party, rng: Any, *, columns: tuple[str, ...
     return {"n": party.n, "sum": weighted.sum(-2), "squares": squares}
 
 
-@local(additive=True, stackable=True)
+def _held(
+    frame: Array, party: Party, columns: tuple[str, ...], bounds: Bounds, *, cross: bool = False, squares: bool = True
+) -> dict[str, Array]:
+    """The same, each record held to bounds, about a centre or in a frame of centre and scale."""
+    rows, w = WholeRows(_framed(frame, party, columns)), party.w
+    found = {"n": held(w, bounds, "n").sum(-1), "sum": rows.sums(w, bound_in(bounds, "sum"))}
+    if not squares:
+        return found
+    one = bound_in(bounds, "squares")
+    return found | {"squares": symmetric(rows.products(w, one)) if cross else rows.squared.sums(w, one)}
+
+
+def _framed(frame: Array, party: Party, columns: tuple[str, ...]) -> Array:
+    """Values about a centre, and in units of a scale if there is one, as columns (k, ..., n)."""
+    x = np.stack([np.asarray(party[name], np.float64) for name in columns])
+    apart = frame.reshape(*frame.shape, *(1,) * (x.ndim - 1))
+    x -= apart[0]
+    return x if len(frame) == 1 else np.divide(x, apart[1], out=x)
+
+
+@local(additive=True, stackable=True, holds=True)
 def deviations_about(broadcast: None, party: Party, rng: Any, *, centre: tuple[Any, ...], **settings: Any) -> dict[str, Array]:
     """The same about a centre that is a setting: parties may know it also where broadcasts are hidden from them."""
     return deviations(np.array(centre), party, rng, **settings)
@@ -264,10 +291,14 @@ def moments_of(schema: Schema, columns: Sequence[str] | None, state: DeviationSt
     return Moments(names, state.n, state.mean, variance)
 
 
-@local(additive=True, stackable=True)
+@local(additive=True, stackable=True, holds=True)
 @by_blocks
-def scaled_deviations(frame: Array, party: Party, rng: Any, *, columns: tuple[str, ...]) -> dict[str, Array]:
+def scaled_deviations(
+    frame: Array, party: Party, rng: Any, *, columns: tuple[str, ...], bounds: Bounds | None = None
+) -> dict[str, Array]:
     """Add up records, and how far their values are from a centre, in units of a scale: `frame`, two times (k,)."""
+    if bounds is not None:
+        return _held(frame, party, columns, bounds, squares=False)
     x = (matrix(party, columns) - frame[0]) / frame[1]
     return {"n": party.n, "sum": (party.w[..., None] * x).sum(-2)}
 

@@ -21,7 +21,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound
 from hedgerow.core.whole import by_column, held, step_of
 
-NUMBERS = 1 << 17
+NUMBERS = 1 << 18
 """So many numbers of rows are held at once, which a processor's cache holds too."""
 ROUNDED = 1 + 1e-9
 """By so much lengths are overstated, against their own rounding."""
@@ -58,6 +58,10 @@ class WholeRows:
         found: Array = np.sqrt(by_column(self.columns, self.columns))
         return found
 
+    @cached_property
+    def _steps(self) -> Array:
+        return np.empty_like(self.columns)
+
     @property
     def squared(self) -> WholeRows:
         """The squares of all numbers."""
@@ -69,16 +73,14 @@ class WholeRows:
         if bound.norm == math.inf:
             cut = [held(column * numbers, bound).sum(-1) for column in self.columns]
             return np.stack(cut, axis=-1)
-        steps = self.columns * (self._within(numbers, bound, 1) * (1 / step))
-        return np.moveaxis(_added(steps), 0, -1) * step
+        v = self._within(numbers, bound, 1) * (1 / step)
+        return np.moveaxis(_added(np.multiply(self.columns, v, out=self._steps)), 0, -1) * step
 
     def products(self, numbers: Array, bound: Bound) -> Array:
         """Add up products of rows with themselves, each times its own number: upper triangles (..., d (d + 1) / 2)."""
-        step, d = step_of(bound), len(self.columns)
+        step, columns = step_of(bound), self.columns
         v = self._within(numbers, bound, 2) * (1 / step)
-        steps, found = np.empty_like(self.columns), []
-        for j in range(d):
-            found.append(_added(np.multiply(self.columns[j:], self.columns[j] * v, out=steps[j:])))
+        found = [_added(np.multiply(columns[j:], column * v, out=self._steps[j:])) for j, column in enumerate(columns)]
         return np.moveaxis(np.concatenate(found), 0, -1) * step
 
     def _within(self, numbers: Array, bound: Bound, power: int) -> Array:

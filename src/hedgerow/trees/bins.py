@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
@@ -106,12 +107,14 @@ class Bins:
 
         A record lies in one bin of each of f features. There it adds 1 to the count of its class, or (1, y) with
         |y| <= 1 to count and sum: l2 length sqrt(f), or sqrt(2 f), times the heaviest weight. Its l1 length, which
-        Laplace noise needs, is f or 2 f, but a bound has one norm, and this one fits Gaussian noise.
+        Laplace noise needs, is f or 2 f, but a bound has one norm, and this one fits Gaussian noise. A root that was rounded
+        down would shorten counts, and is rounded up.
         """
         if (self.target.absolute is None and not self.classes) or self.heaviest is None:
             return None
-        length = self.heaviest * math.sqrt(len(self.features) * (1 if self.classes else 2))
-        return l2(math.nextafter(length, math.inf), "record")  # a root that was rounded down would shorten counts
+        times = len(self.features) * (1 if self.classes else 2)
+        length, exact = self.heaviest * math.sqrt(times), times * Fraction(self.heaviest) ** 2
+        return l2(length if Fraction(length) ** 2 >= exact else math.nextafter(length, math.inf), "record")
 
     def number(self, columns: Mapping[str, Any]) -> np.ndarray:
         """Return the bin numbers of admitted columns: array of shape (n, f), int16."""

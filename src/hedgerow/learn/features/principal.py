@@ -6,7 +6,8 @@
     record -> |record| forgotten, x V, brought to length one     at the party from now on
 
 The triangle so weighted has the length of the whole matrix, which one record moves by at most 1; symmetric noise costs no
-more. Everything after the release is post-processing.
+more. Everything after the release is post-processing. Behind noise x is rounded to 12 bits and the root to 7, neither up
+beyond the length: all products are then whole numbers, of which a product of matrices in float64 adds up exactly.
 
 Releases : the sum, of shape (d (d + 1) / 2,), once for each of `rounds`.
 Unit     : record; l2(1), times the largest declared weight.
@@ -18,15 +19,18 @@ Source   : Abadi et al. 2016, section 4 (differentially private PCA), after Dwor
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from typing import Any
 
 import numpy as np
 
+from hedgerow.core.bound import Bound, Bounds
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, travels
+from hedgerow.core.whole import bound_in, step_of, whole
 from hedgerow.data import Column, Schema
 from hedgerow.errors import SettingsInvalid
 
@@ -56,20 +60,43 @@ class Basis:
     values: np.ndarray
 
 
+ROOT = 181 / 128
+"""The root of two, rounded down to a number of which whole multiples are whole."""
+BITS = 32
+"""Steps to a radius: 24 for a product of two numbers of 12 bits, 7 for `ROOT`, 1 for an even number."""
+
+
 @lru_cache(maxsize=4)
-def _triangle(d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows and columns of the upper triangle, and sqrt(2) off the diagonal."""
+def _triangle(d: int, root: float = math.sqrt(2.0)) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows and columns of the upper triangle, and the root of two off the diagonal."""
     rows, columns = np.triu_indices(d)
-    return rows, columns, np.where(rows == columns, 1.0, np.sqrt(2.0))
+    return rows, columns, np.where(rows == columns, 1.0, root)
 
 
-@local(additive=True)
-def second_moments(broadcast: None, party: Party, rng: Any, *, reads: FeatureReading) -> np.ndarray:
-    """Upper triangle of the sum of w x x^T, off the diagonal times sqrt(2); shape (d (d + 1) / 2,)."""
-    x = rows_of(party.columns, reads)
-    rows, columns, weight = _triangle(x.shape[1])
-    found: np.ndarray = (x.T @ (x * party.w[:, None]))[rows, columns] * weight
+@local(additive=True, holds=BITS)
+def second_moments(
+    broadcast: None, party: Party, rng: Any, *, reads: FeatureReading, bounds: Bounds | None = None
+) -> np.ndarray:
+    """Upper triangle of the sum of w x x^T, off the diagonal times sqrt(2), or `ROOT` behind noise; shape (d (d + 1) / 2,)."""
+    if bounds is None:
+        x = rows_of(party.columns, reads)
+        return _weighed(x.T @ (x * party.w[:, None]), math.sqrt(2.0))
+    return _weighed(reduce(np.add, (x.T @ x for x in _whole_rows(party, reads, bound_in(bounds, "")))), ROOT)
+
+
+def _weighed(products: np.ndarray, root: float) -> np.ndarray:
+    rows, columns, weight = _triangle(len(products), root)
+    found: np.ndarray = products[rows, columns] * weight
     return found
+
+
+def _whole_rows(party: Party, reads: FeatureReading, bound: Bound) -> Iterator[np.ndarray]:
+    """Rows times the roots of their weights, in steps of which products, times `ROOT`, are whole steps of the bound."""
+    power = -(-(math.frexp(step_of(bound))[1] - 1 + 7) // 2)
+    rows = Bound(2, math.sqrt(bound.radius), "record", math.ldexp(1.0, power))
+    for start in range(0, max(len(party.w), 1), AT_ONCE):
+        part = slice(start, start + AT_ONCE)
+        yield whole(np.sqrt(np.maximum(party.w[part], 0.0))[:, None] * rows_of(party.columns, reads, part), rows)
 
 
 def principal(federation: Federation, components: int, *, rounds: int = 1, sampling_rate: float | None = None) -> Basis:
@@ -95,7 +122,8 @@ def principal(federation: Federation, components: int, *, rounds: int = 1, sampl
     for _ in range(rounds):
         cohort = federation if sampling_rate is None else federation.sample(records=sampling_rate)
         total += np.asarray(cohort.sum(ask, bound=bound_of(federation.schema)))
-    return leading(total, d, components)
+    held = federation.protection.noisy and federation.protection.clip is None
+    return leading(total, d, components, ROOT if held else math.sqrt(2.0))
 
 
 def some_basis(schema: Schema, components: int) -> Basis:
@@ -104,12 +132,12 @@ def some_basis(schema: Schema, components: int) -> Basis:
     return Basis(np.eye(d, components, dtype=np.float32), np.ones(components))
 
 
-def leading(triangle: np.ndarray, d: int, components: int) -> Basis:
+def leading(triangle: np.ndarray, d: int, components: int, root: float = math.sqrt(2.0)) -> Basis:
     """Eigenvectors of a symmetric matrix, given as `second_moments` does, with the largest eigenvalues."""
-    rows, columns, weight = _triangle(d)
-    whole = np.zeros((d, d))
-    whole[columns, rows] = triangle / weight  # `eigh` reads the lower triangle
-    values, vectors = np.linalg.eigh(whole)
+    rows, columns, weight = _triangle(d, root)
+    matrix = np.zeros((d, d))
+    matrix[columns, rows] = triangle / weight  # `eigh` reads the lower triangle
+    values, vectors = np.linalg.eigh(matrix)
     kept = vectors[:, ::-1][:, :components]
     signs = np.sign(kept[np.abs(kept).argmax(0), np.arange(components)])  # which sign is arbitrary: choose one
     return Basis((kept * signs).astype(np.float32), values[::-1][:components].copy())
