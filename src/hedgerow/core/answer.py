@@ -10,7 +10,7 @@ from hedgerow.errors import ContributionInvalid
 
 from .arrays import Array, Arrays, Layout, flatten
 from .engine import Outbox
-from .party import Parties, Party
+from .party import Parties, Party, apart
 from .randomness import Stream
 from .release import LOST, Coding
 from .state import stacked as stack_states
@@ -61,6 +61,8 @@ def answer(outbox: Outbox, parties: Parties, which: Array, *, together: bool = F
     if keeps_state:
         states = [_state(outbox, parties, ids[i]) for i in which]
         party.state = stack_states(states, fill=LOST) if stacked else dict(states[0])
+    if outbox.by_itself and not stacked:
+        party = apart(party)
     made = question.local(question.broadcast, party, rngs if stacked else rngs[0])
     left = None
     if question.verb != "each":
@@ -103,5 +105,6 @@ def _rows(made: Arrays, layout: Layout, stacked: bool, n_parties: int, name: str
 def _state(outbox: Outbox, parties: Parties, name: str) -> dict[str, Any]:
     question, state = outbox.question, parties.states.settle(name, outbox.counted)
     if question.init is not None and not any(not key.startswith(LOST) for key in state):
-        return dict(question.init(question.broadcast, parties[parties.position[name]])) | state
+        party = parties[parties.position[name]]
+        return dict(question.init(question.broadcast, apart(party) if outbox.by_itself else party)) | state
     return dict(state)
