@@ -18,7 +18,7 @@ import numpy as np
 from hedgerow.errors import ContributionInvalid
 
 from .arrays import Array, Layout
-from .bound import Bound, Bounds, blocks, unit_of
+from .bound import SLACK, Bound, Bounds, blocks, unit_of
 from .events import Event, Unit
 from .mechanism import Compression, Mechanism, Plan
 from .randomness import Entropy, Stream, Streams
@@ -200,6 +200,27 @@ class Release:
         return code
 
     # ---- the server's half ------------------------------------------------------------------------------------------
+    def within(self, rows: Array, layout: Layout, parties: int = 1) -> Array:
+        """Which rows that came from elsewhere, of shape (n, size), are within what parties are held to; shape (n,).
+
+        Parameters
+        ----------
+        layout : Layout
+            Of the contributions.
+        parties : int
+            Whose rows each of these adds up: it may be as long as all their bounds together.
+        """
+        if self.mechanism is not None and self.bounds is not None:
+            return self.mechanism.within(rows, self.bounds, self.code(layout), parties)
+        if self.clip is None:
+            return np.ones(len(rows), bool)
+        short = [
+            bound.size(rows[:, part].astype(np.float64)) <= bound.radius * parties * (1 + SLACK)
+            for part, bound in blocks(self.clip, self.code(layout))
+        ]
+        found: Array = np.concatenate(short, axis=-1).all(-1)
+        return found
+
     def open(self, total: Array, layout: Layout, entropy: Entropy, public: Stream) -> Array:
         """Turn a total of what left the parties into what is released, of shape (size,)."""
         if self.mechanism is not None and self.bounds is not None:
