@@ -13,14 +13,15 @@ then leaves out. The rows are made at the party, record by record, so the bound 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.question import travels
+from hedgerow.core.question import elementwise, travels
 from hedgerow.errors import SettingsInvalid
 
 if TYPE_CHECKING:
@@ -175,14 +176,14 @@ class Inputs:
         with np.errstate(over="ignore", invalid="ignore"):
             z = (z - self.centre) / self.spread
             if self.projection:
-                z = z @ np.array(self.projection).T
+                z = _summed(z[:, [j]] * row for j, row in enumerate(np.array(self.projection).T))
         z = np.where(np.isfinite(z).all(1, keepdims=True), z, 0.0)  # one record's overflow is that record's alone
         if self.radius is None:
             z = np.clip(z, -1.0, 1.0)
         else:
             with np.errstate(over="ignore"):  # an infinite length leaves zeros
                 z = z / self.radius
-                z = z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1.0)
+                z = z / np.maximum(np.sqrt(_summed(np.square(column) for column in z.T))[:, None], 1.0)
         return np.column_stack([z, np.full(len(z), self.constant)]) if self.constant else z
 
     def targets(self, columns: Mapping[str, Array]) -> Array:
@@ -194,20 +195,29 @@ class Inputs:
 
 
 @travels
+@elementwise
 def inputs(columns: Mapping[str, Array], *, spec: Inputs) -> dict[str, Array]:
     """Prepare the rows and targets that gradient queries read, and each record's bucket; nothing leaves the party."""
-    x, y = spec.rows(columns), spec.targets(columns)
-    return {X: x, Y: y, BUCKET: buckets(x, y)}
+    values = [np.asarray(columns[name], float) for name in (*spec.features, spec.target)]
+    return {X: spec.rows(columns), Y: spec.targets(columns), BUCKET: buckets(values)}
 
 
-def buckets(x: Array, y: Array) -> Array:
-    """A number in [0, 1) for each record, from its own values alone: shape (n,).
+def _summed(terms: Iterable[Array]) -> Array:
+    """Add arrays one after the other: each record's sum in the same order, whatever records it is prepared with."""
+    return reduce(np.add, terms)  # type: ignore[arg-type]
+
+
+def buckets(values: Sequence[Array]) -> Array:
+    """A number in [0, 1) for each record, from its own values as they are kept, each of shape (n,): shape (n,).
+
+    What is computed from them, such as a projection, may have other last bits beside other records, and a bucket turns on the
+    last bit.
 
     Records whose bucket is below a share make up about that share of all. To take the first so many instead would not do: where
     a record is removed, the next one moves up, and a sum changes by two records.
     """
-    bucket = np.zeros(len(y), np.uint64)
-    for column in (*x.T, y):
+    bucket = np.zeros(len(values[0]), np.uint64)
+    for column in values:
         bucket = (bucket ^ np.ascontiguousarray(column, np.float64).view(np.uint64)) + _MIX[0]
         for shift, factor in zip((30, 27), _MIX[1:], strict=True):
             bucket = (bucket ^ (bucket >> np.uint64(shift))) * factor
