@@ -4,8 +4,11 @@ import os
 import signal
 
 import numpy as np
+import torch
+from torch import nn
 
 from hedgerow.core.question import local
+from hedgerow.learn.made import leaves_note
 
 
 @local
@@ -98,3 +101,28 @@ def push(broadcast, party, rng):
 def counted(broadcast, party, rng):
     """Look at what is kept."""
     return {"count": party.state["count"], "speed": party.state["speed"]}
+
+
+@local(stackable=True)
+def products(broadcast, party, rng):
+    """A product whose last bits depend on how many rows it has and on where they lie, in several libraries."""
+    x = torch.from_numpy(np.ascontiguousarray(party["x"], np.float32))
+    return (x @ torch.from_numpy(broadcast.T)).sum(-2).numpy()
+
+
+@local(stackable=True)
+def subnormals(broadcast, party, rng):
+    """Sums of numbers that are subnormal on the way, which are lost where the processor flushes them to zero."""
+    tiny = np.asarray(party["x"], np.float32) * np.float32(1e-20) * np.float32(1e-20)
+    return (tiny * np.float32(1e20) * np.float32(1e20)).sum(-2)
+
+
+@leaves_note
+def sigmoid_net(n_inputs, n_outputs):
+    """A network that no compiled kernel takes."""
+    layers = nn.Flatten(), nn.Linear(n_inputs, 32), nn.Sigmoid(), nn.Linear(32, n_outputs)
+    rng = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for value in (value for layer in layers for value in layer.parameters()):
+            value.copy_(torch.rand(value.shape, generator=rng) * 0.4 - 0.2)
+    return nn.Sequential(*layers)

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from attack import FALSE_ALARM
 from scipy import stats
 
+from attack import FALSE_ALARM
 from hedgerow import Gaussian, Laplace, l2
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import whole_step

@@ -208,7 +208,7 @@ def _one(store: Any, id: str, config: Any, letters: bool) -> Table:
         lines.add_row("not told yet", ", ".join(kept.untold))
     lines.add_row("results", str(config.runs_folder / kept.id) if kept.state == "finished" else "none yet")
     for entry in store.history(id):
-        if letters or entry.event in ("state", "declined") or entry.about.get("codes"):
+        if letters or entry.event in ("state", "declined", "overlong") or entry.about.get("codes"):
             lines.add_row(entry.time, escape(entry.sentence))
     return lines
 

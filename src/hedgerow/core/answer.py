@@ -19,7 +19,7 @@ from hedgerow.errors import CannotWrite, CheckpointMismatch, ContributionInvalid
 
 from .arrays import Array, Arrays, Layout, flatten
 from .engine import Outbox
-from .party import Parties, Party
+from .party import Parties, Party, apart
 from .randomness import Stream
 from .records import held_to_bounds
 from .release import LOST, Coding
@@ -93,6 +93,8 @@ def made_by(outbox: Outbox, parties: Parties, which: Array, *, stacked: bool = F
     if _keeps_state(outbox, parties):
         states = [_state(outbox, parties, ids[i]) for i in which]
         party.state = stack_states(states, fill=LOST) if stacked else dict(states[0])
+    if outbox.by_itself and not stacked:
+        party = apart(party)
     ask = held_to_bounds(question, outbox.release)
     return ask(question.broadcast, party, rngs if stacked else rngs[0]), party
 
@@ -155,5 +157,6 @@ def _rows(made: Arrays, layout: Layout, stacked: bool, n_parties: int, name: str
 def _state(outbox: Outbox, parties: Parties, name: str) -> dict[str, Any]:
     question, state = outbox.question, parties.states.settle(name, outbox.counted)
     if question.init is not None and not any(not key.startswith(LOST) for key in state):
-        return dict(question.init(question.broadcast, parties[parties.position[name]])) | state
+        party = parties[parties.position[name]]
+        return dict(question.init(question.broadcast, apart(party) if outbox.by_itself else party)) | state
     return dict(state)

@@ -67,6 +67,14 @@ class Outbox:
         return question.init is not None or question.verb == "each" or (compression is not None and compression.remembers)
 
     @property
+    def by_itself(self) -> bool:
+        """Whether each party is to be computed by itself (`Release.by_itself`).
+
+        What `each` leaves at a party may go into a private sum later, so it is computed in the same way.
+        """
+        return self.release.by_itself or self.question.verb == "each"
+
+    @property
     def stateless(self) -> bool:
         """Whether an answer neither depends on what a party keeps nor changes it."""
         return self.question.additive and not self.keeps_state

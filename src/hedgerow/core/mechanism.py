@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+import numpy as np
+
 from .arrays import Array, Layout
 from .bound import Bounds
 from .cohort import Cohort
@@ -85,6 +87,13 @@ class Mechanism(SharedCharge, ABC):
     @abstractmethod
     def at_server(self, total: Array, bounds: Bounds, layout: Layout, entropy: Entropy) -> Array:
         """Turn the integer total of shape (size,) into the release, in the units of the contribution."""
+
+    def within(self, rows: Array, bounds: Bounds, layout: Layout, parties: int = 1) -> Array:
+        """Which rows of shape (n, size), each the sum of so many parties', are within the bounds as far as can be seen: (n,).
+
+        All, unless a mechanism can tell: noise that a party has added has no bound.
+        """
+        return np.ones(len(rows), bool)
 
     def enough(self, answered: int) -> None:
         """Refuse to release a total of too few parties for the noise that they add together."""

@@ -26,6 +26,9 @@ WEIGHTS = "record weights"
 MOST_PREPARED = 32
 """Preparations of which parties keep the columns."""
 
+PLACE = 64
+"""Bytes to whose multiples arrays are moved on which a party computes by itself: some products depend on where arrays lie."""
+
 
 @dataclass
 class Party:
@@ -80,6 +83,46 @@ class Rows(Mapping[str, Array]):
 
     def __len__(self) -> int:
         return len(self._columns)
+
+
+class Placed(Mapping[str, Array]):
+    """Columns, each moved to a place of its own when it is first read; see `placed`."""
+
+    def __init__(self, columns: Mapping[str, Array]) -> None:
+        self._columns = columns
+        self._read: dict[str, Array] = {}
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._read:
+            self._read[name] = placed(np.asarray(self._columns[name]))
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
+def placed(array: Array) -> Array:
+    """The same array without gaps and at a multiple of `PLACE` bytes: as it is if it lies so, else a copy.
+
+    Where a party's records begin among those of all depends on how many records the others have, and products of the same
+    numbers at another place may have other last bits.
+    """
+    if array.dtype.hasobject or (array.flags.c_contiguous and array.__array_interface__["data"][0] % PLACE == 0):
+        return array
+    memory = np.empty(array.nbytes + PLACE, np.uint8)
+    start = -memory.__array_interface__["data"][0] % PLACE
+    moved: Array = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    moved[...] = array
+    return moved
+
+
+def apart(party: Party) -> Party:
+    """A party whose arrays lie at places of their own, so that what it computes does not depend on the other parties."""
+    state = {key: placed(value) if type(value) is np.ndarray else value for key, value in party.state.items()}
+    return Party(party.id, Placed(party.columns), placed(party.w), state)
 
 
 class Parties(Sequence[Party]):
@@ -164,13 +207,21 @@ class Parties(Sequence[Party]):
         return Party(f"{len(which)} parties", {k: c[rows] for k, c in self.columns.items()}, self.w[rows])
 
     def prepared(self, preparations: tuple[Any, ...], *, together: bool) -> Parties:
-        """Add prepared columns, once; `together` prepares all records in one call, which is the same by contract."""
+        """Add prepared columns, once.
+
+        Parameters
+        ----------
+        together : bool
+            Prepare all records in one call, which is the same by contract but for last bits; not even these differ where all
+            preparations are `elementwise`, which are always made in one call.
+        """
         if not preparations:
             return self
+        together = together or all(one.elementwise for one in preparations)
         key = (preparations, together)
         if key not in self._prepared:
             before = self.prepared(preparations[:-1], together=together)
-            groups = [Party("all parties", before.columns, before.w)] if together else list(before)
+            groups = [Party("all parties", before.columns, before.w)] if together else list(map(apart, before))
             made = [preparations[-1](group) for group in groups]
             columns = {name: _joined([np.asarray(part[name]) for part in made]) for name in made[0]}
             w = columns.pop(WEIGHTS, before.w)

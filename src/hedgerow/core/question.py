@@ -29,6 +29,17 @@ def travels(thing: Marked) -> Marked:
     return thing
 
 
+def elementwise(function: Marked) -> Marked:
+    """Mark a preparation whose new values have the bits that they would have if their record were the only one.
+
+    So it is for casts, choices, and sums, differences, products and quotients of a few numbers of a record in a fixed order.
+    It is not so for products of matrices, nor for logarithms and their like, which libraries compute in vectors, and at the
+    end of an array otherwise.
+    """
+    function.elementwise = True  # type: ignore[attr-defined]
+    return function
+
+
 def may_travel(thing: Any) -> bool:
     """Whether a function or class is marked itself; what a class inherits does not count."""
     return getattr(thing, "__dict__", {}).get("travels", False) is True
@@ -126,6 +137,11 @@ class Preparation:
     def told(self) -> Preparation:
         """The same as parties are told it."""
         return Preparation(self.function, self.settings) if self.declares else self
+
+    @property
+    def elementwise(self) -> bool:
+        """Whether a record's new values are the same to the last bit, whatever records it is prepared with."""
+        return bool(getattr(self.function, "elementwise", False))
 
     def __call__(self, party: Party) -> Mapping[str, Array]:
         return self.function(party.columns, **dict(self.settings))

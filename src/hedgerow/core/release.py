@@ -18,7 +18,7 @@ import numpy as np
 from hedgerow.errors import ContributionInvalid
 
 from .arrays import Array, Layout
-from .bound import Bounds, blocks, unit_of
+from .bound import SLACK, Bound, Bounds, blocks, unit_of
 from .events import Event, Unit
 from .mechanism import Compression, Mechanism, Plan
 from .randomness import Entropy, Stream, Streams
@@ -90,6 +90,24 @@ class Release:
     def bare(self) -> bool:
         """Whether contributions leave as they are."""
         return self.clip is None and self.mechanism is None and self.compression is None
+
+    @property
+    def by_itself(self) -> bool:
+        """Whether a party's row must be a function of its own data, the broadcast and its own randomness, to the last bit.
+
+        So it is wherever noise pays for how far one unit can move a total. Computed together, a party's presence changes last
+        bits of the others' rows; a last bit may decide a ReLU, and then every other row moves by up to twice the bound. The
+        same holds for noise at the party: its row is paid for by its own noise, but in the others' rows its data would be
+        paid for by nobody. Engines therefore ask each party alone: no stack, no padding, no pooled records, one thread, and
+        arrays at places in memory that do not depend on the others. A bound per record that says its step is exempt: its
+        contributions are whole numbers, each made of one record, and whole numbers add up in any order.
+        """
+        if self.plan is not None:
+            return True
+        if self.mechanism is None or self.bounds is None:
+            return False
+        bounds = (self.bounds,) if isinstance(self.bounds, Bound) else self.bounds.values()
+        return any(bound.step is None for bound in bounds)
 
     @property
     def at_parties(self) -> bool:
@@ -182,6 +200,27 @@ class Release:
         return code
 
     # ---- the server's half ------------------------------------------------------------------------------------------
+    def within(self, rows: Array, layout: Layout, parties: int = 1) -> Array:
+        """Which rows that came from elsewhere, of shape (n, size), are within what parties are held to; shape (n,).
+
+        Parameters
+        ----------
+        layout : Layout
+            Of the contributions.
+        parties : int
+            Whose rows each of these adds up: it may be as long as all their bounds together.
+        """
+        if self.mechanism is not None and self.bounds is not None:
+            return self.mechanism.within(rows, self.bounds, self.code(layout), parties)
+        if self.clip is None:
+            return np.ones(len(rows), bool)
+        short = [
+            bound.size(rows[:, part].astype(np.float64)) <= bound.radius * parties * (1 + SLACK)
+            for part, bound in blocks(self.clip, self.code(layout))
+        ]
+        found: Array = np.concatenate(short, axis=-1).all(-1)
+        return found
+
     def open(self, total: Array, layout: Layout, entropy: Entropy, public: Stream) -> Array:
         """Turn a total of what left the parties into what is released, of shape (size,)."""
         if self.mechanism is not None and self.bounds is not None:

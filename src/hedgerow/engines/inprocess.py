@@ -1,7 +1,9 @@
 """`InProcess`: many parties in one process, fast, with simulated dropouts and stragglers.
 
-A planner picks one of four paths for each question; all give the numbers of `Loop`, and parity tests say so:
+A planner picks one of five paths for each question; all give the numbers of `Loop`, and parity tests say so:
 
+    alone       noise pays for how far one unit moves the total (`Release.by_itself`): every party computes as it would if
+                it were the only one, one on each core, and its row has the bits that `Loop` gives it
     collapse    the local function is additive and nothing is done party by party: one call on the pooled records
     stack       the local function accepts a leading axis: one call for each chunk of parties that fits the cache
     wide        few parties with large steps: one party after the other, with all threads for its products
@@ -26,13 +28,13 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.core.answer import answer
 from hedgerow.core.arrays import Array
 from hedgerow.core.engine import Inbox, Outbox, collect, declined
 from hedgerow.core.party import Parties
 from hedgerow.errors import CannotWrite, CheckpointMismatch
 from hedgerow.privacy.guard import Guard, willing
 
+from .alone import answered, at_places, prepared
 from .arrivals import Arrivals
 from .correspondence import converse
 from .ondisk import OnDisk
@@ -112,13 +114,14 @@ class InProcess:
     def _answers(self, outbox: Outbox, ids: Sequence[str]) -> Inbox:
         if not ids:
             return Inbox(())
-        parties = self.held.prepared(outbox.question.view, together=True)
+        outbox = at_places(outbox)
+        parties = prepared(self.held, outbox, together=True)
         which = np.arange(len(parties)) if ids is parties.ids else np.array([parties.position[name] for name in ids])
         if self.collapse and collapses(outbox):
             with threads_for_each(1):
                 return self._collapsed(outbox, parties, which, ids)
         jobs = self._stacks(outbox, parties, which) if stacks(outbox) else [np.array([i]) for i in which]
-        wide = len(jobs) < 2 * self.threads and setting(outbox, "wide", False)
+        wide = len(jobs) < 2 * self.threads and setting(outbox, "wide", False) and not outbox.by_itself
         with threads_for_each(self.threads if wide else 1):
             blocks = (
                 [jobs[i : i + BLOCK] for i in range(0, len(jobs), BLOCK)]
@@ -174,12 +177,12 @@ def collapses(outbox: Outbox) -> bool:
     """Whether pooled records give the same total: an additive sum through an open channel, with no row kept."""
     question = outbox.question
     summed = question.verb == "sum" and question.poolable and question.init is None
-    return summed and outbox.release.bare and not outbox.keep_rows
+    return summed and outbox.release.bare and not outbox.keep_rows and not outbox.by_itself
 
 
 def stacks(outbox: Outbox) -> bool:
     """Whether several parties may be answered for in one call."""
-    return outbox.question.stackable and outbox.question.verb != "each"
+    return outbox.question.stackable and not outbox.by_itself
 
 
 def setting(outbox: Outbox, name: str, default: Any) -> Any:
@@ -199,7 +202,7 @@ def _block(outbox: Outbox, parties: Parties, block: Sequence[Array]) -> Any:
 
 def _guarded(outbox: Outbox, parties: Parties, which: Array) -> Any:
     try:
-        return answer(outbox, parties, which)
+        return answered(outbox, parties, which)
     except (CannotWrite, CheckpointMismatch):  # the simulation's disk, not the party's
         raise
     except Exception as error:

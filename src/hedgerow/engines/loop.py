@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hedgerow.core.answer import answer
 from hedgerow.core.engine import Inbox, Outbox, collect, declined
 from hedgerow.core.party import Parties
 from hedgerow.privacy.guard import Guard, willing
 
+from .alone import answered, at_places, prepared
 from .arrivals import counted
 from .correspondence import converse
 from .threads import threads_for_each
@@ -47,14 +47,14 @@ class Loop:
         return self._rows(outbox)
 
     def _rows(self, outbox: Outbox) -> Inbox:
-        answers = []
-        parties = self.held.prepared(outbox.question.view, together=False)
+        answers, outbox = [], at_places(outbox)
+        parties = prepared(self.held, outbox, together=False)
         asked, _ = willing(self.guards, outbox.ids, outbox)
         ids = counted(outbox, asked, np.ones(len(asked), bool))
         with threads_for_each(1):
             for name in ids:
                 try:
-                    answers.append(answer(outbox, parties, np.array([parties.position[name]])))
+                    answers.append(answered(outbox, parties, np.array([parties.position[name]])))
                 except Exception as error:
                     raise declined(name, error) from error
         return collect(outbox, answers, tuple(ids))

@@ -4,19 +4,21 @@
 
 A station that is away, or does not answer before the deadline, is a dropout; what it refuses comes back as a code. An answer
 that is none, that holds what is no number, or whose keys and shapes are not those of the others counts as a refusal: one
-station does not spoil the total of the others. The engine keeps nothing that a restart could not do without: states are in
-the program's checkpoint, and letters have numbers that grow from one life of the coordinator to the next.
+station does not spoil the total of the others. A row that is longer than its bound counts as zero (`overlong`). The engine
+keeps nothing that a restart could not do without: states are in the program's checkpoint, and letters have numbers that grow
+from one life of the coordinator to the next.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from hedgerow.core.arrays import Layout
+from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.crypto.keys import Roster
 from hedgerow.errors import ContributionInvalid, HedgerowError, MessageRefused, NobodyAnswered, UnlawfulChannel
@@ -27,6 +29,9 @@ from hedgerow.wire.refusal import code_in
 
 from .merging import grouped, merged
 from .message_queue import MessageQueue
+from .overlong import without_overlong
+
+log = logging.getLogger("hedgerow")
 
 LIFE = 1 << 32
 """Letters of one life of a coordinator; numbers of the next life are larger than all of them."""
@@ -58,6 +63,8 @@ class Network:
         Learns which parties declined a question, and by which codes.
     weigh : callable, optional
         Learns what each station answered; raises where too few answers are of use.
+    overlong : callable, optional
+        Learns which parties sent more than their bound allows; it counts as zero.
     """
 
     queue: MessageQueue
@@ -70,6 +77,7 @@ class Network:
     roster: Roster | None = None
     told: Callable[[Mapping[str, str]], None] | None = None
     weigh: Callable[[Mapping[str, Inbox]], None] | None = None
+    overlong: Callable[[Sequence[str]], None] | None = None
     elsewhere: bool = field(default=True, init=False)
     _number: int = field(default=0, init=False)
 
@@ -109,6 +117,7 @@ class Network:
         read = alike(question.name, read, outbox.layout)
         if self.weigh is not None:
             self.weigh(read)
+        read = self._held(outbox, read)
         first = [station for station, inbox in read.items() if inbox.answered][: question.cohort.first]
         found = [read[name] for name in by_station if name in read and (name in first or not read[name].answered)]
         together = merged(question.name, outbox.ids, found)
@@ -145,12 +154,30 @@ class Network:
                 return Inbox((), codes=dict.fromkeys(ids, code_in(letter)))
             if letter.kind == "answer" and len(letter.parts) == 1:
                 found = inbox(letter.parts[0], ids, outbox)
-                if all(numbers is None or np.isfinite(numbers).all() for numbers in (found.total, found.rows)):
+                if all(numbers is None or lawful(outbox, numbers) for numbers in (found.total, found.rows)):
                     return found
                 raise ContributionInvalid(f"{letter.sender} answered {outbox.question.name} with what is no number.")
             raise MessageRefused(f"an answer of kind {letter.kind!r}.", remedy="Both sides run the same version.")
         except HedgerowError as error:
             return Inbox((), codes=dict.fromkeys(ids, error.code))
+
+    def _held(self, outbox: Outbox, read: Mapping[str, Inbox]) -> dict[str, Inbox]:
+        """What stations answered, where rows that are longer than their bound count as zero."""
+        held, named = dict[str, Inbox](), list[str]()
+        for station, found in read.items():
+            held[station], long = without_overlong(outbox, found)
+            named += long
+        if named:
+            log.warning("more than its bound allows came for %s from %s; it counts as zero", outbox.question.name, named[:5])
+            if self.overlong is not None:
+                self.overlong(named)
+        return held
+
+
+def lawful(outbox: Outbox, numbers: Array) -> bool:
+    """Whether an answer holds numbers; through a mechanism whole ones, since a fraction would round those of the others."""
+    whole = numbers.dtype.kind == "i"
+    return whole or (outbox.release.mechanism is None and bool(np.isfinite(numbers).all()))
 
 
 def alike(question: str, read: Mapping[str, Inbox], announced: Layout | None) -> dict[str, Inbox]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.party import WEIGHTS, Parties, Party
+from hedgerow.core.party import WEIGHTS, Parties, Party, Rows
 from hedgerow.data import Partition
 from hedgerow.errors import HedgerowWarning
 
@@ -49,7 +49,7 @@ class SharedParties(Parties):
 
     def __getitem__(self, i: Any) -> Any:
         part = slice(int(self.offsets[i]), int(self.offsets[i + 1]))
-        return Party(self.ids[i], self._taken(part), self.w[part])
+        return Party(self.ids[i], Rows(self.columns, self.rows[part]), self.w[part])
 
     def stack(self, which: Array) -> Party:
         """Stack parties along a leading axis; shorter ones repeat their last record with weight zero."""

@@ -8,12 +8,13 @@ import numpy as np
 
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import WEIGHTS
-from hedgerow.core.question import travels
+from hedgerow.core.question import elementwise, travels
 from hedgerow.data import Schema
 from hedgerow.errors import MissingColumn, SchemaInvalid, suggestion
 
 
 @travels
+@elementwise
 def inputs_and_target(
     columns: Mapping[str, np.ndarray],
     *,
@@ -76,6 +77,7 @@ def settings(schema: Schema, features: Sequence[str] | None = None) -> dict[str,
 
 
 @travels
+@elementwise
 def only(columns: Mapping[str, np.ndarray], *, column: str, value: int, weight: str | None) -> dict[str, np.ndarray]:
     """Prepare record weights that leave out records where a 0/1 column has another value."""
     w = np.ones(len(columns[column])) if weight is None else np.asarray(columns[weight], float)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from importlib import import_module
 from typing import Any
 
@@ -75,13 +76,24 @@ class Block:
         factor = np.where(size > self.bound.radius, self._room(limit) / np.maximum(size, self.bound.radius), 1 / self.step)
         whole = _rint(rows, factor)
         for _ in range(4):  # shorten what rounding still lengthened, and round again
-            size = self.bound.size(whole)
-            if not (size > limit).any():
+            long = self._too_long(whole, limit)
+            if not long.any():
                 return whole
-            factor = np.where(size > limit, factor * (limit / np.maximum(size, limit)), factor)
+            shorter = limit * (1 - 2.0**-30)
+            factor = np.where(long, factor * (shorter / np.maximum(self.bound.size(whole), shorter)), factor)
             whole = _rint(rows, factor)
-        whole = np.where(self.bound.size(whole) > limit, np.trunc(self.bound.clip(rows.astype(np.float64)) / self.step), whole)
-        return np.where(self.bound.size(whole) <= limit, whole, 0.0)
+        cut = np.trunc(self.bound.clip(rows.astype(np.float64)) / self.step)
+        whole = np.where(self._too_long(whole, limit), cut, whole)
+        return np.where(self._too_long(whole, limit), 0.0, whole)
+
+    def _too_long(self, whole: Array, limit: float) -> Array:
+        """Which rows of whole steps may be longer than the limit: shape (parties, 1); none that is goes unseen."""
+        if whole.dtype == np.float64 and self.bound.norm == 2 and limit <= 2**26:  # sums of squares below 2^52 are exact
+            squares: Array = np.square(whole).sum(-1, keepdims=True)
+            return ~(squares <= math.floor(Fraction(limit) ** 2))
+        rounded = whole.dtype == np.float64 and self.bound.norm != math.inf and limit > 2**26
+        long: Array = ~(self.bound.size(whole) <= (limit * (1 - 2.0**-30) if rounded else limit))
+        return long
 
     def _round_one(self, rows: Array, limit: float) -> Array | None:
         """`round` of a single float32 row in two compiled passes; None where they are not there or do not settle it."""

@@ -59,6 +59,7 @@ from .noise import (
     polya_difference,
     skellam,
 )
+from .within import within
 
 Law = Literal["gaussian", "laplace", "skellam", "geometric", "discrete gaussian"]
 
@@ -216,6 +217,11 @@ class Noise(Mechanism):
         planned = self._plan(bounds, layout)
         return in_units(self._add(total, planned, entropy) if self.at == "server" else total, planned)
 
+    def within(self, rows: Array, bounds: Bounds, layout: Layout, parties: int = 1) -> Array:
+        """Which rows are within party-level bounds, where the party has added no noise; see `within`."""
+        seen = self._plan(bounds, layout) if self.at == "server" else []
+        return within(rows, seen, parties)
+
     def _add(self, steps: Array, planned: list[Block], entropy: Entropy) -> Array:
         noisy = steps.copy()
         for block in planned:
@@ -312,6 +318,10 @@ class SimulatedGaussian(Mechanism):
         """Add the server's noise, if it is the server's, and return the units of the contribution."""
         planned = self._exact._plan(bounds, layout)
         return in_units(total + self._draw(planned, entropy) if self.at == "server" else total, planned)
+
+    def within(self, rows: Array, bounds: Bounds, layout: Layout, parties: int = 1) -> Array:
+        """Which rows are within party-level bounds."""
+        return self._exact.within(rows, bounds, layout, parties)
 
     def _draw(self, planned: list[Block], entropy: Entropy) -> Array:
         rng = np.random.Generator(np.random.Philox(key=int.from_bytes(entropy(16), "little")))

@@ -115,6 +115,10 @@ class Tree(Mechanism):
         """Round rows of shape (parties, size) to the grid."""
         return self._node_noise.at_party(rows, bounds, layout, entropies)
 
+    def within(self, rows: Array, bounds: Bounds, layout: Layout, parties: int = 1) -> Array:
+        """Which rows are within party-level bounds."""
+        return self._node_noise.within(rows, bounds, layout, parties)
+
     def at_server(self, total: Array, bounds: Bounds, layout: Layout, entropy: Entropy) -> Array:
         """Add the change of the running total's noise to an integer total of shape (size,)."""
         t = self.use % self.rounds + 1

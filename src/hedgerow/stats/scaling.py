@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
-from hedgerow.core.question import travels
+from hedgerow.core.question import elementwise, travels
 from hedgerow.errors import SchemaInvalid
 
 from .columns import chosen, names_of, schema_of
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 @travels
+@elementwise
 def rescale(
     columns: Mapping[str, Array], *, names: tuple[str, ...], means: tuple[float, ...], scales: tuple[float, ...]
 ) -> dict[str, Array]:

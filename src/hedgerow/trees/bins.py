@@ -20,7 +20,7 @@ from typing import Any, cast
 import numpy as np
 
 from hedgerow.core.bound import Bound, l2
-from hedgerow.core.question import travels
+from hedgerow.core.question import elementwise, travels
 from hedgerow.data import Column, Schema
 from hedgerow.errors import SchemaInvalid, SettingsInvalid
 
@@ -123,6 +123,7 @@ class Bins:
 
 
 @travels
+@elementwise
 def binned(columns: Mapping[str, Any], *, bins: Bins) -> dict[str, np.ndarray]:
     """Prepare `bins` of shape (n, f), int16, and `target` of shape (n,): class codes, or the scaled number in [-1, 1]."""
     target = columns[bins.target.name]

@@ -170,3 +170,15 @@ def test_a_reason_is_as_long_as_a_person_reads(tmp_path):
     kept = world.go(world.submit())
     assert kept.state == "failed"
     assert len(kept.reason) < 5000
+
+
+PRIVATE = {"clip": {"norm": "l2", "radius": 0.5}, "mechanism": {"law": "gaussian", "noise_multiplier": 1e-6}}
+
+
+def test_more_than_the_bound_counts_as_zero_and_the_journal_says_whose_it_was(tmp_path):
+    world = World(tmp_path)
+    lying(world, "beta", lambda kind, parts: told(kind, parts, total=unpack(parts[0])["total"] * 2**20))
+    id = world.submit(program={"name": "counts", "columns": ["ill"]}, protection=PRIVATE)
+    kept = world.go(id)
+    assert (kept.state, kept.reason.endswith("; zeros counted for beta: more than the bound")) == ("finished", True)
+    assert "zeros counted, for more came than the bound allows: beta" in world.words(id)

@@ -117,5 +117,5 @@ def spread(vector: np.ndarray, shape: tuple[int, ...]) -> Tensor:
 
 
 def copied(vector: np.ndarray, shape: tuple[int, ...]) -> Tensor:
-    """A vector as float32 of this shape, for each party its own."""
-    return torch.from_numpy(np.array(np.broadcast_to(vector, shape), np.float32))
+    """A vector as float32 of this shape, for each party its own, where torch lays tensors out, on which products may depend."""
+    return torch.empty(shape).copy_(torch.from_numpy(np.array(vector, np.float32)))

@@ -212,6 +212,9 @@ class ScheduledGaussian(Mechanism):
     def at_party(self, rows: Array, bounds: Bounds, layout: Layout, entropies: Callable[[int], Entropy]) -> Array:
         return self.now.at_party(rows, bounds, layout, entropies)
 
+    def within(self, rows: Array, bounds: Bounds, layout: Layout, parties: int = 1) -> Array:
+        return self.now.within(rows, bounds, layout, parties)
+
     def at_server(self, total: Array, bounds: Bounds, layout: Layout, entropy: Entropy) -> Array:
         return self.now.at_server(total, bounds, layout, entropy)
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.question import travels
+from hedgerow.core.question import elementwise, travels
 from hedgerow.core.whole import by_column
 from hedgerow.errors import SettingsInvalid
 
@@ -195,20 +195,24 @@ class Inputs:
 
 
 @travels
+@elementwise
 def inputs(columns: Mapping[str, Array], *, spec: Inputs) -> dict[str, Array]:
     """Prepare the rows and targets that gradient queries read, and each record's bucket; nothing leaves the party."""
-    x, y = spec.rows(columns), spec.targets(columns)
-    return {X: x, Y: y, BUCKET: buckets(x, y)}
+    values = [np.asarray(columns[name], float) for name in (*spec.features, spec.target)]
+    return {X: spec.rows(columns), Y: spec.targets(columns), BUCKET: buckets(values)}
 
 
-def buckets(x: Array, y: Array) -> Array:
-    """A number in [0, 1) for each record, from its own values alone: shape (n,).
+def buckets(values: Sequence[Array]) -> Array:
+    """A number in [0, 1) for each record, from its own values as they are kept, each of shape (n,): shape (n,).
+
+    What is computed from them, such as a projection, may have other last bits beside other records, and a bucket turns on the
+    last bit.
 
     Records whose bucket is below a share make up about that share of all. To take the first so many instead would not do: where
     a record is removed, the next one moves up, and a sum changes by two records.
     """
-    bucket = np.zeros(len(y), np.uint64)
-    for column in (*x.T, y):
+    bucket = np.zeros(len(values[0]), np.uint64)
+    for column in values:
         bucket = (bucket ^ np.ascontiguousarray(column, np.float64).view(np.uint64)) + _MIX[0]
         for shift, factor in zip((30, 27), _MIX[1:], strict=True):
             bucket = (bucket ^ (bucket >> np.uint64(shift))) * factor

@@ -195,7 +195,8 @@ class Coordinator:
                 return
             words = {"finished": "its program ended", "budget": f"the budget allows no further question: {run.reason}"}
             left_out = f"; at its last question without {', '.join(sorted(line.absent))}" if line.absent else ""
-            self._end(kept, "finished", words.get(run.stopped, run.reason) + left_out)
+            zeroed = f"; zeros counted for {', '.join(sorted(line.zeroed))}: more than the bound" if line.zeroed else ""
+            self._end(kept, "finished", words.get(run.stopped, run.reason) + left_out + zeroed)
 
     def _result(self, kept: Kept, line: StudyQueue) -> Result:
         agreed, on = Agreed.unpack(kept.agreed), boarded(kept)
@@ -210,6 +211,7 @@ class Coordinator:
             roster=roster_of(on, self._stations()),
             told=line.declined,
             weigh=line.weigh,
+            overlong=line.overlong,
         )
         folder = self.config.runs_folder / kept.id
         _take(folder, kept)

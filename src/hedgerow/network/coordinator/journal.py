@@ -27,11 +27,11 @@ class CoordinatorEntry:
     ----------
     at : float
         Seconds since 1970.
-    event : {"state", "asked", "came", "declined"}
+    event : {"state", "asked", "came", "declined", "overlong"}
     about : mapping
         Of "state": `state` and `reason`. Of "asked": `kind` and `number` of the letters, `bytes` by station. Of "came": also
         `codes` of the stations that refused, and `silent`, those of which nothing came. Of "declined": `codes` by
-        party, and how many `more`.
+        party, and how many `more`. Of "overlong": `parties` that sent more than their bound, and how many `more`.
     """
 
     number: int
@@ -55,6 +55,9 @@ class CoordinatorEntry:
         if self.event == "declined":
             said = [refusal(party, code) for party, code in about["codes"].items()]
             return "; ".join([*said, *([f"and {about['more']} more parties"] if about["more"] else [])])
+        if self.event == "overlong":
+            more = f" and {about['more']} more parties" if about["more"] else ""
+            return f"zeros counted, for more came than the bound allows: {', '.join(about['parties'])}{more}"
         what = f"{about['kind']} {about['number'] >> 32}.{about['number'] & 0xFFFFFFFF}"
         sizes = ", ".join(f"{station} {size:,} bytes" for station, size in about["bytes"].items())
         if self.event == "asked":

@@ -62,6 +62,9 @@ class StudyQueue:
     absent: set[str] = field(default_factory=set, init=False)
     """Stations that did not answer when they were asked last, or with nothing that could be used."""
 
+    zeroed: set[str] = field(default_factory=set, init=False)
+    """Parties that sent more than their bound allows, in this life of the study."""
+
     hurried: bool = field(default=False, init=False)
     """Whether a station wanted fewer questions, or smaller ones, when stations were asked last."""
 
@@ -136,6 +139,11 @@ class StudyQueue:
         self.refused.update({party: code for party, code in codes.items() if code not in PATIENT})
         named = dict(list(codes.items())[:NAMED])
         self.store.enter(self.id, "declined", {"codes": named, "more": len(codes) - len(named)})
+
+    def overlong(self, parties: Sequence[str]) -> None:
+        """Note the parties that sent more than their bound allows, which counts as zero."""
+        self.zeroed.update(parties)
+        self.store.enter(self.id, "overlong", {"parties": list(parties[:NAMED]), "more": max(len(parties) - NAMED, 0)})
 
     def _too_few(self, came: int, codes: Mapping[str, str], silent: Sequence[str]) -> None:
         final = {station: code for station, code in codes.items() if code not in PATIENT}

@@ -22,7 +22,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.declaration import NEEDED, Case, Key, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Parties
-from hedgerow.core.question import travels
+from hedgerow.core.question import elementwise, travels
 from hedgerow.data import Column, Schema, load
 from hedgerow.errors import Separated, SettingsInvalid
 from hedgerow.stats import Scaling, design_of, linear_regression, logistic_regression, moments
@@ -203,6 +203,7 @@ def replay(
 
 # ---- the stores -----------------------------------------------------------------------------------------------------
 @travels
+@elementwise
 def codes(columns: Mapping[str, Array], *, names: tuple[str, ...]) -> dict[str, Array]:
     """The codes of binary columns and categories as numbers."""
     return {name: np.asarray(columns[name], dtype=np.float64) for name in names}

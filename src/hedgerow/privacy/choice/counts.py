@@ -62,6 +62,10 @@ class TruncatedGeometric(Mechanism):
         """Round rows to whole numbers."""
         return self._noise.at_party(rows, bounds, layout, entropies)
 
+    def within(self, rows: Array, bounds: Bounds, layout: Layout, parties: int = 1) -> Array:
+        """Which rows are within party-level bounds."""
+        return self._noise.within(rows, bounds, layout, parties)
+
     def at_server(self, total: Array, bounds: Bounds, layout: Layout, entropy: Entropy) -> Array:
         """Add noise, and put what lies beyond the range on its ends."""
         released: Array = np.clip(self._noise.at_server(total, bounds, layout, entropy), self.low, self.high)

@@ -39,6 +39,7 @@ from hedgerow.core.randomness import Entropy
 from hedgerow.errors import BudgetInvalid, suggestion
 
 from ..grid import Block
+from ..within import within
 from .grid import rounded, score_block
 from .laws import by_coins, by_noise, by_weight
 
@@ -82,6 +83,10 @@ class Choice(Mechanism):
     def at_party(self, rows: Array, bounds: Bounds, layout: Layout, entropies: Callable[[int], Entropy]) -> Array:
         """Round scores of shape (parties, candidates) to the grid."""
         return rounded(rows, self._block(bounds, layout), monotonic=self.monotonic)
+
+    def within(self, rows: Array, bounds: Bounds, layout: Layout, parties: int = 1) -> Array:
+        """Which scores are within a party-level bound."""
+        return within(rows, [self._block(bounds, layout)], parties)
 
     def at_server(self, total: Array, bounds: Bounds, layout: Layout, entropy: Entropy) -> Array:
         """Choose by total scores of shape (candidates,)."""

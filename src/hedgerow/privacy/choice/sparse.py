@@ -40,6 +40,7 @@ from hedgerow.errors import BudgetExhausted, BudgetInvalid
 from ..grid import Block
 from ..mechanisms import Laplace
 from ..noise import discrete_laplace
+from ..within import within
 from .grid import rounded, score_block
 from .mechanisms import positive
 
@@ -225,6 +226,10 @@ class SparseVector(Mechanism):
     def at_party(self, rows: Array, bounds: Bounds, layout: Layout, entropies: Callable[[int], Entropy]) -> Array:
         """Round numbers of shape (parties, 1) to the grid."""
         return rounded(rows, self._block(bounds, layout), monotonic=self.monotonic)
+
+    def within(self, rows: Array, bounds: Bounds, layout: Layout, parties: int = 1) -> Array:
+        """Which numbers are within a party-level bound."""
+        return within(rows, [self._block(bounds, layout)], parties)
 
     def at_server(self, total: Array, bounds: Bounds, layout: Layout, entropy: Entropy) -> Array:
         """Compare the total with the threshold: one if it is above, zero if not."""
