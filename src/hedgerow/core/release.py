@@ -218,8 +218,7 @@ class Release:
             bound.size(rows[:, part].astype(np.float64)) <= bound.radius * parties * (1 + SLACK)
             for part, bound in blocks(self.clip, self.code(layout))
         ]
-        found: Array = np.concatenate(short, axis=-1).all(-1)
-        return found
+        return np.asarray(np.concatenate(short, axis=-1).all(-1))
 
     def open(self, total: Array, layout: Layout, entropy: Entropy, public: Stream) -> Array:
         """Turn a total of what left the parties into what is released, of shape (size,)."""

@@ -99,8 +99,8 @@ def _size(steps: Array, norm: float, times: int) -> Array:
     if norm == math.inf:
         found: Array = np.abs(steps).max(-1, initial=0.0)
         return found
-    added = np.vecdot(steps, steps) if norm == 2 else np.abs(steps).sum(-1)
-    return added * times if times > 1 else added
+    added: Array = np.vecdot(steps, steps) if norm == 2 else np.abs(steps).sum(-1)
+    return np.asarray(added * times) if times > 1 else added
 
 
 def _shortened(steps: Array, norm: float, limit: int, times: int) -> Array:
