@@ -13,7 +13,7 @@ import torch
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn.rowwise import kernels
 
-SHAPES = [(1, 1), (15, 5), (65, 7), (30, 1), (200, 10), (33, 64), (100, 130)]  # (k, n); the second and third break BLAS
+SHAPES = [(1, 1), (15, 5), (65, 7), (30, 1), (200, 10), (33, 64), (40, 70)]  # (k, n); the second and third break BLAS
 ROWS = [1, 2, 3, 4, 5, 16, 17, 31, 33, 64, 128, 129]
 every_path = pytest.mark.parametrize("path", kernels.paths)
 
@@ -121,7 +121,7 @@ def windows(side, taps, c):
 
 
 @every_path
-@pytest.mark.parametrize(("side", "taps", "c", "n"), [(5, 3, 1, 4), (4, 3, 3, 17), (6, 1, 2, 1)])
+@pytest.mark.parametrize(("side", "taps", "c", "n"), [(5, 3, 1, 4), (3, 3, 2, 17), (6, 1, 2, 1)])
 def test_gathered_products_are_convolutions_and_their_gradients(path, side, taps, c, n):
     wide, m = side + taps - 1, 3
     where, terms = windows(side, taps, c)

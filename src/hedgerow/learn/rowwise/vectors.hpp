@@ -37,6 +37,7 @@ TARGET static inline void spill(int64_t* to, ivec v, size_t n) {
 }
 #include "chain.hpp"
 #include "outer.hpp"
+#include "elements.hpp"
 #include "plain.hpp"
 #undef TARGET
 }  // namespace avx512
@@ -68,6 +69,7 @@ TARGET static inline void spill(int64_t* to, ivec v, size_t n) {
 }
 #include "chain.hpp"
 #include "outer.hpp"
+#include "elements.hpp"
 #include "plain.hpp"
 #undef TARGET
 }  // namespace avx2
@@ -104,6 +106,7 @@ static inline void spill(int64_t* to, ivec v, size_t n) {
 }
 #include "chain.hpp"
 #include "outer.hpp"
+#include "elements.hpp"
 #include "plain.hpp"
 #undef TARGET
 }  // namespace neon
@@ -130,6 +133,7 @@ static inline ivec dot(ivec sum, ivec a, ivec b) {
 static inline void spill(int64_t* to, ivec v, size_t) { *to += v; }
 #include "chain.hpp"
 #include "outer.hpp"
+#include "elements.hpp"
 #include "plain.hpp"
 #undef TARGET
 }  // namespace scalar
