@@ -37,11 +37,19 @@ TORCH = {
     "tanh": (kernels.tanh, torch.tanh, kernels.tanh_slopes, True),
     "sigmoid": (kernels.sigmoid, torch.sigmoid, kernels.sigmoid_slopes, True),
     "softplus": (kernels.softplus, F.softplus, kernels.softplus_slopes, False),
+    "gelu": (kernels.gelu, lambda x: x * torch.erfc(-x * 0.5**0.5) / 2, kernels.gelu_slopes, False),
+    "silu": (kernels.silu, F.silu, kernels.silu_slopes, False),
 }
 
 
+@every_path
 @pytest.mark.parametrize("name", TORCH)
-def test_activations_and_their_slopes_are_those_of_autograd(name):
+def test_activations_and_their_slopes_are_those_of_autograd(path, name):
+    with kernels.using(path):
+        compare_with_autograd(name)
+
+
+def compare_with_autograd(name):
     own, theirs, slopes, of_output = TORCH[name]
     x = np.concatenate([numbers(4000, size=3), numbers(500, size=1e-6), np.array([-60, -12, 0, 12, 60], np.float32)])
     at = torch.from_numpy(x).double().requires_grad_()
@@ -82,13 +90,15 @@ def test_functions_have_the_same_bits_on_every_way_and_machine(path):
     with kernels.using(path):
         found = {
             "exp": digest(kernels.exp64(x.astype(np.float64))),
-            "activations": digest(kernels.tanh(x), kernels.sigmoid(x), kernels.softplus(x)),
+            "activations": digest(*(own(x) for own, *_ in TORCH.values())),
+            "slopes": digest(kernels.relu_slopes(x, x), *(slopes(x, x[::-1].copy()) for _, _, slopes, _ in TORCH.values())),
             "losses": digest(kernels.softmax_slopes(z, y), kernels.binary_slopes(x, x), kernels.squared_slopes(x, x[::-1])),
             "sums": digest(kernels.squares(z), kernels.summed(z.reshape(4, 30, 10)), kernels.squares(x[None])),
         }
     assert found == {
         "exp": "c43fe34bb4ae816a",
-        "activations": "92ef085e3f2a9c44",
+        "activations": "035d526864c3b2db",
+        "slopes": "cd07f818078aa4d9",
         "losses": "57ac88a01ec3d0ea",
         "sums": "565d2ddf05e3c4c9",
     }

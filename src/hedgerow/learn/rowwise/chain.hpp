@@ -8,8 +8,8 @@
 // Columns of the right operand in panels of up to ACROSS vectors, (k, vectors LANES) each, padded with zeros.
 TARGET static size_t panel_size(size_t k, size_t n) { return k * ((n + LANES - 1) / LANES * LANES); }
 
-// b[i][j] = from[i down + j right]
-TARGET static void pack(const float* from, size_t k, size_t n, ptrdiff_t down, ptrdiff_t right, float* to) {
+// b[i][j] = from[i down + j right]. Without TARGET: gathers would be slower than loads one by one.
+static void pack(const float* from, size_t k, size_t n, ptrdiff_t down, ptrdiff_t right, float* to) {
     constexpr size_t TILE = 16;
     const size_t panel = (size_t)(ACROSS * LANES);
     for (size_t first = 0; first < n; first += panel) {

@@ -25,7 +25,9 @@ available: bool = _rows is not None
 paths: tuple[str, ...] = _rows.paths if available else ()
 """Instruction sets of this machine for which it is compiled, the best first."""
 
-ELEMENTWISE = ("tanh", "sigmoid", "softplus", "relu_slopes", "tanh_slopes", "sigmoid_slopes", "softplus_slopes")
+FUNCTIONS = ("tanh", "sigmoid", "softplus", "gelu", "silu")
+ELEMENTWISE = (*FUNCTIONS, "relu_slopes", *(f"{name}_slopes" for name in FUNCTIONS))
+"""Functions of a number, and gradients before them, as they are numbered in `elements.hpp`."""
 
 
 @dataclass(frozen=True, eq=False)

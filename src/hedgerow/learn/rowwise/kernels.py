@@ -44,6 +44,8 @@ __all__ = [
     "exp64",
     "factors",
     "gathered",
+    "gelu",
+    "gelu_slopes",
     "lengths",
     "max_pool",
     "max_pool_slopes",
@@ -61,6 +63,8 @@ __all__ = [
     "shorten",
     "sigmoid",
     "sigmoid_slopes",
+    "silu",
+    "silu_slopes",
     "softmax_slopes",
     "softplus",
     "softplus_slopes",
@@ -234,10 +238,14 @@ steps = _choose("steps", integers.steps)
 tanh = _choose_element("tanh", functions.tanh)
 sigmoid = _choose_element("sigmoid", functions.sigmoid)
 softplus = _choose_element("softplus", functions.softplus)
+gelu = _choose_element("gelu", functions.gelu)
+silu = _choose_element("silu", functions.silu)
 relu_slopes = _choose_element("relu_slopes", functions.relu_slopes)
 tanh_slopes = _choose_element("tanh_slopes", functions.tanh_slopes)
 sigmoid_slopes = _choose_element("sigmoid_slopes", functions.sigmoid_slopes)
 softplus_slopes = _choose_element("softplus_slopes", functions.softplus_slopes)
+gelu_slopes = _choose_element("gelu_slopes", functions.gelu_slopes)
+silu_slopes = _choose_element("silu_slopes", functions.silu_slopes)
 
 
 @wraps(integers.whole)

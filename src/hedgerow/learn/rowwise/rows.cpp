@@ -1,7 +1,7 @@
 // Computations in which no record knows of another: products, functions of rows, and sums of whole numbers.
 //
 // Called through compiled.py, which makes the arrays and says what is wrong with them; here sizes are checked again, because a
-// wrong one would write outside an array. vectors.hpp compiles the arithmetic (chain.hpp, outer.hpp, plain.hpp) for several
+// wrong one would write outside an array. vectors.hpp compiles the arithmetic (chain.hpp, elements.hpp, outer.hpp, plain.hpp) for several
 // instruction sets; the caller names one of `paths`. All give the same bits.
 //
 // Needs GCC or Clang and -ffp-contract=off. Uses the stable interface of Python 3.11.
@@ -175,6 +175,9 @@ PyObject* run(bool fits, const Compute& compute) {
     if (exhausted) return PyErr_NoMemory();
     Py_RETURN_NONE;
 }
+
+// Sizes are below 2^30, so two of them multiply without overflow; three may be more than any array has.
+size_t volume(size_t a, size_t b, size_t c) { return c != 0 && a * b > ((size_t)1 << 58) / c ? (size_t)1 << 58 : a * b * c; }
 
 // Whether every sum of one offset of each table is a place of a record of d numbers.
 bool inside(const Buffer& where, size_t places, const Buffer& terms, size_t k, size_t d) {
