@@ -109,6 +109,7 @@ def test_records_that_are_computed_together_are_caught(twin):
         moved = [x for x in on_these if not torch.equal(net[0](x.repeat(3, 1))[0] > 0, net[0](x.repeat(4, 1))[0] > 0)]
     if not moved:
         pytest.skip("products of this machine have the same bits in batches of three and of four")
+    moved = moved[:60]
     farthest = max(distance(model, x, 3, twin) for x in moved)
     assert farthest > 1.5
     assert max(distance(model, x, 3) for x in moved) <= 1.0
