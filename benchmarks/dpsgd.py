@@ -1,12 +1,13 @@
 """One step of DP-SGD beside the same step without privacy and beside Opacus: batches of 600, perceptron 784-200-200-10.
 
     python benchmarks/dpsgd.py --peers FOLDER --repetitions 5
+    python benchmarks/dpsgd.py --network cnn                       McMahan's CNN, batches of 100
 
 FOLDER/opacus is a virtual environment with `torch==2.13.0 opacus==1.6.0`. Each repetition runs every contender once, each in
 its own process with one thread, and ratios are taken within a repetition. Seconds are of the processor, which a busy machine
-lengthens less than those of the clock. Every contender draws its noise as floating-point normals, as Opacus does by default;
-what the integer grid costs instead, as in `hedgerow.learn.records.dpsgd`, is a row of its own. Before the clock starts each
-contender takes a step without noise, and these are compared.
+lengthens less than those of the clock. Ours is the exact sum with noise on its grid, as `hedgerow.learn.records.dpsgd` releases
+it, with and without the compiled kernels. Sums by torch, which no mechanism uses, and Opacus have floating-point normals for
+noise. Before the clock starts each contender takes a step without noise, and these are compared.
 """
 
 from __future__ import annotations
@@ -27,16 +28,39 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-RECORDS, BATCH, RATE, CLIP, NOISE = 6_000, 600, 0.1, 1.0, 1.0
-OURS, GRID, PLAIN, GHOST, HOOKS = "hedgerow", "hedgerow, grid noise", "without privacy", "Opacus ghost", "Opacus hooks"
+RECORDS, RATE, CLIP, NOISE = 6_000, 0.1, 1.0, 1.0
+PLAIN, OURS, SILENT, NUMPY, TOGETHER = (
+    "without privacy",
+    "hedgerow",
+    "hedgerow, no noise",
+    "hedgerow, no compiler",
+    "sums by torch",
+)
+GHOST, HOOKS = "Opacus ghost", "Opacus hooks"
 FOREIGN = (GHOST, HOOKS)
 Step = Callable[[torch.Tensor, torch.Tensor, float, float], None]
 
 
-def network() -> nn.Sequential:
-    """The perceptron with fixed initial weights."""
-    torch.manual_seed(2)
+def perceptron() -> nn.Sequential:
+    """McMahan's "2NN"."""
     return nn.Sequential(nn.Linear(784, 200), nn.ReLU(), nn.Linear(200, 200), nn.ReLU(), nn.Linear(200, 10))
+
+
+def cnn() -> nn.Sequential:
+    """McMahan's CNN for digits."""
+    first = [nn.Unflatten(1, (1, 28, 28)), nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)]
+    second = [nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
+    return nn.Sequential(*first, *second, nn.Linear(3136, 512), nn.ReLU(), nn.Linear(512, 10))
+
+
+NETWORKS: dict[str, tuple[Callable[[], nn.Sequential], int]] = {"perceptron": (perceptron, 600), "cnn": (cnn, 100)}
+"""Networks, and records of a batch."""
+
+
+def made(name: str) -> nn.Sequential:
+    """A network with fixed initial weights."""
+    torch.manual_seed(2)
+    return NETWORKS[name][0]()
 
 
 def records() -> tuple[torch.Tensor, torch.Tensor]:
@@ -59,35 +83,36 @@ def without_privacy(net: nn.Module) -> Step:
     return step
 
 
-def ours(net: nn.Module, *, grid: bool) -> Step:
+def ours(net: nn.Module, batch: int, *, path: str | None = None, exact: bool = True, silent: bool = False) -> Step:
+    from hedgerow.core.randomness import Stream
     from hedgerow.learn.models import Model
     from hedgerow.learn.records import Clipping, RecordPlan, clipped_sum
+    from hedgerow.learn.rowwise import kernels
 
-    model, clipping, w = Model(net, "category"), Clipping.of(CLIP), torch.ones(BATCH)
-    plan = RecordPlan(clipping, NOISE, BATCH / RECORDS, 1)
+    model, clipping, w, entropy = Model(net, "category"), Clipping.of(CLIP), torch.ones(batch), Stream(None).entropy
+    plan = RecordPlan(clipping, NOISE, batch / RECORDS, 1)
     flat = torch.from_numpy(model.initial)
 
     def step(x: torch.Tensor, y: torch.Tensor, noise: float, rate: float) -> None:
-        total, _ = clipped_sum(model, flat, x, y, w, clipping)
-        if noise and grid:
-            total = torch.from_numpy(plan.noisy(total.numpy(), os.urandom).astype(np.float32))
-        elif noise:
-            total = torch.randn(len(total)).mul_(noise).add_(total)
-        flat.sub_(total, alpha=rate / BATCH)
+        with kernels.using(path or kernels.path()):
+            total, _ = clipped_sum(model, flat, x, y, w, clipping, exact=exact)
+        if noise and not silent:
+            total = torch.from_numpy(plan.noisy(total.numpy(), entropy)) if exact else total.add_(torch.randn(len(total)))
+        flat.sub_(total, alpha=rate / batch)
         if not noise:
             nn.utils.vector_to_parameters(flat, net.parameters())
 
     return step
 
 
-def opacus(net: nn.Module, mode: str) -> Step:
+def opacus(net: nn.Module, batch: int, mode: str) -> Step:
     from opacus import PrivacyEngine
     from torch.utils.data import DataLoader, TensorDataset
 
     given: dict[str, Any] = {
         "module": net,
         "optimizer": torch.optim.SGD(net.parameters(), lr=RATE),
-        "data_loader": DataLoader(TensorDataset(*records()), batch_size=BATCH),
+        "data_loader": DataLoader(TensorDataset(*records()), batch_size=batch),
         "noise_multiplier": NOISE,
         "max_grad_norm": CLIP,
         "poisson_sampling": False,
@@ -108,38 +133,40 @@ def opacus(net: nn.Module, mode: str) -> Step:
     return step
 
 
-CONTENDERS: dict[str, Callable[[nn.Module], Step]] = {
-    PLAIN: without_privacy,
-    OURS: lambda net: ours(net, grid=False),
-    GRID: lambda net: ours(net, grid=True),
-    GHOST: lambda net: opacus(net, "ghost"),
-    HOOKS: lambda net: opacus(net, "hooks"),
+CONTENDERS: dict[str, Callable[[nn.Module, int], Step]] = {
+    PLAIN: lambda net, batch: without_privacy(net),
+    OURS: ours,
+    SILENT: lambda net, batch: ours(net, batch, silent=True),
+    NUMPY: lambda net, batch: ours(net, batch, path="numpy"),
+    TOGETHER: lambda net, batch: ours(net, batch, exact=False),
+    GHOST: lambda net, batch: opacus(net, batch, "ghost"),
+    HOOKS: lambda net, batch: opacus(net, batch, "hooks"),
 }
 
 
-def one(name: str, steps: int) -> None:
+def one(name: str, network: str, steps: int) -> None:
     """Run one contender in this process; print seconds of a step, and a fingerprint of a step without noise."""
     torch.set_num_threads(1)
-    net, (x, y) = network(), records()
+    net, batch, (x, y) = made(network), NETWORKS[network][1], records()
     began = torch.cat([p.detach().flatten() for p in net.parameters()])
-    step = CONTENDERS[name](net)
-    step(x[:BATCH], y[:BATCH], 0.0, 100.0)  # far, so that the rounding of weights does not hide a difference
+    step = CONTENDERS[name](net, batch)
+    step(x[:batch], y[:batch], 0.0, 100.0)  # far, so that the rounding of weights does not hide a difference
     moved = torch.cat([p.detach().flatten() for p in net.parameters()]) - began
-    step = CONTENDERS[name](network())
+    step = CONTENDERS[name](made(network), batch)
     seconds = []
     for i in range(steps + 2):
-        rows = slice(i * BATCH % RECORDS, i * BATCH % RECORDS + BATCH)
+        rows = slice(i * batch % RECORDS, i * batch % RECORDS + batch)
         start = time.process_time()
         step(x[rows], y[rows], NOISE, RATE)
         seconds.append(time.process_time() - start)
-    probe = torch.randn(len(moved), 64, generator=torch.Generator().manual_seed(5))
+    probe = torch.randn(len(moved), 16, generator=torch.Generator().manual_seed(5))
     print(
         json.dumps({"seconds": statistics.median(seconds[2:]), "moved": (moved @ probe).tolist(), "size": float(moved.norm())})
     )
 
 
-def run(name: str, python: str, steps: int) -> dict[str, Any]:
-    command = [python, __file__, "--one", name, "--steps", str(steps)]
+def run(name: str, network: str, python: str, steps: int) -> dict[str, Any]:
+    command = [python, __file__, "--one", name, "--network", network, "--steps", str(steps)]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}, check=False)
     if done.returncode:
         raise SystemExit(f"{name} failed:\n{done.stderr[-2000:]}")
@@ -153,10 +180,11 @@ def main() -> None:
     parser.add_argument("--peers", type=Path)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--network", choices=NETWORKS, default="perceptron")
     parser.add_argument("--one", choices=CONTENDERS)
     options = parser.parse_args()
     if options.one:
-        return one(options.one, options.steps)
+        return one(options.one, options.network, options.steps)
     foreign = options.peers / "opacus" / "bin" / "python" if options.peers else None
     if foreign is None:
         print("Without --peers FOLDER, Opacus is left out: python -m venv FOLDER/opacus, then pip install torch opacus there.")
@@ -165,18 +193,18 @@ def main() -> None:
     for _ in range(options.repetitions):
         for name in names:
             steps = max(2, options.steps // 10) if name == HOOKS else options.steps
-            found[name].append(run(name, str(foreign) if name in FOREIGN else sys.executable, steps))
-    reference = np.array(found[OURS][0]["moved"])
-    print(f"one step on {BATCH} records, one thread, medians of {options.repetitions} repetitions of {options.steps} steps")
+            found[name].append(run(name, options.network, str(foreign) if name in FOREIGN else sys.executable, steps))
+    reference, batch = np.array(found[TOGETHER][0]["moved"]), NETWORKS[options.network][1]
+    print(
+        f"{options.network}: a step on {batch} records, one thread, medians of {options.repetitions} times {options.steps} steps"
+    )
     for name in names:
         times = [row["seconds"] for row in found[name]]
-        ratios = sorted(a / b["seconds"] for a, b in zip(times, found[OURS], strict=True))
+        ratios = sorted(a / b["seconds"] for a, b in zip(times, found[PLAIN], strict=True))
         off = np.linalg.norm(np.array(found[name][0]["moved"]) - reference) / np.linalg.norm(reference)
         same = "" if name == PLAIN else f"   step without noise differs by {off:.1e}"
-        told = f"{statistics.median(ratios):5.2f} of hedgerow's, {ratios[0]:.2f} to {ratios[-1]:.2f}"
-        print(f"  {name:22s} {1e3 * statistics.median(times):7.2f} ms   {told}{same}")
-    floor = sorted(a["seconds"] / b["seconds"] for a, b in zip(found[OURS], found[PLAIN], strict=True))
-    print(f"  hedgerow over the step without privacy: {statistics.median(floor):.2f}, {floor[0]:.2f} to {floor[-1]:.2f}")
+        told = f"{statistics.median(ratios):6.2f} of the step without privacy, {ratios[0]:.2f} to {ratios[-1]:.2f}"
+        print(f"  {name:22s} {1e3 * statistics.median(times):8.2f} ms   {told}{same}")
     return None
 
 

@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 import hedgerow as hr
 from hedgerow.core.randomness import Stream
-from hedgerow.errors import BudgetInvalid, SettingsInvalid, UnlawfulChannel
+from hedgerow.errors import BudgetInvalid, ContributionInvalid, SettingsInvalid, UnlawfulChannel
 from hedgerow.learn.records import Clipping, RecordPlan, dpsgd, local_dpsgd
 from hedgerow.learn.records.own_budgets import noisy_steps, rounds_asked
 from hedgerow.store.checkpoint import Checkpoint, Mark, states_of
@@ -165,7 +165,7 @@ def test_noise_comes_from_the_operating_system_where_nothing_is_seeded(monkeypat
     plan = RecordPlan(Clipping.of(1.0), 1.0, 0.3, 3)
     plan.joining(7, Stream(None).entropy)
     plan.noisy(np.zeros(10), Stream(None).entropy)
-    assert asked == [32, 32]  # a key for each
+    assert asked == [32, 32]  # a key for each stream
     assert plan.noisy(np.zeros(10), Stream("a").entropy).any()
     assert asked == [32, 32]
 
@@ -173,9 +173,15 @@ def test_noise_comes_from_the_operating_system_where_nothing_is_seeded(monkeypat
 def test_what_a_step_sees_lies_on_a_grid_that_does_not_depend_on_the_records():
     plan = RecordPlan(Clipping.of(0.7), 1.3, 0.3, 1)
     rng = np.random.default_rng(0)
-    for total in (np.zeros(500), rng.normal(size=500), 1e-9 * rng.normal(size=500)):
-        steps = plan.noisy(total, Stream("a").entropy) / 2.0**-15  # 0.7 has a thousand times the root of 500 such steps
+    for total in (np.zeros(500), rng.integers(-(2**40), 2**40, 500), rng.integers(-1, 2, 500)):
+        steps = plan.noisy(total * 2.0**-25, Stream("a").entropy) / 2.0**-25  # 0.7 is between 2^24 and 2^25 such steps
         np.testing.assert_array_equal(steps, np.rint(steps))
+
+
+def test_a_sum_that_is_not_in_whole_steps_is_refused():
+    plan = RecordPlan(Clipping.of(0.7), 1.3, 0.3, 1)
+    with pytest.raises(ContributionInvalid, match="whole steps"):
+        plan.noisy(np.full(500, 1e-9), Stream("a").entropy)
 
 
 def test_a_sum_that_is_not_finite_is_noise_alone():

@@ -1,4 +1,4 @@
-"""Exact sums are those of one backward pass for each record, up to a thousandth of the clip each; which modules have a graph."""
+"""Exact sums are those of one backward pass for each record, up to a thousandth of the clip each; what has a graph."""
 
 import logging
 import math
@@ -16,10 +16,11 @@ from hedgerow.learn.models import Model
 from hedgerow.learn.records import Clipping, clipped_sum
 from hedgerow.learn.records.clipped import exact_of
 from hedgerow.learn.records.exact.operations import Unfit
+from hedgerow.learn.records.exact.parts import Outer
 from hedgerow.learn.records.exact.trace import traced
 from hedgerow.learn.records.trained import Trained
 from hedgerow.learn.rowwise import kernels
-from hedgerow.learn.zoo import lenet, mcmahan_cnn, resnet18, two_nn
+from hedgerow.learn.zoo import Residual, lenet, mcmahan_cnn, two_nn
 
 MODULES = modules()
 WITHOUT_GRAPH = ("circular", "tied", "bare", "twice", "upsampling", "recurrent")
@@ -85,9 +86,16 @@ def test_inputs_are_scaled_as_the_model_scales_them():
         assert close(total, clipped(module, model.scaled(x), target, torch.ones(9), (0.5,)), 0.5, 9)
 
 
+def residual(shape, n_outputs):
+    """Two blocks of `resnet18`."""
+    torch.manual_seed(0)
+    blocks = Residual(3, 8, 2), Residual(8, 8, 1)
+    return nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, n_outputs))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("build", "shape"), [(two_nn, (12, 12)), (lenet, (28, 28)), (mcmahan_cnn, (12, 12)), (resnet18, (3, 8, 8))]
+    ("build", "shape"), [(two_nn, (12, 12)), (lenet, (28, 28)), (mcmahan_cnn, (12, 12)), (residual, (3, 8, 8))]
 )
 def test_models_of_the_zoo_have_graphs(build, shape):
     x, target, w = records(shape, 3)
@@ -224,13 +232,23 @@ def test_a_class_that_does_not_exist_counts_as_none(name):
 
 
 @pytest.mark.slow
-def test_rows_that_sixteen_bits_do_not_describe_are_formed():
-    """Of millions of equal numbers, each is below a half of the step in which a row is written."""
-    n = 2**24 + 2**20
-    model, x = Model(nn.Linear(n, 1, bias=False), "number"), torch.full((1, n), 1e-3)
-    total, lengths = clipped_sum(model, torch.zeros(n), x, torch.ones(1), torch.ones(1), 1.0)
-    assert 0.99 < total.norm() <= 1.0
-    assert float(lengths[0, 0]) == pytest.approx(2 * 1e-3 * math.sqrt(n), rel=1e-5)
+@pytest.mark.parametrize("path", kernels.paths)
+def test_rows_that_sixteen_bits_do_not_describe_are_formed(path):
+    """Of two million equal numbers that a half less becomes a third shorter."""
+    n, step = 1_900_000, 2.0**-24
+    read, slopes = np.full((2, n), 1.49, np.float32), np.array([[0.7], [-0.2]], np.float32)
+    read[1] = 0.0
+    with kernels.using(path):
+        part = Outer("weight", "bias", read, slopes)
+        length = math.sqrt(part.squares()[0])
+        assert length == pytest.approx(0.7 * math.sqrt(1.49**2 * n + 1), rel=1e-6)
+        total, used = np.zeros(part.shape, np.int64), part.shorten(np.array([0.9 / length, 1.0]), step, None)
+        part.add(total)
+    assert math.sqrt(used[0]) * step == pytest.approx(0.9, rel=1e-3)
+    assert used.tolist() == [
+        n * int(total[0, 0]) ** 2 + int(0.7 * 0.9 / length / step) ** 2,
+        int(0.2 / step / 2**12) ** 2 * 2**24,
+    ]
 
 
 def test_a_clip_of_which_no_step_fits_in_a_layer_is_refused():

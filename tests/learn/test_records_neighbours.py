@@ -161,14 +161,14 @@ def test_layers_that_are_clipped_apart_keep_within_each_radius():
 
 
 GOLDEN = {
-    ("mlp", "chain"): "",
-    ("cnn", "chain"): "",
-    ("words", "chain"): "",
-    ("norms", "chain"): "",
-    ("mlp", "numpy"): "",
-    ("cnn", "numpy"): "",
-    ("words", "numpy"): "",
-    ("norms", "numpy"): "",
+    ("mlp", "chain"): "9233c02aebd2b2b4",
+    ("cnn", "chain"): "ff19c0dd9fc44e72",
+    ("words", "chain"): "e6a6499157462cbb",
+    ("norms", "chain"): "d7630346c93c1cb6",
+    ("mlp", "numpy"): "9233c02aebd2b2b4",
+    ("cnn", "numpy"): "b07e18fe26d57201",
+    ("words", "numpy"): "b38203c6c10b50ad",
+    ("norms", "numpy"): "7f9842069a7e462b",
 }
 
 
