@@ -16,8 +16,8 @@ from comparing import compared, study
 
 from hedgerow.compare import cells, compare, sweep
 from hedgerow.compare.processes import _none_left
-from hedgerow.compare.report import beside, curves, privacy_of
-from hedgerow.compare.standings import Standing, finished_report
+from hedgerow.compare.report import beside, curves, exposed_of, privacy_of, tuned_on
+from hedgerow.compare.standings import Standing, Standings, chosen_on, finished_report
 from hedgerow.errors import CannotWrite, CheckpointMismatch, HedgerowError, StudyInvalid
 from hedgerow.report import Report, render
 from hedgerow.store.drive import interruptible
@@ -72,6 +72,16 @@ def test_the_table_is_that_of_the_runs(table):
 def test_the_page_says_what_differs_and_reads_back(table):
     report = table.report
     assert "What differs from the publication: The records." in report.warnings
+    held = "a test table that was held out of the records"
+    chosen = f"The round of each value was chosen by test accuracy on {held}, where it is shown: it is a little too good."
+    silent = "On which records its settings were chosen, the comparison does not say."
+    assert report.tables[0].note == f"Ours / published (difference). Published: Table 1 of nowhere. {chosen} {silent}"
+    assert report.exposed.startswith("20 % of the records (359) were used as a test table without protection.")
+    assert report.exposed.endswith(f"{chosen} {silent}")
+    exposed = {row[0]: row[2:] for row in report.published.rows}
+    assert exposed["how records are spread over parties and labels"][::3] == ("exposed", 4)
+    with (table.folder / "comparison.csv").open() as file:
+        assert {line["chosen_on"] for line in csv.DictReader(file)} == {held}
     assert "in 4 of 4 runs releases went out without noise" in report.privacy
     assert [curve.title for curve in report.curves] == ["IID", "few labels"]
     assert [series.name for series in report.curves[0].series] == ["FedAvg", "FedProx mu=1"]
@@ -148,6 +158,9 @@ def test_a_sweep_names_the_best_and_says_what_choosing_costs(tmp_path):
     together = f"together epsilon {sum(said):.4g}"
     assert any(together in warning and "Choosing among them is not free" in warning for warning in result.report.warnings)
     assert any("looks better than it is" in warning for warning in result.report.warnings)
+    tuned = "Tuned on a test table that was held out of the records: the best of 2 runs is the one with the best test accuracy"
+    assert tuned in result.report.tables[0].note
+    assert tuned in result.report.exposed
     assert f"Epsilon {sum(said):.4g} at delta 0.02 per party for all 2 runs together" in result.report.privacy
     assert result.report.privacy_ok
     winner = max(result.standings.runs, key=lambda run: run.value)
@@ -315,9 +328,41 @@ def test_ours_beside_the_published(value, published, said):
     assert beside(replace(standing(value), published=published)) == said
 
 
-def test_only_the_best_of_many_lines_have_colours():
-    from hedgerow.compare.standings import Standings
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({}, "a test table that was held out of the records"),
+        ({"evaluation": {"holdout": 0.0}, "data": {"name": "mnist"}}, "the server's test table"),
+        ({"evaluation": {"holdout": 0.0, "on": "parties"}}, "the parties' records"),
+    ],
+)
+def test_a_table_that_was_tuned_on_its_test_records_says_so(changes, where):
+    made = sweep(study(**changes), ["program.learning_rate=0.1,0.2"])
+    found = Standings(made.comparison, "m", tuple(Standing(cell, value=1.0) for cell in cells(made)))
+    assert tuned_on(found) == (
+        f"Tuned on {where}: the best of 2 runs is the one with the best m there, so that its value is too good.",
+    )
+    assert {chosen_on(found, run) for run in found.runs} == {where}
 
+
+def test_a_table_of_last_values_was_tuned_on_nothing_that_it_knows():
+    silent = compared(take="last", published={}, source="")
+    found = Standings(silent.comparison, "m", tuple(Standing(cell, value=1.0) for cell in cells(silent)))
+    assert tuned_on(found) == ()
+    said = compared(take="last", tuned="on other records.")
+    found = Standings(said.comparison, "m", tuple(Standing(cell, value=1.0) for cell in cells(said)))
+    assert tuned_on(found) == ("How settings were chosen: on other records.",)
+
+
+def test_what_runs_expose_is_said_once_or_of_how_many():
+    one = SimpleNamespace(exposed="A.", published=None)
+    other = SimpleNamespace(exposed="", published=None)
+    runs = [replace(standing(1.0), report=report) for report in (one, one)]
+    assert exposed_of(runs) == ("A.",)
+    assert exposed_of([*runs, replace(standing(1.0), report=other)]) == ("In 2 of 3 runs: A.",)
+
+
+def test_only_the_best_of_many_lines_have_colours():
     made = sweep(study(), ["program.learning_rate=0.1,0.2,0.3,0.4,0.5,0.6,0.7"])
     runs = [
         Standing(cell, value=i / 10, history=[{"round": 1, "m": 0.0}, {"round": 2, "m": i / 10}])

@@ -128,7 +128,9 @@ def test_declarations_say_where_they_come_from(tmp_path):
 
 def test_without_a_simulation_seed_nothing_exact_is_named():
     exposed = said(study(seed="system", evaluation={"on": "none"})).exposed
-    assert exposed == "Of the parties' records a hash of them is published without protection, outside any epsilon."
+    assert exposed == (
+        "The run publishes exact values of the parties' records, without protection and outside any epsilon: a hash of them."
+    )
 
 
 def test_answers_without_noise_are_exposed_also_where_others_are_charged():

@@ -41,9 +41,7 @@ def exposed(built: Built, found: Iterable[Publication]) -> str:
     if names:
         *most, last = names
         listed = f"{', '.join(most)} and {last}" if most else last
-        said.append(
-            f"Of {HELD} {listed} {'are' if len(names) > 1 else 'is'} published without protection, outside any epsilon."
-        )
+        said.append(f"The run publishes exact values of {HELD}, without protection and outside any epsilon: {listed}.")
     said += [f"{one.what[:1].upper()}{one.what[1:]}: {one.how}." for one in found if one.what == KINDS["claims"].what]
     return " ".join(said)
 

@@ -44,6 +44,11 @@ def test_a_whole_file_is_read(tmp_path):
     config, folder = read_config(tmp_path)
     assert (config.name, folder, config.allowed) == ("alpha", tmp_path, frozenset({"age"}))
     assert config.guard.budget.budget().unit == "record"
+    assert config.guard.budget.budget().filter is None
+    held = WHOLE.replace('trust = "parties"', 'trust = "parties"\nfilter = "gdp"')
+    (tmp_path / "held").mkdir()
+    (tmp_path / "held" / "station.toml").write_text(held)
+    assert read_config(tmp_path / "held")[0].guard.budget.budget().filter == "gdp"
     assert read_config(tmp_path / "station.toml")[0] == config
 
 

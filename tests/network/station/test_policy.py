@@ -157,6 +157,25 @@ def test_each_party_pays_for_what_it_answered_alone():
     assert [n for *_, n in account.spent()] == [2, 1]
 
 
+def test_an_account_under_a_filter_admits_what_a_guard_under_it_does():
+    """For Gaussian noise without sampling a filter admits as much as the exact accountant."""
+    admitted = []
+    for filter in (None, "gdp"):
+        budget = Budget(2.0, 1e-6, unit="record", filter=filter)
+        account, guard, streams = Account((budget,), np.zeros(1, int), "nobody"), Guard(budget), Streams(None)
+        for number in range(1, 30):
+            one = query(number, streams=streams)
+            decision = ask(account, np.array([0]), one)
+            if decision.admitted[0]:
+                guard.debit(one)
+                assert account.spent()[0][1] == pytest.approx(guard.spent)
+            else:
+                with pytest.raises(BudgetExhausted):
+                    guard.debit(one)
+        admitted.append(len(guard.ledger))
+    assert admitted[0] == admitted[1] > 1
+
+
 def test_stores_with_budgets_of_their_own_stop_by_themselves():
     budgets = tuple(Budget(epsilon, 1e-6, unit="record") for epsilon in (2.0, 50.0))
     account = Account(budgets, np.array([0, 1, 0, 1]), "nobody")

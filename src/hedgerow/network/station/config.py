@@ -24,6 +24,7 @@ from hedgerow.core.events import Unit
 from hedgerow.data import Schema
 from hedgerow.errors import BudgetInvalid, ConfigInvalid, KeyInvalid, suggestion
 from hedgerow.privacy import Budget
+from hedgerow.privacy.accounting import Filter
 from hedgerow.privacy.guard import Trust
 from hedgerow.study.section import Section, problems
 from hedgerow.wire.envelope import checked_name
@@ -119,6 +120,9 @@ class BudgetLimit(Section):
     delta: float = Field(description="probability with which epsilon may fail, well below one over the units")
     unit: Unit = Field("record", description="whose presence is protected")
     trust: Trust = Field("nobody", description="whose noise counts: nobody's but the party's own, all parties', the server's")
+    filter: Filter | None = Field(
+        None, description="a privacy filter, which also holds where studies are chosen by what earlier ones released"
+    )
 
     @model_validator(mode="after")
     def is_a_budget(self) -> BudgetLimit:
@@ -130,7 +134,7 @@ class BudgetLimit(Section):
 
     def budget(self, epsilon: float | None = None) -> Budget:
         """The budget; of another epsilon where one is given."""
-        return Budget(self.epsilon if epsilon is None else epsilon, self.delta, unit=self.unit)
+        return Budget(self.epsilon if epsilon is None else epsilon, self.delta, unit=self.unit, filter=self.filter)
 
 
 class GuardSection(Section):
