@@ -38,14 +38,18 @@ class WholeRows:
     Attributes
     ----------
     columns : array of shape (d, ..., n)
+    lost : array of bool, shape (..., n), or None
+        Which records are not finite, where there are any.
     """
 
     def __init__(self, columns: Array) -> None:
         self.columns = np.ascontiguousarray(columns)
+        self.lost: Array | None = None
         with np.errstate(over="ignore", invalid="ignore"):
             if not np.isfinite(self.length).all():
                 del self.length
-                self.columns = np.where(np.isfinite(self.columns).all(0), self.columns, 0.0)
+                self.lost = ~np.isfinite(self.columns).all(0)
+                self.columns = np.where(self.lost, 0.0, self.columns)
 
     @classmethod
     def of(cls, X: Array) -> WholeRows:

@@ -36,6 +36,8 @@ class _Held(At):
 
     def __init__(self, loss: Loss, party: Party, beta: Array, broadcast: Mapping[str, Array]) -> None:
         self.rows = WholeRows.of(party["X"])
+        if self.rows.lost is not None:
+            party = Party(party.id, party.columns, np.where(self.rows.lost, 0.0, party.w))
         super().__init__(loss, party, beta, broadcast)
 
     def predictor(self, beta: Array) -> Array:
