@@ -80,6 +80,7 @@ def test_the_page_says_what_differs_and_reads_back(table):
     assert report.exposed.endswith(f"{chosen} {silent}")
     exposed = {row[0]: row[2:] for row in report.published.rows}
     assert exposed["how records are spread over parties and labels"][::3] == ("exposed", 4)
+    assert report.published.rows[-1][1:3] == (held, "exposed")
     with (table.folder / "comparison.csv").open() as file:
         assert {line["chosen_on"] for line in csv.DictReader(file)} == {held}
     assert "in 4 of 4 runs releases went out without noise" in report.privacy

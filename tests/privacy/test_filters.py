@@ -75,6 +75,7 @@ def two_questions(budget):
     return sum(chance * max(beyond(event, budget.epsilon - loss) for event in left) for chance, loss in chances)
 
 
+@pytest.mark.slow
 def test_a_fixed_plan_misused_as_a_filter_is_caught():
     """Each list of two questions is within the budget. To choose the second by the first answer spends 1.2 times its delta."""
     misused = Budget(EPSILON, DELTA, accountant="pld")
@@ -122,6 +123,7 @@ def test_no_tree_of_answers_gets_beyond_a_filter(filter, seed):
     assert tree_delta(budget, policy, 8) <= budget.delta
 
 
+@pytest.mark.slow
 def test_an_adversary_with_gaussians_gets_to_the_budget_and_not_beyond():
     """Half of mu^2 is spent; where the answer speaks for the unit all the rest is, elsewhere a part of it."""
     budget = Budget(1.0, 1e-3, filter="gdp")
@@ -146,6 +148,24 @@ def test_an_adversary_with_gaussians_gets_to_the_budget_and_not_beyond():
     assert delta(lambda loss: 1.0) == pytest.approx(1e-3, rel=1e-6)
     for policy in (lambda loss: float(loss > 0), lambda loss: float(loss < 0.5), lambda loss: min(1.0, math.exp(loss - 0.5))):
         assert delta(policy) <= 1e-3 * (1 + 1e-6)
+
+
+@pytest.mark.slow
+def test_an_odometer_misused_as_a_guarantee_is_caught():
+    """Who stops where the loss is beyond what was used so far, and claims that, spends 1.8 delta with two questions."""
+    budget = Budget(4.0, 1e-3, filter="gdp")
+    z, whole = 10.0, 1.0  # the first question, and all of them together
+    used = [budget.spent([(ALL, (gaussian(m),))]) for m in (z, whole)]
+    rest = (1 / whole**2 - 1 / z**2) ** -0.5
+    x = np.linspace(-10 * z, 10 * z + 1, 20_001)
+    mass, losses = norm.pdf(x, 1, z) * (x[1] - x[0]), (2 * x - 1) / (2 * z**2)
+    first = sum(m * (1 - math.exp(used[0] - loss)) for m, loss in zip(mass, losses, strict=True) if loss > used[0])
+    goes_on = [(m, loss) for m, loss in zip(mass[::10] * 10, losses[::10], strict=True) if loss <= used[0]]
+    second = sum(m * beyond_gaussian(rest, used[1] - loss) for m, loss in goes_on)
+    assert first == pytest.approx(1e-3, rel=0.02)
+    assert first + second > 1.8e-3
+    everything = sum(m * beyond_gaussian(rest, used[1] - loss) for m, loss in zip(mass[::10] * 10, losses[::10], strict=True))
+    assert everything <= 1e-3 * (1 + 1e-3)  # what a filter claims, whenever it was stopped: its limit
 
 
 # ---- the order is fixed before the first answer ---------------------------------------------------------------------

@@ -12,12 +12,13 @@ from hedgerow.report import Curve, Grid, Heat, Report, Series
 from hedgerow.report.model import Cell as Value
 from hedgerow.report.numerals import MINUS, show
 from hedgerow.study.explain import provenance
+from hedgerow.study.publication_kinds import KINDS
 from hedgerow.study.rounds import points
 from hedgerow.study.study import Study
 
 from .axis import against_axis, noise_table, short_table
 from .collected import collected, collected_curves
-from .standings import Standing, Standings, chosen_on
+from .standings import AT_PARTIES, Standing, Standings, chosen_on
 
 LINES = 5
 """At most so many lines of a figure have a colour of their own: the best ones."""
@@ -40,7 +41,7 @@ def report_of(
         privacy_ok=private,
         privacy_weak=any(run.said.weak for run in found.runs if run.said is not None),
         exposed=" ".join((*exposed_of(found.runs), *tuned)),
-        published=published_of(found.runs),
+        published=published_of(found),
         facts=(
             ("runs", len(found.runs)),
             ("finished", sum(run.report is not None for run in found.runs)),
@@ -216,15 +217,19 @@ def exposed_of(runs: Sequence[Standing]) -> tuple[str, ...]:
     return tuple(words if alike else f"In {n} of {len(reports)} runs: {words}" for words, n in told.items())
 
 
-def published_of(runs: Sequence[Standing]) -> Grid | None:
-    """What the runs publish, with the number of runs that do."""
-    grids = [run.report.published for run in runs if run.report is not None and run.report.published is not None]
-    rows = Counter(row for grid in grids for row in grid.rows)
-    return (
-        replace(grids[0], columns=(*grids[0].columns, "runs"), rows=tuple((*row, n) for row, n in rows.items()))
-        if grids
-        else None
-    )
+def published_of(found: Standings) -> Grid | None:
+    """What the runs publish, with the number of runs that do, and the choice among them."""
+    reports = [run.report for run in found.runs if run.report is not None and run.report.published is not None]
+    grids = [report.published for report in reports if report.published is not None]
+    if not grids:
+        return None
+    rows: list[tuple[Value, ...]] = [(*row, n) for row, n in Counter(row for grid in grids for row in grid.rows).items()]
+    chosen = [where for run in found.finished if (where := chosen_on(found, run))]
+    if chosen:
+        kind, paid = KINDS["choice"], set(chosen) == {AT_PARTIES} and all(report.privacy_ok for report in reports)
+        whose, how = " or ".join(dict.fromkeys(chosen)), "by the answers that the metric is computed from" if paid else kind.how
+        rows.append((kind.what, whose, "charged" if paid else kind.status, None, how, len(chosen)))
+    return replace(grids[0], columns=(*grids[0].columns, "runs"), rows=tuple(rows))
 
 
 def tuned_on(found: Standings) -> tuple[str, ...]:

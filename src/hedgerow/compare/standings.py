@@ -36,6 +36,9 @@ COLUMNS = (
 )
 """Columns of `comparison.csv`, a line for each run."""
 
+AT_PARTIES = "the parties' records"
+"""By which records something was chosen where metrics are sums over the parties."""
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -145,7 +148,7 @@ def chosen_on(found: Standings, run: Standing) -> str:
     if not (found.section.choose or found.section.take == "best") or run.value is None or evaluation.on == "none":
         return ""
     if evaluation.on == "parties":
-        return "the parties' records"
+        return AT_PARTIES
     return "a test table that was held out of the records" if evaluation.holdout else "the server's test table"
 
 

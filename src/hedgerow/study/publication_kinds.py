@@ -232,6 +232,12 @@ KINDS: dict[str, Kind] = {
         "exposed",
         "{claim}",
     ),
+    "choice": Kind(
+        "which run of a comparison, or which of its rounds, is shown as the best",
+        "those on whose records the metric is measured",
+        "exposed",
+        "a choice by a metric tells of the records behind it",
+    ),
     "words": Kind("title, description, versions and command", "the study's author", "public", "words"),
 }
 """Every kind of publication that there is."""
@@ -239,7 +245,7 @@ KINDS: dict[str, Kind] = {
 REPORT: dict[str, tuple[str, ...]] = {
     "title": ("words",),
     "study": ("words",),
-    "description": ("words",),
+    "description": ("words", "choice"),
     "privacy": ("plan",),
     "privacy_ok": ("plan",),
     "privacy_weak": ("plan",),
