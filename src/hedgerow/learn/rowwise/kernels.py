@@ -6,8 +6,8 @@
     d = outer_gathered(images, where, terms, g)            # their weight gradients, record by record
 
 `paths` are the ways of this machine, the best first; the last is "numpy". `using("avx2")` takes another one, for tests, and so
-does the environment variable HEDGEROW_ROWS when this module is imported. Functions that are not named here by `paths` have the
-same bits on all of them: everything but the four products.
+does the environment variable HEDGEROW_ROWS when this module is imported. `multiply`, `gathered` and `outer_gathered` have other
+bits under "numpy" than on the compiled paths, which agree; everything else has the same bits on all of them.
 
 Arrays are C-contiguous, float32 unless said otherwise.
 """
