@@ -13,7 +13,7 @@ import torch
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn.rowwise import kernels
 
-SHAPES = [(1, 1), (15, 5), (65, 7), (30, 1), (200, 10), (33, 64), (40, 70)]  # (k, n); the second and third break BLAS
+SHAPES = [(1, 1), (15, 5), (65, 7), (30, 1), (200, 10), (33, 64), (12, 70)]  # (k, n); the second and third break BLAS
 ROWS = [1, 2, 3, 4, 5, 16, 17, 31, 33, 64, 128, 129]
 every_path = pytest.mark.parametrize("path", kernels.paths)
 chains = pytest.mark.parametrize("path", kernels.paths[:-1])
@@ -99,6 +99,7 @@ def caught(twin):
         return [change for k, n in SHAPES for change in changed_rows(partial(twin, b=numbers(k, n)), numbers(k, seed=3))]
 
 
+@pytest.mark.slow
 def test_a_product_that_changes_with_the_batch_is_caught():
     assert {change[0] for change in caught(by_halves_of_large_batches)} >= {"random", "zero", "address", "threads"}
     assert caught(by_numpy) or caught(by_torch)  # the libraries' own, on the machines that we know
@@ -141,7 +142,7 @@ def windows(side, taps, c):
 
 
 @every_path
-@pytest.mark.parametrize(("side", "taps", "c", "n"), [(5, 3, 1, 4), (3, 3, 2, 17), (6, 1, 2, 1)])
+@pytest.mark.parametrize(("side", "taps", "c", "n"), [(5, 3, 1, 4), (3, 2, 2, 17), (6, 1, 2, 1)])
 def test_gathered_products_are_convolutions_and_their_gradients(path, side, taps, c, n):
     wide, m = side + taps - 1, 3
     where, terms = windows(side, taps, c)
