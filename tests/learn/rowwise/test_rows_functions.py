@@ -23,7 +23,13 @@ def digest(*arrays):
     return hashlib.blake2b(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays), digest_size=8).hexdigest()
 
 
-def test_exp_is_that_of_the_c_library_to_less_than_two_units():
+@every_path
+def test_exp_is_that_of_the_c_library_to_less_than_two_units(path):
+    with kernels.using(path):
+        compare_with_the_c_library()
+
+
+def compare_with_the_c_library():
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.uniform(-745, 709.7, 20000), rng.normal(size=20000), rng.normal(size=2000) * 1e-9, [0.0, -0.0]])
     wanted = np.array([math.exp(v) for v in x])
@@ -84,7 +90,10 @@ def test_slopes_of_losses_are_those_of_autograd(path):
 
 @every_path
 def test_functions_have_the_same_bits_on_every_way_and_machine(path):
-    """Golden: exactly rounded operations in a fixed order leave no freedom."""
+    """Golden: exactly rounded operations in a fixed order leave no freedom.
+
+    The digest of exp sees all 53 bits, and so a compiler that joins a multiplication and an addition.
+    """
     x, y = np.arange(-600, 601, dtype=np.float32) * np.float32(0.05), np.arange(40) % 30
     z = x[:1200].reshape(40, 30) * np.float32(0.37)
     with kernels.using(path):

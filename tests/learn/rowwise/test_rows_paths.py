@@ -59,6 +59,7 @@ def calls():
         "shorten": ((f, d[:2], d[:2], l[:1], None, h, l[:2]), (2, 3)),
         "steps": ((f, d[:2], i, l), (2, 3)),
         "add_steps": ((i, l), (2, 3)),
+        "exp64": ((d, d[:5].copy()), (6,)),
         "elementwise": ((f, None, f.copy()), (9, 6)),
         "softmax_slopes": ((f, l, f.copy()), (2, 3)),
         "max_pool": ((f, l[:2] + 3, f[:2].copy(), i[:2]), (1, 3, 2, 1, 2)),

@@ -92,6 +92,10 @@ FUNCTION(py_add_steps, 2, 1, 2) {  // V, total | m, d
                [&] { path.add_steps(call[0].of<const int32_t>(), n[0], n[1], call[1].of<int64_t>()); });
 }
 
+FUNCTION(py_exp64, 2, 1, 1) {  // x, out | n
+    return run(call[0].has<double>(n[0]) && call[1].has<double>(n[0]), [&] { path.exp64(call[0].of<const double>(), n[0], call[1].of<double>()); });
+}
+
 FUNCTION(py_elementwise, 3, 1, 2) {  // x, h, out | which, n
     const bool two = n[0] >= 5, fits = n[0] <= 10 && call[0].has<float>(n[1]) && (!two || call[1].has<float>(n[1])) && call[2].has<float>(n[1]);
     return run(fits, [&] { path.elementwise((int)n[0], call[0].of<const float>(), call[1].of<const float>(), n[1], call[2].of<float>()); });

@@ -125,6 +125,12 @@ def add_steps(path: int, v: np.ndarray, total: np.ndarray) -> None:
     _rows.add_steps(path, (_plain(v, np.int32), total), v.shape, 0.0)
 
 
+def exp64(path: int, x: np.ndarray) -> np.ndarray:
+    out = np.empty(x.shape)
+    _rows.exp64(path, (_plain(x, np.float64), out), (x.size,), 0.0)
+    return out
+
+
 def elementwise(path: int, name: str, x: np.ndarray, other: np.ndarray | None = None) -> np.ndarray:
     out = np.empty(x.shape, np.float32)
     given = (_plain(x, np.float32), None if other is None else _plain(other, np.float32))

@@ -85,6 +85,10 @@ ELEMENT swish_slope(double x) {
 }
 #undef ELEMENT
 
+TARGET static void exp64(const double* x, size_t n, double* out) {
+    for (size_t i = 0; i < n; i++) out[i] = exponential(x[i]);
+}
+
 // Numbered as in compiled.py: first functions of x, then gradients, of which x is the one behind, and h what the slope is taken from.
 TARGET static void elementwise(int which, const float* x, const float* h, size_t n, float* out) {
 #define EACH(expression)                                                               \

@@ -154,7 +154,8 @@ def silu_slopes(g: np.ndarray, x: np.ndarray) -> np.ndarray:
 @ieee
 def relu_slopes(g: np.ndarray, out: np.ndarray) -> np.ndarray:
     """Gradient before a ReLU: of shape and type of `g`, the gradient behind it, where its output is above zero."""
-    return np.where(out > 0, g, np.float32(0))
+    kept = -(out > 0).astype(np.int32)  # all bits or none: faster than a choice
+    return (g.view(np.int32) & kept).view(np.float32)
 
 
 @ieee

@@ -45,6 +45,7 @@ struct Path {
     decltype(&scalar::shorten) shorten;
     decltype(&scalar::steps) steps;
     decltype(&scalar::add_steps) add_steps;
+    decltype(&scalar::exp64) exp64;
     decltype(&scalar::elementwise) elementwise;
     decltype(&scalar::softmax_slopes) softmax_slopes;
     decltype(&scalar::max_pool) max_pool;
@@ -54,7 +55,7 @@ struct Path {
 #define PATH(set)                                                                                                              \
     Path {                                                                                                                     \
         #set, set::panel_size, set::pack, set::multiply, set::gathered, set::outer_gathered, set::add_outer, set::squares,     \
-            set::summed, set::whole, set::lengths, set::shorten, set::steps, set::add_steps, set::elementwise,                 \
+            set::summed, set::whole, set::lengths, set::shorten, set::steps, set::add_steps, set::exp64, set::elementwise,     \
             set::softmax_slopes, set::max_pool, set::max_pool_slopes                                                           \
     }
 
@@ -218,6 +219,7 @@ PyMethodDef methods[] = {
     {"shorten", py_shorten, METH_VARARGS, nullptr},
     {"steps", py_steps, METH_VARARGS, nullptr},
     {"add_steps", py_add_steps, METH_VARARGS, nullptr},
+    {"exp64", py_exp64, METH_VARARGS, nullptr},
     {"elementwise", py_elementwise, METH_VARARGS, nullptr},
     {"softmax_slopes", py_softmax_slopes, METH_VARARGS, nullptr},
     {"max_pool", py_max_pool, METH_VARARGS, nullptr},
