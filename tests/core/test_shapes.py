@@ -18,7 +18,7 @@ from hedgerow.privacy import Guard, Skellam, epsilon
 from hedgerow.privacy.statement import statement
 from hedgerow.testing.wired import Wired
 from hedgerow.testing.worlds import SCHEMA, held
-from helpers import Hiding, federation
+from helpers import Hiding, federation, totals
 
 ENGINES = {"loop": Loop(), "one thread": InProcess(threads=1), "bytes": Wired()}
 
@@ -94,6 +94,7 @@ def test_what_parties_keep_has_a_known_shape_if_they_were_asked_to_keep_it():
         fed.sum(kept_sum)
     fed = private()
     fed.each(keep_sum)
+    fed.sum(totals)
     assert fed.sum(kept_sum).shape == (3,)
 
 

@@ -73,7 +73,7 @@ BESIDES = {
 
 
 @pytest.mark.parametrize("worlds", RECORD_WORLDS)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [pytest.param(way, marks=[pytest.mark.slow] * (way == "records")) for way in WAYS])
 def test_a_record_is_charged_what_is_true(way, worlds):
     one, other = RECORD_WORLDS[worlds]
     sampling, curve = charged(one, "record", way)

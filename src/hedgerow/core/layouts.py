@@ -109,7 +109,7 @@ class Layouts:
                     asking = Outbox(nobody.ids, replace(question, cohort=Cohort(nobody.ids)), streams=streams)
                     nobody.states.restore({"nobody": self._kept[n]} if self._kept[n] else {})
                     made, party = made_by(asking, nobody, np.array([0]))
-                    self._kept[n] = dict(party.state)
+                    self._kept[n] = dict(party.state) or self._kept[n]  # some questions are asked without it
                     return (None if question.verb == "each" else Layout.of(made)), ""
             except Exception as error:  # whatever a local function makes of records that do not exist
                 said = error.reason if isinstance(error, HedgerowError) else f"{type(error).__name__}: {error}"
