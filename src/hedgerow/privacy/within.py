@@ -44,6 +44,6 @@ def _short(row: Array, block: Block, parties: int) -> bool:
     steps = np.abs(row.astype(np.int64))
     at_once = 2**62 // max(int(limit) ** power, 1)  # so many terms cannot overflow
     if at_once < 1:
-        return sum(int(step) ** power for step in steps) <= limit**power
+        return bool(sum(int(step) ** power for step in steps) <= limit**power)
     parts = range(0, len(steps), at_once)
-    return sum(int((steps[i : i + at_once] ** power).sum()) for i in parts) <= limit**power
+    return bool(sum(int((steps[i : i + at_once] ** power).sum()) for i in parts) <= limit**power)
