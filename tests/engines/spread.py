@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from hedgerow.core.question import local
+from hedgerow.core.question import local, travels
 from hedgerow.learn.made import leaves_note
 
 
@@ -108,6 +108,19 @@ def products(broadcast, party, rng):
     """A product whose last bits depend on how many rows it has and on where they lie, in several libraries."""
     x = torch.from_numpy(np.ascontiguousarray(party["x"], np.float32))
     return (x @ torch.from_numpy(broadcast.T)).sum(-2).numpy()
+
+
+@travels
+def projected(columns, *, width):
+    """A preparation by a product of matrices, made of all records at once where nobody minds."""
+    x = np.asarray(columns["x"], np.float32)
+    return {"projected": x @ np.random.default_rng(0).normal(size=(x.shape[1], width)).astype(np.float32)}
+
+
+@local(stackable=True)
+def read_projected(broadcast, party, rng):
+    """The sum of what was prepared."""
+    return np.asarray(party["projected"], np.float64).sum(-2)
 
 
 @local(stackable=True)

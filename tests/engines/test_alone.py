@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from ministation import at_stations, remote
-from spread import products, sigmoid_net, subnormals
+from spread import products, projected, read_projected, sigmoid_net, subnormals
 
 import hedgerow as hr
 from hedgerow.core import Federation, Parties
@@ -222,6 +222,13 @@ def test_where_records_lie_in_memory_does_not_matter(engine):
         weights_here = places[k % len(places)]
         weights_here[...] = weights
         found.add(row_of(narrow({**before, 9: 7}, engine), products, weights_here))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("engine", [hr.Loop(), hr.InProcess(threads=1)], ids=["loop", "one-thread"])
+def test_what_a_party_prepares_it_prepares_alone(engine):
+    cohorts = [{9: 7}, {1: 1, 9: 7}, {1: 2, 9: 7}, {1: 5, 2: 30, 9: 7}, {9: 7, 3: 100}]
+    found = {row_of(narrow(sizes, engine).prepare(projected, width=10), read_projected) for sizes in cohorts}
     assert len(found) == 1
 
 

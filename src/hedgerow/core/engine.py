@@ -70,9 +70,11 @@ class Outbox:
     def by_itself(self) -> bool:
         """Whether each party is to be computed by itself (`Release.by_itself`).
 
-        What `each` leaves at a party may go into a private sum later, so it is computed in the same way.
+        What `each` leaves at a party may go into a private sum later, so it is computed in the same way. A plan whose function
+        is `elementwise` has the same bits in a stack.
         """
-        return self.release.by_itself or self.question.verb == "each"
+        exact = self.release.plan is not None and bool(getattr(self.question.function, "elementwise", False))
+        return (self.release.by_itself and not exact) or self.question.verb == "each"
 
     @property
     def stateless(self) -> bool:

@@ -32,9 +32,9 @@ def travels(thing: Marked) -> Marked:
 def elementwise(function: Marked) -> Marked:
     """Mark a preparation whose new values have the bits that they would have if their record were the only one.
 
-    So it is for casts, choices, and sums, differences, products and quotients of a few numbers of a record in a fixed order.
-    It is not so for products of matrices, nor for logarithms and their like, which libraries compute in vectors, and at the
-    end of an array otherwise.
+    Of a local function with a plan it says the same of parties. So it is for casts, choices, whole numbers, and for sums,
+    differences, products and quotients of a few numbers of a record in a fixed order. It is not so for products of matrices,
+    nor for logarithms and their like, which libraries compute in vectors, and at the end of an array otherwise.
     """
     function.elementwise = True  # type: ignore[attr-defined]
     return function

@@ -18,7 +18,7 @@ import numpy as np
 from hedgerow.errors import ContributionInvalid
 
 from .arrays import Array, Layout
-from .bound import SLACK, Bound, Bounds, blocks, unit_of
+from .bound import SLACK, Bounds, blocks, unit_of
 from .events import Event, Unit
 from .mechanism import Compression, Mechanism, Plan
 from .randomness import Entropy, Stream, Streams
@@ -95,19 +95,18 @@ class Release:
     def by_itself(self) -> bool:
         """Whether a party's row must be a function of its own data, the broadcast and its own randomness, to the last bit.
 
-        So it is wherever noise pays for how far one unit can move a total. Computed together, a party's presence changes last
-        bits of the others' rows; a last bit may decide a ReLU, and then every other row moves by up to twice the bound. The
-        same holds for noise at the party: its row is paid for by its own noise, but in the others' rows its data would be
-        paid for by nobody. Engines therefore ask each party alone: no stack, no padding, no pooled records, one thread, and
-        arrays at places in memory that do not depend on the others. A bound per record that says its step is exempt: its
-        contributions are whole numbers, each made of one record, and whole numbers add up in any order.
+        So it is wherever noise pays for a bound per party. Computed together, a party's presence changes last bits of the
+        others' rows; a last bit may decide a ReLU, and then every other row moves by up to twice the bound. The same holds for
+        noise at the party: its row is paid for by its own noise, but in the others' rows its data would be paid for by nobody.
+        Engines therefore ask each party alone: no stack, no padding, no pooled records, one thread, and arrays at places in
+        memory that do not depend on the others.
+
+        A bound per record is another matter. What one record adds has to be made of that record alone, inside a party as well,
+        and in whole steps (`Bound.step`), which add up to the same total however parties are taken together.
         """
         if self.plan is not None:
             return True
-        if self.mechanism is None or self.bounds is None:
-            return False
-        bounds = (self.bounds,) if isinstance(self.bounds, Bound) else self.bounds.values()
-        return any(bound.step is None for bound in bounds)
+        return self.mechanism is not None and self.bounds is not None and unit_of(self.bounds) == "party"
 
     @property
     def at_parties(self) -> bool:
@@ -218,7 +217,8 @@ class Release:
             bound.size(rows[:, part].astype(np.float64)) <= bound.radius * parties * (1 + SLACK)
             for part, bound in blocks(self.clip, self.code(layout))
         ]
-        return np.asarray(np.concatenate(short, axis=-1).all(-1))
+        found: Array = np.concatenate(short, axis=-1)
+        return np.asarray(found.all(-1))
 
     def open(self, total: Array, layout: Layout, entropy: Entropy, public: Stream) -> Array:
         """Turn a total of what left the parties into what is released, of shape (size,)."""

@@ -36,7 +36,7 @@ from hedgerow.core.events import Event, Unit
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Plan
 from hedgerow.core.party import Party
-from hedgerow.core.question import local, travels
+from hedgerow.core.question import elementwise, local, travels
 from hedgerow.errors import BudgetInvalid
 
 from .bloom import Bloom, BloomScheme
@@ -137,6 +137,7 @@ class Permanent(Plan):
         return f"RAPPOR with memory (f={self.f:g}, p={self.p:g}, q={self.q:g}, at most {self.reports} reports)"
 
 
+@elementwise
 @local(stackable=True, private="plan")  # type: ignore[untyped-decorator]
 def report(broadcast: None, party: Party, rng: Any, *, plan: Permanent, column: str, levels: int) -> dict[str, Array]:
     """Report once: bits set by cohort, of shape (..., cohorts, bits), and reports by cohort."""
