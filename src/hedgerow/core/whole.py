@@ -99,7 +99,7 @@ def _size(steps: Array, norm: float, times: int) -> Array:
     if norm == math.inf:
         found: Array = np.abs(steps).max(-1, initial=0.0)
         return found
-    added = np.vecdot(steps, steps) if norm == 2 else np.abs(steps).sum(-1)
+    added: Array = np.vecdot(steps, steps) if norm == 2 else np.abs(steps).sum(-1)
     return added * times if times > 1 else added
 
 
