@@ -1,8 +1,8 @@
-"""Compiles the optional kernels of local SGD, of gradients record by record, of rounding and of noise.
+"""Compiles the optional kernels of local SGD, of gradients record by record, of rounding, noise and exact sums.
 
 Everything else about the package is in pyproject.toml. Without a compiler it installs all the same:
-`hedgerow.learn.descent.kernel.available` is False, and `hedgerow.learn.rowwise` and `hedgerow.privacy` compute, round and draw
-noise by NumPy. The kernels choose among instruction sets when they run, so nothing here depends on the machine that builds it.
+`hedgerow.learn.descent.kernel.available` is False, and `hedgerow.learn.rowwise`, `hedgerow.stats` and `hedgerow.privacy`
+compute, round and draw noise by NumPy. The kernels choose among instruction sets when they run, so nothing here depends on the machine that builds it.
 `-ffast-math` is left out on purpose: a library linked with it changes how the whole process treats tiny numbers. Where bits are
 promised, the compiler may not join a multiplication and an addition.
 """
@@ -26,6 +26,7 @@ extensions = [
     Extension("hedgerow.learn.descent._kernel", [f"{DESCENT}/kernel.cpp"], depends=[f"{DESCENT}/kernel.hpp"], **shared),
     Extension("hedgerow.learn.rowwise._rows", [f"{ROWWISE}/rows.cpp"], depends=ROW_HEADERS, **exact),
     Extension("hedgerow.privacy._steps", [f"{PRIVACY}/steps.cpp"], depends=[f"{PRIVACY}/held.hpp"], **shared),
+    Extension("hedgerow.stats._sums", ["src/hedgerow/stats/sums.cpp"], **exact),
     Extension("hedgerow.privacy._coarse", [f"{PRIVACY}/coarse.cpp"], depends=[f"{PRIVACY}/held.hpp"], **shared),
 ]
 

@@ -11,6 +11,7 @@ from hedgerow.core.bound import l2, linf
 from hedgerow.core.party import Party
 from hedgerow.core.records import record_by_record
 from hedgerow.core.whole import bound_in, in_steps
+from hedgerow.stats import whole
 from hedgerow.stats.expressions import FUNCTIONS
 from hedgerow.stats.linear.losses import LOSSES
 from hedgerow.stats.linear.sums import kind_of, linear_sums
@@ -45,19 +46,50 @@ def both(broadcast, one, radius, loss):
 def test_columns_give_what_each_record_adds_alone(loss, shape):
     broadcast = {"beta": BETA, "width": np.array(0.3)}
     one = party(shape=shape)
-    whole, alone = both(broadcast, one, 64.0, loss)
+    added, alone = both(broadcast, one, 64.0, loss)
     plain = linear_sums(broadcast, one, None, loss=loss, keys=KEYS)
     for key in KEYS:
         step = bound_in(bounds(64.0), key).step
-        assert_array_equal(whole[key] / step, np.rint(whole[key] / step))
-        assert np.abs(whole[key] - alone[key]).max() <= 300 * step, key  # products round once or twice
-        assert_allclose(whole[key], plain[key], rtol=0, atol=150 * step)
+        assert_array_equal(added[key] / step, np.rint(added[key] / step))
+        assert np.abs(added[key] - alone[key]).max() <= 300 * step, key  # products round once or twice
+        assert_allclose(added[key], plain[key], rtol=0, atol=150 * step)
+
+
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 300, 2047, 5000])
+def test_compiled_sums_are_those_of_numpy_to_the_last_bit(n, monkeypatch):
+    if whole._sums is None:
+        pytest.skip("there is no compiler")
+    rng = np.random.default_rng(n)
+    columns, v = rng.normal(size=(6, n)), rng.normal(size=n) * rng.choice([1e-9, 1.0], size=n)
+    bound = in_steps(l2(100.0, "record"))
+    compiled = [made(v, bound) for made in (whole.WholeRows(columns).sums, whole.WholeRows(columns).products)]
+    monkeypatch.setattr(whole, "_sums", None)
+    plain = [made(v, bound) for made in (whole.WholeRows(columns).sums, whole.WholeRows(columns).products)]
+    for one, other in zip(compiled, plain, strict=True):
+        assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (np.ones((2, 3)), np.ones(4), np.ones(2)),
+        (np.ones((2, 3)), np.ones(3), np.ones(4)),
+        (np.ones((2, 3), np.float32), np.ones(3), np.ones(2)),
+        (np.ones((3, 2)).T, np.ones(3), np.ones(2)),
+        (np.ones(3), np.ones(3), np.ones(1)),
+    ],
+)
+def test_compiled_sums_refuse_other_shapes_and_kinds(given):
+    if whole._sums is None:
+        pytest.skip("there is no compiler")
+    with pytest.raises((ValueError, BufferError)):
+        whole._sums.rows(*given)
 
 
 def test_records_that_are_too_long_are_shortened_and_others_stay():
-    whole, _ = both({"beta": BETA}, party(X * 100), 8.0, "binomial")
+    added, _ = both({"beta": BETA}, party(X * 100), 8.0, "binomial")
     for key in ("score", "information"):
-        assert np.linalg.norm(whole[key]) <= 300 * 8.0
+        assert np.linalg.norm(added[key]) <= 300 * 8.0
         one = party(X[-1:] * 100)
         assert np.linalg.norm(both({"beta": BETA}, one, 8.0, "binomial")[0][key]) <= 8.0
 
@@ -65,12 +97,12 @@ def test_records_that_are_too_long_are_shortened_and_others_stay():
 def test_a_record_that_is_not_finite_adds_nothing():
     x = X.copy()
     x[3], x[5, 2], x[7] = np.nan, np.inf, 1e200
-    whole, _ = both({"beta": BETA}, party(x), 64.0, "gaussian")
+    added, _ = both({"beta": BETA}, party(x), 64.0, "gaussian")
     kept = np.setdiff1d(np.arange(300), [3, 5, 7])
     some = party()
     without = Party("p", {name: column[kept] for name, column in some.columns.items()}, some.w[kept])
     for key in ("score", "information", "deviance"):
-        assert_array_equal(whole[key], both({"beta": BETA}, without, 64.0, "gaussian")[0][key])
+        assert_array_equal(added[key], both({"beta": BETA}, without, 64.0, "gaussian")[0][key])
 
 
 def test_several_points_at_once_are_asked_of_each_record():

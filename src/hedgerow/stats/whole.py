@@ -14,12 +14,19 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound
 from hedgerow.core.whole import by_column, held, step_of
+
+try:
+    _sums: Any = import_module("hedgerow.stats._sums")
+except ImportError:  # it was installed without a compiler
+    _sums = None
 
 NUMBERS = 1 << 18
 """So many numbers of rows are held at once, which a processor's cache holds too."""
@@ -78,14 +85,23 @@ class WholeRows:
             cut = [held(column * numbers, bound).sum(-1) for column in self.columns]
             return np.stack(cut, axis=-1)
         v = self._within(numbers, bound, 1) * (1 / step)
+        if _sums is not None and v.ndim == 1:
+            return self._compiled(_sums.rows, v, len(self.columns)) * step
         return np.moveaxis(_added(np.multiply(self.columns, v, out=self._steps)), 0, -1) * step
 
     def products(self, numbers: Array, bound: Bound) -> Array:
         """Add up products of rows with themselves, each times its own number: upper triangles (..., d (d + 1) / 2)."""
         step, columns = step_of(bound), self.columns
-        v = self._within(numbers, bound, 2) * (1 / step)
+        v, d = self._within(numbers, bound, 2) * (1 / step), len(columns)
+        if _sums is not None and v.ndim == 1:
+            return self._compiled(_sums.products, v, d * (d + 1) // 2) * step
         found = [_added(np.multiply(columns[j:], column * v, out=self._steps[j:])) for j, column in enumerate(columns)]
         return np.moveaxis(np.concatenate(found), 0, -1) * step
+
+    def _compiled(self, sums: Any, v: Array, size: int) -> Array:
+        found = np.empty(size)
+        sums(self.columns, np.ascontiguousarray(v), found)
+        return found
 
     def _within(self, numbers: Array, bound: Bound, power: int) -> Array:
         """Numbers (..., n) so small that what records add stays within a bound of lengths, rounding included."""
