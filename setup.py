@@ -2,7 +2,8 @@
 
 Everything else about the package is in pyproject.toml. Without a compiler it installs all the same:
 `hedgerow.learn.descent.kernel.available` is False, and `hedgerow.learn.rowwise`, `hedgerow.stats` and `hedgerow.privacy`
-compute, round and draw noise by NumPy. The kernels choose among instruction sets when they run, so nothing here depends on the machine that builds it.
+compute, round and draw noise by NumPy. The kernels choose among instruction sets when they run, so nothing here depends on the
+machine that builds it.
 `-ffast-math` is left out on purpose: a library linked with it changes how the whole process treats tiny numbers. Where bits are
 promised, the compiler may not join a multiplication and an addition.
 """

@@ -134,8 +134,8 @@ def counted_alike(x, beta, n, *, exact):
     return on_one_side(beta, party, None, exact=exact, bounds=linf(1.0, "record")) / n
 
 
-def test_a_float_sum_is_no_whole_number_and_refused():
-    with pytest.raises(Exception, match="no whole number"):
+def test_a_float_sum_is_in_no_whole_steps_and_refused():
+    with pytest.raises(Exception, match="not in whole steps"):
         violations(ASKED, RELEASE, TABLE, ask=lambda question, release: question.local)
 
 

@@ -204,7 +204,8 @@ def narrow(sizes, engine, seed=0):
     """Parties whose records begin where those of the others before them end."""
     parts = [np.random.default_rng(k).normal(size=(n, WIDTH)).astype(np.float32) for k, n in sizes.items()]
     held = Parties([f"p{k}" for k in sizes], {"x": np.concatenate(parts)}, list(sizes.values()))
-    return Federation(engine.hosting(held), None, Streams(seed), record_views=True)
+    schema = Schema((Column("x", "number", shape=(WIDTH,)),))
+    return Federation(engine.hosting(held), schema, Streams(seed), record_views=True)
 
 
 def row_of(fed, local, broadcast=None):

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from attack import FALSE_ALARM, chi_square_p_value, entropy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
+from attack import FALSE_ALARM, chi_square_p_value, entropy
 from hedgerow import l1, l2, linf
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import Bound
@@ -111,7 +111,7 @@ def test_what_is_no_whole_number_counts_as_zeros(caplog):
     """
     noise = [federation().protect(mechanism=Geometric(1.0)).sum(ask, bound=RECORD) for ask in (halves, nothing)]
     assert noise[0] == noise[1]
-    assert "no whole number" in caplog.text
+    assert "not in whole steps of 1" in caplog.text
     assert "party 1" in caplog.text
 
 

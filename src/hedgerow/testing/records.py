@@ -37,8 +37,8 @@ from .neighbours import Heard, corner, few, hearing
 from .subject import Subject, quiet
 
 SIZES = (1, 2, 3, 17, 1000)
-FAINT = Gaussian(2.0**-16)
-"""Noise so small that it is added in the steps of every bound."""
+IN_STEPS = Gaussian(1.0)
+"""Noise that is added in the steps of every bound."""
 ROUNDS = 3
 
 Columns = dict[str, np.ndarray]
@@ -82,17 +82,17 @@ def violations(
 ) -> list[str]:
     """What is not as it should be, in words; nothing where all is well."""
     rng, found = np.random.default_rng(7), []
-    local, faint = ask(question, release), replace(release, mechanism=FAINT)
+    local, stepped = ask(question, release), replace(release, mechanism=IN_STEPS)
     for size, weighted, crowded in product(sizes, (False, True), (False, True)):
         some, w = _world(table, size, rng, weighted=weighted, crowded=crowded)
         more = corner(table, rng) if crowded else {name: values[-1:] for name, values in table.columns.items()}
         own = np.array([rng.uniform()]) if weighted else np.ones(1)
-        alone, layout = _steps(question, faint, local, more, own)
-        before, _ = _steps(question, faint, local, some, w)
+        alone, layout = _steps(question, stepped, local, more, own)
+        before, _ = _steps(question, stepped, local, some, w)
         found += [f"{size} records: {what}" for what in _beyond(alone, layout, release)]
         for at in dict.fromkeys((0, size // 2, size)):
             with_it = {name: np.insert(values, at, more[name], axis=0) for name, values in some.items()}
-            after, _ = _steps(question, faint, local, with_it, np.insert(w, at, own))
+            after, _ = _steps(question, stepped, local, with_it, np.insert(w, at, own))
             if not (after - before == alone).all():
                 far = int(np.abs(after - before - alone).max())
                 found.append(f"{size} records, one more at {at}: the others moved by {far} steps")
