@@ -271,3 +271,22 @@ def test_a_module_that_changes_its_buffers_is_refused():
 
     with pytest.raises(ModelInvalid, match="buffers"):
         exact_of(Model(Counting(), "category"), (6,))
+
+
+def test_a_module_that_remembers_what_it_saw_finds_a_fresh_copy_of_itself_for_each_record():
+    class Remembering(nn.Module):
+        """Adds what the last record was."""
+
+        def __init__(self):
+            super().__init__()
+            self.out, self.last = nn.Linear(6, 3), 0.0
+
+        def forward(self, x):
+            y, self.last = x + self.last, float(x.sum())
+            return self.out(y)
+
+    torch.manual_seed(0)
+    model, (x, target, _) = Model(Remembering(), "category"), records((6,))
+    flat, w = torch.from_numpy(model.initial), torch.ones(7)
+    each = sum(in_steps(model, flat, x[i : i + 1], target[i : i + 1], w[:1]) for i in range(7))
+    np.testing.assert_array_equal(in_steps(model, flat, x, target, w), each)
