@@ -1,10 +1,10 @@
-"""Compiles the optional kernels of local SGD, record-by-record gradients, rounding and noise; everything else is in pyproject.toml.
+"""Compiles the optional kernels of local SGD, of gradients record by record, of rounding and noise; the rest is in pyproject.toml.
 
 Without a compiler the package installs all the same: `hedgerow.learn.descent.kernel.available` is False, and
 `hedgerow.learn.rowwise` and `hedgerow.privacy` compute, round and draw noise by NumPy. The kernels choose among instruction sets
 when they run, so nothing here depends on the machine that builds it. `-ffast-math` is left out on purpose: a library linked with
-it changes how the whole process treats tiny numbers. Where bits are promised, the compiler may not join multiplications and
-additions either.
+it changes how the whole process treats tiny numbers. Where bits are promised, the compiler may not join a multiplication and an
+addition.
 """
 
 import sysconfig
@@ -12,7 +12,7 @@ import sysconfig
 from setuptools import Extension, setup
 
 DESCENT, ROWWISE, PRIVACY = "src/hedgerow/learn/descent", "src/hedgerow/learn/rowwise", "src/hedgerow/privacy"
-ROW_HEADERS = [f"{ROWWISE}/{name}.hpp" for name in ("calls", "chain", "outer", "plain", "vectors")]
+ROW_HEADERS = [f"{ROWWISE}/{name}.hpp" for name in ("calls", "chain", "elements", "outer", "plain", "vectors")]
 
 shared = {
     "language": "c++",

@@ -1,7 +1,9 @@
 """Products row by row: a row's bits are a function of that row and of the right operand, on every way of this machine."""
 
 import hashlib
+import math
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -11,9 +13,10 @@ import torch
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn.rowwise import kernels
 
-SHAPES = [(1, 1), (15, 5), (65, 7), (30, 1), (200, 10), (33, 64), (100, 130)]  # (k, n); the second and third break BLAS
+SHAPES = [(1, 1), (15, 5), (65, 7), (30, 1), (200, 10), (33, 64), (12, 70)]  # (k, n); the second and third break BLAS
 ROWS = [1, 2, 3, 4, 5, 16, 17, 31, 33, 64, 128, 129]
 every_path = pytest.mark.parametrize("path", kernels.paths)
+chains = pytest.mark.parametrize("path", kernels.paths[:-1])
 
 
 def numbers(*shape, seed=0):
@@ -74,12 +77,32 @@ def test_a_row_of_a_product_knows_of_no_other(path, k, n):
         assert changed_rows(lambda a: kernels.multiply(a, b, relu=True), numbers(k, seed=4) * np.float32(1e-38)) == []
 
 
-@pytest.mark.parametrize("twin", [lambda a, b: a @ b, lambda a, b: (torch.from_numpy(a) @ torch.from_numpy(b)).numpy()])
-def test_a_product_by_a_library_is_caught(twin):
-    """NumPy's and torch's float32 products change a row with the number of rows."""
+def by_numpy(a, b):
+    return a @ b
+
+
+def by_torch(a, b):
+    return (torch.from_numpy(a) @ torch.from_numpy(b)).numpy()
+
+
+def by_halves_of_large_batches(a, b):
+    """A twin that adds in another order from four rows on, as libraries do."""
+    half = len(b) // 2 if len(a) >= 4 else 0
+    left, right = np.zeros((len(a), b.shape[1]), np.float32), np.zeros((len(a), b.shape[1]), np.float32)
+    for i in range(len(b)):
+        (left if i < half else right)[...] += a[:, i, None] * b[i]
+    return left + right
+
+
+def caught(twin):
     with np.errstate(all="ignore"):
-        found = [c for k, n in SHAPES for c in changed_rows(partial(twin, b=numbers(k, n)), numbers(k, seed=3))]
-    assert found
+        return [change for k, n in SHAPES for change in changed_rows(partial(twin, b=numbers(k, n)), numbers(k, seed=3))]
+
+
+@pytest.mark.slow
+def test_a_product_that_changes_with_the_batch_is_caught():
+    assert {change[0] for change in caught(by_halves_of_large_batches)} >= {"random", "zero", "address", "threads"}
+    assert caught(by_numpy) or caught(by_torch)  # the libraries' own, on the machines that we know
 
 
 @every_path
@@ -119,7 +142,7 @@ def windows(side, taps, c):
 
 
 @every_path
-@pytest.mark.parametrize(("side", "taps", "c", "n"), [(5, 3, 1, 4), (4, 3, 3, 17), (6, 1, 2, 1)])
+@pytest.mark.parametrize(("side", "taps", "c", "n"), [(5, 3, 1, 4), (3, 2, 2, 17), (6, 1, 2, 1)])
 def test_gathered_products_are_convolutions_and_their_gradients(path, side, taps, c, n):
     wide, m = side + taps - 1, 3
     where, terms = windows(side, taps, c)
@@ -137,6 +160,58 @@ def test_gathered_products_are_convolutions_and_their_gradients(path, side, taps
         at = torch.from_numpy(g[i]).double().view(side, side, n).permute(2, 0, 1)
         (own,) = torch.autograd.grad((wanted[i] * at).sum(), weight, retain_graph=True)
         np.testing.assert_allclose(slopes[i].reshape(taps, taps, c, n), own.permute(2, 3, 1, 0), atol=1e-5)
+
+
+def a_product_of_each_kind():
+    """Results of the four products for numbers that every machine makes alike."""
+    a = np.arange(-1500, 1500, dtype=np.float32) * np.float32(0.0137)
+    where, terms = windows(5, 3, 2)
+    products = [
+        kernels.multiply(a[: 33 * k].reshape(33, k), kernels.packed(a[-k * n :].reshape(k, n)), a[7 : 7 + n], relu=relu)
+        for k, n, relu in [(1, 1, False), (65, 7, False), (20, 130, True), (47, 16, False), (30, 33, True)]
+    ]
+    x, g = a[: 3 * 98].reshape(3, 98), a[900 : 900 + 3 * 25 * 19].reshape(3, 25, 19)
+    products += [kernels.gathered(x, where, terms, kernels.packed(a[100 : 100 + 18 * 21].reshape(18, 21)), a[:21])]
+    return [*products, kernels.outer_gathered(x, where, terms, g)]
+
+
+@chains
+def test_chains_have_the_same_bits_on_every_instruction_set_and_machine(path):
+    """Golden: a chain of fused multiply-adds is defined by IEEE 754; the last path, without vectors, is the reference."""
+    with kernels.using(path):
+        found = a_product_of_each_kind()
+    with kernels.using("scalar"):
+        plain = a_product_of_each_kind()
+    assert [f.tobytes() for f in found] == [p.tobytes() for p in plain]
+    assert digest(*found) == "2a86df917e43786bad46ba3e"
+
+
+@chains
+def test_a_chain_is_the_one_that_is_written_down(path):
+    """By hand, in exact fractions: each term is added and the result rounded once to 24 bits."""
+    a, b, start = numbers(2, 40), numbers(40, 3, seed=1), numbers(3, seed=2)
+    with kernels.using(path):
+        out = kernels.multiply(a, kernels.packed(b), start)
+    for i in range(2):
+        for j in range(3):
+            value = Fraction(float(start[j]))
+            for p, q in zip(a[i], b[:, j], strict=True):
+                value = rounded(value + Fraction(float(p)) * Fraction(float(q)))
+            assert float(value) == out[i, j]
+
+
+def rounded(value):
+    """To the nearest of 24 bits, ties to even."""
+    if value == 0:
+        return value
+    exponent = math.frexp(float(value))[1] - 24
+    return Fraction(round(value / Fraction(2) ** exponent)) * Fraction(2) ** exponent
+
+
+def test_exact_products_have_the_same_bits_on_every_machine():
+    """Golden: sums of whole numbers below 2^53 do not round, whatever library adds them."""
+    with kernels.using("numpy"):
+        assert digest(*a_product_of_each_kind()) == "fc131f217d5f76f5b049a9e5"
 
 
 def digest(*arrays):

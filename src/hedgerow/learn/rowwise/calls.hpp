@@ -24,7 +24,7 @@ FUNCTION(py_multiply, 4, 1, 4) {  // a, panels, start, out | m, k, n, relu
 FUNCTION(py_gathered, 6, 1, 6) {  // x, where, terms, panels, start, out | m, d, places, k, n, relu
     const bool fits = call[0].has<float>(n[0] * n[1]) && call[1].has<int64_t>(n[2]) && call[2].has<int64_t>(n[3]) &&
                       call[3].has<float>(path.panel_size(n[3], n[4])) && (!call[4].held || call[4].has<float>(n[4])) &&
-                      call[5].has<float>(n[0] * n[2] * n[4]) && inside(call[1], n[2], call[2], n[3], n[1]);
+                      call[5].has<float>(volume(n[0], n[2], n[4])) && inside(call[1], n[2], call[2], n[3], n[1]);
     return run(fits, [&] {
         path.gathered(call[0].of<const float>(), n[0], n[1], call[1].of<const int64_t>(), n[2], call[2].of<const int64_t>(), n[3],
                       call[3].of<const float>(), n[4], call[4].of<const float>(), n[5] != 0, call[5].of<float>());
@@ -33,7 +33,7 @@ FUNCTION(py_gathered, 6, 1, 6) {  // x, where, terms, panels, start, out | m, d,
 
 FUNCTION(py_outer_gathered, 5, 1, 5) {  // x, where, terms, g, out | m, d, places, k, n
     const bool fits = call[0].has<float>(n[0] * n[1]) && call[1].has<int64_t>(n[2]) && call[2].has<int64_t>(n[3]) &&
-                      call[3].has<float>(n[0] * n[2] * n[4]) && call[4].has<float>(n[0] * n[3] * n[4]) &&
+                      call[3].has<float>(volume(n[0], n[2], n[4])) && call[4].has<float>(volume(n[0], n[3], n[4])) &&
                       inside(call[1], n[2], call[2], n[3], n[1]);
     return run(fits, [&] {
         path.outer_gathered(call[0].of<const float>(), n[0], n[1], call[1].of<const int64_t>(), n[2], call[2].of<const int64_t>(), n[3],
@@ -52,7 +52,7 @@ FUNCTION(py_squares, 2, 1, 2) {  // rows, out | m, n
 }
 
 FUNCTION(py_summed, 2, 1, 3) {  // values, out | m, places, n
-    return run(call[0].has<float>(n[0] * n[1] * n[2]) && call[1].has<float>(n[0] * n[2]),
+    return run(call[0].has<float>(volume(n[0], n[1], n[2])) && call[1].has<float>(n[0] * n[2]),
                [&] { path.summed(call[0].of<const float>(), n[0], n[1], n[2], call[1].of<float>()); });
 }
 
@@ -92,8 +92,12 @@ FUNCTION(py_add_steps, 2, 1, 2) {  // V, total | m, d
                [&] { path.add_steps(call[0].of<const int32_t>(), n[0], n[1], call[1].of<int64_t>()); });
 }
 
+FUNCTION(py_exp64, 2, 1, 1) {  // x, out | n
+    return run(call[0].has<double>(n[0]) && call[1].has<double>(n[0]), [&] { path.exp64(call[0].of<const double>(), n[0], call[1].of<double>()); });
+}
+
 FUNCTION(py_elementwise, 3, 1, 2) {  // x, h, out | which, n
-    const bool two = n[0] >= 3, fits = n[0] <= 6 && call[0].has<float>(n[1]) && (!two || call[1].has<float>(n[1])) && call[2].has<float>(n[1]);
+    const bool two = n[0] >= 5, fits = n[0] <= 10 && call[0].has<float>(n[1]) && (!two || call[1].has<float>(n[1])) && call[2].has<float>(n[1]);
     return run(fits, [&] { path.elementwise((int)n[0], call[0].of<const float>(), call[1].of<const float>(), n[1], call[2].of<float>()); });
 }
 
@@ -103,8 +107,8 @@ FUNCTION(py_softmax_slopes, 3, 1, 2) {  // z, y, out | m, n
 }
 
 FUNCTION(py_max_pool, 4, 2, 5) {  // x, windows, out, chosen | m, places, c, windows, size
-    const size_t all = n[0] * n[3] * n[2];
-    const bool fits = call[0].has<float>(n[0] * n[1] * n[2]) && call[1].has<int64_t>(n[3] * n[4]) && call[2].has<float>(all) &&
+    const size_t all = volume(n[0], n[3], n[2]);
+    const bool fits = call[0].has<float>(volume(n[0], n[1], n[2])) && call[1].has<int64_t>(n[3] * n[4]) && call[2].has<float>(all) &&
                       call[3].has<int32_t>(all) && within(call[1], n[3] * n[4], (int64_t)n[1]);
     return run(fits, [&] {
         path.max_pool(call[0].of<const float>(), n[0], n[1], n[2], call[1].of<const int64_t>(), n[3], n[4], call[2].of<float>(), call[3].of<int32_t>());
@@ -112,8 +116,8 @@ FUNCTION(py_max_pool, 4, 2, 5) {  // x, windows, out, chosen | m, places, c, win
 }
 
 FUNCTION(py_max_pool_slopes, 3, 1, 4) {  // g, chosen, out | m, windows, places, c
-    const size_t all = n[0] * n[1] * n[3];
-    bool fits = call[0].has<float>(all) && call[1].has<int32_t>(all) && call[2].has<float>(n[0] * n[2] * n[3]);
+    const size_t all = volume(n[0], n[1], n[3]);
+    bool fits = call[0].has<float>(all) && call[1].has<int32_t>(all) && call[2].has<float>(volume(n[0], n[2], n[3]));
     const auto* chosen = call[1].of<const int32_t>();
     fits = fits && std::all_of(chosen, chosen + all, [&](int32_t place) { return place >= -1 && place < (int64_t)n[2]; });
     return run(fits, [&] { path.max_pool_slopes(call[0].of<const float>(), chosen, n[0], n[1], n[2], n[3], call[2].of<float>()); });

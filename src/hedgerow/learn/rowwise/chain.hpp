@@ -8,23 +8,27 @@
 // Columns of the right operand in panels of up to ACROSS vectors, (k, vectors LANES) each, padded with zeros.
 TARGET static size_t panel_size(size_t k, size_t n) { return k * ((n + LANES - 1) / LANES * LANES); }
 
-// b[i][j] = from[i down + j right]
-TARGET static void pack(const float* from, size_t k, size_t n, ptrdiff_t down, ptrdiff_t right, float* to) {
-    constexpr size_t TILE = 16;
+// b[i][j] = from[i down + j right]. Without TARGET: gathers would be slower than loads one by one.
+static void pack(const float* from, size_t k, size_t n, ptrdiff_t down, ptrdiff_t right, float* to) {
+    constexpr size_t STRIP = 16;
     const size_t panel = (size_t)(ACROSS * LANES);
     for (size_t first = 0; first < n; first += panel) {
         const size_t width = std::min(panel, (n - first + LANES - 1) / LANES * LANES), real = std::min(width, n - first);
-        for (size_t i0 = 0; i0 < k; i0 += TILE)  // tiles, because one of the two is read or written across its rows
-            for (size_t j0 = 0; j0 < width; j0 += TILE) {
-                const size_t i1 = std::min(k, i0 + TILE), j1 = std::min(width, j0 + TILE), j2 = std::min(real, j1);
-                for (size_t i = i0; i < i1; i++) {
-                    float* row = to + i * width;
-                    const float* own = from + (ptrdiff_t)i * down + (ptrdiff_t)first * right;
-                    size_t j = j0;
-                    for (; j < j2; j++) row[j] = own[(ptrdiff_t)j * right];
-                    for (; j < j1; j++) row[j] = 0.0f;
+        const float* own = from + (ptrdiff_t)first * right;
+        if (right == 1) {
+            for (size_t i = 0; i < k; i++) {
+                std::copy_n(own + (ptrdiff_t)i * down, real, to + i * width);
+                std::fill(to + i * width + real, to + (i + 1) * width, 0.0f);
+            }
+        } else {
+            for (size_t j0 = 0; j0 < width; j0 += STRIP) {  // so many columns of b side by side, each read from end to end
+                const size_t j1 = std::min(width, j0 + STRIP), j2 = std::max(j0, std::min(real, j1));
+                for (size_t i = 0; i < k; i++) {
+                    for (size_t j = j0; j < j2; j++) to[i * width + j] = own[(ptrdiff_t)i * down + (ptrdiff_t)j * right];
+                    for (size_t j = j2; j < j1; j++) to[i * width + j] = 0.0f;
                 }
             }
+        }
         to += k * width;
     }
 }

@@ -25,7 +25,9 @@ available: bool = _rows is not None
 paths: tuple[str, ...] = _rows.paths if available else ()
 """Instruction sets of this machine for which it is compiled, the best first."""
 
-ELEMENTWISE = ("tanh", "sigmoid", "softplus", "relu_slopes", "tanh_slopes", "sigmoid_slopes", "softplus_slopes")
+FUNCTIONS = ("tanh", "sigmoid", "softplus", "gelu", "silu")
+ELEMENTWISE = (*FUNCTIONS, "relu_slopes", *(f"{name}_slopes" for name in FUNCTIONS))
+"""Functions of a number, and gradients before them, as they are numbered in `elements.hpp`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +123,12 @@ def add_outer(path: int, u: np.ndarray, a: np.ndarray, total: np.ndarray) -> Non
 
 def add_steps(path: int, v: np.ndarray, total: np.ndarray) -> None:
     _rows.add_steps(path, (_plain(v, np.int32), total), v.shape, 0.0)
+
+
+def exp64(path: int, x: np.ndarray) -> np.ndarray:
+    out = np.empty(x.shape)
+    _rows.exp64(path, (_plain(x, np.float64), out), (x.size,), 0.0)
+    return out
 
 
 def elementwise(path: int, name: str, x: np.ndarray, other: np.ndarray | None = None) -> np.ndarray:

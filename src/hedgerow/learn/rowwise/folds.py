@@ -17,20 +17,24 @@ BLOCK = 4096
 
 def fold(values: np.ndarray, axis: int = -1) -> np.ndarray:
     """Sum float64 `values` along one axis, in the order above; zero where there are none."""
-    rows = np.moveaxis(values, axis, 0)
-    n = len(rows)
+    axis %= values.ndim
+    shape, n = values.shape, values.shape[axis]
+    before = (slice(None),) * axis
     if n == 0:
-        return np.zeros(rows.shape[1:])
+        return np.zeros(shape[:axis] + shape[axis + 1 :])
     if n > BLOCK:
         full = n // BLOCK * BLOCK
-        sums = fold(rows[:full].reshape(-1, BLOCK, *rows.shape[1:]), 1)
-        return fold(sums if n == full else np.concatenate([sums, fold(rows[full:], 0)[None]]), 0)
+        blocks = values[(*before, slice(full))].reshape(*shape[:axis], -1, BLOCK, *shape[axis + 1 :])
+        sums = fold(blocks, axis + 1)
+        if n > full:
+            sums = np.concatenate([sums, np.expand_dims(fold(values[(*before, slice(full, n))], axis), axis)], axis)
+        return fold(sums, axis)
     while n > 1:
         half = (n + 1) // 2
-        kept = rows[:half].copy()
-        kept[: n - half] += rows[half:n]
-        rows, n = kept, half
-    return rows[0].copy()
+        kept = values[(*before, slice(half))].copy()
+        kept[(*before, slice(n - half))] += values[(*before, slice(half, n))]
+        values, n = kept, half
+    return values[(*before, 0)].copy()
 
 
 @ieee

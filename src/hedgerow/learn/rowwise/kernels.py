@@ -6,8 +6,8 @@
     d = outer_gathered(images, where, terms, g)            # their weight gradients, record by record
 
 `paths` are the ways of this machine, the best first; the last is "numpy". `using("avx2")` takes another one, for tests, and so
-does the environment variable HEDGEROW_ROWS when this module is imported. Functions that are not named here by `paths` have the
-same bits on all of them: everything but the four products.
+does the environment variable HEDGEROW_ROWS when this module is imported. `multiply`, `gathered` and `outer_gathered` have other
+bits under "numpy" than on the compiled paths, which agree; everything else has the same bits on all of them.
 
 Arrays are C-contiguous, float32 unless said otherwise.
 """
@@ -26,7 +26,7 @@ from hedgerow.errors import SettingsInvalid
 
 from . import compiled as _native
 from . import exact, folds, functions, integers, places
-from .functions import binary_slopes, exp64, squared_slopes
+from .functions import binary_slopes, squared_slopes
 from .integers import TOO_LONG, factors, within
 from .norms import affine, normalised, normalised_slopes, product_sums
 from .places import add_steps_at, combined, mean_pool, mean_pool_slopes
@@ -44,6 +44,8 @@ __all__ = [
     "exp64",
     "factors",
     "gathered",
+    "gelu",
+    "gelu_slopes",
     "lengths",
     "max_pool",
     "max_pool_slopes",
@@ -61,6 +63,8 @@ __all__ = [
     "shorten",
     "sigmoid",
     "sigmoid_slopes",
+    "silu",
+    "silu_slopes",
     "softmax_slopes",
     "softplus",
     "softplus_slopes",
@@ -226,6 +230,7 @@ def _choose_element(name: str, numpy: Callable[..., Any]) -> Callable[..., Any]:
 
 squares = _choose("squares", folds.squares)
 summed = _choose("summed", folds.summed)
+exp64 = _choose("exp64", functions.exp64)
 softmax_slopes = _choose("softmax_slopes", functions.softmax_slopes)
 max_pool = _choose("max_pool", places.max_pool)
 max_pool_slopes = _choose("max_pool_slopes", places.max_pool_slopes)
@@ -234,10 +239,14 @@ steps = _choose("steps", integers.steps)
 tanh = _choose_element("tanh", functions.tanh)
 sigmoid = _choose_element("sigmoid", functions.sigmoid)
 softplus = _choose_element("softplus", functions.softplus)
+gelu = _choose_element("gelu", functions.gelu)
+silu = _choose_element("silu", functions.silu)
 relu_slopes = _choose_element("relu_slopes", functions.relu_slopes)
 tanh_slopes = _choose_element("tanh_slopes", functions.tanh_slopes)
 sigmoid_slopes = _choose_element("sigmoid_slopes", functions.sigmoid_slopes)
 softplus_slopes = _choose_element("softplus_slopes", functions.softplus_slopes)
+gelu_slopes = _choose_element("gelu_slopes", functions.gelu_slopes)
+silu_slopes = _choose_element("silu_slopes", functions.silu_slopes)
 
 
 @wraps(integers.whole)

@@ -187,72 +187,7 @@ TARGET static void add_steps(const int32_t* v, size_t m, size_t d, int64_t* tota
             for (size_t i = at; i < std::min(d, at + some); i++) total[i] += v[r * d + i];
 }
 
-// ---- functions of numbers -----------------------------------------------------------------------------------------------
-#define ELEMENT TARGET static inline __attribute__((always_inline)) double
-
-static inline double power_of(int64_t n) {
-    const int64_t bits = (int64_t)((uint64_t)(n + 1023) << 52);
-    double value;
-    std::memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-// n and exp(r) - 1 of x = n ln 2 + r
-ELEMENT reduced(double x, int64_t& n) {
-    constexpr double magic = 6755399441055744.0;
-    const double shifted = x * 1.4426950408889634 + magic, whole = shifted - magic;
-    int64_t bits;
-    std::memcpy(&bits, &shifted, sizeof bits);
-    n = (int64_t)((uint64_t)bits - 0x4338000000000000u);
-    const double r = (x - whole * 6.93147180369123816490e-01) - whole * 1.90821492927058770002e-10;
-    double series = 1.0 / 6227020800.0;
-    series = series * r + 1.0 / 479001600.0;
-    series = series * r + 1.0 / 39916800.0;
-    series = series * r + 1.0 / 3628800.0;
-    series = series * r + 1.0 / 362880.0;
-    series = series * r + 1.0 / 40320.0;
-    series = series * r + 1.0 / 5040.0;
-    series = series * r + 1.0 / 720.0;
-    series = series * r + 1.0 / 120.0;
-    series = series * r + 1.0 / 24.0;
-    series = series * r + 1.0 / 6.0;
-    series = series * r + 0.5;
-    return r + r * r * series;
-}
-ELEMENT exponential(double x) {
-    int64_t n;
-    const double less = reduced(x < -746.0 ? -746.0 : x > 710.0 ? 710.0 : x, n);
-    const int64_t half = n >> 1;
-    return (1.0 + less) * power_of(half) * power_of(n - half);
-}
-ELEMENT hyperbolic_tangent(double x) {
-    int64_t n;
-    const double twice = -2.0 * std::fabs(x), less = reduced(twice < -40.0 ? -40.0 : twice, n), power = power_of(n);
-    const double e = power * less + (power - 1.0);
-    return std::copysign(-e / (e + 2.0), x);
-}
-ELEMENT logistic(double x) { return 1.0 / (1.0 + exponential(-x)); }
-ELEMENT softened(double x) {
-    const double t = exponential(-std::fabs(x)), s = t / (2.0 + t), square = s * s;
-    double series = 1.0 / 29.0;
-    for (int i = 13; i > 0; i--) series = series * square + 1.0 / (2 * i + 1);
-    return (x < 0.0 ? 0.0 : x) + 2.0 * (s + s * (series * square));
-}
-#undef ELEMENT
-
-// Numbered as in compiled.py. The first array is the argument, or the gradient behind; the second what its slope is taken from.
-TARGET static void elementwise(int which, const float* x, const float* h, size_t n, float* out) {
-    switch (which) {
-        case 0: for (size_t i = 0; i < n; i++) out[i] = (float)hyperbolic_tangent((double)x[i]); break;
-        case 1: for (size_t i = 0; i < n; i++) out[i] = (float)logistic((double)x[i]); break;
-        case 2: for (size_t i = 0; i < n; i++) out[i] = (float)softened((double)x[i]); break;
-        case 3: for (size_t i = 0; i < n; i++) out[i] = h[i] > 0.0f ? x[i] : 0.0f; break;
-        case 4: for (size_t i = 0; i < n; i++) out[i] = (float)((double)x[i] * (1.0 - (double)h[i] * (double)h[i])); break;
-        case 5: for (size_t i = 0; i < n; i++) out[i] = (float)((double)x[i] * ((double)h[i] * (1.0 - (double)h[i]))); break;
-        default: for (size_t i = 0; i < n; i++) out[i] = (float)((double)x[i] * logistic((double)h[i]));
-    }
-}
-
+// ---- losses and pools ---------------------------------------------------------------------------------------------------
 TARGET static void softmax_slopes(const float* z, const int64_t* y, size_t m, size_t n, float* out) {
     std::vector<double> e(n), room;
     for (size_t r = 0; r < m; r++, z += n, out += n) {
@@ -274,7 +209,6 @@ TARGET static void softmax_slopes(const float* z, const int64_t* y, size_t m, si
     }
 }
 
-// ---- pools --------------------------------------------------------------------------------------------------------------
 TARGET static void max_pool(const float* x, size_t m, size_t places, size_t c, const int64_t* windows, size_t n, size_t size, float* out,
                             int32_t* chosen) {
     for (size_t r = 0; r < m; r++, x += places * c)

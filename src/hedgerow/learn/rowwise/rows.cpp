@@ -1,7 +1,7 @@
 // Computations in which no record knows of another: products, functions of rows, and sums of whole numbers.
 //
 // Called through compiled.py, which makes the arrays and says what is wrong with them; here sizes are checked again, because a
-// wrong one would write outside an array. vectors.hpp compiles the arithmetic (chain.hpp, outer.hpp, plain.hpp) for several
+// wrong one would write outside an array. vectors.hpp compiles the arithmetic (chain.hpp, elements.hpp, outer.hpp, plain.hpp) for several
 // instruction sets; the caller names one of `paths`. All give the same bits.
 //
 // Needs GCC or Clang and -ffp-contract=off. Uses the stable interface of Python 3.11.
@@ -45,6 +45,7 @@ struct Path {
     decltype(&scalar::shorten) shorten;
     decltype(&scalar::steps) steps;
     decltype(&scalar::add_steps) add_steps;
+    decltype(&scalar::exp64) exp64;
     decltype(&scalar::elementwise) elementwise;
     decltype(&scalar::softmax_slopes) softmax_slopes;
     decltype(&scalar::max_pool) max_pool;
@@ -54,7 +55,7 @@ struct Path {
 #define PATH(set)                                                                                                              \
     Path {                                                                                                                     \
         #set, set::panel_size, set::pack, set::multiply, set::gathered, set::outer_gathered, set::add_outer, set::squares,     \
-            set::summed, set::whole, set::lengths, set::shorten, set::steps, set::add_steps, set::elementwise,                 \
+            set::summed, set::whole, set::lengths, set::shorten, set::steps, set::add_steps, set::exp64, set::elementwise,     \
             set::softmax_slopes, set::max_pool, set::max_pool_slopes                                                           \
     }
 
@@ -176,6 +177,9 @@ PyObject* run(bool fits, const Compute& compute) {
     Py_RETURN_NONE;
 }
 
+// Sizes are below 2^30, so two of them multiply without overflow; three may be more than any array has.
+size_t volume(size_t a, size_t b, size_t c) { return c != 0 && a * b > ((size_t)1 << 58) / c ? (size_t)1 << 58 : a * b * c; }
+
 // Whether every sum of one offset of each table is a place of a record of d numbers.
 bool inside(const Buffer& where, size_t places, const Buffer& terms, size_t k, size_t d) {
     if (places == 0 || k == 0) return true;
@@ -215,6 +219,7 @@ PyMethodDef methods[] = {
     {"shorten", py_shorten, METH_VARARGS, nullptr},
     {"steps", py_steps, METH_VARARGS, nullptr},
     {"add_steps", py_add_steps, METH_VARARGS, nullptr},
+    {"exp64", py_exp64, METH_VARARGS, nullptr},
     {"elementwise", py_elementwise, METH_VARARGS, nullptr},
     {"softmax_slopes", py_softmax_slopes, METH_VARARGS, nullptr},
     {"max_pool", py_max_pool, METH_VARARGS, nullptr},
