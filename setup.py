@@ -1,10 +1,10 @@
-"""Compiles the optional kernels of local SGD, of gradients record by record, of rounding and noise; the rest is in pyproject.toml.
+"""Compiles the optional kernels of local SGD, record-by-record gradients, rounding and noise; the rest is in pyproject.toml.
 
 Without a compiler the package installs all the same: `hedgerow.learn.descent.kernel.available` is False, and
-`hedgerow.learn.rowwise` and `hedgerow.privacy` compute, round and draw noise by NumPy. The kernels choose among instruction sets
-when they run, so nothing here depends on the machine that builds it. `-ffast-math` is left out on purpose: a library linked with
-it changes how the whole process treats tiny numbers. Where bits are promised, the compiler may not join a multiplication and an
-addition.
+`hedgerow.learn.rowwise` and `hedgerow.privacy` compute, round and draw noise by NumPy. The kernels choose among instruction
+sets when they run, so nothing here depends on the machine that builds it. `-ffast-math` is left out on purpose: a library
+linked with it changes how the whole process treats tiny numbers. Where bits are promised, the compiler may not join a
+multiplication and an addition.
 """
 
 import sysconfig

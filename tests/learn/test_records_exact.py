@@ -124,7 +124,7 @@ FOLLOWED = {
     "an unknown shape": (lambda h: h.reshape(-1, 2, 4).mean(2), 2),
     "a pool": (lambda h: F.max_pool1d(h.unsqueeze(1), 3, stride=2, padding=1).squeeze(1), 4),
     "means": (lambda h: torch.flatten(h.view(-1, 2, 4).permute(0, 2, 1).mean((1, 2), keepdim=True), 1) + 1, 1),
-    "axes": (lambda h: nn.Unflatten(1, (2, -1))(h).flatten(1, 2), 8),
+    "axes": (lambda h: h.unflatten(1, (2, -1)).flatten(1, 2), 8),
     "softplus": (lambda h: F.softplus(h) / 3, 8),
 }
 

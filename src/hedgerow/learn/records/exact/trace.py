@@ -275,6 +275,9 @@ class _Reader:
     def _flatten(self, x: Value, start_dim: int = 0, end_dim: int = -1) -> Value:
         return self._take(_flatten(x.shape, start_dim, end_dim), x)
 
+    def _unflatten(self, x: Value, dim: int, sizes: Any) -> Value:
+        return self._take(_unflatten(x.shape, dim, sizes), x)
+
     def _mean(self, x: Value, dim: Any, keepdim: bool = False) -> Value:
         axes = tuple(sorted(axis % (len(x.shape) + 1) for axis in (dim if isinstance(dim, tuple | list) else (dim,))))
         if axes[0] == 0:
