@@ -195,9 +195,7 @@ def main() -> None:
             steps = max(2, options.steps // 10) if name == HOOKS else options.steps
             found[name].append(run(name, options.network, str(foreign) if name in FOREIGN else sys.executable, steps))
     reference, batch = np.array(found[TOGETHER][0]["moved"]), NETWORKS[options.network][1]
-    print(
-        f"{options.network}: a step on {batch} records, one thread, medians of {options.repetitions} times {options.steps} steps"
-    )
+    print(f"{options.network}, {batch} records, one thread; medians of {options.repetitions} times {options.steps} steps")
     for name in names:
         times = [row["seconds"] for row in found[name]]
         ratios = sorted(a / b["seconds"] for a, b in zip(times, found[PLAIN], strict=True))

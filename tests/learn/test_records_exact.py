@@ -124,6 +124,7 @@ FOLLOWED = {
     "an unknown shape": (lambda h: h.reshape(-1, 2, 4).mean(2), 2),
     "a pool": (lambda h: F.max_pool1d(h.unsqueeze(1), 3, stride=2, padding=1).squeeze(1), 4),
     "means": (lambda h: torch.flatten(h.view(-1, 2, 4).permute(0, 2, 1).mean((1, 2), keepdim=True), 1) + 1, 1),
+    "axes": (lambda h: h.unflatten(1, (2, -1)).flatten(1, 2), 8),
     "softplus": (lambda h: F.softplus(h) / 3, 8),
 }
 
@@ -271,3 +272,22 @@ def test_a_module_that_changes_its_buffers_is_refused():
 
     with pytest.raises(ModelInvalid, match="buffers"):
         exact_of(Model(Counting(), "category"), (6,))
+
+
+def test_a_module_that_remembers_what_it_saw_finds_a_fresh_copy_of_itself_for_each_record():
+    class Remembering(nn.Module):
+        """Adds what the last record was."""
+
+        def __init__(self):
+            super().__init__()
+            self.out, self.last = nn.Linear(6, 3), 0.0
+
+        def forward(self, x):
+            y, self.last = x + self.last, float(x.sum())
+            return self.out(y)
+
+    torch.manual_seed(0)
+    model, (x, target, _) = Model(Remembering(), "category"), records((6,))
+    flat, w = torch.from_numpy(model.initial), torch.ones(7)
+    each = sum(in_steps(model, flat, x[i : i + 1], target[i : i + 1], w[:1]) for i in range(7))
+    np.testing.assert_array_equal(in_steps(model, flat, x, target, w), each)

@@ -1,12 +1,13 @@
 """Gradients of any module, one record after the other, by autograd: each on a fresh copy, with one thread.
 
-A record is copied to memory of its own, since products may depend on addresses. Buffers are copied for each record, and torch's
-generator begins anew, so that a record finds what every other does. A record for which the module fails counts as zero: an
-error that leaves the party would tell of it.
+A record is copied to memory of its own, since products may depend on addresses. The module is copied for each record, its
+parameters apart, and torch's generator begins anew, so that a record finds what every other does. A record for which the module
+fails counts as zero: an error that leaves the party would tell of it.
 """
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -36,10 +37,8 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def parts_alone(
-    trained: Trained, module: torch.nn.Module, weights: Mapping[str, Tensor], x: Tensor, target: Tensor, *, tell: bool = True
-) -> list[Part]:
-    """The gradients of records of shape (n, ...), parameter by parameter; `module` is this thread's own copy."""
+def parts_alone(trained: Trained, weights: Mapping[str, Tensor], x: Tensor, target: Tensor, *, tell: bool = True) -> list[Part]:
+    """The gradients of records of shape (n, ...), parameter by parameter."""
     weights = {name: value.detach().clone() for name, value in weights.items()}
     learned = {name: weights[name].requires_grad_() for name in trained.names}
     found = {name: np.zeros((len(x), value.numel()), np.float32) for name, value in learned.items()}
@@ -48,7 +47,7 @@ def parts_alone(
         for i in range(len(x)):
             torch.manual_seed(0)
             try:
-                rows = _gradients(trained, module, weights, learned, x[i], target[i])
+                rows = _gradients(trained, weights, learned, x[i], target[i])
             except Exception:  # whatever a record does to the module, nobody else may learn of it
                 failed += 1
                 continue
@@ -59,11 +58,11 @@ def parts_alone(
     return [Formed(name, rows, tuple(trained.shapes[name])) for name, rows in found.items()]
 
 
-def _gradients(trained: Trained, module: torch.nn.Module, weights: Any, learned: Any, x: Tensor, target: Tensor) -> list[Array]:
+def _gradients(trained: Trained, weights: Any, learned: Any, x: Tensor, target: Tensor) -> list[Array]:
     """Of one record, flat, one for each trained parameter."""
-    buffers = {name: value.clone() for name, value in module.named_buffers()}
     model, own, wanted = trained.model, x[None].clone(), target[None].clone()
-    output = functional_call(module, {**weights, **buffers}, (model.scaled(own),))
+    module = copy.deepcopy(model.module, {id(value): value for value in model.module.parameters()})
+    output = functional_call(module, weights, (model.scaled(own),))
     loss = per_record_loss(model.kind)(output, wanted)[0]
     rows = torch.autograd.grad(loss, list(learned.values()), allow_unused=True)
     return [

@@ -14,9 +14,7 @@ Source: Abadi et al., CCS 2016, Algorithm 1; whole steps and independent rows as
 
 from __future__ import annotations
 
-import copy
 import logging
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -98,7 +96,6 @@ class Exact:
     graph: Graph | None
     reason: str = ""
     numbers: int = 1
-    _own: threading.local = field(init=False, repr=False, default_factory=threading.local)
 
     @property
     def at_once(self) -> int:
@@ -117,7 +114,7 @@ class Exact:
     def parts(self, made: Any, x: Tensor, target: Tensor) -> list[Part]:
         """The gradients of records of shape (n, ...), n above zero."""
         if self.graph is None:
-            return parts_alone(self.trained, self._copy, made, x, target, tell=bool(self.reason))
+            return parts_alone(self.trained, made, x, target, tell=bool(self.reason))
         return self.graph.parts(made, self.scaled(x.numpy()), target.numpy())
 
     def scaled(self, x: Array) -> Array:
@@ -126,13 +123,6 @@ class Exact:
         if (model.low, model.scale) == (0.0, 1.0):
             return values
         return (values - np.float32(model.low)) * np.float32(model.scale)
-
-    @property
-    def _copy(self) -> torch.nn.Module:
-        if not hasattr(self._own, "copy"):
-            self._own.copy = copy.deepcopy(self.trained.model.module)
-        found: torch.nn.Module = self._own.copy
-        return found
 
 
 @ieee

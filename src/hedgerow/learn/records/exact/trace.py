@@ -44,6 +44,16 @@ def _flatten(shape: Shape, start: int = 0, end: int = -1) -> Made:
     return Reshape(shape, joined), joined
 
 
+def _unflatten(shape: Shape, axis: int, sizes: Any) -> Made:
+    if not isinstance(axis, int) or axis % (len(shape) + 1) == 0 or not all(isinstance(size, int) for size in sizes):
+        raise Unfit("an axis is parted as it is not known")
+    at = axis % (len(shape) + 1) - 1
+    known = math.prod(size for size in sizes if size != -1)
+    parted = tuple(shape[at] // max(known, 1) if size == -1 else size for size in sizes)
+    after = (*shape[:at], *parted, *shape[at + 1 :])
+    return Reshape(shape, after), after
+
+
 def _planes(shape: Shape) -> Made:
     return (Reshape(shape, (1, *shape)), (1, *shape)) if len(shape) == 2 else (None, shape)
 
@@ -72,6 +82,7 @@ LAYERS: dict[type[nn.Module], Callable[[Any, str, Shape], Made]] = {
     nn.Dropout: _unless_drawn,
     nn.Identity: lambda layer, prefix, shape: (None, shape),
     nn.Flatten: lambda layer, prefix, shape: _flatten(shape, layer.start_dim, layer.end_dim),
+    nn.Unflatten: lambda layer, prefix, shape: _unflatten(shape, layer.dim, layer.unflattened_size),
     Planes: lambda layer, prefix, shape: _planes(shape),
     **dict.fromkeys(POOLS, Pool.of),
     **{kind: lambda layer, prefix, shape: (ELEMENTWISE[type(layer)], shape) for kind in ELEMENTWISE},
@@ -263,6 +274,9 @@ class _Reader:
 
     def _flatten(self, x: Value, start_dim: int = 0, end_dim: int = -1) -> Value:
         return self._take(_flatten(x.shape, start_dim, end_dim), x)
+
+    def _unflatten(self, x: Value, dim: int, sizes: Any) -> Value:
+        return self._take(_unflatten(x.shape, dim, sizes), x)
 
     def _mean(self, x: Value, dim: Any, keepdim: bool = False) -> Value:
         axes = tuple(sorted(axis % (len(x.shape) + 1) for axis in (dim if isinstance(dim, tuple | list) else (dim,))))
