@@ -64,6 +64,8 @@ class Block:
                     "declare a bound without a step for Laplace or Gaussian, whose noise allows for rounding.",
                 )
             return steps
+        if len(rows) > 1:  # each by itself, since the compiled passes are for one row and add up in another order
+            return np.concatenate([self.round(row) for row in rows[:, None]])
         limit = self.bound.radius / self.step
         if (quick := self._round_one(rows, limit)) is not None:
             return quick
