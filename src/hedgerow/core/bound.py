@@ -17,10 +17,6 @@ SLACK = 3e-4
 """By so much lengths of float32 rows are overstated, so that their rounding cannot hide that one is too long."""
 
 
-LEAST_STEPS = 4096
-"""Of a radius that is given in steps, whose noise is so many times the noise multiplier."""
-
-
 @dataclass(frozen=True)
 class Bound:
     """A ball that holds what one unit adds to a sum.
@@ -47,11 +43,6 @@ class Bound:
         if self.step is not None and not (self.step > 0 and math.frexp(self.step)[0] == 0.5 and self.unit == "record"):
             raise BudgetInvalid(
                 f"a bound per {self.unit} in steps of {self.step!r}: steps are powers of two, of what a record adds.",
-                remedy="Leave step out, or take whole_step(radius).",
-            )
-        if self.step is not None and not self.step * LEAST_STEPS <= self.radius:  # noise would be no finer than the step
-            raise BudgetInvalid(
-                f"a bound of radius {self.radius!r} in steps of {self.step!r}: it holds fewer than {LEAST_STEPS} of them.",
                 remedy="Leave step out, or take whole_step(radius).",
             )
         if self.unit not in ("party", "record") or not (math.isfinite(self.radius) and self.radius > 0):
