@@ -11,9 +11,9 @@ from hedgerow.core.bound import l2, linf
 from hedgerow.core.party import Parties
 from hedgerow.core.question import local
 from hedgerow.core.randomness import Streams
+from hedgerow.core.records import held_to_bounds
 from hedgerow.core.release import Release
 from hedgerow.engines import InProcess
-from hedgerow.core.records import held_to_bounds
 from helpers import norm_of_x, outbox, with_question, zeros
 
 RNG = np.random.default_rng(5)
