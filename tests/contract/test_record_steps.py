@@ -13,6 +13,7 @@ from hedgerow.core.records import held_to_bounds, in_whole_steps, record_by_reco
 from hedgerow.core.release import Release
 from hedgerow.core.whole import held, in_steps, linear, whole
 from hedgerow.data import load
+from hedgerow.errors import ContributionInvalid
 from hedgerow.study import PROGRAMS
 from hedgerow.testing.records import apart, asked_behind, violations
 from hedgerow.testing.subject import Subject
@@ -135,7 +136,7 @@ def counted_alike(x, beta, n, *, exact):
 
 
 def test_a_float_sum_is_in_no_whole_steps_and_refused():
-    with pytest.raises(Exception, match="not in whole steps"):
+    with pytest.raises(ContributionInvalid):
         violations(ASKED, RELEASE, TABLE, ask=lambda question, release: question.local)
 
 
