@@ -10,9 +10,12 @@ from hedgerow.core.federation import Federation
 
 
 def provenance(federation: Federation, asked_before: int = 0) -> dict[str, Any]:
-    """Return `n_parties`, `n_missing`, `left` and `protection` of a fit; `asked_before` is the ledger's length before it."""
+    """Return `n_parties`, `n_missing`, `left` and `protection` of a fit; `asked_before` is the ledger's length before it.
+
+    Of a cohort whose parties joined by chance the expected number is told: how many came is a secret.
+    """
     return {
-        "n_parties": len(federation.members),
+        "n_parties": round(federation.expected_size),
         "n_missing": federation.missing,
         "left": left_of(federation, asked_before),
         "protection": protection_of(federation),
