@@ -15,7 +15,7 @@ from hedgerow.errors import ModelInvalid, SettingsInvalid
 from hedgerow.learn.models import Model
 from hedgerow.learn.records import Clipping, clipped_sum
 from hedgerow.learn.records.clipped import exact_of
-from hedgerow.learn.records.exact.operations import Unfit
+from hedgerow.learn.records.exact.operations import NoGraph
 from hedgerow.learn.records.exact.parts import Outer
 from hedgerow.learn.records.exact.trace import traced
 from hedgerow.learn.records.trained import Trained
@@ -168,7 +168,7 @@ MEETING = {
 def test_records_that_could_meet_are_computed_one_by_one_and_do_not(how):
     torch.manual_seed(0)
     model = Model(Meeting(MEETING[how]), "category")
-    with pytest.raises(Unfit):
+    with pytest.raises(NoGraph):
         traced(Trained(model), (6,))
     flat, (x, target, w) = torch.from_numpy(model.initial), records((6,), 6)
     w = torch.ones(6)
@@ -187,7 +187,7 @@ def test_subclasses_hooks_and_shared_parameters_are_not_taken_for_layers():
     hooked = nn.Sequential(nn.Linear(6, 3))
     hooked[0].register_forward_hook(lambda layer, inputs, output: 2 * output)
     for module in (nn.Sequential(Own(6, 3)), hooked, MODULES["tied"][0], MODULES["twice"][0]):
-        with pytest.raises(Unfit):
+        with pytest.raises(NoGraph):
             traced(Trained(Model(module, "category")), (6,))
 
 
@@ -202,7 +202,7 @@ def test_a_value_that_is_changed_in_place_and_read_again_is_not_followed():
             z = y.relu_()
             return self.out(z + y)
 
-    with pytest.raises(Unfit, match="in place"):
+    with pytest.raises(NoGraph, match="in place"):
         traced(Trained(Model(Late(), "category")), (6,))
 
 

@@ -21,7 +21,7 @@ from torch.func import functional_call
 from ...models import own_generator, per_record_loss
 from ..trained import Trained
 from .operations import Array
-from .parts import Formed, Part
+from .parts import Formed, LayerGradients
 
 log = logging.getLogger("hedgerow.learn")
 
@@ -37,7 +37,9 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def parts_alone(trained: Trained, weights: Mapping[str, Tensor], x: Tensor, target: Tensor, *, tell: bool = True) -> list[Part]:
+def parts_alone(
+    trained: Trained, weights: Mapping[str, Tensor], x: Tensor, target: Tensor, *, tell: bool = True
+) -> list[LayerGradients]:
     """The gradients of records of shape (n, ...), parameter by parameter."""
     weights = {name: value.detach().clone() for name, value in weights.items()}
     learned = {name: weights[name].requires_grad_() for name in trained.names}

@@ -20,8 +20,8 @@ from torch import nn
 
 from ...rowwise import kernels as rows
 from .layers import named
-from .operations import Array, Operation, Shape, Unfit, image, slopes_as_laid, solid
-from .parts import Formed, Part
+from .operations import Array, NoGraph, Operation, Shape, image, slopes_as_laid, solid
+from .parts import Formed, LayerGradients
 
 
 @dataclass(frozen=True)
@@ -88,14 +88,14 @@ class Convolution(Operation):
         """See `Linear.of`."""
         flat = type(layer) is nn.Conv1d
         if layer.padding_mode != "zeros" or len(shape) != (2 if flat else 3) or shape[0] != layer.in_channels:
-            raise Unfit(f"a convolution with {layer.padding_mode} padding on records of shape {shape}")
+            raise NoGraph(f"a convolution with {layer.padding_mode} padding on records of shape {shape}")
         pads = layer._reversed_padding_repeated_twice
         axes = [
             Axis(size, layer.kernel_size[i], layer.stride[i], layer.dilation[i], pads[-2 * i - 2], pads[-2 * i - 1])
             for i, size in enumerate(shape[1:])
         ]
         if any(axis.out < 1 for axis in axes):
-            raise Unfit(f"a kernel of {layer.kernel_size} on records of shape {shape}")
+            raise NoGraph(f"a kernel of {layer.kernel_size} on records of shape {shape}")
         both = (Axis(1, 1, 1, 1, 0, 0), axes[0]) if flat else (axes[0], axes[1])
         (weight, weight_trained), (bias, bias_trained) = named(prefix, layer, "weight"), named(prefix, layer, "bias")
         made = cls(str(weight), bias, weight_trained, bias_trained, shape[0], layer.out_channels, layer.groups, both, flat)
@@ -160,12 +160,12 @@ class Convolution(Operation):
         x = inputs[0][:, :, None] if self.flat else inputs[0]
         padded = np.zeros((len(x), down.wide, across.wide, self.channels), np.float32)
         padded[:, down.before : down.before + down.size, across.before : across.before + across.size] = x.transpose(0, 2, 3, 1)
-        padded = padded.reshape(len(x), -1)
+        flat = padded.reshape(len(x), -1)
         there, _, bias = made
-        each = [rows.gathered(padded, self.where, self.terms[i], there[i], bias[i], self.relu) for i in range(self.groups)]
+        each = [rows.gathered(flat, self.where, self.terms[i], there[i], bias[i], self.relu) for i in range(self.groups)]
         out = each[0] if self.groups == 1 else np.concatenate(each, axis=2)
         out = image(out, (across.out,) if self.flat else (down.out, across.out))
-        return out, (padded, out)
+        return out, (flat, out)
 
     def before_relu(self, kept: Any, g: Array) -> Array:
         return slopes_as_laid(rows.relu_slopes, g, kept[1]) if self.relu else g
@@ -186,7 +186,7 @@ class Convolution(Operation):
                 places[..., channels] = rows.gathered(wide, where, far[i], weight).reshape(places[..., channels].shape)
         return (image(out.reshape(len(g), -1, self.channels), (across.size,) if self.flat else (down.size, across.size)),)
 
-    def parts(self, made: Any, kept: Any, g: Array) -> Iterator[Part]:
+    def parts(self, made: Any, kept: Any, g: Array) -> Iterator[LayerGradients]:
         (n_in, n_out), (down, across) = self._sizes, self.axes
         slopes = self._slopes(g).reshape(len(g), -1, self.n_out)
         if self.weight_trained:

@@ -15,14 +15,14 @@ import numpy as np
 
 from ...rowwise import kernels as rows
 from .operations import Array, Operation, solid
-from .parts import Part
+from .parts import LayerGradients
 
 SLOPES = {"binary": rows.binary_slopes, "number": rows.squared_slopes}
 """Gradients of losses at the output, by kind of target."""
 
 
 @dataclass(frozen=True)
-class Step:
+class RowStep:
     """An operation, and the numbers of the values that it reads."""
 
     operation: Operation
@@ -30,10 +30,10 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Graph:
+class RowGraph:
     """Steps from the records to the output, which is value number `result`."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[RowStep, ...]
     result: int
     kind: str
 
@@ -49,7 +49,7 @@ class Graph:
         """What a broadcast's weights, float32 arrays by name, are made into for each step."""
         return [step.operation.prepare(weights) for step in self.steps]
 
-    def parts(self, made: list[Any], x: Array, target: Array) -> list[Part]:
+    def parts(self, made: list[Any], x: Array, target: Array) -> list[LayerGradients]:
         """The gradients of records, float32 of shape (n, ...), with their targets, (n,), layer by layer."""
         values, kept = [x], []
         last = {i: k for k, step in enumerate(self.steps) for i in step.reads}
@@ -60,7 +60,7 @@ class Graph:
             for i in step.reads:
                 if last[i] == k and i != self.result:
                     values[i] = np.zeros(0, np.float32)  # nobody reads it any more
-        slopes, found = {self.result: self._slopes(values[self.result], target)}, list[Part]()
+        slopes, found = {self.result: self._slopes(values[self.result], target)}, list[LayerGradients]()
         for k in reversed(range(len(self.steps))):
             g = slopes.pop(k + 1, None)
             if g is None or not self.learns[k + 1]:
@@ -78,6 +78,7 @@ class Graph:
     def _slopes(self, output: Array, target: Array) -> Array:
         output = solid(output)
         if self.kind == "category":
-            return rows.softmax_slopes(output, target.astype(np.int64, copy=False))
-        flat = SLOPES[self.kind](output.reshape(len(output)), target.astype(np.float32, copy=False))
+            found: Array = rows.softmax_slopes(output, target.astype(np.int64, copy=False))
+            return found
+        flat: Array = SLOPES[self.kind](output.reshape(len(output)), target.astype(np.float32, copy=False))
         return flat.reshape(output.shape)

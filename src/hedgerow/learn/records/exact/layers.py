@@ -10,8 +10,8 @@ import numpy as np
 from torch import nn
 
 from ...rowwise import kernels as rows
-from .operations import Array, Operation, Shape, Unfit, solid
-from .parts import Formed, Outer, Part, Rows
+from .operations import Array, NoGraph, Operation, Shape, solid
+from .parts import Formed, LayerGradients, Outer, TableGradients
 
 
 def named(prefix: str, layer: nn.Module, name: str) -> tuple[str | None, str | None]:
@@ -35,7 +35,7 @@ class Linear(Operation):
     def of(cls, layer: nn.Linear, prefix: str, shape: Shape) -> tuple[Linear, Shape]:
         """The operation of a layer on records of a shape, and the shape of what it gives."""
         if not shape or shape[-1] != layer.in_features:
-            raise Unfit(f"a layer of {layer.in_features} inputs reads records of shape {shape}")
+            raise NoGraph(f"a layer of {layer.in_features} inputs reads records of shape {shape}")
         (weight, weight_trained), (bias, bias_trained) = named(prefix, layer, "weight"), named(prefix, layer, "bias")
         return cls(str(weight), bias, weight_trained, bias_trained), (*shape[:-1], layer.out_features)
 
@@ -60,7 +60,7 @@ class Linear(Operation):
     def backward(self, made: Any, kept: Any, g: Array) -> tuple[Array, ...]:
         return (rows.multiply(solid(g).reshape(-1, g.shape[-1]), made[1]).reshape(kept[0].shape),)
 
-    def parts(self, made: Any, kept: Any, g: Array) -> Iterator[Part]:
+    def parts(self, made: Any, kept: Any, g: Array) -> Iterator[LayerGradients]:
         a, g = kept[0], solid(g)
         if a.ndim == 2 and self.weight_trained:
             yield Outer(self.weight_trained, self.bias_trained, a, g)
@@ -76,7 +76,7 @@ class Linear(Operation):
 
 
 @dataclass(frozen=True)
-class Table(Operation):
+class EmbeddedRows(Operation):
     """Rows of a table by their numbers: (n, ...) whole numbers to (n, ..., width); NaN for a number that it has not."""
 
     weight: str
@@ -86,10 +86,10 @@ class Table(Operation):
     padding: int | None
 
     @classmethod
-    def of(cls, layer: nn.Embedding, prefix: str, shape: Shape) -> tuple[Table, Shape]:
+    def of(cls, layer: nn.Embedding, prefix: str, shape: Shape) -> tuple[EmbeddedRows, Shape]:
         """See `Linear.of`."""
         if layer.max_norm is not None or layer.scale_grad_by_freq or layer.sparse:
-            raise Unfit("an embedding whose rows change while they are read, or count by how often they are read")
+            raise NoGraph("an embedding whose rows change while they are read, or count by how often they are read")
         weight, trained = named(prefix, layer, "weight")
         return cls(str(weight), trained, layer.num_embeddings, layer.embedding_dim, layer.padding_idx), (
             *shape,
@@ -110,7 +110,7 @@ class Table(Operation):
         learned = there if self.padding is None else there & (index != self.padding)
         return out.reshape(*inputs[0].shape, self.width), np.where(learned, index, -1)
 
-    def parts(self, made: Any, kept: Any, g: Array) -> Iterator[Part]:
+    def parts(self, made: Any, kept: Any, g: Array) -> Iterator[LayerGradients]:
         if self.trained is not None:
             index, sums = rows.combined(kept, solid(g).reshape(*kept.shape, self.width))
-            yield Rows(self.trained, index, sums, (self.size, self.width))
+            yield TableGradients(self.trained, index, sums, (self.size, self.width))

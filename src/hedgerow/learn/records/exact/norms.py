@@ -12,8 +12,8 @@ from torch import nn
 
 from ...rowwise import kernels as rows
 from .layers import named
-from .operations import Array, Operation, Shape, Unfit, image, places, solid
-from .parts import Formed, Part
+from .operations import Array, NoGraph, Operation, Shape, image, places, solid
+from .parts import Formed, LayerGradients
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class Norm(Operation):
         read = weight, bias, weight_trained, bias_trained
         if isinstance(layer, nn.GroupNorm):
             if not shape or shape[0] != layer.num_channels:
-                raise Unfit(f"a norm of {layer.num_channels} channels reads records of shape {shape}")
+                raise NoGraph(f"a norm of {layer.num_channels} channels reads records of shape {shape}")
             return cls(*read, shape, layer.num_groups, shape[0], (shape[0],), layer.eps, True), shape
         after = tuple(layer.normalized_shape)
         if shape[-len(after) :] != after:
-            raise Unfit(f"a norm over {after} reads records of shape {shape}")
+            raise NoGraph(f"a norm over {after} reads records of shape {shape}")
         eps = torch.finfo(torch.float32).eps if layer.eps is None else layer.eps
         return cls(*read, shape, 0, math.prod(after), after, eps, isinstance(layer, nn.LayerNorm)), shape
 
@@ -87,7 +87,7 @@ class Norm(Operation):
         slopes = rows.normalised_slopes(self._grouped(steep), self._grouped(out), inverse, centred=self.centred)
         return (self._back(slopes.reshape(out.shape)),)
 
-    def parts(self, made: Any, kept: Any, g: Array) -> Iterator[Part]:
+    def parts(self, made: Any, kept: Any, g: Array) -> Iterator[LayerGradients]:
         slopes = self._places(g)
         if self.weight_trained:
             yield Formed(self.weight_trained, rows.product_sums(slopes, kept[0]), self.after)

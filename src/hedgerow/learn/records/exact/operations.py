@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from ...rowwise import kernels as rows
-from .parts import Part
+from .parts import LayerGradients
 
 Array = np.ndarray
 Shape = tuple[int, ...]
 
 
-class Unfit(Exception):
+class NoGraph(Exception):
     """A module is no chain of operations that are known; decided by the module and the shape of a record alone."""
 
 
@@ -47,7 +47,7 @@ class Operation(ABC):
         """Gradients at the inputs; of numbers of rows there is none."""
         raise NotImplementedError
 
-    def parts(self, made: Any, kept: Any, g: Array) -> Iterator[Part]:
+    def parts(self, made: Any, kept: Any, g: Array) -> Iterator[LayerGradients]:
         """Gradients of the trained parameters, record by record."""
         yield from ()
 
@@ -112,7 +112,7 @@ class Reshape(Operation):
 
     def __post_init__(self) -> None:
         if math.prod(self.before) != math.prod(self.after):
-            raise Unfit(f"records of shape {self.before} do not become {self.after}")
+            raise NoGraph(f"records of shape {self.before} do not become {self.after}")
 
     def forward(self, made: Any, *inputs: Array) -> tuple[Array, Any]:
         return inputs[0].reshape(len(inputs[0]), *self.after), None
@@ -166,7 +166,7 @@ class Mean(Operation):
 
 
 @dataclass(frozen=True)
-class Sum(Operation):
+class Addition(Operation):
     """Two values of one shape, added."""
 
     def forward(self, made: Any, *inputs: Array) -> tuple[Array, Any]:

@@ -20,7 +20,7 @@ from ...rowwise import kernels as rows
 Array = np.ndarray
 
 
-class Part(ABC):
+class LayerGradients(ABC):
     """Gradients of a layer's parameters over n records.
 
     Attributes
@@ -56,7 +56,7 @@ class Part(ABC):
 
 
 @dataclass
-class Formed(Part):
+class Formed(LayerGradients):
     """Gradients that are there one by one.
 
     Parameters
@@ -79,9 +79,11 @@ class Formed(Part):
         self.names, self.shape = (self.name,), (self.g.shape[1],)
 
     def squares(self) -> Array:
-        return rows.squares(self.g)
+        found: Array = rows.squares(self.g)
+        return found
 
     def shorten(self, factor: Array, step: float, cut: Array | None) -> Array:
+        used: Array
         self.whole, used = rows.steps(self.g, factor, step)
         return used
 
@@ -97,7 +99,7 @@ class Formed(Part):
 
 
 @dataclass
-class Outer(Part):
+class Outer(LayerGradients):
     """Outer products of slopes at a layer's output, (n, out), and what it read, (n, in), with a one appended for the bias."""
 
     weight: str
@@ -117,12 +119,13 @@ class Outer(Part):
         self._length = np.maximum(self._length, 0)
 
     def squares(self) -> Array:
-        found = rows.lengths(self.slopes, self._scale, self._length)
+        found: Array = rows.lengths(self.slopes, self._scale, self._length)
         for i, formed in self._rest.items():
             found[i] = formed.squares()[0]
         return found
 
     def shorten(self, factor: Array, step: float, cut: Array | None) -> Array:
+        used: Array
         self._u, used = rows.shorten(self.slopes, factor, self._scale, self._length, step, cut)
         for i, formed in self._rest.items():
             used[i] = formed.shorten(factor[i : i + 1], step, None)[0]
@@ -145,7 +148,7 @@ class Outer(Part):
 
 
 @dataclass
-class Rows(Part):
+class TableGradients(LayerGradients):
     """Gradients of some rows of a table: their numbers (n, places), -1 where there is none, and slopes (n, places, width)."""
 
     name: str
@@ -158,9 +161,11 @@ class Rows(Part):
         self._flat = self.slopes.reshape(len(self.slopes), -1)
 
     def squares(self) -> Array:
-        return rows.squares(self._flat)
+        found: Array = rows.squares(self._flat)
+        return found
 
     def shorten(self, factor: Array, step: float, cut: Array | None) -> Array:
+        used: Array
         self._whole, used = rows.steps(self._flat, factor, step)
         return used
 

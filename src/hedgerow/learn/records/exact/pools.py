@@ -11,7 +11,7 @@ import numpy as np
 from torch import nn
 
 from ...rowwise import kernels as rows
-from .operations import Array, Operation, Shape, Unfit, image, places
+from .operations import Array, NoGraph, Operation, Shape, image, places
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Pool(Operation):
         """See `Linear.of`."""
         two = type(layer) in (nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d)
         if len(shape) != (3 if two else 2):
-            raise Unfit(f"{type(layer).__name__} reads records of shape {shape}")
+            raise NoGraph(f"{type(layer).__name__} reads records of shape {shape}")
         sizes = shape[1:]
         if isinstance(layer, nn.AdaptiveAvgPool1d | nn.AdaptiveAvgPool2d):
             wanted = _each(layer.output_size, sizes)
@@ -45,14 +45,14 @@ class Pool(Operation):
             windows = _table(axes, sizes)
             return cls(sizes, tuple(wanted), windows, (windows >= 0).sum(1).astype(float)), (shape[0], *wanted)
         if layer.ceil_mode or getattr(layer, "return_indices", False) or getattr(layer, "divisor_override", None):
-            raise Unfit(f"{type(layer).__name__} with unusual settings")
+            raise NoGraph(f"{type(layer).__name__} with unusual settings")
         kernel, stride = _each(layer.kernel_size, sizes), _each(layer.stride, sizes)
         padding, dilation = _each(layer.padding, sizes), _each(getattr(layer, "dilation", 1), sizes)
         axes = []
         for size, k, s, pad, far in zip(sizes, kernel, stride, padding, dilation, strict=True):
             n = (size + 2 * pad - far * (k - 1) - 1) // s + 1
             if n < 1:
-                raise Unfit(f"a window of {k} on records of shape {shape}")
+                raise NoGraph(f"a window of {k} on records of shape {shape}")
             axes.append([range(i * s - pad, i * s - pad + far * k, far) for i in range(n)])
         windows, after = _table(axes, sizes), tuple(len(axis) for axis in axes)
         if type(layer) in (nn.MaxPool1d, nn.MaxPool2d):

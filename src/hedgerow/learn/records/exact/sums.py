@@ -32,9 +32,9 @@ from ..clipping import Clipping
 from ..rewrite import keeps_nothing
 from ..trained import Trained
 from .alone import parts_alone
-from .graph import Graph
-from .operations import Array, Numbered, Shape, Unfit
-from .parts import Formed, Part
+from .graph import RowGraph
+from .operations import Array, NoGraph, Numbered, Shape
+from .parts import Formed, LayerGradients
 from .trace import traced
 
 log = logging.getLogger("hedgerow.learn")
@@ -54,9 +54,9 @@ class Totals:
     """Whole-number sums, layer by layer."""
 
     sums: dict[str, Array] = field(default_factory=dict)
-    kinds: dict[str, Part] = field(default_factory=dict)
+    kinds: dict[str, LayerGradients] = field(default_factory=dict)
 
-    def add(self, parts: list[Part]) -> None:
+    def add(self, parts: list[LayerGradients]) -> None:
         """Add what was made whole."""
         for part in parts:
             key = part.names[0]
@@ -85,7 +85,7 @@ class Exact:
 
     Attributes
     ----------
-    graph : Graph or None
+    graph : RowGraph or None
     reason : str
         Why there is no graph; empty while it is found out.
     numbers : int
@@ -93,7 +93,7 @@ class Exact:
     """
 
     trained: Trained
-    graph: Graph | None
+    graph: RowGraph | None
     reason: str = ""
     numbers: int = 1
 
@@ -111,7 +111,7 @@ class Exact:
             return weights
         return self.graph.prepare({name: value.contiguous().numpy() for name, value in weights.items()})
 
-    def parts(self, made: Any, x: Tensor, target: Tensor) -> list[Part]:
+    def parts(self, made: Any, x: Tensor, target: Tensor) -> list[LayerGradients]:
         """The gradients of records of shape (n, ...), n above zero."""
         if self.graph is None:
             return parts_alone(self.trained, made, x, target, tell=bool(self.reason))
@@ -144,7 +144,7 @@ def exact_sum(exact: Exact, flat: Tensor, x: Tensor, target: Tensor, w: Tensor, 
     return totals.flat(exact.trained, clipping.step), np.where(np.isfinite(lengths), lengths, 0.0)
 
 
-def hold(parts: list[Part], weights: Array, trained: Trained, clipping: Clipping) -> Array:
+def hold(parts: list[LayerGradients], weights: Array, trained: Trained, clipping: Clipping) -> Array:
     """Make records' gradients whole and hold them to the clip; return their squared lengths before it, (n, layers)."""
     layers = dict(zip(trained.names, trained.layers, strict=True))
     where = [layers[part.names[0]] for part in parts]
@@ -211,7 +211,7 @@ def exact_for(model: Model, shape: Shape) -> Exact:
         if _same(fast, Exact(trained, None), x, target):
             return fast
         reason = "operations find other gradients than autograd"
-    except Unfit as error:
+    except NoGraph as error:
         reason = str(error)
     log.info("%s: gradients are found for one record after the other, which is slow: %s.", type(model.module).__name__, reason)
     return Exact(trained, None, reason)
@@ -224,7 +224,7 @@ def _keeps_nothing(model: Model, x: Tensor) -> None:
         return
 
 
-def _numbers(graph: Graph, trained: Trained, x: Tensor, target: Tensor) -> int:
+def _numbers(graph: RowGraph, trained: Trained, x: Tensor, target: Tensor) -> int:
     """Numbers that a record takes: of all values, forward and backward, and of gradients that are formed."""
     found = Exact(trained, graph)
     made = found.prepare(torch.from_numpy(trained.model.initial))

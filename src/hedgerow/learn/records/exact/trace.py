@@ -1,121 +1,26 @@
 """A module as a graph of operations, by following its forward pass with symbols in the place of records.
 
 Symbols have no values and no number, so a module that looks at values, or builds in how many records there are, is not traced.
-Layers are known by their exact type, since a subclass may do something else.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-import operator
 import threading
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import fx, nn
 
-from ...zoo import Planes
 from ..trained import Trained
+from .catalogue import FUNCTIONS, IN_PLACE, LAYERS, WORDS, Made, flattened, parted
 from .convolutions import Convolution
-from .graph import Graph, Step
-from .layers import Linear, Table
-from .norms import Norm
-from .operations import RELU, SIGMOID, SOFTPLUS, TANH, Mean, Numbered, Operation, Reshape, Scaled, Shape, Sum, Turned, Unfit
-from .pools import Pool
-
-Made = tuple[Operation | None, Shape]
-"""An operation, None for one that changes nothing, and the shape of what it gives."""
-
-ELEMENTWISE: dict[Any, Operation] = {nn.ReLU: RELU, nn.Tanh: TANH, nn.Sigmoid: SIGMOID}
-POOLS = (nn.MaxPool1d, nn.MaxPool2d, nn.AvgPool1d, nn.AvgPool2d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d)
-
-
-def _flatten(shape: Shape, start: int = 0, end: int = -1) -> Made:
-    axes = len(shape) + 1
-    first, last = start % axes, end % axes
-    if first == 0:
-        raise Unfit("records are flattened together")
-    joined = (*shape[: first - 1], math.prod(shape[first - 1 : last]), *shape[last:])
-    return Reshape(shape, joined), joined
-
-
-def _unflatten(shape: Shape, axis: int, sizes: Any) -> Made:
-    if not isinstance(axis, int) or axis % (len(shape) + 1) == 0 or not all(isinstance(size, int) for size in sizes):
-        raise Unfit("an axis is parted as it is not known")
-    at = axis % (len(shape) + 1) - 1
-    known = math.prod(size for size in sizes if size != -1)
-    parted = tuple(shape[at] // max(known, 1) if size == -1 else size for size in sizes)
-    after = (*shape[:at], *parted, *shape[at + 1 :])
-    return Reshape(shape, after), after
-
-
-def _planes(shape: Shape) -> Made:
-    return (Reshape(shape, (1, *shape)), (1, *shape)) if len(shape) == 2 else (None, shape)
-
-
-def _softplus(layer: nn.Softplus, prefix: str, shape: Shape) -> Made:
-    if layer.beta != 1:
-        raise Unfit("softplus with another slope")
-    return SOFTPLUS, shape
-
-
-def _unless_drawn(layer: nn.Dropout, prefix: str, shape: Shape) -> Made:
-    if layer.p > 0:
-        raise Unfit("dropout")
-    return None, shape
-
-
-LAYERS: dict[type[nn.Module], Callable[[Any, str, Shape], Made]] = {
-    nn.Linear: Linear.of,
-    nn.Conv1d: Convolution.of,
-    nn.Conv2d: Convolution.of,
-    nn.Embedding: Table.of,
-    nn.LayerNorm: Norm.of,
-    nn.RMSNorm: Norm.of,
-    nn.GroupNorm: Norm.of,
-    nn.Softplus: _softplus,
-    nn.Dropout: _unless_drawn,
-    nn.Identity: lambda layer, prefix, shape: (None, shape),
-    nn.Flatten: lambda layer, prefix, shape: _flatten(shape, layer.start_dim, layer.end_dim),
-    nn.Unflatten: lambda layer, prefix, shape: _unflatten(shape, layer.dim, layer.unflattened_size),
-    Planes: lambda layer, prefix, shape: _planes(shape),
-    **dict.fromkeys(POOLS, Pool.of),
-    **{kind: lambda layer, prefix, shape: (ELEMENTWISE[type(layer)], shape) for kind in ELEMENTWISE},
-}
-
-FUNCTIONS: dict[Any, type[nn.Module]] = {
-    F.relu: nn.ReLU,
-    torch.relu: nn.ReLU,
-    torch.tanh: nn.Tanh,
-    F.tanh: nn.Tanh,
-    torch.sigmoid: nn.Sigmoid,
-    F.sigmoid: nn.Sigmoid,
-    F.softplus: nn.Softplus,
-    F.max_pool1d: nn.MaxPool1d,
-    F.max_pool2d: nn.MaxPool2d,
-    F.avg_pool1d: nn.AvgPool1d,
-    F.avg_pool2d: nn.AvgPool2d,
-    F.adaptive_avg_pool1d: nn.AdaptiveAvgPool1d,
-    F.adaptive_avg_pool2d: nn.AdaptiveAvgPool2d,
-    "relu": nn.ReLU,
-    "relu_": nn.ReLU,
-    "tanh": nn.Tanh,
-    "tanh_": nn.Tanh,
-    "sigmoid": nn.Sigmoid,
-    "sigmoid_": nn.Sigmoid,
-}
-"""Functions, and methods by name, that are layers without parameters; these take their arguments."""
-
-WORDS = {torch.flatten: "flatten", torch.mean: "mean", torch.transpose: "transpose", torch.permute: "permute"}
-WORDS |= {torch.unsqueeze: "unsqueeze", torch.squeeze: "squeeze", torch.reshape: "reshape", torch.add: "add"}
-WORDS |= {operator.add: "add", operator.iadd: "add", operator.mul: "mul", operator.imul: "mul", torch.mul: "mul"}
-WORDS |= {operator.sub: "sub", operator.truediv: "div", operator.getitem: "item", getattr: "attribute"}
-IN_PLACE = {operator.iadd, operator.imul}
+from .graph import RowGraph, RowStep
+from .layers import Linear
+from .operations import RELU, Addition, Mean, NoGraph, Numbered, Reshape, Scaled, Shape, Turned
 
 
 @dataclass(frozen=True)
@@ -132,7 +37,7 @@ BATCH = object()
 _one_at_a_time = threading.Lock()
 
 
-class Follower(fx.Tracer):
+class SymbolTracer(fx.Tracer):
     """Follows a module's forward pass, and lets other threads call theirs: torch patches calls for all of them."""
 
     def __init__(self) -> None:
@@ -148,22 +53,22 @@ class Follower(fx.Tracer):
         return type(m) in LAYERS or super().is_leaf_module(m, module_qualified_name)
 
 
-def traced(trained: Trained, shape: Shape) -> Graph:
-    """The graph of a model for records of a shape; raises Unfit."""
+def traced(trained: Trained, shape: Shape) -> RowGraph:
+    """The graph of a model for records of a shape; raises NoGraph."""
     module = copy.deepcopy(trained.model.module)
     hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     if any(getattr(part, name, None) for part in module.modules() for name in hooks):
-        raise Unfit("a layer has hooks")
+        raise NoGraph("a layer has hooks")
     owned = [id(value) for part in module.modules() for value in part._parameters.values() if value is not None]
     if len(set(owned)) < len(owned):
-        raise Unfit("layers share a parameter")
+        raise NoGraph("layers share a parameter")
     if type(module) in LAYERS:
         module = _Alone(module)
     try:
         with _one_at_a_time:
-            followed = Follower().trace(module)
+            followed = SymbolTracer().trace(module)
     except Exception as error:  # a module may do anything with a symbol; whatever it is, it is not followed
-        raise Unfit(f"its forward pass is not followed: {str(error).split('. ')[0] or repr(error)}") from error
+        raise NoGraph(f"its forward pass is not followed: {str(error).split('. ')[0] or repr(error)}") from error
     return _Reader(trained, module, shape).read(followed)
 
 
@@ -183,24 +88,24 @@ class _Reader:
 
     def __init__(self, trained: Trained, module: nn.Module, shape: Shape) -> None:
         self.trained, self.module, self.shape = trained, module, shape
-        self.steps: list[Step] = []
+        self.steps: list[RowStep] = []
         self.called: set[str] = set()
         self.known: dict[fx.Node, Any] = {}
 
-    def read(self, followed: fx.Graph) -> Graph:
+    def read(self, followed: fx.Graph) -> RowGraph:
         for node in followed.nodes:
             if node.op == "output":
                 return self._graph(self._of(node.args[0]))
             self.known[node] = self._node(node)
-        raise Unfit("there is no output")
+        raise NoGraph("there is no output")
 
-    def _graph(self, result: Any) -> Graph:
+    def _graph(self, result: Any) -> RowGraph:
         if not isinstance(result, Value):
-            raise Unfit("the output is no value")
+            raise NoGraph("the output is no value")
         found = {name for step in self.steps for name in step.operation.parameters}
         if missing := set(self.trained.names) - found:
-            raise Unfit(f"{', '.join(sorted(missing))} is used by no layer that is known")
-        return Graph(*_joined(self.steps, result.number), self.trained.model.kind)
+            raise NoGraph(f"{', '.join(sorted(missing))} is used by no layer that is known")
+        return RowGraph(*_joined(self.steps, result.number), self.trained.model.kind)
 
     def _of(self, given: Any) -> Any:
         return fx.node.map_arg(given, self.known.__getitem__)
@@ -208,44 +113,44 @@ class _Reader:
     def _node(self, node: fx.Node) -> Any:
         if node.op == "placeholder":
             if self.known:
-                raise Unfit("forward takes more than the records")
+                raise NoGraph("forward takes more than the records")
             return Value(0, self.shape)
         args, kwargs = self._of(node.args), self._of(node.kwargs)
         changes = node.target in IN_PLACE or (isinstance(node.target, str) and node.target.endswith("_"))
         layer = self.module.get_submodule(str(node.target)) if node.op == "call_module" else None
-        if (changes or getattr(layer, "inplace", False)) and len(node.args[0].users) > 1:  # type: ignore[union-attr]
-            raise Unfit("a value that is read again is changed in place")
+        if (changes or getattr(layer, "inplace", False)) and len(node.args[0].users) > 1:
+            raise NoGraph("a value that is read again is changed in place")
         if layer is not None:
             return self._layer(layer, str(node.target), args, kwargs)
         if node.op not in ("call_function", "call_method"):
-            raise Unfit("a parameter belongs to no layer")
+            raise NoGraph("a parameter belongs to no layer")
         if node.target in FUNCTIONS:
             return self._layer(_made(FUNCTIONS[node.target], args[1:], kwargs), "", args[:1], {})
         word = WORDS.get(node.target) if node.op == "call_function" else node.target
         rule = getattr(self, f"_{word}", None) if word in RULES else None
         if rule is None:
-            raise Unfit(f"{getattr(node.target, '__name__', node.target)} has no rule")
+            raise NoGraph(f"{getattr(node.target, '__name__', node.target)} has no rule")
         try:
             return rule(*args, **kwargs)
         except (TypeError, IndexError, ValueError) as error:
-            raise Unfit(f"{word} is called as it is not known") from error
+            raise NoGraph(f"{word} is called as it is not known") from error
 
     def _take(self, made: Made, *inputs: Any) -> Value:
         if not inputs or not all(isinstance(value, Value) for value in inputs):
-            raise Unfit("an operation reads something else than values")
+            raise NoGraph("an operation reads something else than values")
         operation, shape = made
         if operation is None:
             return Value(inputs[0].number, shape)
-        self.steps.append(Step(operation, tuple(value.number for value in inputs)))
+        self.steps.append(RowStep(operation, tuple(value.number for value in inputs)))
         return Value(len(self.steps), shape)
 
     def _layer(self, layer: nn.Module, target: str, args: Any, kwargs: Any) -> Value:
         if type(layer) not in LAYERS:
-            raise Unfit(f"{type(layer).__name__} has no rule")
+            raise NoGraph(f"{type(layer).__name__} has no rule")
         if len(args) != 1 or kwargs or not isinstance(args[0], Value):
-            raise Unfit(f"{type(layer).__name__} is not called with one value")
+            raise NoGraph(f"{type(layer).__name__} is not called with one value")
         if target in self.called and next(layer.parameters(), None) is not None:
-            raise Unfit(f"layer {target!r} is called twice")
+            raise NoGraph(f"layer {target!r} is called twice")
         self.called.add(target)
         prefix = "" if isinstance(self.module, _Alone) else target
         return self._take(LAYERS[type(layer)](layer, prefix, args[0].shape), args[0])
@@ -254,8 +159,8 @@ class _Reader:
     def _add(self, one: Any, other: Any) -> Value:
         if isinstance(one, Value) and isinstance(other, Value):
             if one.shape != other.shape:
-                raise Unfit("values of different shapes are added")
-            return self._take((Sum(), one.shape), one, other)
+                raise NoGraph("values of different shapes are added")
+            return self._take((Addition(), one.shape), one, other)
         return self._scaled(one, other, plus=1.0)
 
     def _sub(self, one: Any, other: Any) -> Value:
@@ -273,15 +178,15 @@ class _Reader:
         return self._take((Scaled(by, plus * _number(number)), value.shape), value)
 
     def _flatten(self, x: Value, start_dim: int = 0, end_dim: int = -1) -> Value:
-        return self._take(_flatten(x.shape, start_dim, end_dim), x)
+        return self._take(flattened(x.shape, start_dim, end_dim), x)
 
     def _unflatten(self, x: Value, dim: int, sizes: Any) -> Value:
-        return self._take(_unflatten(x.shape, dim, sizes), x)
+        return self._take(parted(x.shape, dim, sizes), x)
 
     def _mean(self, x: Value, dim: Any, keepdim: bool = False) -> Value:
         axes = tuple(sorted(axis % (len(x.shape) + 1) for axis in (dim if isinstance(dim, tuple | list) else (dim,))))
         if axes[0] == 0:
-            raise Unfit("records are averaged together")
+            raise NoGraph("records are averaged together")
         mean = Mean(x.shape, axes, keepdim)
         return self._take((mean, mean.after), x)
 
@@ -294,29 +199,29 @@ class _Reader:
         given = dims[0] if isinstance(dims[0], tuple | list) else dims
         order = tuple(axis % (len(x.shape) + 1) for axis in given)
         if order[0] != 0:
-            raise Unfit("records and places are exchanged")
+            raise NoGraph("records and places are exchanged")
         return self._take((Turned(order), tuple(x.shape[axis - 1] for axis in order[1:])), x)
 
     def _unsqueeze(self, x: Value, dim: int) -> Value:
         at = dim % (len(x.shape) + 2)
         if at == 0:
-            raise Unfit("an axis is put before the records")
+            raise NoGraph("an axis is put before the records")
         after = (*x.shape[: at - 1], 1, *x.shape[at - 1 :])
         return self._take((Reshape(x.shape, after), after), x)
 
     def _squeeze(self, x: Value, dim: int) -> Value:
         at = dim % (len(x.shape) + 1)
         if at == 0:
-            raise Unfit("the records' axis is taken away")
+            raise NoGraph("the records' axis is taken away")
         after = (*x.shape[: at - 1], *x.shape[at:]) if x.shape[at - 1] == 1 else x.shape
         return self._take((Reshape(x.shape, after), after), x)
 
     def _reshape(self, x: Value, *sizes: Any) -> Value:
         first, *rest = sizes[0] if isinstance(sizes[0], tuple | list) else sizes
         if first is not BATCH and first != -1:
-            raise Unfit("the number of records is built in")
+            raise NoGraph("the number of records is built in")
         if any(not isinstance(size, int) for size in rest) or rest.count(-1) > (0 if first == -1 else 1):
-            raise Unfit("a shape is not known")
+            raise NoGraph("a shape is not known")
         known = math.prod(size for size in rest if size != -1)
         after = tuple(math.prod(x.shape) // max(known, 1) if size == -1 else size for size in rest)
         return self._take((Reshape(x.shape, after), after), x)
@@ -335,7 +240,7 @@ class _Reader:
 
     def _to(self, x: Value, dtype: Any) -> Value:
         if dtype not in (torch.float32, torch.int64, torch.int32):
-            raise Unfit(f"values become {dtype}")
+            raise NoGraph(f"values become {dtype}")
         return x if dtype == torch.float32 else self._long(x)
 
     def _size(self, x: Value, dim: int | None = None) -> Any:
@@ -344,12 +249,12 @@ class _Reader:
 
     def _attribute(self, x: Any, name: str) -> Any:
         if name != "shape" or not isinstance(x, Value):
-            raise Unfit(f"{name} has no rule")
+            raise NoGraph(f"{name} has no rule")
         return self._size(x)
 
     def _item(self, sizes: Any, at: int) -> Any:
         if not isinstance(sizes, tuple):
-            raise Unfit("a part of a value is taken")
+            raise NoGraph("a part of a value is taken")
         return sizes[at]
 
 
@@ -358,17 +263,17 @@ RULES -= {"graph", "of", "node", "take", "layer", "scaled"}
 """Functions and methods that are read, by name."""
 
 
-def _joined(steps: list[Step], result: int) -> tuple[tuple[Step, ...], int]:
+def _joined(steps: list[RowStep], result: int) -> tuple[tuple[RowStep, ...], int]:
     """Steps in which a layer whose output only a ReLU reads ends in that ReLU, and the number of the result."""
     read = Counter(i for step in steps for i in step.reads)
-    numbers, found = [0], list[Step]()
+    numbers, found = [0], list[RowStep]()
     for step in steps:
         before, reads = step.reads[0], tuple(numbers[i] for i in step.reads)
         last = found[-1].operation if found and reads[0] == len(found) else None
         if step.operation is RELU and isinstance(last, Linear | Convolution) and read[before] == 1 and not last.relu:
             found[-1] = replace(found[-1], operation=replace(last, relu=True))
         else:
-            found.append(Step(step.operation, reads))
+            found.append(RowStep(step.operation, reads))
         numbers.append(len(found))
     return tuple(found), numbers[result]
 
@@ -379,10 +284,10 @@ def _made(kind: type[nn.Module], args: Any, kwargs: Any) -> nn.Module:
     try:
         return kind(*args, **kwargs)
     except TypeError as error:
-        raise Unfit(f"{kind.__name__} is called as it is not known") from error
+        raise NoGraph(f"{kind.__name__} is called as it is not known") from error
 
 
 def _number(given: Any) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float):
-        raise Unfit("a value is combined with something that is no number")
+        raise NoGraph("a value is combined with something that is no number")
     return float(given)
