@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 from records_by_hand import MODULES_BY_WAY, records
 from torch import nn
 
+from hedgerow.core.bound import l2, whole_step
+from hedgerow.core.party import Party
 from hedgerow.errors import ModelInvalid, SettingsInvalid
 from hedgerow.learn.models import Model
 from hedgerow.learn.records import Clipping, clipped_sum, without_batch_norm
+from hedgerow.learn.records.clipped import clipped_gradients
 from hedgerow.learn.records.recipe import Recipe
 from hedgerow.learn.records.rewrite import separate
 
@@ -191,3 +194,20 @@ def test_a_module_that_keeps_something_of_its_records_is_refused():
 def test_a_module_without_trained_parameters_is_refused():
     with pytest.raises(ModelInvalid, match="no parameter"):
         summing(Model(nn.Linear(6, 3).requires_grad_(False), "category"), 1.0)(*records((6,)))
+
+
+def test_behind_noise_the_bound_is_kept_whatever_the_settings_say():
+    """A server may declare one bound, by which noise is scaled, and ask for another clip."""
+    model = Model(nn.Linear(3, 2), "category")
+    rng = np.random.default_rng(0)
+    columns = {"model_input": 3 * rng.normal(size=(40, 3)).astype(np.float32), "model_target": rng.integers(0, 2, 40)}
+    for radius, clip, exact in ((0.5, 100.0, True), (0.5, 100.0, False), (0.5, 0.5, False), (3.0, 0.7, True)):
+        bound = l2(radius, "record", whole_step(radius))
+        for i in range(40):
+            one = Party("p", {name: values[i : i + 1] for name, values in columns.items()}, np.ones(1))
+            made = clipped_gradients(
+                model.initial, one, None, model=model, clipping=Clipping.of(clip), exact=exact, bounds=bound
+            )
+            steps = [int(k) for k in made["gradient"] / bound.step]
+            np.testing.assert_array_equal(np.array(steps) * bound.step, made["gradient"])
+            assert 0 < sum(k * k for k in steps) <= (min(radius, clip) / bound.step) ** 2

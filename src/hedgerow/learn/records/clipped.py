@@ -19,8 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hedgerow.core.bound import Bounds
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.core.whole import bound_in
 
 from ..descent.work import tensors
 from ..models import Model
@@ -118,11 +120,23 @@ def recipe_of(model: Model, x: Tensor, target: Tensor) -> Recipe:
     return recipe
 
 
-@local(additive=True)
+@local(additive=True, holds=True)
 def clipped_gradients(
-    broadcast: np.ndarray, party: Party, rng: Any, *, model: Model, clipping: Clipping, exact: bool = True
+    broadcast: np.ndarray,
+    party: Party,
+    rng: Any,
+    *,
+    model: Model,
+    clipping: Clipping,
+    exact: bool = True,
+    bounds: Bounds | None = None,
 ) -> Mapping[str, np.ndarray]:
-    """Sum of the records' clipped gradients over the trained parameters, shape (d,); `exact` behind every mechanism."""
+    """Sum of the records' clipped gradients over the trained parameters, shape (d,).
+
+    Behind a mechanism it is exact and keeps the bounds that noise was scaled by, whatever the other settings say.
+    """
     x, target, w = tensors(party)
+    if bounds is not None:
+        clipping, exact = clipping.within(bound_in(bounds, "gradient")), True
     total, _ = clipped_sum(model, torch.from_numpy(broadcast), x, target, w, clipping, exact=exact)
     return {"gradient": total.numpy()}

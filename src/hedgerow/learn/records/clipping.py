@@ -29,9 +29,12 @@ class Clipping:
     ----------
     radii : tuple of float
         One for everything, or one for each layer that is trained, in the order of the module's parameters.
+    grid : float, optional
+        The step, where it is not the radius' own.
     """
 
     radii: tuple[float, ...]
+    grid: float | None = None
 
     def __post_init__(self) -> None:
         if not self.radii or not all(LEAST <= radius <= MOST for radius in self.radii):
@@ -57,7 +60,13 @@ class Clipping:
     @property
     def step(self) -> float:
         """A power of two of which each coordinate of a record's clipped gradient is a whole multiple."""
-        return whole_step(self.radius)
+        return whole_step(self.radius) if self.grid is None else self.grid
+
+    def within(self, bound: Bound) -> Clipping:
+        """The clip that keeps a bound per record too, whatever radii were asked for, in the steps of that bound."""
+        share = bound.radius / self.radius
+        radii = self.radii if share >= 1 else tuple(radius * share * (1 - 1e-15) for radius in self.radii)
+        return Clipping(radii, bound.step)
 
     @property
     def bound(self) -> Bound:
