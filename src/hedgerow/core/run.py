@@ -83,6 +83,9 @@ class Run:
     sessions: Sessions = field(default_factory=Sessions, repr=False)
     _asking: Lock = field(default_factory=Lock, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        self.ledger.claim(self.counts)
+
     def afresh(self, engine: Engine | None = None, **changed: Any) -> Run:
         """The same parties before they were asked anything, by default under an empty ledger with the same budget."""
         begun = {"engine": engine or self.engine, "schema": self.schema, "streams": replace(self.streams)}
