@@ -172,8 +172,8 @@ class Run:
     def _outbox(self, question: Question, release: Release) -> Outbox:
         keep_rows = question.verb == "gather" or (question.verb == "sum" and self.views.recording)
         seen = self.layouts.of(question, self.streams)
-        members, layout, rows = question.cohort.members, seen.layout, seen.rows
-        outbox = Outbox(members, question, release, self.streams, self.counted, keep_rows, layout, rows=rows)
+        outbox = Outbox(question.cohort.members, question, release, self.streams, self.counted, keep_rows)
+        outbox = replace(outbox, layout=seen.layout, rows=seen.rows, unforeseen=seen.unknown)
         if not release.covered:
             return outbox
         payment = self.ledger.payment(release.key or "")
