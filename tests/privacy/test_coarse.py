@@ -1,55 +1,39 @@
-"""Noise of any scale from a coarse table and a rejection: each decision against whole numbers, the law to 110 bits, twins."""
+"""Noise of any scale from a coarse table and a rejection: each decision against whole numbers, bytes, and twins."""
 
 from __future__ import annotations
 
 import math
 import random
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
 from fractions import Fraction
-from itertools import pairwise
 
 import mpmath
 import numpy as np
 import pytest
+from candidates import (
+    BUILDS,
+    COMPILED,
+    LOOPS,
+    SCALES,
+    Bytes,
+    Loop,
+    candidate,
+    critical,
+    decided,
+    ends,
+    entries,
+    entropy,
+    exact,
+    stated,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import erf
-from scipy.stats import chi2
 
-from hedgerow.core.randomness import Entropy, Streams
+from hedgerow.core.randomness import Entropy
 from hedgerow.privacy import coarse, noise
 from hedgerow.privacy.coarse import CoarseLaw
 from hedgerow.privacy.noise import discrete_gaussian, discrete_laplace
 from hedgerow.privacy.tables import BITS, ONE, exponential
-
-FALSE_ALARM = 1e-6
-BUILDS = [noise._gaussian_law, noise._laplace_law]
-SCALES = [0.3, 1.0, 70.5, 128.0, 300.7, 4096.0, 2.0**17 + 0.1, 1.1 * 2.0**24, 1.1 * 2.0**40, 2.0**45]
-COMPILED = pytest.mark.skipif(coarse._coarse is None, reason="built without a compiler")
-LOOPS = [pytest.param(coarse._compiled, marks=COMPILED, id="compiled"), pytest.param(coarse._by_numpy, id="numpy")]
-Loop = Callable[[CoarseLaw, np.ndarray, np.ndarray, int, Entropy], int]
-
-
-def entropy(seed: int = 0) -> Entropy:
-    return Streams(seed).entropy(0, "server", "noise")
-
-
-def exact(value: Fraction) -> mpmath.mpf:
-    return mpmath.mpf(value.numerator) / value.denominator
-
-
-def entries(law: CoarseLaw) -> int:
-    return len(law.table.high) + 1
-
-
-def ends(law: CoarseLaw) -> list[int]:
-    return [(int(high) << 64) + int(low) for high, low in zip(law.table.high, law.table.low, strict=True)]
-
-
-def masses(law: CoarseLaw) -> list[int]:
-    """Probabilities of h times 2^128."""
-    return [after - before for before, after in pairwise([0, *ends(law), 1 << 128])]
 
 
 # ---- exp(-t) --------------------------------------------------------------------------------------------------------
@@ -96,39 +80,6 @@ def test_exponents_are_those_of_the_law():
 
 
 # ---- constructed candidates -----------------------------------------------------------------------------------------
-class Bytes:
-    """Given bytes, of which all must be used."""
-
-    def __init__(self, given: bytes = b"") -> None:
-        self.left = given
-
-    def __call__(self, n: int) -> bytes:
-        assert n <= len(self.left), "more bytes were asked for than the candidate needs"
-        found, self.left = self.left[:n], self.left[n:]
-        return found
-
-
-def candidate(law: CoarseLaw, h: int, low: int, top: int, negative: int = 0) -> list[int]:
-    """The two words of a candidate; the first lies between the high words of the cumulatives around h."""
-    before = int(law.table.high[h - 1]) if h else 0
-    return [before + 1, low | negative << law.bits | top << law.bits + 1]
-
-
-def decided(loop: Loop, law: CoarseLaw, candidates: Iterable[list[int]], more: bytes = b"") -> list[int]:
-    """What candidates come to; all of `more` must be used."""
-    words, source = np.array(list(candidates), np.uint64).reshape(-1, 2), Bytes(more)
-    drawn = np.full(len(words) + 1, 99)
-    made = loop(law, words, drawn[1:], 0, source)
-    assert drawn[0] == 99
-    assert not source.left
-    return drawn[1 : 1 + made].tolist()
-
-
-def critical(law: CoarseLaw, h: int, low: int) -> int:
-    """exp(-t) in units of the leading bits of u, rounded down."""
-    return exponential(-law.exponent(h, low)) >> BITS - 63 + law.bits
-
-
 def check_looks(loop: Loop) -> None:
     """Between 1 - t and exp(-t) a candidate is kept without more bytes, above exp(-t) it is rejected."""
     for build, scale in ((noise._gaussian_law, 4096.0), (noise._laplace_law, 300.7), (noise._gaussian_law, 1.1 * 2.0**40)):
@@ -183,14 +134,38 @@ def test_low_words_decide_where_high_words_tie(loop, build, scale):
         assert bisect_right(cumulatives, cumulatives[tail[1]]) > tail[0]
 
 
+def check_zeros(loop: Loop) -> None:
+    """Minus zero is drawn again, also where whole numbers decide."""
+    for law in (noise._gaussian_law(0.3), noise._gaussian_law(70.5), noise._laplace_law(4096.0)):
+        zeros = [candidate(law, 0, 0, 5, negative) for negative in (0, 1, 1, 0)]
+        assert decided(loop, law, zeros) == [0, 0]
+        assert decided(loop, law, [[int(law.table.high[0]), 1 << law.bits]], bytes(24)) == []
+
+
+def with_both_zeros(law: CoarseLaw, words: np.ndarray, drawn: np.ndarray, made: int, source: Entropy) -> int:
+    """A twin that takes minus zero for zero."""
+    h, _ = law.table.by_high_word(words[:, 0])
+    zero = (h == 0) & (words[:, 1] & np.uint64((1 << law.bits) - 1) == 0)
+    positive = words & np.array([2**64 - 1, 2**64 - 1 - (1 << law.bits)], np.uint64)
+    return coarse._by_numpy(law, np.where(zero[:, None], positive, words), drawn, made, source)
+
+
 @pytest.mark.parametrize("loop", LOOPS)
-@pytest.mark.parametrize("scale", [0.3, 70.5, 4096.0])
-def test_of_two_zeros_one_is_kept(loop, scale):
-    law = noise._gaussian_law(scale)
-    zeros = [candidate(law, 0, 0, 5, negative) for negative in (0, 1, 1, 0)]
-    assert decided(loop, law, zeros) == [0, 0]
-    one = [[int(high), 1 << law.bits] for high in law.table.high[:1]]  # minus zero with a tie
-    assert decided(loop, law, one, bytes(24)) == []
+def test_of_two_zeros_one_is_kept(loop):
+    check_zeros(loop)
+
+
+def test_a_twin_that_keeps_both_zeros_is_caught():
+    with pytest.raises(AssertionError):
+        check_zeros(with_both_zeros)
+    law, n, drawn = noise._gaussian_law(1.0), 10_000, np.zeros((2, 10_000), np.int64)
+    words = np.frombuffer(entropy()(16 * n), "<u8").reshape(-1, 2)
+    share = float(stated(noise._gaussian_law, 1.0, law)[0])
+    found = []
+    for loop, numbers in zip((coarse._by_numpy, with_both_zeros), drawn, strict=True):
+        made = loop(law, words, numbers, 0, Bytes())
+        found.append(((numbers[:made] == 0).sum() - made * share) / math.sqrt(made * share * (1 - share)))
+    assert abs(found[0]) < 5 < found[1]
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -235,111 +210,6 @@ def test_any_candidate_comes_to_what_whole_numbers_say(build, scale, data):
         possible = [more] if not source.left else [bytes(24), b"\xff" * 24]
         assert [drawn[:made].tolist()] * len(possible) == [by_whole_numbers(law, *words, bits) for bits in possible]
         assert len(source.left) in (0, 24)
-
-
-# ---- the law --------------------------------------------------------------------------------------------------------
-def stated(build: Callable[[float], CoarseLaw], scale: float, law: CoarseLaw) -> list[mpmath.mpf]:
-    """Probabilities of the magnitudes 0, 1, 2, ... that a law of candidates can come to."""
-    size = entries(law) << law.bits
-    s = mpmath.mpf(scale)
-    if build is noise._laplace_law:
-        r = mpmath.exp(-1 / s)
-        return [(1 - r) / (1 + r) * (2 * r**x if x else 1) for x in range(size)]
-    total = mpmath.sqrt(2 * mpmath.pi) * s * mpmath.jtheta(3, 0, mpmath.exp(-2 * mpmath.pi**2 * s**2))
-    return [mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * s**2)) * (2 if x else 1) / total for x in range(size)]
-
-
-def keeps(law: CoarseLaw, h: int, low: int) -> Fraction:
-    """The probability of keeping a candidate, counted: how many u of 191 - bits bits are below exp(-t)."""
-    unit = BITS - 191 + law.bits
-    return Fraction(-(-exponential(-law.exponent(h, low)) >> unit), 1 << 191 - law.bits)
-
-
-def keeps_without_a_second_look(law: CoarseLaw, h: int, low: int) -> Fraction:
-    return 1 - law.exponent(h, low)
-
-
-def distance(
-    build: Callable[[float], CoarseLaw], scale: float, keeps: Callable[[CoarseLaw, int, int], Fraction] = keeps, zeros: int = 1
-) -> mpmath.mpf:
-    """Total variation between the stated law and that of the candidates that are kept, from exact probabilities.
-
-    `zeros` is how many of the two zeros are kept.
-    """
-    law = build(scale)
-    mass = masses(law)
-    weight = [
-        mass[h] * keeps(law, h, low) * (Fraction(zeros, 2) if h == low == 0 else 1)
-        for h in range(entries(law))
-        for low in range(1 << law.bits)
-    ]
-    total = sum(weight)
-    with mpmath.workdps(60):
-        return sum(abs(exact(w / total) - p) for w, p in zip(weight, stated(build, scale, law), strict=True)) / 2
-
-
-EXACT = [(noise._gaussian_law, s) for s in (0.05, 0.3, 1.0, 3.7, 70.5, 130.2)]
-EXACT += [(noise._laplace_law, s) for s in (0.05, 0.3, 1.0, 3.7, 64.5)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("build", "scale"), EXACT)
-def test_the_law_is_within_110_bits_of_the_stated_one(build, scale):
-    assert distance(build, scale) < mpmath.mpf(2) ** -110
-
-
-@pytest.mark.parametrize(
-    ("build", "scale"), [(noise._gaussian_law, 0.3), (noise._gaussian_law, 3.7), (noise._laplace_law, 1.0)]
-)
-def test_the_law_at_a_small_scale_is_within_110_bits_of_the_stated_one(build, scale):
-    assert distance(build, scale) < mpmath.mpf(2) ** -110
-    assert distance(build, scale, zeros=2) > 1e-3  # a twin that keeps both zeros
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("build", "scale"), [(noise._gaussian_law, 130.2), (noise._laplace_law, 64.5)])
-def test_a_twin_without_a_second_look_has_another_law(build, scale):
-    assert distance(build, scale, keeps_without_a_second_look) > 2**-30
-
-
-@pytest.mark.parametrize("sigma", [70.5, 4096.0, 1.1 * 2.0**24, 2.0**45])
-def test_the_table_of_a_gaussian_holds_the_law_of_high_digits_to_120_bits(sigma):
-    law = noise._gaussian_law(sigma)
-    with mpmath.workdps(60):
-        s = mpmath.mpf(sigma) / 2**law.bits
-        weights = [mpmath.exp(-(mpmath.mpf(h) ** 2) / (2 * s**2)) for h in range(entries(law) + 50)]
-        total = sum(weights)
-        assert all(abs(mpmath.mpf(m) / 2**128 - w / total) < 2.0**-120 for m, w in zip(masses(law), weights, strict=False))
-        assert sum(weights[entries(law) :]) / total < 2.0**-120
-    assert entries(law) <= 1705
-
-
-def p_value(draws: np.ndarray, below: Callable[[np.ndarray], np.ndarray], scale: float) -> float:
-    """Chi-square test in 200 bins, with the probability of being below a half-integer."""
-    edges = np.unique(np.floor(scale * np.linspace(-4, 4, 200)).astype(np.int64))
-    expected = np.diff(np.concatenate([[0.0], below(edges - 0.5), [1.0]])) * len(draws)
-    observed = np.bincount(np.searchsorted(edges, draws, side="right"), minlength=len(expected))
-    return float(chi2.sf(((observed - expected) ** 2 / expected).sum(), len(expected) - 1))
-
-
-def gaussian_below(sigma: float) -> Callable[[np.ndarray], np.ndarray]:
-    return lambda x: 0.5 * (1 + erf(x / sigma / math.sqrt(2)))
-
-
-def laplace_below(scale: float) -> Callable[[np.ndarray], np.ndarray]:
-    """P(k < x) for half-integers x."""
-    ends = 2 * math.cosh(0.5 / scale)
-    return lambda x: np.where(x < 0, np.exp(np.minimum(x, 0) / scale) / ends, 1 - np.exp(-np.maximum(x, 0) / scale) / ends)
-
-
-@pytest.mark.parametrize("scale", [150.3, 300.7, 4096.0, 2.0**17 + 0.1, 1.1 * 2.0**24, 1.1 * 2.0**40, 2.0**45])
-@pytest.mark.parametrize(("sampler", "below"), [(discrete_gaussian, gaussian_below), (discrete_laplace, laplace_below)])
-def test_draws_follow_the_law_at_any_scale(sampler, below, scale):
-    draws = sampler(scale, 200_000, entropy())
-    assert p_value(draws, below(scale), scale) > FALSE_ALARM
-    assert p_value(draws, below(1.05 * scale), scale) < FALSE_ALARM
-    digits = np.bincount(draws % 64, minlength=64)  # low digits are uniform: one falls by 64 / scale of itself at most
-    assert chi2.sf(((digits - len(draws) / 64) ** 2 / (len(draws) / 64)).sum(), 63) > FALSE_ALARM
 
 
 # ---- bytes ----------------------------------------------------------------------------------------------------------

@@ -214,7 +214,7 @@ def test_a_class_checks_what_arrives():
         with pytest.raises(MessageRefused):
             unpack(message(b"o", "test_values:Dose", *fields), HERE)
     with pytest.raises(MessageRefused, match="wrong radius"):
-        unpack(message(b"o", "hedgerow.core.bound:Bound", 3, "norm", 2, "radius", "1", "unit", "party"))
+        unpack(message(b"o", "hedgerow.core.bound:Bound", 4, "norm", 2, "radius", "1", "unit", "party", "step", None))
     for shape in ([b"t", 1, -1], [b"t", 2, 1 << 31, 1 << 31], [b"t", 1, "x"]):
         with pytest.raises(MessageRefused):
             unpack(message(b"o", "hedgerow.core.arrays:Layout", 1, "shapes", b"t", 1, b"t", 2, "", *shape))

@@ -27,7 +27,7 @@ so that u lies in [top, top + 1) 2^-k.
 The first line decides 98 of 100 candidates or more, the third one in 2^23 or less often. No outcome depends on the rounding
 of floating point, so the compiled loop and NumPy have the same law to the last bit, and make the same draws of the same bytes
 (but for a chance of 2^-48 that they disagree on whether whole numbers are needed). Time tells next to nothing of the noise:
-a number that is kept has needed more than the first line with a probability of about t^2 / 2, below one in a thousand.
+a number that is kept has needed more than the first line with a probability of about t^2 / 2, on average 2 in 10 000 or less.
 
 **Distance from the law.** Cumulatives are rounded down to multiples of 2^-127, at most 6000 of them; weights that are left
 out add up to less than 2^-120; weights have 192 bits, of which recurrences lose less than 30. So the law of (h, l, sign) is
@@ -93,11 +93,11 @@ class CoarseLaw:
     slopes: tuple[float, float, float]
     guide: NDArray[np.uint16]
 
-    def exponents(self, h: NDArray[np.int64], low: NDArray[np.int64]) -> NDArray[np.float64]:
+    def exponents(self, h: NDArray[np.int64], low: NDArray[np.int64]) -> NDArray[np.floating[Any]]:
         """Return t, to 2^-50."""
-        f = low * 2.0**-self.bits
+        f: NDArray[np.floating[Any]] = low * 2.0**-self.bits
         c0, c1, c2 = self.slopes
-        t: NDArray[np.float64] = f * (c0 + c1 * h + c2 * f)
+        t: NDArray[np.floating[Any]] = f * (c0 + c1 * h + c2 * f)
         return t
 
     def exponent(self, h: int, low: int) -> Fraction:
@@ -169,7 +169,7 @@ def _by_numpy(law: CoarseLaw, words: NDArray[np.uint64], drawn: NDArray[np.int64
     return made + len(kept)
 
 
-def series(t: NDArray[np.float64]) -> NDArray[np.float64]:
+def series(t: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
     """Return exp(-t), to 2^-48, by operations that every machine rounds alike."""
     total = np.ones(len(t))
     for k in range(TERMS, 0, -1):

@@ -7,7 +7,8 @@
     geometric           discrete Laplace         whole numbers              pure
     discrete gaussian   discrete Gaussian        whole numbers              gaussian, of a multiplier a little lower
 
-The last two are for counts: whole numbers come in and whole numbers go out.
+The last two are for counts: whole numbers come in and whole numbers go out. The other grids are finer where records need it
+(see `grid`): the step of a bound that has one, on which nothing is rounded, or one on which rounding adds next to nothing.
 
 What discrete noise costs. The discrete Gaussian has at most the Renyi divergences of the Gaussian for integer shifts
 (Canonne, Kamath, Steinke 2020, Theorem 7 and Corollary 9), and the discrete Laplace of scale b steps is exactly
@@ -139,8 +140,8 @@ class Noise(Mechanism):
         Raises
         ------
         BudgetInvalid (HR-214)
-            The rounding of a record-level sum takes more steps than a table of noise can hold, or a share of Gaussian
-            noise is below 3 steps.
+            The rounding of a record-level sum needs noise of more steps than can be drawn, or a share of Gaussian noise is
+            below 3 steps.
         """
         scales = [block.scale for block in self._plan(bounds, layout)]
         if max(scales) > self._largest:

@@ -219,18 +219,19 @@ def _skellam_table(sigma: float) -> CumulativeTable:
 
 
 def _skellam_weights(sigma: float) -> list[int]:
-    """Return the weights of the magnitudes 0, 1, 2, ...: I_0(mu), then 2 I_k(mu), all over I_0(mu).
+    """Return the weights of the magnitudes 0, 1, 2, ...: I_0(mu), then 2 I_k(mu), over a power of two near I_0(mu).
 
     I_(k-1) = I_(k+1) + (2 k / mu) I_k is followed downwards, where I_k is the solution that grows and every term is
-    positive. From 15 sigma + 150 on, where the probability is below 2^-140 by Chernoff's bound, a start with any value
+    positive. From 14 sigma + 150 on, where the probability is below 2^-140 by Chernoff's bound, a start with any value
     will do (Miller's algorithm); that value has 192 bits, so rounding down costs less than 2^-170 of each weight.
     """
     mu = Fraction(sigma) ** 2
-    above, here, found = 0, ONE, []
-    for k in range(math.ceil(15 * sigma) + 150, 0, -1):
+    above, here, found, twice = 0, ONE, [], 2 * mu.denominator
+    for k in range(math.ceil(14 * sigma) + 150, 0, -1):
         found.append(here)
-        above, here = here, above + 2 * k * here * mu.denominator // mu.numerator
-    return [ONE, *(w for value in reversed(found) if (w := (value << BITS + 1) // here) > NEGLIGIBLE)]
+        above, here = here, above + k * twice * here // mu.numerator
+    beyond = here.bit_length() - BITS - 1
+    return [here >> beyond, *(w for value in reversed(found) if (w := value << 1 >> beyond) > NEGLIGIBLE)]
 
 
 @lru_cache(maxsize=4)
@@ -240,11 +241,11 @@ def _polya_table(scale: float, shares: int) -> CumulativeTable:
 
 def _polya_weights(scale: float, shares: int) -> Iterator[int]:
     """Yield the weights of 0, 1, 2, ...: one, then each from the last by (k - 1 + 1/n) / k * exp(-1 / scale)."""
-    weight, ratio, k = ONE, exponential(-1 / Fraction(scale)), 0
+    weight, ratio, odd, even = ONE, exponential(-1 / Fraction(scale)), 1, shares
     while weight > NEGLIGIBLE:
         yield weight
-        k += 1
-        weight = (weight * ratio >> BITS) * (shares * (k - 1) + 1) // (shares * k)
+        weight = (weight * ratio >> BITS) * odd // even
+        odd, even = odd + shares, even + shares
 
 
 def _checked(scale: float, largest: float) -> float:

@@ -11,6 +11,7 @@ Source: Devroye 1986, section III.2, for inversion by a guide table.
 from __future__ import annotations
 
 import decimal
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from itertools import accumulate
@@ -68,23 +69,30 @@ class CumulativeTable(NamedTuple):
     def outcome(self, number: int) -> int:
         """Return how many cumulatives are at most this number of 128 bits."""
         word = np.uint64(number >> 64)
-        first, last = (int(np.searchsorted(self.high, word, side=side)) for side in ("left", "right"))  # type: ignore[call-overload]
+        first, last = (int(np.searchsorted(self.high, word, side=side)) for side in ("left", "right"))
         return first + int(np.searchsorted(self.low[first:last], np.uint64(number & 2**64 - 1), side="right"))
 
 
 def tabulate(weights: Iterable[int]) -> CumulativeTable:
     """Build the table of the outcomes 0, 1, 2, ... with these weights; last ones too small to own a number have no place."""
-    ends = [end for end in cumulative(weights) if end < ONE >> BITS - 128]
-    words = np.frombuffer(bytearray().join(end.to_bytes(16, "little") for end in ends), "<u8").reshape(-1, 2)
+    ends = cumulative(weights)
+    del ends[bisect_left(ends, 1 << 128) :]
+    words = np.frombuffer(b"".join([end.to_bytes(16, "little") for end in ends]), "<u8").reshape(-1, 2)
     low, high = (np.ascontiguousarray(column, np.uint64) for column in words.T)
     buckets = np.arange(2**16, dtype=np.uint64) << _GUIDE_SHIFT
     return CumulativeTable(high, low, np.append(np.searchsorted(high, buckets), len(high)))
 
 
 def cumulative(weights: Iterable[int]) -> list[int]:
-    """Return the even whole numbers nearest below the cumulative probabilities times 2^128."""
+    """Return the even whole numbers nearest below the cumulative probabilities times 2^128.
+
+    Instead of dividing each by the total, they are multiplied by its inverse, rounded up; by less than would reach the next
+    whole number, which is a part in the total away.
+    """
     sums = list(accumulate(weights))
-    return [(s << 127) // sums[-1] << 1 for s in sums]
+    bits = 2 * sums[-1].bit_length()
+    inverse = -((-1 << 127 + bits) // sums[-1])
+    return [s * inverse >> bits << 1 for s in sums]
 
 
 def exponential(exponent: Fraction) -> int:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -34,9 +34,6 @@ from hedgerow.privacy.noise import LARGEST_SCALE, discrete_gaussian, discrete_la
 
 Neighbours = Literal["replace-one", "add-remove"]
 NoiseLaw = Literal["laplace", "gaussian"]
-
-FINER: dict[NoiseLaw, tuple[int, ...]] = {"laplace": (16, 8, 4, 2, 1), "gaussian": (4, 2, 1)}
-"""Grids that are tried, by how much finer they are than usual; tables of a Gaussian grow with it."""
 
 MARGIN = 1e-3
 """By so much of itself epsilon is lowered for Gaussian noise: accountants on a grid round up."""
@@ -77,24 +74,14 @@ def multiplier(law: NoiseLaw, epsilon: float, horizon: int, neighbours: Neighbou
 
 @lru_cache(maxsize=64)
 def _on_grid(bound: Bound, size: int, law: NoiseLaw, noise: float) -> Block:
-    """Lay out noise on the finest grid for which it can be drawn.
-
-    Rounding a sum lengthens the distance of neighbours by a step in each coordinate, whatever the noise. Where noise is
-    hundreds of times the bound, as with many questions, that is much on the usual grid of 4096 steps to the noise.
-    """
-    layout, norm = Layout((("", (size,)),)), 1 if law == "laplace" else 2
-    for finer in FINER[law]:
-        (block,) = plan(bound, layout, noise, norm, partial(_finer_step, finer=finer))
-        if block.scale <= LARGEST_SCALE:
-            return block
+    """Lay out noise on a grid so fine that rounding the sum adds next to nothing to it."""
+    (block,) = plan(bound, Layout((("", (size,)),)), noise, 1 if law == "laplace" else 2, grid_step, largest=LARGEST_SCALE)
+    if block.scale <= LARGEST_SCALE:
+        return block
     raise BudgetInvalid(
         f"noise of {noise:.3g} times the bound on {size} coordinates has no grid.",
         remedy="Ask fewer questions, allow more epsilon, or take fewer coordinates.",
     )
-
-
-def _finer_step(scale: float, finer: int) -> float:
-    return grid_step(scale) / finer
 
 
 @dataclass(frozen=True)

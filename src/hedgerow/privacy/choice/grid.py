@@ -18,7 +18,7 @@ def score_block(bounds: Bounds, layout: Layout, widest: float) -> Block:
     """Return the grid of some scores; its `scale` is by how many steps a unit moves a score at most, a whole number.
 
     Any norm's ball of a radius lies in the box of that radius, so a unit moves each score by the radius at most. The
-    radius has 4096 steps or more, fewer where noise would have more than 2^17; where a record moves a sum that is rounded
+    radius has 4096 steps or more, fewer where noise would have more than 2^45; where a record moves a sum that is rounded
     afterwards, the distance has one step more.
 
     Parameters
