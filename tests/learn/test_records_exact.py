@@ -2,6 +2,7 @@
 
 import logging
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -291,3 +292,24 @@ def test_a_module_that_remembers_what_it_saw_finds_a_fresh_copy_of_itself_for_ea
     flat, w = torch.from_numpy(model.initial), torch.ones(7)
     each = sum(in_steps(model, flat, x[i : i + 1], target[i : i + 1], w[:1]) for i in range(7))
     np.testing.assert_array_equal(in_steps(model, flat, x, target, w), each)
+
+
+def test_other_threads_call_their_modules_while_one_is_followed():
+    torch.manual_seed(0)
+    own, x, done, failed = nn.Sequential(nn.Linear(6, 4), nn.ReLU(), nn.Linear(4, 3)), torch.ones(2, 6), threading.Event(), []
+    wanted, model = own(x), Model(MODULES["residual"][0], "category")
+
+    def call():
+        while not done.is_set():
+            try:
+                failed.extend([] if torch.equal(own(x), wanted) else ["another result"])
+            except Exception as error:
+                failed.append(error)
+
+    other = threading.Thread(target=call)
+    other.start()
+    for _ in range(30):
+        traced(Trained(model), (6,))
+    done.set()
+    other.join()
+    assert not failed

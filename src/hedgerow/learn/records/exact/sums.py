@@ -211,8 +211,8 @@ def exact_for(model: Model, shape: Shape) -> Exact:
         if _same(fast, Exact(trained, None), x, target):
             return fast
         reason = "operations find other gradients than autograd"
-    except NoGraph as error:
-        reason = str(error)
+    except (NoGraph, ValueError, IndexError, RuntimeError) as error:
+        reason = str(error).split("\n")[0]
     log.info("%s: gradients are found for one record after the other, which is slow: %s.", type(model.module).__name__, reason)
     return Exact(trained, None, reason)
 
