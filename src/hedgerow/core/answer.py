@@ -95,7 +95,7 @@ def made_by(outbox: Outbox, parties: Parties, which: Array, *, stacked: bool = F
         party.state = stack_states(states, fill=LOST) if stacked else dict(states[0])
     if outbox.by_itself and not stacked:
         party = apart(party)
-    ask = held_to_bounds(question, outbox.release)
+    ask = held_to_bounds(question, outbox.release, outbox.layout)
     return ask(question.broadcast, party, rngs if stacked else rngs[0]), party
 
 
