@@ -22,7 +22,7 @@ from hedgerow.errors import (
     UnboundedSum,
     UnlawfulChannel,
 )
-from hedgerow.privacy import DiscreteGaussian, Gaussian, Skellam
+from hedgerow.privacy import Gaussian, Skellam
 from helpers import ENGINE_NAMES, ENGINES, federation, totals
 
 BOUND = linf(8.0, "record")
@@ -170,7 +170,7 @@ def test_thirty_two_bits_are_enough_for_clipped_noise_and_refused_where_they_are
     narrow = SecAgg(bits=32)
     fed = federation().protect(clip=l2(20.0), mechanism=Gaussian(1.0), aggregation=narrow)
     assert fed.sum(one_each).shape == (200,)
-    wide = federation().protect(mechanism=DiscreteGaussian(1.0), aggregation=narrow)
+    wide = federation().protect(mechanism=Gaussian(1.0), aggregation=narrow)
     with pytest.raises(RangeExceeded, match=r"HR-243[\s\S]*No party was asked"):
         wide.sum(one_each, bound=l2(1e5, "record"))
 
