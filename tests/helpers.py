@@ -15,7 +15,8 @@ from hedgerow.core.cohort import Cohort
 from hedgerow.core.engine import Outbox
 from hedgerow.core.events import Sampling
 from hedgerow.core.federation import handle, inside
-from hedgerow.core.ledger import Ledger, LedgerView
+from hedgerow.core.ledger import Ledger
+from hedgerow.core.ledger_view import LedgerView
 from hedgerow.core.party import Local
 from hedgerow.core.question import Question
 from hedgerow.core.randomness import Streams

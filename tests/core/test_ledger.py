@@ -4,9 +4,10 @@ import pytest
 
 import hedgerow as hr
 from hedgerow import Gaussian, l2
-from hedgerow.core import Ledger
-from hedgerow.errors import CannotWrite, CheckpointMismatch, LedgerDamaged
-from hedgerow.store import LedgerFile
+from hedgerow.core import Federation, Ledger
+from hedgerow.core.randomness import Streams
+from hedgerow.errors import BudgetInvalid, CannotWrite, CheckpointMismatch, LedgerDamaged
+from hedgerow.store import LedgerBase, LedgerFile
 from helpers import federation, norm_of_x, run_of, totals
 
 
@@ -32,6 +33,44 @@ def test_queries_of_one_cohort_compose_inside_one_sampling_event():
     charges = fed.ledger.charges("party")
     assert [len(events) for _, events in charges] == [2, 1]
     assert {sampling.kind for sampling, _ in charges} == {"poisson"}
+
+
+def test_a_ledger_is_that_of_one_federation():
+    """Two federations would number their cohorts alike, and two samples would cost what one does."""
+    one = federation(n_parties=40)
+    ledger = run_of(one).ledger
+    other = run_of(federation(n_parties=40))
+    with pytest.raises(BudgetInvalid, match="another federation"):
+        Federation(other.engine, other.schema, Streams(2), ledger=ledger)
+    with pytest.raises(BudgetInvalid, match="another federation"):
+        other.afresh(ledger=ledger)
+
+
+@pytest.mark.parametrize("make", [LedgerFile, LedgerBase], ids=["file", "shared"])
+def test_a_record_keeps_one_ledger(tmp_path, make):
+    record = make(tmp_path / "ledger.sqlite")
+    federation().recorded(record)
+    with pytest.raises(BudgetInvalid, match="keeps another ledger"):
+        federation().recorded(record)
+
+
+def test_cohorts_of_two_runs_with_one_budget_are_two_samples(tmp_path):
+    runs = [federation(n_parties=40).protect(clip=l2(1.0), mechanism=Gaussian(1.0)) for _ in range(2)]
+    for fed in runs:
+        fed.recorded(LedgerBase(tmp_path / "ledger.sqlite"))
+    for cohort in [fed.sample(rate=0.5) for fed in runs]:
+        cohort.sum(norm_of_x)
+    assert [len(events) for _, events in runs[1].ledger.charges("party")] == [1, 1]
+
+
+def test_two_processes_cannot_continue_one_run(tmp_path):
+    runs = [federation(n_parties=40).protect(clip=l2(1.0), mechanism=Gaussian(1.0)) for _ in range(2)]
+    for fed in runs:
+        fed.recorded(LedgerBase(tmp_path / "ledger.sqlite", "one"))
+    first, second = [fed.sample(rate=0.5) for fed in runs]
+    first.sum(norm_of_x)
+    with pytest.raises(CannotWrite, match="did not write"):
+        second.sum(norm_of_x)
 
 
 def test_noise_at_the_party_is_not_amplified_by_sampling():

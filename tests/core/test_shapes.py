@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from hedgerow import Budget, Gaussian, l1, l2
-from hedgerow.core import Federation, local
+from hedgerow.core import Federation, layouts, local
 from hedgerow.core.federation import handle, inside
+from hedgerow.core.layouts import Layouts
 from hedgerow.core.randomness import Streams
 from hedgerow.core.rules import RULES, known_shape
 from hedgerow.core.run import Run
@@ -223,3 +224,46 @@ def test_who_answers_first_is_no_cohort_for_bounds_per_record():
     with pytest.raises(UnlawfulChannel, match="first answers"):
         fed.sample(size=2, spare=2).sum(fails_far_out, bound=l2(1.0, unit="record"))
     assert not fed.ledger.entries
+
+
+@local(additive=True, stackable=True)
+def the_first(broadcast, party, rng, *, share=1.0):
+    """So many of the first numbers as a setting and the broadcast say."""
+    return (party.w[..., None] * party["x"][..., : int(share * float(np.sum(broadcast)))]).sum(-2)
+
+
+@pytest.mark.parametrize("engine", [Loop(), InProcess(threads=1)], ids=["loop", "one thread"])
+def test_a_real_setting_or_a_short_broadcast_may_say_how_long_an_answer_is(engine):
+    fed = Federation(engine.hosting(held([np.full((4, 3), 0.5)])), SCHEMA, Streams(0)).protect(mechanism=Gaussian(1e-4))
+    for share, told in ((1 / 3, 3.0), (1.0, 3.0), (1.0, 1.0), (1.0, 2.0), (1 / 3, 3.0)):
+        found = fed.sum(partial(the_first, share=share), np.float64(told), bound=l2(2.0, "record"))
+        np.testing.assert_allclose(found, np.full(int(share * told), 2.0), atol=1e-2)
+
+
+def test_layouts_of_ever_new_settings_do_not_fill_the_memory(monkeypatch):
+    monkeypatch.setattr(layouts, "MOST_FOUND", 5)
+    fed = Federation(InProcess(threads=1).hosting(held([np.zeros((4, 3))])), SCHEMA, Streams(0))
+    for k in range(20):
+        fed.sum(partial(the_first, share=1 + k / 1000), np.float64(1.0))
+    assert len(inside(fed).run.layouts._found) == 5
+
+
+def test_a_long_broadcast_is_tried_once(monkeypatch):
+    tried, about = [], Layouts._about
+    monkeypatch.setattr(Layouts, "_about", lambda self, *what: (tried.append(what[0]), about(self, *what))[1])
+    fed = Federation(InProcess(threads=1).hosting(held([np.zeros((4, 3))])), SCHEMA, Streams(0))
+    for k in range(20):
+        fed.sum(the_first, np.full(65, k / 1000))
+    assert len(tried) == 2
+
+
+def test_a_guard_takes_an_unknown_shape_for_one_that_follows_the_records():
+    parties = held([np.zeros((4, 3))])
+    for schema, rows, answered in ((SCHEMA, False, True), (None, False, False), (None, True, True)):
+        guards = {name: Guard(Budget(float("inf"), 1e-5, "record"), rows=rows) for name in parties.ids}
+        fed = Federation(InProcess(threads=1, guards=guards).hosting(parties.fresh()), schema, Streams(0))
+        if answered:
+            fed.gather(the_first, np.float64(2.0))
+        else:
+            with pytest.raises(PartyDeclined):
+                fed.gather(the_first, np.float64(2.0))

@@ -15,6 +15,7 @@ from hedgerow.core.randomness import Streams
 from hedgerow.core.release import Release
 from hedgerow.data import Column, Schema, Table
 from hedgerow.engines.processes import Processes
+from hedgerow.engines.shared import SharedParties
 from hedgerow.privacy.mechanisms import planned_for
 from hedgerow.wire.names import Names
 
@@ -231,6 +232,26 @@ def test_what_a_party_prepares_it_prepares_alone(engine):
     cohorts = [{9: 7}, {1: 1, 9: 7}, {1: 2, 9: 7}, {1: 5, 2: 30, 9: 7}, {9: 7, 3: 100}]
     found = {row_of(narrow(sizes, engine).prepare(projected, width=10), read_projected) for sizes in cohorts}
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("engine", [hr.Loop(), hr.InProcess(threads=1)], ids=["loop", "one-thread"])
+def test_so_it_does_where_records_are_kept_once_for_several_parties(engine):
+    records = np.random.default_rng(9).normal(size=(140, WIDTH)).astype(np.float32)
+    found = set()
+    for others in [[], [range(3, 8)], [range(5), range(30)], [range(2, 7), range(137)]]:
+        held = [*others, range(3, 10)]
+        kept = max(max(one) for one in held) + 1
+        names = [*(f"p{k}" for k in range(len(others))), "p9"]
+        parties = SharedParties(names, {"x": records[:kept]}, list(map(len, held)), np.concatenate(held))
+        schema = Schema((Column("x", "number", shape=(WIDTH,)),))
+        fed = Federation(engine.hosting(parties), schema, Streams(0), record_views=True)
+        found.add(row_of(fed.prepare(projected, width=10), read_projected))
+    assert found == {row_of(narrow_of(records[3:10], engine).prepare(projected, width=10), read_projected)}
+
+
+def narrow_of(records, engine):
+    schema = Schema((Column("x", "number", shape=(WIDTH,)),))
+    return Federation(engine.hosting(Parties(["p9"], {"x": records}, [len(records)])), schema, Streams(0), record_views=True)
 
 
 @pytest.mark.parametrize("engine", [hr.Loop(), hr.InProcess(threads=2)], ids=["loop", "two-threads"])

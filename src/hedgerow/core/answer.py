@@ -75,7 +75,7 @@ def answer(outbox: Outbox, parties: Parties, which: Array, *, together: bool = F
         if found is not None and found[0] == announced:
             return found
         why = "a shape that was not announced"
-    except (CannotWrite, CheckpointMismatch, MemoryError):  # the machine's, not the records'
+    except (CannotWrite, CheckpointMismatch):  # the machine's, not the records'; memory that is wanted may follow from a record
         raise
     except Exception as error:
         why = f"{type(error).__name__}: {error}"

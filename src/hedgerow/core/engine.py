@@ -42,7 +42,10 @@ class Outbox:
     step, protocol : Step, Correspondence, optional
         One step of a conversation about the question, and the sides of parties in it.
     rows : bool
-        Whether shapes of contributions follow the records, as where each record has a row; it is not sent.
+        Whether shapes of contributions follow the records, as where each record has a row. It is not sent: a host that guards
+        records finds it by itself.
+    unforeseen : bool
+        Whether nothing is known of shapes; it is not sent either.
     """
 
     ids: Sequence[str]
@@ -56,6 +59,7 @@ class Outbox:
     step: Step | None = None
     protocol: Correspondence | None = None
     rows: bool = False
+    unforeseen: bool = False
 
     def __post_init__(self) -> None:
         if not self.asked:

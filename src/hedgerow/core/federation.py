@@ -27,7 +27,8 @@ from .channel import Channel, Protection
 from .cohort import Cohort, check_sampling
 from .engine import Engine
 from .events import Part, Sampling
-from .ledger import Ledger, LedgerView, Limit, Record
+from .ledger import Ledger, Limit, Record
+from .ledger_view import LedgerView
 from .party import Local
 from .question import ASIDE, MAIN, Preparation, Question, Verb, function_of, name_of
 from .randomness import Stream, Streams, uniforms
@@ -336,9 +337,8 @@ class Federation:
             What columns are from then on: new ones, and those in place of columns of the same names. Parties are not told.
         """
         name_of(function)
-        values = _INSIDE[self]
         made = Preparation(function, tuple(sorted(settings.items())), tuple(declares))
-        return handle(values._replace(view=(*values.view, made)))
+        return handle(_INSIDE[self]._replace(view=(*_INSIDE[self].view, made)))
 
     def aside(self) -> Federation:
         """Return this federation for a measurement that leaves a program as it is: same parties, channel and ledger.

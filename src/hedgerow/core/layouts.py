@@ -18,7 +18,7 @@ import numpy as np
 from hedgerow.errors import HedgerowError
 
 from .answer import made_by
-from .arrays import Layout
+from .arrays import Layout, items
 from .cohort import Cohort
 from .engine import Outbox
 from .party import Parties
@@ -31,6 +31,12 @@ ONE, SEVERAL = 1, 7
 
 LONGEST = 200
 """Letters of a reason that are kept."""
+
+FEW = 64
+"""A broadcast of so many numbers is told apart from others by all of them: a few numbers may say how long an answer is."""
+
+MOST_FOUND = 512
+"""Kinds of questions of which the layout is kept, those that were asked last."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +51,26 @@ class Foreseen:
         Whether shapes follow the records.
     why : str
         Why no layout is known.
+    error : Exception, optional
+        With which made-up records were answered, where that is why.
     """
 
     layout: Layout | None = None
     rows: bool = False
     why: str = ""
+    error: Exception | None = None
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing is known of shapes."""
+        return bool(self.why) and not self.rows
 
 
 class Layouts:
     """What is foreseen of each kind of question; it depends on a schema alone, and is found once.
+
+    Questions are of one kind where function, preparations and all settings are the same, and the broadcast too if it is
+    short. A longer one is told apart by its shape, so that a model is not tried anew in every round.
 
     The parties with made-up records keep what they are asked to keep, since later questions may be about that.
 
@@ -65,8 +82,7 @@ class Layouts:
 
     def __init__(self, schema: Any) -> None:
         self.schema = schema
-        self._found: dict[Any, Foreseen] = {}
-        self._told_apart: list[Any] = []
+        self._found: dict[Any, tuple[Foreseen, Any]] = {}
         self._kept: dict[int, State] = {ONE: {}, SEVERAL: {}}
 
     def of(self, question: Question, streams: Streams) -> Foreseen:
@@ -74,33 +90,34 @@ class Layouts:
         if self.schema is None:
             return Foreseen(why="the federation has no schema")
         arguments = question.local.args if isinstance(question.local, partial) else ()
-        # floating-point settings shape no answer
-        decisive = [(name, value) for name, value in sorted(question.settings.items()) if not isinstance(value, float)]
-        said = [(name, _said(value)) for name, value in [*decisive, *(("", value) for value in arguments)]]
-        key = (question.verb, question.name, str(said), Layout.of(question.broadcast), question.view)
-        if key not in self._found:
-            self._found[key] = self._foreseen(question, streams)
-            if " at 0x" in key[2]:  # no other object may have an address by which one is told from others
-                self._told_apart.append(question.local)
-        return self._found[key]
+        said = [(name, _said(value)) for name, value in [*sorted(question.settings.items()), *(("", one) for one in arguments)]]
+        key = (question.verb, question.name, str(said), _told(question.broadcast), question.view)
+        found = self._found.pop(key, None)
+        if found is None:
+            # no other object may have an address by which one is told from others
+            found = self._foreseen(question, streams), question.local if " at 0x" in key[2] else None
+        self._found[key] = found  # the last one that was asked for
+        while len(self._found) > MOST_FOUND:
+            self._found.pop(next(iter(self._found)))
+        return found[0]
 
     def _foreseen(self, question: Question, streams: Streams) -> Foreseen:
         found = []
         for n in (ONE, SEVERAL):
-            layout, why = self._about(n, question, streams)
+            layout, why, error = self._about(n, question, streams)
             if question.verb == "each":
                 continue
             if layout is None:
-                return Foreseen(why=f"asked about {n} made-up record{'s' * (n > 1)} it fails, {why}")
+                return Foreseen(why=f"asked about {n} made-up record{'s' * (n > 1)} it fails, {why}", error=error)
             found.append(layout)
         if not found:
             return Foreseen()
         one, several = found
         return Foreseen(one) if one == several else Foreseen(rows=True, why="it follows the records")
 
-    def _about(self, n: int, question: Question, streams: Streams) -> tuple[Layout | None, str]:
+    def _about(self, n: int, question: Question, streams: Streams) -> tuple[Layout | None, str, Exception | None]:
         """The layout of an answer about n made-up records, of weight zero or, where that fails, of weight one."""
-        made_up, why = self.schema.synthetic(n, np.random.default_rng(0)), ""
+        made_up, why, known = self.schema.synthetic(n, np.random.default_rng(0)), "", None
         for weight in (0.0, 1.0):
             try:
                 with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -110,11 +127,12 @@ class Layouts:
                     nobody.states.restore({"nobody": self._kept[n]} if self._kept[n] else {})
                     made, party = made_by(asking, nobody, np.array([0]))
                     self._kept[n] = dict(party.state) or self._kept[n]  # some questions are asked without it
-                    return (None if question.verb == "each" else Layout.of(made)), ""
+                    return (None if question.verb == "each" else Layout.of(made)), "", None
             except Exception as error:  # whatever a local function makes of records that do not exist
                 said = error.reason if isinstance(error, HedgerowError) else f"{type(error).__name__}: {error}"
                 why = why or said.rstrip(".")[:LONGEST]
-        return None, why
+                known = error.with_traceback(None)
+        return None, why, known
 
 
 def _said(value: Any) -> Any:
@@ -122,3 +140,11 @@ def _said(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         return value.shape, value.dtype.str, blake2b(value.tobytes(), digest_size=16).hexdigest()
     return value
+
+
+def _told(broadcast: Any) -> Any:
+    """A broadcast by which kinds of questions are told apart: by its numbers where they are few."""
+    layout = Layout.of(broadcast)
+    if layout.size > FEW:
+        return layout
+    return layout, str([_said(np.asarray(value)) for _, value in items(broadcast)])

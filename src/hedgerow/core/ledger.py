@@ -10,18 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from contextlib import AbstractContextManager
-from copy import copy
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, CheckpointMismatch, LedgerDamaged, MixedUnits
 
 from .events import Charge, Debit, Event, Part, Sampling, Unit, charges_of
 from .question import MAIN
 from .tally import Priced, Tally
-
-T = TypeVar("T")
 
 OMITTED = frozenset({"run", "branch", "key", "cites", "part", "drawn"})
 """Fields of an entry that are written where they say something."""
@@ -201,8 +198,25 @@ class Ledger:
         self._expected: list[Entry] = []
         self._counted: Tally | None = None
         self._priced: Priced | None = None
+        self._claimed: object = None
         if record is not None:
             self.attach(record)
+
+    def claim(self, numbers: object) -> None:
+        """Take this ledger for the runs that count questions and cohorts by these numbers.
+
+        Raises
+        ------
+        BudgetInvalid (HR-214)
+            Other runs have it. Two cohorts of one number would count as one sample, and cost what one costs.
+        """
+        if self._claimed is not None and self._claimed is not numbers:
+            raise BudgetInvalid(
+                "the ledger is that of another federation, and cohorts of both would have the same numbers.",
+                remedy="Give each federation a ledger of its own. For one budget, let them share a file: "
+                "Ledger(budget, hedgerow.store.LedgerBase(path)).",
+            )
+        self._claimed = numbers
 
     def attach(self, record: Record) -> None:
         """Keep this ledger, still empty, in a durable record from now on; what the record holds is continued."""
@@ -212,6 +226,10 @@ class Ledger:
         if self.record is not None and self.record is not record:
             remedy = "Start from a federation without one."
             raise BudgetInvalid(f"the ledger is kept in {self.record} already; {record} would replace it.", remedy=remedy)
+        if self.record is None and _ATTACHED.get(id(record)) is record:  # what one of them writes the other would not read
+            remedy = "Open the file once more: each ledger reads and writes by a record of its own."
+            raise BudgetInvalid(f"{record} keeps another ledger already.", remedy=remedy)
+        _ATTACHED[id(record)] = record
         self.record, self.entries = record, list(record.read())
         self._read = len(self.entries)
         self.catch_up()
@@ -265,7 +283,7 @@ class Ledger:
 
     def charges(self, unit: Unit, also: Entry | None = None) -> list[Charge]:
         """Group the events of all runs by run and cohort, for an accountant; refuse to mix units (`Entry.debit`)."""
-        return _charges([*self.released, *([also] if also else [])], unit)
+        return grouped([*self.released, *([also] if also else [])], unit)
 
     @property
     def released(self) -> list[Entry]:
@@ -319,68 +337,11 @@ class Ledger:
         return self._priced.caught_up()
 
 
-class LedgerView:
-    """A ledger as those see it who may not write it; it has no attribute by which the ledger could be reached."""
-
-    __slots__ = ("__weakref__",)
-
-    def __init__(self, ledger: Ledger) -> None:
-        _VIEWED[self] = ledger
-
-    @property
-    def entries(self) -> list[Entry]:
-        """What was asked by this run: copies."""
-        return self.since(0)
-
-    @property
-    def others(self) -> list[Entry]:
-        """What other runs wrote to a shared record: copies."""
-        return list(map(_shown, _VIEWED[self].others))
-
-    @property
-    def limit(self) -> Limit | None:
-        return copy(_VIEWED[self].limit)
-
-    @property
-    def head(self) -> str:
-        """Hash of the last entry of a durable record, by which a copy can be compared; "" without a record."""
-        record = _VIEWED[self].record
-        return "" if record is None else record.head
-
-    def charges(self, unit: Unit) -> list[Charge]:
-        """The events of all runs by run and cohort, for an accountant."""
-        return _charges(map(_shown, _VIEWED[self].released), unit)
-
-    def since(self, length: int) -> list[Entry]:
-        """What was asked by this run once its ledger had a length: copies."""
-        return list(map(_shown, _VIEWED[self].entries[length:]))
-
-    def uses(self, key: str) -> int:
-        """How many questions have this key."""
-        return _VIEWED[self].uses(key, since_start=False)
-
-    def __len__(self) -> int:
-        return len(_VIEWED[self])
+_ATTACHED: WeakValueDictionary[int, Record] = WeakValueDictionary()
+"""Records that keep a ledger, by their identity; they need not be hashable."""
 
 
-_VIEWED: WeakKeyDictionary[LedgerView, Ledger] = WeakKeyDictionary()
-
-
-def _charges(entries: Iterable[Entry], unit: Unit) -> list[Charge]:
+def grouped(entries: Iterable[Entry], unit: Unit) -> list[Charge]:
+    """The events of entries by run and cohort, for an accountant."""
     debits = (entry.debit(unit) for entry in entries)
     return charges_of(debit for debit in debits if debit is not None)
-
-
-def _shown(entry: Entry) -> Entry:
-    """A copy of an entry, and of everything in it that could be changed."""
-    part = None if entry.part is None else _copied(entry.part)
-    shown = _copied(entry)
-    vars(shown).update(event=_copied(entry.event), sampling=_copied(entry.sampling), part=part)
-    return shown
-
-
-def _copied(value: T) -> T:
-    """What `copy` makes of a frozen value, in a quarter of the time: a ledger has many entries."""
-    made: T = object.__new__(type(value))
-    vars(made).update(vars(value))
-    return made

@@ -7,9 +7,13 @@ along a leading axis, and on the pooled records.
 
 from __future__ import annotations
 
+import logging
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +23,8 @@ from hedgerow.errors import ColumnsDiffer, MissingColumn, suggestion
 from .arrays import Array
 from .randomness import Entropy, uniforms
 from .state import State, States, StateStore
+
+log = logging.getLogger("hedgerow")
 
 WEIGHTS = "record weights"
 """The column by which a preparation sets record weights; no table holds one of this name."""
@@ -69,7 +75,7 @@ class Party:
 class Rows(Mapping[str, Array]):
     """Some rows of columns, each copied when it is first read."""
 
-    def __init__(self, columns: Mapping[str, Array], rows: Array) -> None:
+    def __init__(self, columns: Mapping[str, Array], rows: Array | slice) -> None:
         self._columns, self._rows = columns, rows
         self._read: dict[str, Array] = {}
 
@@ -206,35 +212,180 @@ class Parties(Sequence[Party]):
         rows = np.concatenate([np.arange(self.offsets[i], self.offsets[i + 1]) for i in which])
         return Party(f"{len(which)} parties", {k: c[rows] for k, c in self.columns.items()}, self.w[rows])
 
-    def prepared(self, preparations: tuple[Any, ...], *, together: bool) -> Parties:
+    def prepared(self, preparations: tuple[Any, ...], *, together: bool, singly: bool = False) -> Parties:
         """Add prepared columns, once.
+
+        Where a preparation fails at a party, only that party cannot be asked, and where it fails for a record made `singly`,
+        that record is left out; made `together` it fails for all.
 
         Parameters
         ----------
         together : bool
-            Prepare all records in one call, which is the same by contract but for last bits; not even these differ where all
-            preparations are `elementwise`, which are always made in one call.
+            Prepare all records in one call, which is the same by contract but for last bits; otherwise each party prepares its
+            own. Not even last bits differ where preparations are `elementwise`, which are made in one call where that does
+            not fail.
+        singly : bool
+            Instead, prepare each record in a call of its own.
         """
         if not preparations:
             return self
-        together = together or all(one.elementwise for one in preparations)
-        key = (preparations, together)
-        if key not in self._prepared:
-            before = self.prepared(preparations[:-1], together=together)
-            groups = [Party("all parties", before.columns, before.w)] if together else list(map(apart, before))
-            made = [preparations[-1](group) for group in groups]
-            columns = {name: _joined([np.asarray(part[name]) for part in made]) for name in made[0]}
-            w = columns.pop(WEIGHTS, before.w)
-            after = Parties(self.ids, before.columns | columns, self.sizes, w)
-            after.states, after.correspondents = self.states, self.correspondents
-            while len(self._prepared) >= MOST_PREPARED:  # the oldest; whoever asks in ever new ways must not fill the memory
-                self._prepared.pop(next(iter(self._prepared)))
-            self._prepared[key] = after
-        return self._prepared[key]
+        key = (preparations, together, singly)
+        if key in self._prepared:
+            return self._prepared[key]
+        if not together and all(one.elementwise for one in preparations):
+            with suppress(Exception):  # of one party or record: which one is found out below
+                return self.prepared(preparations, together=True)
+        before, last = self.prepared(preparations[:-1], together=together, singly=singly), preparations[-1]
+        after: Parties | None = before._at_once(last) if together else None
+        if after is None and singly and last.elementwise:
+            with suppress(Exception):
+                after = before._at_once(last)
+        if after is None:
+            after = before._singly(last) if singly else OwnColumns(before, last)
+        while len(self._prepared) >= MOST_PREPARED:  # the oldest; whoever asks in ever new ways must not fill the memory
+            self._prepared.pop(next(iter(self._prepared)))
+        self._prepared[key] = after
+        return after
+
+    @property
+    def kept(self) -> Party:
+        """All records as they are held, each once."""
+        return Party("all parties", self.columns, self.w)
+
+    def _at_once(self, one: Any) -> Parties:
+        """Add the columns that a preparation makes of all records in one call."""
+        return self._extended({name: np.asarray(values) for name, values in one(self.kept).items()})
+
+    def _singly(self, one: Any) -> Parties:
+        """Add the columns that a preparation makes of each record alone; records for which it fails are left out."""
+        kept = self.kept
+        try:
+            made, failed = one_by_one(kept, one)
+        except Exception as error:  # not even for no record
+            return OwnColumns(self, partial(_failing, error=error.with_traceback(None)))
+        extended = self._extended(made)
+        return extended._without(failed) if failed.any() else extended
+
+    def _extended(self, made: dict[str, Array]) -> Parties:
+        """The same parties with more columns, one row for each record that is kept."""
+        w = made.pop(WEIGHTS, self.w)
+        return self._same(Parties(self.ids, self.columns | made, self.sizes, w))
+
+    def _without(self, failed: Array) -> Parties:
+        """The same parties without some of the records that are kept."""
+        columns = {name: np.asarray(column)[~failed] for name, column in self.columns.items()}
+        return self._same(Parties(self.ids, columns, self._counted(~failed), self.w[~failed]))
+
+    def _counted(self, there: Array) -> Array:
+        """How many of the records that are there each party holds."""
+        counted: Array = np.bincount(np.repeat(np.arange(len(self)), self.sizes)[there], minlength=len(self))
+        return counted
+
+    def _same(self, after: Parties) -> Parties:
+        after.states, after.correspondents = self.states, self.correspondents
+        return after
 
 
-def _joined(parts: list[Array]) -> Array:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+class OwnColumns(Parties):
+    """Parties each of which prepared columns of its own, so that not even their types follow from other parties' records.
+
+    Parameters
+    ----------
+    before : Parties
+    one : callable
+        A preparation. A party for which it fails cannot be asked; the others can.
+    """
+
+    def __init__(self, before: Parties, one: Callable[[Party], Mapping[str, Array]]) -> None:
+        super().__init__(before.ids, {}, before.sizes, before.w)
+        self.columns = before.columns
+        self._before = before
+        before._same(self)
+        self._own: list[dict[str, Array] | Exception] = [_made_by(before, i, one) for i in range(len(before))]
+
+    def __getitem__(self, i: Any) -> Any:
+        own = self._own[int(i)]
+        if isinstance(own, Exception):
+            raise own.with_traceback(None)
+        party = self._before[i]
+        made = {name: values for name, values in own.items() if name != WEIGHTS}
+        return Party(party.id, ChainMap(made, party.columns), own.get(WEIGHTS, party.w))
+
+    def stack(self, which: Array) -> Party:
+        """Stack parties along a leading axis, as `Parties` does."""
+        return self._joined(which).stack(np.arange(len(which)))
+
+    def pool(self, which: Array) -> Party:
+        """Return the records of several parties as those of one."""
+        return self._joined(which).pool(np.arange(len(which)))
+
+    def _at_once(self, one: Any) -> Parties:
+        return OwnColumns(self, one)
+
+    _singly = _at_once
+
+    def _joined(self, which: Array) -> Parties:
+        chosen = [self[i] for i in which]
+        columns = {name: np.concatenate([one.columns[name] for one in chosen]) for name in chosen[0].columns}
+        w = np.concatenate([one.w for one in chosen])
+        return Parties([one.id for one in chosen], columns, [len(one.w) for one in chosen], w)
+
+
+def _made_by(parties: Parties, i: int, one: Callable[[Party], Mapping[str, Array]]) -> dict[str, Array] | Exception:
+    """What a preparation makes of a party, or why it fails."""
+    try:
+        party = apart(parties[i])
+        made = {name: np.asarray(values) for name, values in one(party).items()}
+        _check_lengths(made, len(party.w))
+    except Exception as error:
+        return error.with_traceback(None)
+    return made
+
+
+def one_by_one(kept: Party, one: Callable[[Party], Mapping[str, Array]]) -> tuple[dict[str, Array], Array]:
+    """What a preparation makes of each record alone, and for which records it fails; raises where it fails for all.
+
+    New columns have the same names, shapes and types for every record, by contract; one with other names or shapes than the
+    first one counts as failed.
+    """
+    n = len(kept.w)
+    made: dict[str, Array] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
+    failed, why = np.zeros(n, bool), ""
+    for i in range(n):
+        part = slice(i, i + 1)
+        try:
+            record = apart(Party("one record", Rows(kept.columns, part), kept.w[part]))
+            found = {name: np.asarray(values) for name, values in one(record).items()}
+            _check_lengths(found, 1)
+            shapes = shapes or {name: values.shape[1:] for name, values in found.items()}
+            if {name: values.shape[1:] for name, values in found.items()} != shapes:
+                raise ColumnsDiffer("a preparation makes other columns of one record than of another.")
+        except Exception as error:
+            failed[i], why = True, why or f"{type(error).__name__}: {error}"
+            continue
+        if not made:
+            made = {name: np.zeros((n, *values.shape[1:]), values.dtype) for name, values in found.items()}
+        for name, values in found.items():
+            if values.dtype != made[name].dtype:
+                made[name] = made[name].astype(np.result_type(values, made[name]))
+            made[name][i] = values[0]
+    if not made:
+        nobody = Party(kept.id, Rows(kept.columns, slice(0, 0)), kept.w[:0])
+        made = {name: np.zeros((n, *np.shape(values)[1:]), np.asarray(values).dtype) for name, values in one(nobody).items()}
+    if why:
+        log.warning("%d records could not be prepared and are left out; the first: %s", failed.sum(), why)
+    return made, failed
+
+
+def _check_lengths(made: Mapping[str, Array], n: int) -> None:
+    for name, values in made.items():
+        if np.shape(values)[:1] != (n,):
+            raise ColumnsDiffer(f"the prepared column {name!r} has the shape {np.shape(values)} for {n} records.")
+
+
+def _failing(party: Party, *, error: Exception) -> Mapping[str, Array]:
+    raise error
 
 
 Local = Callable[..., Any]

@@ -41,6 +41,16 @@ def elementwise(function: Marked) -> Marked:
     return function
 
 
+def elementwise_where(law: Callable[..., bool]) -> Callable[[Marked], Marked]:
+    """Mark a preparation that is `elementwise` for some settings: where `law(**settings)` says so."""
+
+    def mark(function: Marked) -> Marked:
+        function.elementwise = law  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
 def may_travel(thing: Any) -> bool:
     """Whether a function or class is marked itself; what a class inherits does not count."""
     return getattr(thing, "__dict__", {}).get("travels", False) is True
@@ -150,7 +160,8 @@ class Preparation:
     @property
     def elementwise(self) -> bool:
         """Whether a record's new values are the same to the last bit, whatever records it is prepared with."""
-        return bool(getattr(self.function, "elementwise", False))
+        said = getattr(self.function, "elementwise", False)
+        return bool(said(**dict(self.settings)) if callable(said) else said)
 
     def __call__(self, party: Party) -> Mapping[str, Array]:
         return self.function(party.columns, **dict(self.settings))

@@ -83,6 +83,9 @@ class Run:
     sessions: Sessions = field(default_factory=Sessions, repr=False)
     _asking: Lock = field(default_factory=Lock, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        self.ledger.claim(self.counts)
+
     def afresh(self, engine: Engine | None = None, **changed: Any) -> Run:
         """The same parties before they were asked anything, by default under an empty ledger with the same budget."""
         begun = {"engine": engine or self.engine, "schema": self.schema, "streams": replace(self.streams)}
@@ -169,8 +172,8 @@ class Run:
     def _outbox(self, question: Question, release: Release) -> Outbox:
         keep_rows = question.verb == "gather" or (question.verb == "sum" and self.views.recording)
         seen = self.layouts.of(question, self.streams)
-        members, layout, rows = question.cohort.members, seen.layout, seen.rows
-        outbox = Outbox(members, question, release, self.streams, self.counted, keep_rows, layout, rows=rows)
+        outbox = Outbox(question.cohort.members, question, release, self.streams, self.counted, keep_rows)
+        outbox = replace(outbox, layout=seen.layout, rows=seen.rows, unforeseen=seen.unknown)
         if not release.covered:
             return outbox
         payment = self.ledger.payment(release.key or "")

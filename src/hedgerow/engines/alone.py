@@ -25,19 +25,34 @@ import numpy as np
 
 from hedgerow.core.answer import answer
 from hedgerow.core.arrays import Array, Layout
-from hedgerow.core.engine import Outbox
+from hedgerow.core.engine import Outbox, declined
 from hedgerow.core.party import Parties, placed
+from hedgerow.core.records import scaled_by_records
+from hedgerow.errors import HedgerowError
 
 from .threads import threads_for_each
 
 
 def prepared(held: Parties, outbox: Outbox, *, together: bool) -> Parties:
-    """The parties with the columns that a question reads; where each computes by itself, prepared by each itself."""
-    view = outbox.question.view
-    if not outbox.by_itself:
+    """The parties with the columns that a question reads, prepared by each itself where each computes by itself.
+
+    Where noise is scaled by a bound per record, each record is prepared by itself.
+
+    Raises
+    ------
+    PartyDeclined (HR-221)
+        All records are prepared in one call, without noise, and that fails.
+    """
+    view, singly = outbox.question.view, scaled_by_records(outbox.release)
+    if outbox.by_itself or singly:
+        with threads_for_each(1), ordinary_arithmetic():
+            return held.prepared(view, together=False, singly=singly)
+    try:
         return held.prepared(view, together=together)
-    with threads_for_each(1), ordinary_arithmetic():
-        return held.prepared(view, together=False)
+    except HedgerowError:
+        raise
+    except Exception as error:  # what it says may quote a record
+        raise declined("a party" if len(outbox.ids) > 1 else outbox.ids[0], error) from error
 
 
 def answered(outbox: Outbox, parties: Parties, which: Array) -> tuple[Layout, Array] | None:

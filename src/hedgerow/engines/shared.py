@@ -65,21 +65,22 @@ class SharedParties(Parties):
         at = np.concatenate([np.arange(self.offsets[i], self.offsets[i + 1]) for i in which])
         return Party(f"{len(which)} parties", self._taken(at), self.w[at])
 
-    def prepared(self, preparations: tuple[Any, ...], *, together: bool) -> Parties:
-        """Add prepared columns, once for each record that is kept: a preparation sees records one by one, by contract."""
-        if not preparations:
-            return self
-        if preparations not in self._prepared:
-            before = self.prepared(preparations[:-1], together=together)
-            kept = len(next(iter(self.columns.values())))
-            made = preparations[-1](Party("all parties", before.columns, np.ones(kept)))
-            columns = {name: np.asarray(values) for name, values in made.items()}
-            w = columns.pop(WEIGHTS, None)
-            after = SharedParties(self.ids, before.columns | columns, self.sizes, self.rows, w)
-            after.w = before.w if w is None else after.w
-            after.states = self.states
-            self._prepared[preparations] = after
-        return self._prepared[preparations]
+    @property
+    def kept(self) -> Party:
+        """The records that are kept, each once: a preparation sees records one by one, by contract."""
+        return Party("all parties", self.columns, np.ones(len(next(iter(self.columns.values())))))
+
+    def _extended(self, made: dict[str, Array]) -> Parties:
+        w = made.pop(WEIGHTS, None)
+        after = SharedParties(self.ids, self.columns | made, self.sizes, self.rows, w)
+        after.w = self.w if w is None else after.w
+        return self._same(after)
+
+    def _without(self, failed: Array) -> Parties:
+        there = ~failed[self.rows]
+        after = SharedParties(self.ids, self.columns, self._counted(there), self.rows[there])
+        after.w = self.w[there]
+        return self._same(after)
 
     def _taken(self, at: Any) -> dict[str, Array]:
         rows = self.rows[at]

@@ -86,7 +86,8 @@ class Guard:
     trust : {"nobody", "parties", "server"}
         Whose noise counts.
     rows : bool
-        Whether a contribution may have a row for each record, or another shape that follows the records.
+        Whether a contribution may have a row for each record, or another shape that follows the records. A shape that is not
+        known beforehand, as without a schema, counts as such.
     """
 
     def __init__(self, budget: Budget, record: Record | None = None, *, trust: Trust = "nobody", rows: bool = False) -> None:
@@ -198,7 +199,7 @@ def entry_of(outbox: Outbox, trust: Trust = "nobody") -> Entry:
     question, release, streams = outbox.question, outbox.release, outbox.streams
     private = _counts(release, trust)
     event = release.event if private else Event("nonprivate")
-    if question.verb == "each" or outbox.rows:
+    if question.verb == "each" or outbox.rows or outbox.unforeseen:
         event = Event("none" if question.verb == "each" else "rows")
     sampling = _sampling(outbox)
     return Entry(

@@ -19,11 +19,11 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.party import WEIGHTS
-from hedgerow.core.question import travels
+from hedgerow.core.question import elementwise_where, travels
 from hedgerow.errors import FormulaInvalid, NotBinary, OutOfRange
 
 from .columns import heaviest
-from .expressions import Interval, evaluate, interval, is_binary
+from .expressions import Interval, evaluate, interval, is_arithmetic, is_binary
 from .factors import Factor, Levels, Number, Term
 from .formula import read_formula, read_number
 from .linear.losses import FamilyName, loss_of
@@ -106,6 +106,12 @@ class Design:
     def has_constant(self) -> bool:
         """Whether the columns span the constant: by an intercept, or by all levels of one category."""
         return any(all(isinstance(f, Levels) and f.full for f in term.factors) for term in self.terms)
+
+    @property
+    def is_arithmetic(self) -> bool:
+        """Whether nothing but arithmetic is in it, so that a row's bits follow from its record alone, for a reason."""
+        factors = (self.response, *(factor for term in self.terms for factor in term.factors), *self._offset)
+        return all(is_arithmetic(one.text, self.schema) for one in factors if isinstance(one, Number))
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -215,6 +221,7 @@ def design_of(
 
 
 @travels
+@elementwise_where(lambda spec: spec.is_arithmetic)
 def design(columns: Mapping[str, Array], *, spec: Design) -> dict[str, Array]:
     """Prepare the rows of a regression at a party: `X` (n, size), `y` (n,), `offset` (n,), and record weights if any.
 

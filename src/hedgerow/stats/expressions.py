@@ -88,6 +88,13 @@ def evaluate(text: str, columns: Mapping[str, Array]) -> Array:
         return np.asarray(_value(read(text), columns), dtype=np.float64)
 
 
+def is_arithmetic(text: str, schema: Schema) -> bool:
+    """Whether IEEE 754 defines an expression's bits: sums, products, quotients, roots and comparisons of a record's numbers."""
+    nodes = () if text in schema else tuple(ast.walk(read(text)))
+    called = {_function(node) for node in nodes if isinstance(node, ast.Call)}
+    return called <= {"I", "abs", "sqrt"} and not any(isinstance(node, ast.Pow) for node in nodes)
+
+
 def interval(text: str, schema: Schema) -> Interval | None:
     """Return a range that holds every value of an expression; `None` where a declared range does not give one."""
     if text in schema:

@@ -29,7 +29,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.question import local, travels
+from hedgerow.core.question import elementwise_where, local, travels
 from hedgerow.data import load
 from hedgerow.errors import Separated, SettingsInvalid
 
@@ -48,6 +48,7 @@ from .state import NewtonState
 
 
 @travels
+@elementwise_where(lambda spec: spec.is_arithmetic)
 def class_design(columns: Mapping[str, Array], *, spec: Design) -> dict[str, Array]:
     """Prepare the rows of a multinomial regression: as `design`, and `classes` (n, K - 1), indicators of the levels."""
     return design(columns, spec=spec) | {"classes": spec.response.columns(columns)}

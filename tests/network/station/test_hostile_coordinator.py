@@ -9,11 +9,14 @@ import pytest
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import linf
 from hedgerow.core.conversation import Sessions
+from hedgerow.core.question import function_of, local
 from hedgerow.crypto import SecAgg
 from hedgerow.errors import HedgerowError
 from hedgerow.network.station.config import GuardSection
 from hedgerow.network.station.policy import admit_question, withstands
+from hedgerow.network.station.signatures import Announced
 from hedgerow.wire import question as asking
+from hedgerow.wire.names import Names
 from hedgerow.wire.values import pack, unpack
 from helpers import altered
 from helpers import with_question as about
@@ -22,6 +25,7 @@ from station_house import LOGISTIC, MEANS, House
 PROGRAMS = ["moments", "linear_regression", "gradient_queries", "logistic_regression"]
 AUTOMATIC = {"approval": "automatic", "programs": [{"name": name} for name in PROGRAMS]}
 SECRET = '[protection.aggregation]\nby = "secagg"\n'
+NAMES = Names(("hedgerow", __name__))
 THREE = ("alpha", "beta", "gamma")
 LAYOUT = Layout((("n", ()), ("sum", (2,)), ("squares", (2,))))
 LINE = """
@@ -77,7 +81,7 @@ def first_question(house, text, columns):
 
 def asked(house, outbox, name="alpha", ids=None, **changes):
     """Ask one station; its answer, or its code."""
-    common = unpack(asking.common(outbox)) | changes
+    common = unpack(asking.common(outbox), NAMES) | changes
     house.number = max(house.number, 1 << 40)
     letter = house.ask("ask", [pack(common), asking.own(outbox, ids or (name,))], [name])[name]
     return letter.parts[0].decode() if letter.kind == "refused" else asking.inbox(letter.parts[0], ids or (name,))
@@ -215,6 +219,51 @@ def test_rows_that_leave_by_themselves_are_each_of_enough_records(tmp_path):
     ):
         with pytest.raises(HedgerowError, match="HR-604"):
             admit_question(guard, replace(seen, outbox=changed), sizes, house.time)
+
+
+@local
+def each_row(broadcast, party, rng):
+    """A row for each record."""
+    return np.asarray(party["age"])
+
+
+@local
+def as_many_as_told(broadcast, party, rng, *, share):
+    """As many numbers as a setting says."""
+    return np.zeros(int(share * 3))
+
+
+@local
+def fails_for_made_up_ones(broadcast, party, rng):
+    """A row for each record, of records that exist alone."""
+    if len(party.w) in (1, 7):
+        raise ValueError("made up")
+    return np.asarray(party["age"])
+
+
+@pytest.mark.parametrize("verb", ["sum", "gather"])
+def test_a_station_finds_rows_by_itself_whatever_it_is_told(tmp_path, monkeypatch, verb):
+    monkeypatch.setattr(Announced, "refuse_other", lambda *anything: None)
+    codes = {}
+    for allowed in (False, True):
+        house = boarded(tmp_path / str(allowed), MEANS, modules=[__name__], rows=allowed)
+        seen = first_question(house, MEANS, ("age", "dose"))
+        for ask in (each_row, fails_for_made_up_ones, partial(as_many_as_told, share=0.5)):
+            told = about(replace(seen, layout=LAYOUT, rows=False), verb=verb, local=ask, bound=None, view=())
+            found = asked(house, told)
+            codes[allowed, asking_name(ask)] = found if isinstance(found, str) else "answered"
+    assert codes == {
+        (False, "each_row"): "HR-606",
+        (False, "fails_for_made_up_ones"): "HR-606",
+        (False, "as_many_as_told"): "answered",
+        (True, "each_row"): "answered",
+        (True, "fails_for_made_up_ones"): "answered",
+        (True, "as_many_as_told"): "answered",
+    }
+
+
+def asking_name(ask):
+    return function_of(ask).__name__
 
 
 PACKING = ((asking.common, ()), (asking.own, (("alpha",),)))

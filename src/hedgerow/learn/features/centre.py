@@ -24,7 +24,7 @@ import numpy as np
 from hedgerow.core.bound import Bounds
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.question import local, travels
+from hedgerow.core.question import elementwise, local, travels
 from hedgerow.core.whole import BITS, bound_in, whole
 from hedgerow.data import Column, Schema
 from hedgerow.errors import SettingsInvalid
@@ -83,6 +83,7 @@ def centre(federation: Federation, batch_size: float, *, rounds: int = 1, sampli
 
 
 @travels
+@elementwise
 def centred(columns: Any, *, reads: FeatureReading, mean: Matrix, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
     """Make the column of records, less the mean, of length one; float16."""
     n = len(columns[reads.features[0]])

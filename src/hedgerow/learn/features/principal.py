@@ -29,7 +29,7 @@ import numpy as np
 from hedgerow.core.bound import Bound, Bounds
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.question import local, travels
+from hedgerow.core.question import elementwise, local, travels
 from hedgerow.core.whole import bound_in, step_of, whole
 from hedgerow.data import Column, Schema
 from hedgerow.errors import SettingsInvalid
@@ -144,14 +144,26 @@ def leading(triangle: np.ndarray, d: int, components: int, root: float = math.sq
 
 
 @travels
+@elementwise
 def project(columns: Any, *, reads: FeatureReading, matrix: Matrix, length: float) -> dict[str, np.ndarray]:
-    """Make the column of projected records, each of the given length; shape (n, k), float32."""
+    """Make the column of projected records, each of the given length; shape (n, k), float32.
+
+    Products are added up number by number, so that a record's column does not depend on how many others there are.
+    """
     n = len(columns[reads.features[0]])
     made = np.empty((n, matrix.shape[1]), np.float32)
     for start in range(0, n, AT_ONCE):
         part = slice(start, start + AT_ONCE)
-        made[part] = length * of_length_one(rows_of(columns, reads, part) @ matrix.values)
+        made[part] = length * of_length_one(_on(matrix.values, rows_of(columns, reads, part)))
     return {NAME: made}
+
+
+def _on(matrix: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Rows (n, d) times a matrix (d, k), the first numbers of rows first."""
+    found = np.zeros((len(rows), matrix.shape[1]))
+    for numbers, weights in zip(np.ascontiguousarray(rows.T), matrix, strict=True):
+        found += numbers[:, None] * weights
+    return found
 
 
 def projection(schema: Schema, basis: Basis, *, length: float = 1.0) -> FeatureStep:

@@ -43,7 +43,11 @@ def rows_of(columns: Mapping[str, np.ndarray], reads: FeatureReading, part: slic
 
 
 def of_length_one(x: np.ndarray) -> np.ndarray:
-    """Rows of shape (n, d) brought to length one; rows of zeros, and those not finite, become zeros."""
+    """Rows of shape (n, d) brought to length one; rows of zeros, and those not finite, become zeros.
+
+    Numbers of a row lie side by side, so that they are added up in the same order however many rows there are.
+    """
+    x = np.ascontiguousarray(x)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         length = np.linalg.norm(x, axis=1, keepdims=True)
         lawful = np.isfinite(length) & (length > 0)

@@ -16,6 +16,7 @@ import numpy as np
 
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.federation import inside
+from hedgerow.core.layouts import Layouts
 from hedgerow.data import Column, Schema
 from hedgerow.engines import InProcess
 from hedgerow.engines.host import Host
@@ -35,6 +36,7 @@ from .policy import (
     admit_program,
     admit_records,
     admit_rehearsed,
+    admit_rows,
     admit_size,
     as_forbidden,
     named_columns,
@@ -242,7 +244,27 @@ class AdmittedStudy:
     account: Account
     answered: Answered
     memory: PartyMemory
+    layouts: Layouts
     n_questions: int = 0
+
+    def foreseen(self, guard: GuardSection, outbox: Outbox, schema: Schema) -> Outbox:
+        """A question with what this station foresees of its answer, by its own schema; what it is told of that counts nothing.
+
+        Raises
+        ------
+        ProtectionRequired (HR-606)
+            The answer may have a row for each record.
+        HedgerowError
+            What made-up records are answered with, where shapes are unknown for that.
+        """
+        seen = self.layouts.of(outbox.question, outbox.streams)
+        found = replace(outbox, layout=seen.layout, rows=seen.rows, unforeseen=seen.unknown)
+        if seen.error is not None and not guard.rows:
+            known = as_forbidden(seen.error, set(schema.names) - set(self.submission.columns))
+            if isinstance(known, HedgerowError):
+                raise known from None
+        admit_rows(guard, found)
+        return found
 
     def close(self) -> None:
         """Release its files."""
@@ -269,4 +291,5 @@ def welcome(
     engine = InProcess().hosting(held.parties(schema.names, schema_for(study, schema).weight))
     names = Names(("hedgerow", *config.guard.modules))
     host = Host(engine, names=names, own=own, seeded=config.guard.randomness == "study")
-    return AdmittedStudy(submission, host, account, answered, PartyMemory(), n_questions)
+    layouts = Layouts(schema_for(study, schema))
+    return AdmittedStudy(submission, host, account, answered, PartyMemory(), layouts, n_questions)

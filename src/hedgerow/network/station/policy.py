@@ -258,9 +258,9 @@ def admit_protection(require: RequireSection, outbox: Outbox, *, hidden: bool, w
 def admit_rows(guard: GuardSection, outbox: Outbox) -> None:
     """Refuse answers that have a row for each record, unless the guard allows them (HR-606).
 
-    A rehearsal finds them, by asking about a few made-up records and about one; what it did not announce is refused later.
+    Rehearsals and stations find them, by asking about a few made-up records and about one; an unknown shape may have them too.
     """
-    if outbox.rows and not guard.rows:
+    if (outbox.rows or outbox.unforeseen) and not guard.rows:
         raise ProtectionRequired(
             f"the shape of what {outbox.question.name} returns follows the records, as where each of them has a row, and "
             "guard.rows is not set.",

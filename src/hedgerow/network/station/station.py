@@ -349,7 +349,8 @@ class Station:
         if not bears(question):
             return question, {}, (), []
         accounts = {"all": self.account, "study": admitted.account}
-        asked = {trust: GuardedQuestion.by(question.outbox, trust) for trust in {one.trust for one in accounts.values()}}
+        outbox = admitted.foreseen(self.config.guard, question.outbox, self.held.schema)
+        asked = {trust: GuardedQuestion.by(outbox, trust) for trust in {one.trust for one in accounts.values()}}
         decided = {name: account.decide(which, asked[account.trust]) for name, account in accounts.items()}
         paying = decided["all"].admitted & decided["study"].admitted
         errors = decided["all"].codes | decided["study"].codes
