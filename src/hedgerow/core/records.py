@@ -44,7 +44,7 @@ log = logging.getLogger("hedgerow")
 NUMBERS = 1 << 18
 """So many numbers of single records are held at once, which a processor's cache holds too."""
 
-MACHINE = (CannotWrite, CheckpointMismatch, MemoryError)
+MACHINE = (CannotWrite, CheckpointMismatch)
 """Failures of the machine and not of a record."""
 
 
