@@ -10,7 +10,7 @@ from hedgerow.core.question import local
 from hedgerow.engines import InProcess, Loop, Processes
 from hedgerow.privacy.mechanisms import Noise
 from hedgerow.testing.wired import Wired
-from hedgerow.testing.worlds import FUNCTIONS, WAYS, apart, asked, fails_at_a_point, neighbours, sides, mishaps
+from hedgerow.testing.worlds import FUNCTIONS, WAYS, apart, asked, fails_at_a_point, mishaps, neighbours, sides
 from helpers import Hiding, federation, totals
 
 ENGINES = {"loop": Loop(), "one thread": InProcess(threads=1), "two threads": InProcess(threads=2), "bytes": Wired()}
