@@ -14,11 +14,12 @@ from hedgerow.core.records import held_to_bounds, in_whole_steps, record_by_reco
 from hedgerow.core.release import Release
 from hedgerow.core.whole import held, in_steps, linear, whole
 from hedgerow.data import load
+from hedgerow.privacy.mechanisms import Geometric
 from hedgerow.study import PROGRAMS
 from hedgerow.testing.records import apart, asked_behind, violations
 from hedgerow.testing.subject import Subject
 
-LAWS = {"gaussian": Gaussian(0.01), "laplace": Laplace(0.01)}
+LAWS = {"gaussian": Gaussian(0.01), "laplace": Laplace(0.01), "geometric": Geometric(1.0)}
 
 
 @lru_cache
