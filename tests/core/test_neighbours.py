@@ -1,13 +1,16 @@
 """Neighbouring worlds, run: what enters the noise moves by no more than the ledger was charged for, on every engine."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hedgerow import Gaussian, SecAgg, l2
+from hedgerow.core.question import local
 from hedgerow.engines import InProcess, Loop, Processes
 from hedgerow.privacy.mechanisms import Noise
 from hedgerow.testing.wired import Wired
-from hedgerow.testing.worlds import FUNCTIONS, WAYS, apart, asked, neighbours
+from hedgerow.testing.worlds import FUNCTIONS, WAYS, apart, asked, fails_at_a_point, mishaps, neighbours, sides
 from helpers import Hiding, federation, totals
 
 ENGINES = {"loop": Loop(), "one thread": InProcess(threads=1), "two threads": InProcess(threads=2), "bytes": Wired()}
@@ -91,6 +94,46 @@ def test_the_ledger_does_not_tell_how_many_came_to_a_poisson_cohort():
         cohort.sum(totals)
     assert len({len(cohort.members) for cohort in cohorts}) > 1
     assert len({entry.bytes_up for entry in fed.ledger.entries}) == 1
+
+
+# ---- records that go wrong ------------------------------------------------------------------------------------------
+def lengths(mishap, engine, **changed):
+    """Distances over what is paid for, by law."""
+    for law in mishap.laws:
+        noise = Noise(law, mishap.noise_multiplier)
+        ask = {"function": mishap.function, "bound": mishap.bound} | changed
+        both = [asked(world, engine, "record", "all", noise, **ask) for world in (mishap.worlds.one, mishap.worlds.other)]
+        assert both[0].paid == both[1].paid
+        yield apart(*both, law) / both[0].paid
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_record_that_goes_wrong_takes_no_other_with_it(engine):
+    found = {f"{mishap} {k}": far for mishap in mishaps() for k, far in enumerate(lengths(mishap, ENGINES[engine]))}
+    assert {name: far for name, far in found.items() if not far <= ROUNDED} == {}
+    assert max(found.values()) > 0.3
+
+
+@local(stackable=True)
+def all_at_once(broadcast, party, rng):
+    """A twin: no sum over records, so that a party is asked about all of them at once."""
+    return fails_at_a_point(broadcast, party, rng)
+
+
+@local(additive=True, stackable=True, rowwise=True)
+def sides_of_many(broadcast, party, rng):
+    """A twin: it says that its rows do not depend on each other."""
+    return sides(broadcast, party, rng)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("honest", "twin"), [(fails_at_a_point, all_at_once), (sides, sides_of_many)])
+def test_functions_that_are_asked_about_many_records_are_caught(honest, twin):
+    those = [mishap for mishap in mishaps() if mishap.function is honest]
+    assert max(far for mishap in those for far in lengths(mishap, Loop())) <= ROUNDED
+    caught = [max(lengths(replace(mishap, laws=("gaussian",)), Loop(), function=twin)) for mishap in those]
+    assert max(caught) > 2
 
 
 @pytest.mark.slow

@@ -1,6 +1,8 @@
 """Bytes without a seed: AES-256 in counter mode, under a key of the system's for each stream and each process."""
 
 import os
+import subprocess
+import sys
 from itertools import count
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 
 from hedgerow.core import randomness
 from hedgerow.core.randomness import Stream, Streams, keystream
+from hedgerow.errors import BudgetInvalid
 
 KEY = bytes.fromhex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4")
 
@@ -58,6 +61,56 @@ def test_a_forked_process_draws_a_key_of_its_own(monkeypatch):
     first = stream.entropy(16)
     monkeypatch.setattr(randomness.os, "getpid", lambda: -1)
     assert stream.entropy(16) == keystream((1).to_bytes(32, "big"))(16) != first
+
+
+def test_a_forked_process_recalls_no_noise_and_draws_other_records_in_the_same_turns(monkeypatch):
+    streams, seeded = Streams(), Streams(7)
+    drawn = {purpose: streams.recalled(1, "a", purpose)(16) for purpose in ("noise of node 0 on level 0", "records", "turns")}
+    same = seeded.recalled(1, "server", "noise of node 0 on level 0")(16)
+    monkeypatch.setattr(randomness.os, "getpid", lambda: -1)
+    with pytest.raises(BudgetInvalid, match="forked"):
+        streams.recalled(1, "a", "noise of node 0 on level 0")
+    assert streams.recalled(1, "a", "records")(16) == streams.recalled(1, "a", "records")(16) != drawn["records"]
+    assert streams.recalled(1, "a", "turns")(16) == drawn["turns"]  # a party of two turns would pay for one
+    assert seeded.recalled(1, "server", "noise of node 0 on level 0")(16) == same
+
+
+FORKING = """
+import os, numpy as np, hedgerow as hr
+from hedgerow.errors import BudgetInvalid
+
+@hr.local
+def ones(broadcast, party, rng):
+    return np.full(3, broadcast)
+
+def child(asked):
+    here, there = os.pipe()
+    if not os.fork():
+        try:
+            os.write(there, np.asarray(federation.sum(ones, asked)).tobytes())
+        except BudgetInvalid:
+            os.write(there, b"refused")
+        finally:
+            os._exit(0)
+    return os.read(here, 64)
+
+table = hr.data.load("breast_cancer")
+for mechanism in (hr.Gaussian(2.0), hr.privacy.Tree(2.0, rounds=8)):
+    federation = hr.simulate(table, hr.data.iid(parties=4), seed="system").protect(clip=hr.l2(10.0), mechanism=mechanism)
+    one, other = child(0.0), child(1.0)
+    if one == other == b"refused":
+        print("refused")
+    else:
+        moved = np.frombuffer(other) - np.frombuffer(one)
+        print("noise" if np.ptp(moved) > 0 else "no noise")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
+def test_two_forked_processes_release_nothing_under_the_same_noise():
+    told = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKING], capture_output=True, text=True, check=True)
+    assert told.stdout.split("\n")[:2] == ["noise", "refused"]
 
 
 def test_a_seeded_stream_draws_nothing_from_the_system(monkeypatch):

@@ -7,13 +7,16 @@ import pytest
 from numpy.testing import assert_allclose
 
 from hedgerow import Gaussian
+from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import l2, linf
-from hedgerow.core.party import Parties
-from hedgerow.core.question import local
+from hedgerow.core.party import Parties, Party
+from hedgerow.core.question import Question, local
 from hedgerow.core.randomness import Streams
-from hedgerow.core.records import held_to_bounds
+from hedgerow.core.records import held_to_bounds, in_whole_steps
 from hedgerow.core.release import Release
+from hedgerow.core.whole import whole
 from hedgerow.engines import InProcess
+from hedgerow.errors import CannotWrite, SettingsInvalid
 from helpers import norm_of_x, outbox, with_question, zeros
 
 RNG = np.random.default_rng(5)
@@ -74,3 +77,70 @@ def test_other_questions_are_asked_as_they_are(box):
     assert held_to_bounds(box.question, box.release) is box.question.local
     other = partial(zeros, size=3)
     assert held_to_bounds(with_question(box, local=other).question, box.release) is other
+
+
+# ---- parts of a party -----------------------------------------------------------------------------------------------
+SIZES_ASKED = []
+
+
+@local(additive=True, stackable=True, holds=32)
+def weights_held(broadcast, party, rng, *, bounds=None):
+    """The number of records in fine steps; it fails where a record is `broadcast`."""
+    SIZES_ASKED.append(party.w.shape[-1])
+    if (party["x"][..., 0] == broadcast).any():
+        raise ValueError("such a record")
+    return party.w.sum(-1) if bounds is None else whole(party.w[..., None], bounds).sum((-1, -2))
+
+
+def counted(x, broadcast=2.0, shape=()):
+    """What a party, or stacked ones, answer, in steps."""
+    question = Question("sum", weights_held, broadcast)
+    release = in_whole_steps(Release(bounds=linf(1.0, "record"), mechanism=Gaussian(1.0)), question)
+    SIZES_ASKED.clear()
+    w = np.linspace(0, 1, len(x)).reshape(*shape, -1)
+    party = Party("p", {"x": x.reshape(*shape, -1, x.shape[-1])}, w)
+    return held_to_bounds(question, release, Layout((("", ()),)))(question.broadcast, party, None) / release.bounds.step
+
+
+def test_sums_of_more_records_than_are_exact_in_double_precision_are_found_in_parts():
+    x = np.zeros((2**21 + 3, 1))
+    steps = np.rint(np.linspace(0, 1, len(x)) * 2**32).astype(np.int64)
+    assert counted(x) == min(int(steps.sum()), 2**52)
+    assert max(SIZES_ASKED) <= 2**20 < sum(SIZES_ASKED)
+    assert counted(x[:100]) == np.rint(np.linspace(0, 1, 100) * 2**32).sum()
+    assert SIZES_ASKED == [100]
+
+
+@pytest.mark.parametrize("failing", [[0], [57], [99], [3, 4, 98], range(100)])
+def test_of_records_on_which_a_function_fails_only_these_count_as_zeros(failing, caplog):
+    x = np.zeros((100, 1))
+    x[list(failing)] = 5.0
+    kept = np.setdiff1d(np.arange(100), failing)
+    assert counted(x, 5.0) == np.rint(np.linspace(0, 1, 100)[kept] * 2**32).sum()
+    assert f"{len(failing)} of its records count as zeros at p: ValueError: such a record" in caplog.text
+    if len(failing) == 1:
+        assert len(SIZES_ASKED) < 20
+    assert counted(x, 5.0, shape=(1,)) == counted(x, 5.0)
+
+
+def test_of_stacked_parties_a_failure_is_raised_so_that_each_is_asked_alone():
+    with pytest.raises(ValueError, match="such a record"):
+        counted(np.full((100, 1), 5.0), 5.0, shape=(2,))
+
+
+@pytest.mark.parametrize("n", [0, 3])
+def test_failures_of_the_machine_are_not_those_of_records(n):
+    question = Question("sum", writes)
+    release = in_whole_steps(noised(), question)
+    with pytest.raises(CannotWrite):
+        held_to_bounds(question, release)(None, Party("p", {"x": X[:n]}, np.ones(n)), None)
+
+
+@local(additive=True)
+def writes(broadcast, party, rng):
+    raise CannotWrite("the disk is full.")
+
+
+def test_so_many_bits_are_asked_for_that_sums_stay_exact():
+    with pytest.raises(SettingsInvalid, match="33"):
+        local(additive=True, holds=33)

@@ -52,6 +52,12 @@ def networks():
             ),
             (2, 6),
         ),
+        "smooth": (
+            nn.Sequential(
+                nn.Conv2d(1, 4, 3), nn.SiLU(), nn.Flatten(), nn.Linear(64, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 3)
+            ),
+            (1, 6, 6),
+        ),
         "alone": (Recalled(), (5, 3)),
     }
 

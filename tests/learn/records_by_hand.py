@@ -146,6 +146,8 @@ def modules():
         "group norm": (after(nn.Conv2d(4, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), width=64), picture, "ghost"),
         "layer norm": (nn.Sequential(nn.Linear(6, 6), nn.LayerNorm(6), nn.Tanh(), nn.Linear(6, 3)), (6,), "ghost"),
         "rms norm": (nn.Sequential(nn.Linear(6, 6), nn.RMSNorm(6), nn.Tanh(), nn.Linear(6, 3)), (6,), "ghost"),
+        "gelu": (nn.Sequential(nn.Linear(6, 6), nn.GELU(), nn.Linear(6, 3)), (6,), "ghost"),
+        "silu": (after(nn.Conv2d(4, 3, 3), nn.SiLU(inplace=True), width=48), picture, "ghost"),
         "words": (Words(), (9,), "ghost"),
         "residual": (Residual(), (6,), "ghost"),
         "frozen": (Frozen(), (6,), "ghost"),

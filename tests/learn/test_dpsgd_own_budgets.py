@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 import hedgerow as hr
 from hedgerow.core.randomness import Stream
-from hedgerow.errors import BudgetInvalid, ContributionInvalid, SettingsInvalid, UnlawfulChannel
+from hedgerow.errors import BudgetInvalid, SettingsInvalid, UnlawfulChannel
 from hedgerow.learn.records import Clipping, RecordPlan, dpsgd, local_dpsgd
 from hedgerow.learn.records.own_budgets import noisy_steps, rounds_asked
 from hedgerow.store.checkpoint import Checkpoint, Mark, states_of
@@ -178,10 +178,11 @@ def test_what_a_step_sees_lies_on_a_grid_that_does_not_depend_on_the_records():
         np.testing.assert_array_equal(steps, np.rint(steps))
 
 
-def test_a_sum_that_is_not_in_whole_steps_is_refused():
+def test_a_sum_that_is_not_in_whole_steps_is_rounded_and_the_log_says_so(caplog):
     plan = RecordPlan(Clipping.of(0.7), 1.3, 0.3, 1)
-    with pytest.raises(ContributionInvalid, match="whole steps"):
-        plan.noisy(np.full(500, 1e-9), Stream("a").entropy)
+    rest, none = (plan.noisy(total, Stream("a").entropy) for total in (np.full(500, 1e-9), np.zeros(500)))
+    np.testing.assert_array_equal(rest, none)
+    assert "not in whole steps" in caplog.text
 
 
 def test_a_sum_that_is_not_finite_is_noise_alone():

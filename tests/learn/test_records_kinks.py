@@ -4,6 +4,8 @@ Where the last bit of a product decides, a batch of another size decides otherwi
 copies of one record are added up, k and k + 1 of them, and the distance is compared with the declared bound, in whole numbers.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -14,12 +16,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import hedgerow as hr
 from hedgerow.learn.models import Model
-from hedgerow.learn.records import Clipping, RecordPlan, clipped_sum, dpsgd, local_dpsgd
+from hedgerow.learn.records import Clipping, RecordPlan, clipped_gradients, clipped_sum, dpsgd, local_dpsgd
 from hedgerow.learn.records.clipped import exact_of
 from hedgerow.learn.records.dpsgd import GradientStep
 from hedgerow.learn.records.exact.parts import Outer
 from hedgerow.learn.records.exact.sums import Totals, hold
 from hedgerow.learn.rowwise import kernels
+from hedgerow.learn.tensors import prepared
 from helpers import ENGINES
 
 COPIES = (1, 3, 7)
@@ -228,3 +231,15 @@ def test_the_guard_refuses_records_that_are_computed_together():
     net = perceptron()
     with pytest.raises(AssertionError, match="37 records"), OneByOne(37):
         distance(Model(net, "category"), torch.zeros(1, 64), 36, ghost_sum)
+
+
+@pytest.mark.parametrize("at", ["server", "party"])
+def test_who_asks_for_sums_by_torch_behind_a_mechanism_gets_exact_ones(at):
+    net, clipping = perceptron(), Clipping.of(1.0)
+    model = Model(net, "category")
+    found = []
+    for exact in (True, False):
+        fed = prepared(copies(torch.ones(1, 64), 9).protect(mechanism=hr.Gaussian(1.0, at=at)))
+        ask = partial(clipped_gradients, model=model, clipping=clipping, exact=exact)
+        found.append(fed.sum(ask, model.initial, bound=clipping.bound)["gradient"])
+    np.testing.assert_array_equal(*found)  # the same seed, the same noise

@@ -165,10 +165,12 @@ GOLDEN = {
     ("cnn", "chain"): "ff19c0dd9fc44e72",
     ("words", "chain"): "e6a6499157462cbb",
     ("norms", "chain"): "d7630346c93c1cb6",
+    ("smooth", "chain"): "befc27c632d358a0",
     ("mlp", "numpy"): "9233c02aebd2b2b4",
     ("cnn", "numpy"): "b07e18fe26d57201",
     ("words", "numpy"): "b38203c6c10b50ad",
     ("norms", "numpy"): "7f9842069a7e462b",
+    ("smooth", "numpy"): "1c3cb7ce586e5741",
 }
 
 

@@ -171,14 +171,14 @@ def test_laws_on_whole_numbers_take_no_steps(law):
     assert (block.step, block.scale) == (1.0, 5.0)
 
 
-def test_what_is_not_in_whole_steps_is_refused():
+def test_what_is_not_in_whole_steps_is_rounded_and_the_log_says_so(caplog):
     bound = l2(1.0, unit="record", step=2.0**-24)
     planned = Gaussian(1.0)._plan(bound, vector(2))
     rows = np.array([[3.0, -5 * 2.0**-24]])
     np.testing.assert_array_equal(grid.to_steps(rows, planned), [[3 * 2**24, -5]])
-    with pytest.raises(ContributionInvalid, match=r"not in whole steps of 5.96046e-08"):
-        grid.to_steps(rows + 2.0**-25, planned)
+    assert not caplog.text
+    np.testing.assert_array_equal(grid.to_steps(rows + 2.0**-26, planned), [[3 * 2**24, -5]])
+    assert "not in whole steps of 5.96046e-08" in caplog.text
     with pytest.raises(ContributionInvalid, match="float64"):
         grid.to_steps(rows.astype(np.float32), planned)
-    with pytest.raises(ContributionInvalid, match="overflows"):
-        grid.to_steps(np.array([[2.0**28, 0.0]]), planned)
+    np.testing.assert_array_equal(grid.to_steps(np.array([[2.0**28 - 2.0**-24, -(2.0**29)]]), planned), [[2**52 - 1, -(2**52)]])

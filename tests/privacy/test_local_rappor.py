@@ -177,7 +177,8 @@ def test_frequent_levels_are_found_among_very_many():
     values = np.random.default_rng(3).choice([7, 42, 99, 250, 399], n, p=[0.4, 0.25, 0.2, 0.1, 0.05]).astype(np.int64)
     held = Parties([f"party {i}" for i in range(n)], {"code": values}, [1] * n)
     plan = Permanent(Bloom(bits=32, cohorts=8), f=0.25, p=0.35, q=0.65, reports=4)
-    fed = Federation(InProcess(threads=1).hosting(held), None, streams=Streams(0))
+    schema = Schema((Column("code", "category", levels=tuple(map(str, range(levels)))),))
+    fed = Federation(InProcess(threads=1).hosting(held), schema, streams=Streams(0))
     found = decode(plan, last(collect(fed, "code", levels, plan, 4)), levels)
     assert {7, 42, 99} <= set(found.levels[found.sure]) <= {7, 42, 99, 250, 399}
     for level, share in ((7, 0.4), (42, 0.25)):

@@ -14,7 +14,7 @@ from hedgerow import Gaussian, Laplace, l1, l2, linf
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import Bound
 from hedgerow.core.randomness import Streams
-from hedgerow.errors import BudgetInvalid, ContributionInvalid
+from hedgerow.errors import BudgetInvalid
 from hedgerow.privacy.grid import Block, plan, to_steps
 from hedgerow.privacy.mechanisms import Noise
 from hedgerow.privacy.noise import grid_step
@@ -127,10 +127,12 @@ def test_noise_is_added_where_somebody_can_add_it():
         Gaussian(1.0, at="nowhere")
 
 
-def test_a_sum_far_beyond_its_bound_is_refused_rather_than_wrapped():
+def test_a_sum_of_records_far_beyond_its_bound_stays_at_the_end_rather_than_wraps():
+    """To refuse it, or to wrap it, would let the last record move it by all the others."""
     blocks = plan(l2(1e-9, unit="record"), vector(2), 1.0, 2, grid_step)
-    with pytest.raises(ContributionInvalid, match="overflows"):
-        to_steps(np.array([[1e6, 0.0]]), blocks)
+    most = 2**52 * blocks[0].step
+    rows = np.array([[1e6, 0.0], [-1e300, 1e-9], [most, 0.0], [most - blocks[0].step, 0.0]])
+    np.testing.assert_array_equal(to_steps(rows, blocks)[:, 0] - 2**52, [0, -(2**53), 0, -1])
 
 
 # ---- an attack, and twins that are wrong on purpose -------------------------------------------------------------------

@@ -6,6 +6,7 @@ from scipy.stats import chi2
 
 from hedgerow import Gaussian, Laplace, l1, l2, linf
 from hedgerow.core.federation import Federation
+from hedgerow.core.question import local
 from hedgerow.errors import BudgetInvalid
 from hedgerow.privacy.choice import Exponential
 from hedgerow.privacy.level import noise_level
@@ -15,6 +16,7 @@ from helpers import federation
 FALSE_ALARM = 1e-6
 
 
+@local(additive=True)
 def nothing(broadcast, party, rng):
     """Zeros under two keys of different sizes."""
     return {"a": np.zeros(30), "b": np.zeros((30, 20))}

@@ -14,6 +14,7 @@ from hedgerow import l1, l2, linf
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import Bound
 from hedgerow.core.events import Event
+from hedgerow.core.question import local
 from hedgerow.errors import BudgetInvalid
 from hedgerow.privacy.choice import TruncatedGeometric
 from hedgerow.privacy.mechanisms import DiscreteGaussian, Geometric, Laplace
@@ -26,18 +27,26 @@ def vector(size):
     return Layout((("", (size,)),))
 
 
+@local(additive=True)
 def counts(broadcast, party, rng):
     """Records with x above zero, for each column."""
     return (party["x"] > 0).sum(0).astype(float)
 
 
-def nothing(broadcast, party, rng):
-    """Zero, which is a whole number."""
-    return 0 * party.w.sum()
+@local(additive=True)
+def thirds(broadcast, party, rng):
+    """Of each record what is no whole number."""
+    return party.w.sum() * broadcast
+
+
+@local(additive=True, holds=24)
+def fine(broadcast, party, rng, *, bounds=None):
+    """What needs fine steps."""
+    return party.w.sum()
 
 
 def halves(broadcast, party, rng):
-    """What is no whole number."""
+    """No sum over records, and no whole number."""
     return party.w.sum() / 2 + 0.25
 
 
@@ -104,15 +113,32 @@ def test_a_party_leaves_whole_numbers_inside_its_bound(row, bound):
     assert bound.size(steps.astype(float))[0, 0] <= 3.0
 
 
-def test_what_is_no_whole_number_counts_as_zeros(caplog):
-    """Its rounding could move further than the bound: from 0.49 to 0.51 is a record of 0.02, and a step of one.
+@pytest.mark.parametrize("mechanism", [Geometric(1.0), DiscreteGaussian(4.0), TruncatedGeometric(1.0, 0, 40)], ids=str)
+def test_each_record_is_rounded_to_a_whole_number_before_it_is_added(mechanism):
+    """Two thirds are one, and one third is nothing: no total has a rest, which a record could take away."""
+    n = round(float(federation().sum(thirds, np.float64(1.0))))
+    here, there, none = (
+        federation().protect(mechanism=mechanism).sum(thirds, np.float64(one), bound=RECORD) for one in (2 / 3, 1.0, 1 / 3)
+    )
+    assert here == there
+    assert isinstance(mechanism, TruncatedGeometric) or here - none == n
 
-    To refuse it would tell that there is such a record.
-    """
-    noise = [federation().protect(mechanism=Geometric(1.0)).sum(ask, bound=RECORD) for ask in (halves, nothing)]
-    assert noise[0] == noise[1]
-    assert "not in whole steps of 1" in caplog.text
-    assert "party 1" in caplog.text
+
+@pytest.mark.parametrize(
+    ("ask", "bound", "why"),
+    [
+        (halves, RECORD, "no sum over records"),
+        (fine, RECORD, "adds what is no whole number"),
+        (counts, l2(0.9, unit="record"), "lets a record add 0.9 at most"),
+    ],
+)
+@pytest.mark.parametrize("mechanism", [Geometric(1.0), DiscreteGaussian(4.0), TruncatedGeometric(1.0, 0, 40)], ids=str)
+def test_what_records_cannot_add_in_whole_numbers_is_refused_before_anybody_is_asked(mechanism, ask, bound, why):
+    """A total's rounding moves further than the bound: from 0.49 to 0.51 is a record of 0.02, and a step of one."""
+    fed = federation().protect(mechanism=mechanism)
+    with pytest.raises(BudgetInvalid, match=why):
+        fed.sum(ask, bound=bound)
+    assert not fed.ledger.entries
 
 
 # ---- truncated ------------------------------------------------------------------------------------------------------

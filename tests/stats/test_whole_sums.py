@@ -7,15 +7,21 @@ import pytest
 from clinic import SCHEMA
 from numpy.testing import assert_allclose, assert_array_equal
 
+from hedgerow.core.arrays import flatten
 from hedgerow.core.bound import l2, linf
 from hedgerow.core.party import Party
 from hedgerow.core.records import record_by_record
 from hedgerow.core.whole import bound_in, in_steps
 from hedgerow.stats import whole
 from hedgerow.stats.expressions import FUNCTIONS
+from hedgerow.stats.hidden.sso import squares
+from hedgerow.stats.hidden.terms import count, linear_terms, logistic_terms
 from hedgerow.stats.linear.losses import LOSSES
 from hedgerow.stats.linear.sums import kind_of, linear_sums
 from hedgerow.stats.moments import deviations, scaled_deviations
+from hedgerow.stats.penalty.columns import column_sums
+from hedgerow.stats.quality.metrics import classified, squared_errors
+from hedgerow.stats.quality.odds import events_by_column
 
 KEYS = ("score", "gradient", "information", "curvature", "deviance", "loss", "inside", "pull", "gap", "y", "yy", "n")
 RNG = np.random.default_rng(11)
@@ -159,3 +165,39 @@ def test_functions_of_formulas_do_not_depend_on_how_many_records_there_are(name)
         for start in (0, 1, 3, 60):
             assert_array_equal(function(x[start : start + n].copy()), together[start : start + n])
             assert_array_equal(function(x[start : start + n]), together[start : start + n])
+
+
+# ---- functions that say that their rows do not depend on each other -----------------------------------------------------
+ROWWISE = {
+    "squared_errors": (squared_errors, {"beta": BETA, "centre": np.array(0.3)}, {}),
+    "classified": (classified, BETA, {"threshold": 0.5}),
+    "linear_terms": (linear_terms, BETA, {}),
+    "linear_terms withheld": (linear_terms, None, {}),
+    "logistic_terms": (logistic_terms, BETA, {}),
+    "logistic_terms withheld": (logistic_terms, None, {}),
+    "count": (count, None, {}),
+    "squares": (squares, None, {"columns": ("y", "offset")}),
+    "column_sums": (column_sums, None, {}),
+    "events_by_column": (events_by_column, None, {}),
+    "linear_sums": (linear_sums, {"beta": np.stack([BETA, -BETA])}, {"loss": "binomial", "keys": ("deviance", "information")}),
+    "linear_sums of counts": (linear_sums, {"beta": BETA * 0.1}, {"loss": "poisson", "keys": ("deviance", "score")}),
+}
+
+
+@pytest.mark.parametrize("name", ROWWISE)
+def test_rows_of_stacked_records_have_the_bits_that_each_has_alone(name):
+    function, broadcast, settings = ROWWISE[name]
+    assert function.rowwise
+    rng, n = np.random.default_rng(2), 70
+    columns = {"X": rng.normal(size=(n, 5)), "y": (rng.uniform(size=n) < 0.5) * 1.0, "offset": rng.normal(size=n)}
+    w = rng.uniform(size=n)
+
+    def asked(part, stacked):
+        some = {key: column[part][:, None] if stacked else column[part].copy() for key, column in columns.items()}
+        return flatten(
+            function(broadcast, Party("", some, w[part][:, None] if stacked else w[part]), None, **settings), int(stacked)
+        )
+
+    alone = np.stack([asked(slice(i, i + 1), stacked=False).ravel() for i in range(n)])
+    for start, stop in ((0, 1), (0, 2), (1, 4), (0, 4), (3, 10), (0, 64), (0, n)):
+        assert_array_equal(asked(slice(start, stop), stacked=True).reshape(stop - start, -1), alone[start:stop])

@@ -2,7 +2,8 @@
 
 import json
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
+from types import SimpleNamespace
 
 import pytest
 from entries import entry
@@ -262,3 +263,30 @@ def test_an_edited_line_is_named_the_last_one_too(tmp_path, number):
     path.write_text("".join(lines))
     with pytest.raises(LedgerDamaged, match=f"entry {number} of"):
         read_chain(path)
+
+
+def test_a_file_that_another_process_is_making_is_not_taken_for_a_foreign_one(path, monkeypatch):
+    """Its mark was read before the other process wrote it, and its tables are counted afterwards."""
+
+    class Interrupted(sqlite3.Connection):
+        def execute(self, statement, *values):
+            found = super().execute(statement, *values).fetchall()
+            if statement == "PRAGMA application_id" and not made:
+                made.append(True)
+                with suppress(CannotWrite):  # it waits for this reader, or is quicker
+                    Ledger(record=LedgerBase(path, "other", patience=0.01))
+            return iter_over(found)
+
+    made, connect = [], sqlite3.connect
+    first = [Interrupted]
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **k, **({"factory": first.pop()} if first else {})))
+    ledger = Ledger(record=LedgerBase(path, "this"))
+    ledger.debit(entry(1))
+    assert made
+    assert len(ledger) == 1
+
+
+def iter_over(rows):
+    """What `execute` gives, of rows that are there already."""
+    given = SimpleNamespace(fetchall=lambda: rows, fetchone=lambda: rows[0] if rows else None)
+    return given

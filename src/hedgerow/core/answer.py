@@ -3,7 +3,8 @@
 Noise hides what a record adds to a total, and not whether there is a total. So under a mechanism every party that is asked
 has a row: one whose contribution cannot be computed from its records, or has another shape than was announced, counts as
 zeros, as one with numbers that are not finite does. The reason stays in the party's log. What fails whatever the records are
-was refused before anybody was asked, since it fails for made-up records as well (`layouts`).
+was refused before anybody was asked, since it fails for made-up records as well (`layouts`). Where the bound is per record, a
+record that is the cause has counted as zeros before, and the others count (`records`).
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def made_by(outbox: Outbox, parties: Parties, which: Array, *, stacked: bool = F
         party.state = stack_states(states, fill=LOST) if stacked else dict(states[0])
     if outbox.by_itself and not stacked:
         party = apart(party)
-    ask = held_to_bounds(question, outbox.release)
+    ask = held_to_bounds(question, outbox.release, outbox.layout)
     return ask(question.broadcast, party, rngs if stacked else rngs[0]), party
 
 

@@ -14,6 +14,7 @@ from .arrays import Array, Layout
 from .conversation import Correspondence, Step
 from .question import Question
 from .randomness import Stream, Streams
+from .records import one_by_one
 from .release import Release, public_stream
 
 
@@ -74,11 +75,12 @@ class Outbox:
     def by_itself(self) -> bool:
         """Whether each party is to be computed by itself (`Release.by_itself`).
 
-        What `each` leaves at a party may go into a private sum later, so it is computed in the same way. A plan whose function
-        is `elementwise` has the same bits in a stack.
+        What `each` leaves at a party may go into a private sum later, so it is computed in the same way, and so is what a
+        party is asked about one record at a time. A plan whose function is `elementwise` has the same bits in a stack.
         """
         exact = self.release.plan is not None and bool(getattr(self.question.function, "elementwise", False))
-        return (self.release.by_itself and not exact) or self.question.verb == "each"
+        alone = self.release.by_itself and not exact
+        return alone or self.question.verb == "each" or one_by_one(self.question, self.release)
 
     @property
     def stateless(self) -> bool:

@@ -53,6 +53,8 @@ class Mechanism(SharedCharge, ABC):
     at : {"server", "shares", "party"}
     least : int
         Of noise in shares: how many shares make the whole noise; 0 elsewhere.
+    record_step : float or None
+        Of noise on whole numbers: 1.
     key, covered, span
         As of `SharedCharge`.
     """
@@ -64,6 +66,11 @@ class Mechanism(SharedCharge, ABC):
     @property
     def least(self) -> int:
         return 0
+
+    @property
+    def record_step(self) -> float | None:
+        """The step of which records add whole multiples, whatever their bound; None where the bound may choose it."""
+        return None
 
     def taken(self, use: int, streams: Streams, cohort: Cohort) -> Mechanism:
         """Return the mechanism of question number `use` of its key, counted from zero, or refuse the cohort that is asked."""

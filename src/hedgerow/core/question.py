@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Literal, TypeVar
 
-from hedgerow.errors import NotNamed, UnboundedSum
+from hedgerow.errors import NotNamed, SettingsInvalid, UnboundedSum
 
 from .arrays import Array, Arrays
 from .bound import Bounds
 from .cohort import Cohort
 from .mechanism import Plan
 from .party import Local, Party
+from .whole import MOST_BITS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Marked = TypeVar("Marked", bound=Callable[..., Any])
@@ -62,6 +63,7 @@ def local(
     stackable: bool = False,
     private: str | None = None,
     holds: bool | int = False,
+    rowwise: bool = False,
 ) -> Any:
     """Declare what an engine may do with a local function, beyond calling it for one party; parties elsewhere may be asked it.
 
@@ -78,13 +80,20 @@ def local(
         a call of it costs.
     holds : bool
         Behind noise that is scaled by a bound per record it is called with `bounds` besides, holds each record to them and
-        adds in whole steps (`core.whole.whole`). Other sums over records are asked about each record alone. A number says that
-        its steps are 2^holds to a radius, and not 2^24.
+        adds in whole steps (`core.whole.whole`). Other sums over records are asked about one record at a time. A number says
+        that it needs 2^holds steps to a radius, at most 2^32, so that noise on whole numbers is none for it; without a number
+        there are 2^24, and whole numbers will do as well.
+    rowwise : bool
+        Asked about many parties of one record each, stacked, it gives each the bits that it gives it alone. Then it is asked
+        about many records at once. Sums and products of single numbers do so; products of matrices do not.
     """
+    if not isinstance(holds, bool) and not 0 < holds <= MOST_BITS:
+        raise SettingsInvalid(f"holds={holds!r} bits to a radius.", remedy=f"At most {MOST_BITS}, so that sums are exact.")
 
     def declare(function: Function) -> Function:
         function.additive, function.stackable = additive, stackable  # type: ignore[attr-defined]
         function.private, function.holds = private, holds  # type: ignore[attr-defined]
+        function.rowwise = rowwise  # type: ignore[attr-defined]
         return travels(function)
 
     return declare if function is None else declare(function)

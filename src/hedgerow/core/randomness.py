@@ -6,7 +6,8 @@ deployment uses, and the ledger says which of the two it was.
 
 Bytes for noise and secret samples are then those of AES-256 in counter mode, under a key of 256 bits that the operating
 system draws for each stream, so for each release. They cannot be told from the system's own by who cannot break the cipher,
-and they cost a tenth. A process that is forked from another draws a key of its own.
+and they cost a tenth. A process that is forked from another draws a key of its own; where noise must be what it was before,
+as that of a tree, it is refused there.
 
 Source: NIST SP 800-38A, section 6.5.
 """
@@ -89,6 +90,8 @@ class Streams:
 
     seed: int | None = None
     secret: bytes = field(default_factory=lambda: os.urandom(32), init=False, repr=False, compare=False)
+    process: int = field(default_factory=os.getpid, init=False, repr=False, compare=False)
+    forked: dict[int, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.seed is not None and (isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0):
@@ -111,10 +114,32 @@ class Streams:
         return self.stream(round, party, purpose).entropy
 
     def recalled(self, round: int | str, party: str, purpose: str) -> Entropy:
-        """Return a byte source that begins anew each time it is asked for; without a seed, as long as this object lives."""
+        """Return a byte source that begins anew each time it is asked for; without a seed, as long as this object lives.
+
+        Turns are what they were in a process that is forked from this one, so that a party has one; samples of records are
+        others, drawn under a key of that process.
+
+        Raises
+        ------
+        BudgetInvalid (HR-214)
+            Noise is recalled in a forked process: another one would add the same.
+        """
         if self.seed is not None:
             return self.entropy(round, party, purpose)
-        return keystream(hashlib.blake2b(f"{round}/{purpose}/{party}".encode(), key=self.secret, digest_size=32).digest())
+        key, process = self.secret, os.getpid()
+        if process != self.process and purpose == "records":
+            key = self.forked.setdefault(process, os.urandom(32))
+        elif purpose != "turns":
+            self.refuse_a_fork()
+        return keystream(hashlib.blake2b(f"{round}/{purpose}/{party}".encode(), key=key, digest_size=32).digest())
+
+    def refuse_a_fork(self) -> None:
+        """Refuse noise that is recalled without a seed in another process than that in which this object was made."""
+        if self.seed is None and os.getpid() != self.process:
+            raise BudgetInvalid(
+                "noise of the process from which this one was forked.",
+                remedy="Make the federation in the process that asks: of two that add the same noise, the difference has none.",
+            )
 
     def for_program(self, number: int, purpose: str) -> Stream:
         """Return a stream of the server's own for a program, or refuse one from which the waist draws noise or samples."""

@@ -26,11 +26,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from .arrays import Array
-from .bound import Bound, Bounds, whole_step
+from .arrays import Array, Layout
+from .bound import Bound, Bounds, blocks, whole_step
 
 BITS = 24
-"""A bound has at least 2^24 steps, so that sums of 2^28 records are exact."""
+"""A bound has at least 2^24 steps, so that sums of 2^27 records are exact."""
+MOST_BITS = 32
+"""More steps a local function may not ask for: sums of 2^19 records are still exact."""
+MOST = 2**52
+"""So many steps a number of a party's total has at most; it stays there, whatever more records add."""
 JUST_BELOW = 1 - 2.0**-30
 """Of a length that is to be kept, against the rounding of the factor by which a row is shortened."""
 
@@ -40,11 +44,16 @@ def step_of(bound: Bound) -> float:
     return whole_step(bound.radius) if bound.step is None else bound.step
 
 
-def in_steps(bounds: Bounds, bits: int = BITS) -> Bounds:
-    """Bounds that say in which steps a record adds, of which a radius has at least 2^bits."""
+def in_steps(bounds: Bounds, bits: int = BITS, step: float | None = None) -> Bounds:
+    """Bounds that say in which steps a record adds: those given, or such that a radius has at least 2^bits of them."""
     if isinstance(bounds, Mapping):
-        return {key: replace(bound, step=whole_step(bound.radius, bits)) for key, bound in bounds.items()}
-    return replace(bounds, step=whole_step(bounds.radius, bits))
+        return {key: replace(bound, step=step or whole_step(bound.radius, bits)) for key, bound in bounds.items()}
+    return replace(bounds, step=step or whole_step(bounds.radius, bits))
+
+
+def records_in(bound: Bound) -> int:
+    """Of how many records sums are certainly exact in double precision."""
+    return max(1, math.floor(Fraction(MOST) * Fraction(step_of(bound)) / Fraction(bound.radius)))
 
 
 def bound_in(bounds: Bounds, key: str) -> Bound:
@@ -85,6 +94,36 @@ def held(numbers: Array, bounds: Bounds | None, key: str = "", times: int = 1) -
     if bounds is None:
         return numbers
     return whole(np.asarray(numbers)[..., None], bound_in(bounds, key), times)[..., 0]
+
+
+class WholeTotal:
+    """Whole steps of parties added up in 64-bit integers, number by number, and cut at `MOST`.
+
+    Cutting an exact total moves no two totals further apart; rounding or refusing one would.
+
+    Parameters
+    ----------
+    bounds : Bound or dict of Bound
+        Whose steps are added.
+    layout : Layout
+    parties : int
+    """
+
+    def __init__(self, bounds: Bounds, layout: Layout, parties: int = 1) -> None:
+        self.layout, self._step = layout, np.empty(layout.size)
+        for part, bound in blocks(bounds, layout):
+            self._step[part] = step_of(bound)
+        self._steps = np.zeros((parties, layout.size), np.int64)
+
+    def add(self, rows: Array, whose: Array | slice) -> None:
+        """Add rows (k, size) that are in whole steps, each fewer than 2^53, to the totals of k different parties."""
+        self._steps[whose] += np.rint(rows / self._step).astype(np.int64)
+
+    @property
+    def rows(self) -> Array:
+        """The totals, shape (parties, size), in units."""
+        found: Array = np.clip(self._steps, -MOST, MOST) * self._step
+        return found
 
 
 @lru_cache(maxsize=256)

@@ -13,7 +13,7 @@ from torch.func import grad, vmap
 from hedgerow.core.bound import Bounds
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
-from hedgerow.core.whole import held
+from hedgerow.core.whole import BITS, held
 
 from .descent import Correction, Solver, descend
 from .descent.work import tensors
@@ -57,7 +57,7 @@ def local_sgd(
     return weighed(party, weighting, largest_weight, update=found.change)
 
 
-@local(additive=True, stackable=True, holds=True)
+@local(additive=True, stackable=True, holds=BITS)
 def score(
     broadcast: np.ndarray,
     party: Party,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -178,8 +179,8 @@ class Model:
 
     @cached_property
     def stochastic(self) -> bool:
-        """Whether the module draws random numbers while it trains."""
-        return any(isinstance(part, nn.modules.dropout._DropoutNd) and part.p > 0 for part in self.module.modules())
+        """Whether the module has a layer of torch's that draws random numbers while it trains."""
+        return any(_draws(part) for part in self.module.modules())
 
     def with_weights(self, weights: Weights) -> nn.Module:
         """Return a copy of the module with these parameters."""
@@ -225,15 +226,37 @@ def _flops(model: Model, weights: Tensor, x: np.ndarray) -> float:
     return counter.get_total_flops() / len(x)
 
 
+def _draws(part: nn.Module) -> bool:
+    if isinstance(part, nn.modules.dropout._DropoutNd):
+        return part.p > 0
+    if isinstance(part, nn.RNNBase):
+        return part.dropout > 0 and part.num_layers > 1  # there is none behind the last layer
+    if isinstance(part, nn.MultiheadAttention):
+        return part.dropout > 0
+    return isinstance(part, nn.RReLU | nn.FractionalMaxPool2d | nn.FractionalMaxPool3d)
+
+
 _generator = threading.Lock()
 
 
 @contextmanager
 def own_generator(rng: Any) -> Iterator[None]:
-    """Let torch's global generator follow a party's stream, one party at a time, and put it back afterwards."""
+    """Let the global generators of torch, NumPy and Python follow a party's stream, one party at a time; put them back then."""
     with _generator, torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(rng.integers(2**62)))
-        yield
+        before = np.random.get_state(), random.getstate()
+        try:
+            begin_anew(int(rng.integers(2**62)))
+            yield
+        finally:
+            np.random.set_state(before[0])
+            random.setstate(before[1])
+
+
+def begin_anew(seed: int) -> None:
+    """Seed the global generators of torch, NumPy and Python; within `own_generator`, which puts them back."""
+    torch.manual_seed(seed)
+    np.random.seed(seed % 2**32)
+    random.seed(seed)
 
 
 @leaves_note

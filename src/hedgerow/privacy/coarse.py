@@ -112,7 +112,7 @@ def coarse(weights: Iterable[int], bits: int, fall: tuple[Fraction, Fraction, Fr
     Parameters
     ----------
     bits : int
-        B = 2^bits, at most 2^39.
+        B = 2^bits, at most 2^40.
     fall : (c0, c1, c2)
         None below zero, and t below 0.22 for every h of the table.
     """

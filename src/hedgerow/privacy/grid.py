@@ -4,12 +4,16 @@ Contributions are rounded to multiples of a public power of two `step` before th
 integers, and noise is an integer number of steps. So the low bits of a release say nothing about its input (Mironov, CCS
 2012), and the order of summation cannot change the distance of neighbours (Casacuberta et al., CCS 2022).
 
+What a record decides is never refused here, since a refusal would move the total by all records of its party. A total that
+is bounded per record and reaches 2^52 steps stays there: that moves no two totals further apart.
+
 Rounding can lengthen a vector. A party-level bound is therefore enforced again on the grid; for a record-level bound,
 where a record moves a party's sum that is rounded afterwards, the noise is scaled to the lengthened distance.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +25,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.bound import SLACK, Bound, Bounds, blocks
+from hedgerow.core.whole import MOST
 from hedgerow.errors import ContributionInvalid
 
 try:
@@ -28,6 +33,8 @@ try:
 except ImportError:  # it was installed without a compiler
     _steps = None
 
+
+log = logging.getLogger("hedgerow")
 
 ROUNDING = 2.0**-10
 """By so much of itself the noise of a record-level sum grows, at most, because the sum is rounded."""
@@ -47,21 +54,24 @@ class Block:
     whole: bool = False
 
     def round(self, rows: Array) -> Array:
-        """Round rows of shape (parties, size) to whole steps, never beyond a party-level bound; zero those not finite."""
+        """Round rows of shape (parties, size) to whole steps, never beyond a party-level bound; zero those not finite.
+
+        Sums of records are cut at `MOST` steps.
+        """
         if self.bound.unit == "record":
             if self.bound.step is not None and self.whole and rows.dtype == np.float32:
                 raise ContributionInvalid(
                     f"a sum of records in float32, which cannot hold it in whole steps, under the bound {self.bound}.",
                     remedy="Return it in float64.",
                 )
-            exact = finite(rows.astype(np.float64, copy=False)) / self.step
-            steps: Array = np.rint(exact)
-            if self.whole and not (steps == exact).all():
-                raise ContributionInvalid(
-                    f"a contribution is not in whole steps of {self.step:g}, so its rounding could move it further than the "
-                    f"declared bound {self.bound}.",
-                    remedy="Count records, each with weight one; add whole multiples of the bound's step, in float64; or "
-                    "declare a bound without a step for Laplace or Gaussian, whose noise allows for rounding.",
+            with np.errstate(over="ignore"):
+                exact = finite(rows.astype(np.float64, copy=False)) / self.step
+            steps: Array = np.clip(np.rint(exact), -MOST, MOST)
+            if self.whole and not (steps == exact).all() and (np.abs(exact) <= MOST).all():
+                log.warning(
+                    "a contribution is not in whole steps of %g, and is rounded: a record may move it further than %s.",
+                    self.step,
+                    self.bound,
                 )
             return steps
         if len(rows) > 1:  # each by itself, since the compiled passes are for one row and add up in another order
@@ -183,12 +193,12 @@ def _power_of_two(value: float) -> float:
 
 
 def to_steps(rows: Array, planned: list[Block]) -> Array:
-    """Round rows of shape (parties, size) to integers; refuse what 64-bit sums could not hold."""
+    """Round rows of shape (parties, size) to integers; refuse what 64-bit sums could not hold of a party's bound."""
     rounded = [block.round(rows[:, block.part]) for block in planned]
     if len(rounded) == 1 and rounded[0].dtype in (np.float32, np.int32):  # at most 2^22 steps, by its bound
         return rounded[0].astype(np.int32, copy=False)
     whole = np.concatenate(rounded, axis=-1)
-    if not np.abs(whole).max(initial=0.0) < 2.0**52:  # also where it is not a number
+    if not np.abs(whole).max(initial=0.0) <= MOST:  # also where it is not a number
         raise ContributionInvalid(
             "a contribution overflows the integer grid: its bound is far too small for it.",
             remedy="Declare the bound in the units of the contribution.",

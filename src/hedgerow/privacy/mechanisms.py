@@ -107,6 +107,11 @@ class Noise(Mechanism):
                 remedy="least=... is for at='shares': how many parties will certainly answer and keep their noise secret.",
             )
 
+    @property
+    def record_step(self) -> float | None:
+        """One for laws on whole numbers, which records then add."""
+        return 1.0 if self.law in WHOLE else None
+
     # ---- what it costs ----------------------------------------------------------------------------------------------
     def event(self, bounds: Bounds) -> Event:
         """Return the cost of one release.

@@ -95,6 +95,7 @@ class Tree(Mechanism):
                 if self.every > 1
                 else "Ask everybody, or give the tree the turns: Tree(..., every=k) and federation.sample(every=k).",
             )
+        streams.refuse_a_fork()
         taken = replace(self, use=use)
         taken.__dict__["streams"] = streams
         return taken

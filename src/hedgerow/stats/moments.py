@@ -24,7 +24,7 @@ from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
-from hedgerow.core.whole import bound_in, held
+from hedgerow.core.whole import BITS, bound_in, held
 from hedgerow.data import load
 from hedgerow.report import Outcome
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from hedgerow.data import Column, Schema
 
 
-@local(additive=True, stackable=True, holds=True)
+@local(additive=True, stackable=True, holds=BITS)
 @by_blocks
 def deviations(
     centre: Array, party: Party, rng: Any, *, columns: tuple[str, ...], cross: bool, bounds: Bounds | None = None
@@ -77,7 +77,7 @@ def _framed(frame: Array, party: Party, columns: tuple[str, ...]) -> Array:
     return x if len(frame) == 1 else np.divide(x, apart[1], out=x)
 
 
-@local(additive=True, stackable=True, holds=True)
+@local(additive=True, stackable=True, holds=BITS)
 def deviations_about(broadcast: None, party: Party, rng: Any, *, centre: tuple[Any, ...], **settings: Any) -> dict[str, Array]:
     """The same about a centre that is a setting: parties may know it also where broadcasts are hidden from them."""
     return deviations(np.array(centre), party, rng, **settings)
@@ -291,7 +291,7 @@ def moments_of(schema: Schema, columns: Sequence[str] | None, state: DeviationSt
     return Moments(names, state.n, state.mean, variance)
 
 
-@local(additive=True, stackable=True, holds=True)
+@local(additive=True, stackable=True, holds=BITS)
 @by_blocks
 def scaled_deviations(
     frame: Array, party: Party, rng: Any, *, columns: tuple[str, ...], bounds: Bounds | None = None

@@ -106,7 +106,7 @@ class WholeRows:
     def _within(self, numbers: Array, bound: Bound, power: int) -> Array:
         """Numbers (..., n) so small that what records add stays within a bound of lengths, rounding included."""
         assert bound.norm == 2, "a record's numbers are bounded together, or each by itself"
-        room = bound.radius - step_of(bound) * math.sqrt(len(self.columns) ** power) / 2
+        room = max(bound.radius - step_of(bound) * math.sqrt(len(self.columns) ** power) / 2, 0.0)
         length = np.abs(numbers) * (self.length if power == 1 else self.length * self.length)
         longest = length.max(initial=0.0) * ROUNDED
         if longest <= room:

@@ -186,9 +186,10 @@ class Database:
 
     def _is_ours(self, connection: sqlite3.Connection) -> bool:
         """Whether the file holds what it should; False if it is empty, and a refusal if it holds something else."""
-        [mark] = connection.execute("PRAGMA application_id").fetchone()
-        [version] = connection.execute("PRAGMA user_version").fetchone()
-        [n_tables] = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        with _at_one_moment(connection):  # another process may be making the tables
+            [mark] = connection.execute("PRAGMA application_id").fetchone()
+            [version] = connection.execute("PRAGMA user_version").fetchone()
+            [n_tables] = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if (mark, version) == (self._mark, FORMAT):
             return True
         if mark == 0 and n_tables == 0:
@@ -232,3 +233,16 @@ def _rest() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_rest)
+
+
+@contextmanager
+def _at_one_moment(connection: sqlite3.Connection) -> Iterator[None]:
+    """Let several reads see the file as it was at the first of them."""
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")

@@ -67,9 +67,9 @@ def _settled(one: Heard) -> tuple[Question, Release] | None:
     question = Question("sum", one.local, one.broadcast, one.bound, view=one.preparations)
     try:
         release = inside(one.federation).channel.release(one.name, one.bound, plan_of(one.local))
+        return (question, in_whole_steps(release, question)) if scaled_by_records(release) else None
     except HedgerowError:
         return None
-    return (question, in_whole_steps(release, question)) if scaled_by_records(release) else None
 
 
 def apart(question: Question) -> bool:

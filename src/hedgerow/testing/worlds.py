@@ -12,7 +12,8 @@ What is charged covers more than that in two cases: with noise at the server, a 
 place of one that is not on the roster at all, and a party of a schedule may have other data instead of none.
 
 Each pair of worlds is asked the same question with equal randomness and no noise. What would have entered the noise are whole
-steps, in both worlds; their distance is compared with what the accountant prices of the ledger's charge.
+steps, in both worlds; their distance is compared with what the accountant prices of the ledger's charge. `mishaps` are pairs
+that differ by one record which goes wrong: only that record may be lost.
 """
 
 from __future__ import annotations
@@ -20,22 +21,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from hedgerow.core.arrays import Array, Layout, flatten
-from hedgerow.core.bound import Bounds, l2
+from hedgerow.core.bound import Bounds, l1, l2
 from hedgerow.core.events import Event, Unit
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Mechanism, Position
 from hedgerow.core.party import Parties, Party
 from hedgerow.core.question import Verb, local, travels
 from hedgerow.core.randomness import Entropy, Streams
+from hedgerow.core.whole import bound_in, whole
 from hedgerow.data import Column, Schema
 from hedgerow.privacy.accounting.costs import Batch, costs
 from hedgerow.privacy.grid import Block, to_steps
-from hedgerow.privacy.mechanisms import Noise, in_units
+from hedgerow.privacy.mechanisms import Law, Noise, in_units
 
 Way = Literal["all", "poisson", "records", "fixed", "given", "turns", "part"]
 """How a cohort is drawn: as kinds of `Sampling`, and by turns."""
@@ -49,6 +51,16 @@ SIZES = (4, 1, 7, 0, 3, 2)
 
 RADIUS = 3.0**0.5
 """Longest record, and longest contribution of a party."""
+
+
+POINT = np.array([0.25, -0.5, 0.125])
+"""A record at which functions fail."""
+
+KINK = np.array([-1.0, 0.8, 0.2])
+"""A record whose sum is above zero or not, by the order of additions."""
+
+FAINT = 2.0**-36
+"""Noise of which the grid is so fine that a record takes 2^48 steps."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +93,59 @@ def neighbours(unit: Unit, way: Way = "all", position: Position = "server", seed
         yield Neighbours("a party that is not on the roster", held([*world, np.ones((2, 3))]), one)
 
 
-def held(world: list[Array]) -> Parties:
-    """The parties of a world, of which each item is the records of one."""
+def held(world: list[Array], w: Array | None = None) -> Parties:
+    """The parties of a world, of which each item is the records of one; all with weight one, unless weights are given."""
     names = [f"party {i}" for i in range(len(world))]
-    return Parties(names, {"x": np.concatenate(world)}, [len(records) for records in world])
+    return Parties(names, {"x": np.concatenate(world)}, [len(records) for records in world], w)
+
+
+@dataclass(frozen=True)
+class Mishap:
+    """Neighbours that differ by a record which goes wrong, with what is asked of them.
+
+    Attributes
+    ----------
+    laws : tuple of str
+        Of the noise.
+    noise_multiplier : float
+        Where it is very small, totals have more steps than are counted.
+    """
+
+    worlds: Neighbours
+    function: Callable[..., Any]
+    bound: Bounds
+    laws: tuple[Law, ...] = ("gaussian", "laplace")
+    noise_multiplier: float = 4.0
+
+    def __str__(self) -> str:
+        return f"{self.worlds}: {self.function.__name__}"
+
+
+def mishaps() -> Iterator[Mishap]:
+    """Records that fail, that have weights, that are too many for the grid, and that lie where a last bit decides."""
+    rng = np.random.default_rng(0)
+    world = [rng.choice([-1.0, -0.3, 0.4, 1.0], size=(n, 3)) for n in (40, 0, 7)]
+    bound, everything = l2(RADIUS, unit="record"), get_args(Law)
+    for i, at in ((0, 0), (0, 17), (1, 0), (2, 7)):
+        one = held(world)
+        failing = Neighbours(
+            f"a record at {at} of {i} that fails", one, held(_with(world, i, np.insert(world[i], at, POINT, 0)))
+        )
+        for function in (fails_at_a_point, fails_together, fails_within_bounds, other_shape_at_a_point):
+            yield Mishap(failing, function, bound)
+        for weight in (0.3, 0.5, 0.7, 1.0):
+            start, n = sum(map(len, world[:i])) + at, len(one.w)
+            more = held(_with(world, i, np.insert(world[i], at, world[0][0], 0)), np.insert(np.ones(n), start, weight))
+            weighted = Neighbours(f"a record of weight {weight} at {at} of {i}", one, more)
+            for function in (totals, sides, fails_within_bounds):
+                yield Mishap(weighted, function, l1(3.0, unit="record"), everything)
+    many = [np.ones((40, 3))]
+    for function in (totals, fails_within_bounds):
+        yield Mishap(
+            Neighbours("a record too many", held(many), held([np.ones((41, 3))])), function, bound, noise_multiplier=FAINT
+        )
+    few, more = ([np.tile(KINK, (n, 1))] for n in (3, 4))
+    yield Mishap(Neighbours("a fourth copy of a record", held(few), held(more)), sides, l2(1.0, unit="record"))
 
 
 def _with(world: list[Array], i: int, records: Array) -> list[Array]:
@@ -118,6 +179,45 @@ def keep_records(broadcast: Any, party: Party, rng: Any) -> None:
     party.state["kept"] = party["x"].sum(0)
 
 
+@local(additive=True)
+def fails_at_a_point(broadcast: Any, party: Party, rng: Any) -> Array:
+    """The sum of x; it fails where a record is `POINT`."""
+    if (party["x"] == POINT).all(-1).any():
+        raise ValueError("a record that nobody thought of")
+    return np.asarray(totals(broadcast, party, rng))
+
+
+@local(additive=True, stackable=True, rowwise=True)
+def fails_together(broadcast: Any, party: Party, rng: Any) -> Array:
+    """The same of a function that sees many records at once."""
+    return np.asarray(fails_at_a_point(broadcast, party, rng))
+
+
+@local(additive=True, stackable=True, holds=True)
+def fails_within_bounds(broadcast: Any, party: Party, rng: Any, *, bounds: Bounds | None = None) -> Array:
+    """The same of a function that holds records to bounds by itself."""
+    plain = np.asarray(fails_at_a_point(broadcast, party, rng))
+    return plain if bounds is None else whole(party.w[..., None] * party["x"], bound_in(bounds, "")).sum(-2)
+
+
+@local(additive=True)
+def other_shape_at_a_point(broadcast: Any, party: Party, rng: Any) -> Array:
+    """The sum of x, and one number more where a record is `POINT`."""
+    found = np.asarray(totals(broadcast, party, rng))
+    return np.append(found, 1.0) if (party["x"] == POINT).all(-1).any() else found
+
+
+@local(additive=True, stackable=True)
+def sides(broadcast: Any, party: Party, rng: Any) -> Array:
+    """One, or minus one, by the side of a plane on which a record lies.
+
+    Its product is as libraries make them: the order of its additions follows from how many rows there are.
+    """
+    columns = np.moveaxis(party["x"], -1, 0)
+    size = sum(columns if party.w.size < 4 else columns[::-1])
+    return np.asarray((party.w * np.where(size > 0, 1.0, -1.0)).sum(-1))
+
+
 FUNCTIONS: Mapping[Unit, tuple[Callable[..., Any], ...]] = {"record": (totals,), "party": (own_direction, one_by_one)}
 
 
@@ -139,6 +239,10 @@ class Silent(Mechanism):
     @property
     def least(self) -> int:
         return self.noise.least
+
+    @property
+    def record_step(self) -> float | None:
+        return self.noise.record_step
 
     def event(self, bounds: Bounds) -> Event:
         return self.noise.event(bounds)
@@ -186,6 +290,7 @@ def asked(
     verb: Verb = "sum",
     function: Callable[..., Any] = totals,
     aggregation: Any = None,
+    bound: Bounds | None = None,
     seed: int = 0,
 ) -> Replay:
     """Ask a question of a world, without noise, and price what the ledger says of it."""
@@ -193,7 +298,7 @@ def asked(
     fed = Federation(engine.hosting(parties), SCHEMA, Streams(seed))
     clip = l2(RADIUS) if unit == "party" else None
     fed = fed.protect(mechanism=silent, clip=clip, aggregation=aggregation)
-    bound = l2(RADIUS, unit="record") if unit == "record" else None
+    bound = bound or (l2(RADIUS, unit="record") if unit == "record" else None)
     released = []
     for cohort in _cohorts(fed, way):
         if verb == "each":

@@ -188,3 +188,11 @@ def test_norms_are_those_of_autograd(groups, centred):
     assert digest(*alone) == digest(hat[2:3], inverse[2:3])
     slope = kernels.normalised_slopes(behind[2:3], *alone, centred=centred)
     assert digest(slope) == digest(before[2:3])
+
+
+def test_no_rows_are_folded_whatever_their_length():
+    for n in (0, 1, 4096, 4097, 9000):
+        assert fold(np.zeros((0, n))).shape == (0,)
+        for path in kernels.paths:
+            with kernels.using(path):
+                assert kernels.squares(np.zeros((0, n), np.float32)).shape == (0,)

@@ -189,7 +189,7 @@ def test_a_person_reads_approves_and_watches_the_budget_fall(house, tmp_path):
         tab.size(1400, 1000)
         tab.open(address)
         assert "token" not in tab.run("location.href")
-        words = tab.run("document.querySelector('.train').innerText")
+        words = tab.run("document.querySelector('.submission').innerText")
         for read in (
             "Age and dose in three wards",
             "5 numbers from each",

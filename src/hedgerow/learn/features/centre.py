@@ -25,7 +25,7 @@ from hedgerow.core.bound import Bounds
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import elementwise, local, travels
-from hedgerow.core.whole import bound_in, whole
+from hedgerow.core.whole import BITS, bound_in, whole
 from hedgerow.data import Column, Schema
 from hedgerow.errors import SettingsInvalid
 
@@ -40,7 +40,7 @@ AT_ONCE = 4096
 """Records whose numbers are held in float64 at once."""
 
 
-@local(additive=True, holds=True)
+@local(additive=True, holds=BITS)
 def sum_of_directions(
     broadcast: None, party: Party, rng: Any, *, reads: FeatureReading, bounds: Bounds | None = None
 ) -> np.ndarray:

@@ -29,7 +29,7 @@ from hedgerow.core.bound import Bounds
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.question import local
-from hedgerow.core.whole import bound_in
+from hedgerow.core.whole import BITS, bound_in
 from hedgerow.data import load
 from hedgerow.errors import BudgetExhausted, SettingsInvalid, UnboundedSum
 
@@ -60,7 +60,7 @@ class QueryState:
     average: Array
 
 
-@local(additive=True, holds=True)
+@local(additive=True, holds=BITS)
 def gradient(broadcast: Array, party: Any, rng: Any, *, loss: QueryLoss, box: float, bounds: Bounds | None = None) -> Array:
     """Sum of the gradients of a party's records, of shape (..., d) for theta of that shape, which is held to the box."""
     if bounds is not None:

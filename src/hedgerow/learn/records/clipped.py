@@ -22,7 +22,7 @@ from torch import Tensor
 from hedgerow.core.bound import Bounds
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
-from hedgerow.core.whole import bound_in
+from hedgerow.core.whole import BITS, bound_in
 
 from ..descent.work import tensors
 from ..models import Model
@@ -120,7 +120,7 @@ def recipe_of(model: Model, x: Tensor, target: Tensor) -> Recipe:
     return recipe
 
 
-@local(additive=True, holds=True)
+@local(additive=True, holds=BITS)
 def clipped_gradients(
     broadcast: np.ndarray,
     party: Party,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 import math
+import random
+from collections.abc import Mapping
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from hedgerow.errors import ModelInvalid
 
 from ..made import leaves_note
-from ..models import Model
+from ..models import Model, own_generator
 
 
 @leaves_note
@@ -64,23 +67,66 @@ def separate(module: nn.Module) -> None:
             )
     if Model(module, "number").stochastic:
         raise ModelInvalid(
-            "the module has dropout, whose draws would be shared by the records of a batch.",
-            remedy="Set its rate to zero; the noise of private training regularises as well.",
+            "the module draws random numbers, as dropout does, which the records of a batch would share.",
+            remedy="Set the rate of dropout to zero; the noise of private training regularises as well.",
         )
 
 
-def keeps_nothing(model: Model, x: Tensor) -> None:
-    """Refuse a module that changes its buffers while it runs on some records, made up or not.
+def keeps_nothing(model: Model, x: Tensor, *, may_fail: bool = False) -> None:
+    """Refuse a module that changes its buffers or weights, or draws random numbers, while it runs on some records.
+
+    Parameters
+    ----------
+    x : Tensor
+        The records, made up or not.
+    may_fail : bool
+        Whether records may be such that the module fails for them, which then tells nothing.
 
     Raises
     ------
     ModelInvalid (HR-510)
     """
-    module = copy.deepcopy(model.module)
-    with torch.no_grad():
-        module(model.scaled(x))
-    if any(not torch.equal(value, now) for value, now in zip(model.module.buffers(), module.buffers(), strict=True)):
-        raise ModelInvalid(
-            "the module changes its buffers while it runs, so it would keep something of every record without noise.",
-            remedy="Use layers without running statistics.",
-        )
+    for left in reversed(range(3)):  # another thread may have drawn meanwhile
+        module = copy.deepcopy(model.module)
+        try:
+            drew = _drew(module, model.scaled(x))
+        except (RuntimeError, ValueError, IndexError):
+            if may_fail:
+                return
+            raise
+        for what, of in (("buffers", nn.Module.named_buffers), ("weights", nn.Module.named_parameters)):
+            if _changed(dict(of(model.module)), dict(of(module))):
+                raise ModelInvalid(
+                    f"the module changes its {what} while it runs, so it would keep something of every record without noise.",
+                    remedy="Use layers without running statistics, and embeddings without max_norm.",
+                )
+        if not drew:
+            return
+        if not left:
+            raise ModelInvalid(
+                "the module draws random numbers while it runs, which the records of a batch would share.",
+                remedy="Leave dropout and other draws out of forward; the noise of private training regularises as well.",
+            )
+
+
+def _drew(module: nn.Module, x: Tensor) -> bool:
+    """Whether a forward pass moves the global generators of torch, NumPy or Python."""
+    with own_generator(np.random.default_rng(0)), torch.no_grad():
+        before = _generators()
+        module(x)
+        return _generators() != before
+
+
+def _generators() -> tuple[object, ...]:
+    state = np.random.get_state(legacy=False)["state"]
+    return torch.get_rng_state().numpy().tobytes(), state["key"].tobytes(), state["pos"], random.getstate()
+
+
+def _changed(before: Mapping[str, Tensor], now: Mapping[str, Tensor]) -> bool:
+    return before.keys() != now.keys() or any(not _alike(value, now[name]) for name, value in before.items())
+
+
+def _alike(one: Tensor, other: Tensor) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return bool(((one == other) | ((one != one) & (other != other))).all())

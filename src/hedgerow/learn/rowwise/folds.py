@@ -24,7 +24,7 @@ def fold(values: np.ndarray, axis: int = -1) -> np.ndarray:
         return np.zeros(shape[:axis] + shape[axis + 1 :])
     if n > BLOCK:
         full = n // BLOCK * BLOCK
-        blocks = values[(*before, slice(full))].reshape(*shape[:axis], -1, BLOCK, *shape[axis + 1 :])
+        blocks = values[(*before, slice(full))].reshape(*shape[:axis], full // BLOCK, BLOCK, *shape[axis + 1 :])
         sums = fold(blocks, axis + 1)
         if n > full:
             sums = np.concatenate([sums, np.expand_dims(fold(values[(*before, slice(full, n))], axis), axis)], axis)

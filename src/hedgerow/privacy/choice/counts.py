@@ -50,6 +50,11 @@ class TruncatedGeometric(Mechanism):
     def _noise(self) -> Noise:
         return Noise("geometric", self.noise_multiplier)
 
+    @property
+    def record_step(self) -> float | None:
+        """One: records add whole numbers."""
+        return self._noise.record_step
+
     def event(self, bounds: Bounds) -> Event:
         """Return the cost of one release."""
         return self._noise.event(bounds)

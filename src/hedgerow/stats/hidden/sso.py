@@ -51,7 +51,7 @@ def variance(n: float, total: Array, squares: Array, formula: VarianceFormula = 
     return (squares - (n if formula == "2.0" else 2 * n - 1) * mean**2) / n
 
 
-@local(additive=True, stackable=True)
+@local(additive=True, stackable=True, rowwise=True)
 def squares(broadcast: None, party: Party, rng: Any, *, columns: tuple[str, ...]) -> Any:
     """The number of records, sums of values and of squares."""
     return deviations(np.zeros(len(columns)), party, rng, columns=columns, cross=False)

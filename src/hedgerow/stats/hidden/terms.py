@@ -27,14 +27,14 @@ from ..linear.sums import along, products
 Degree = Literal[1, 3]
 
 
-@local(additive=True, stackable=True)
+@local(additive=True, stackable=True, rowwise=True)
 def linear_terms(theta: Array | None, party: Party, rng: Any, *, grid: GradientGrid | None = None) -> Any:
     """The gradient of half the squared error, or, where the model is withheld, its terms A (..., d, d) and b (..., d)."""
     X, y, w = party["X"], party["y"] - party["offset"], party.w
     return _terms(X, w, y) if theta is None else along(X, w * (linear(X, theta) - y))
 
 
-@local(additive=True, stackable=True)
+@local(additive=True, stackable=True, rowwise=True)
 def logistic_terms(theta: Array | None, party: Party, rng: Any, *, grid: GradientGrid | None = None) -> Any:
     """The gradient of the logistic loss with 0.5 + z / 4 for the logistic function, or its terms A and b."""
     X, y, w, offset = party["X"], party["y"], party.w, party["offset"]
@@ -54,7 +54,7 @@ def cubic_rows(theta: Array | None, party: Party, rng: Any, *, grid: GradientGri
     return along(X, w * (c0 + c1 * z + c3 * z**3 - y))
 
 
-@local(additive=True, stackable=True)
+@local(additive=True, stackable=True, rowwise=True)
 def count(broadcast: None, party: Party, rng: Any) -> Any:
     """The number of records, or the sum of their weights."""
     return party.n

@@ -28,7 +28,7 @@ from hedgerow.core.bound import Bounds
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.core.records import record_by_record
-from hedgerow.core.whole import bound_in, linear
+from hedgerow.core.whole import BITS, bound_in, linear
 
 from ..blocks import by_blocks
 from ..expressions import Interval
@@ -36,7 +36,7 @@ from .loss import Loss
 from .losses import LossName, loss_of
 
 
-@local(additive=True, stackable=True, holds=True)
+@local(additive=True, stackable=True, holds=BITS, rowwise=True)
 @by_blocks
 def linear_sums(
     broadcast: Mapping[str, Array],

@@ -16,7 +16,7 @@ from ..factors import INTERCEPT
 from ..linear.asking import Asked
 
 
-@local(additive=True, stackable=True)
+@local(additive=True, stackable=True, rowwise=True)
 @by_blocks
 def column_sums(broadcast: None, party: Party, rng: Any) -> dict[str, Array]:
     """Add up records, and the columns of a design and their squares (d,)."""

@@ -23,7 +23,7 @@ from hedgerow.core.bound import Bound, Bounds, l1, linf
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
-from hedgerow.core.whole import held, linear
+from hedgerow.core.whole import BITS, held, linear
 from hedgerow.errors import SettingsInvalid
 
 from ..blocks import by_blocks
@@ -37,7 +37,7 @@ LIMIT = -math.log(LEAST_PROBABILITY)
 
 
 # ---- numbers --------------------------------------------------------------------------------------------------------
-@local(additive=True, stackable=True)
+@local(additive=True, stackable=True, rowwise=True)
 @by_blocks
 def squared_errors(broadcast: Mapping[str, Array], party: Party, rng: Any) -> dict[str, Array]:
     """Add up squared and absolute errors, and the target's deviations from `centre` and their squares."""
@@ -116,7 +116,7 @@ def linear_metrics(federation: Federation, model: Any, *, formula: str | None = 
 
 
 # ---- binary targets -------------------------------------------------------------------------------------------------
-@local(additive=True, stackable=True)
+@local(additive=True, stackable=True, rowwise=True)
 @by_blocks
 def classified(beta: Array, party: Party, rng: Any, *, threshold: float) -> dict[str, Array]:
     """Add up log-loss, squared errors of the probability, and the four cells of target by prediction."""
@@ -214,7 +214,7 @@ def binary_metrics(federation: Federation, model: Any, *, formula: str | None = 
 
 
 # ---- calibration ----------------------------------------------------------------------------------------------------
-@local(additive=True, stackable=True, holds=True)
+@local(additive=True, stackable=True, holds=BITS)
 @by_blocks
 def calibrated(broadcast: Mapping[str, Array], party: Party, rng: Any, *, bounds: Bounds | None = None) -> dict[str, Array]:
     """Add up records, events and predicted probabilities between `edges` (k + 1,) of the probability; each (k,)."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pandas
 
 
-@local(additive=True, stackable=True)
+@local(additive=True, stackable=True, rowwise=True)
 @by_blocks
 def events_by_column(broadcast: None, party: Party, rng: Any) -> dict[str, Array]:
     """Add up records and events, over all and over those with each indicator (d,)."""

@@ -1,8 +1,8 @@
 """Gradients of any module, one record after the other, by autograd: each on a fresh copy, with one thread.
 
-A record is copied to memory of its own, since products may depend on addresses. The module is copied for each record, its
-parameters apart, and torch's generator begins anew, so that a record finds what every other does. A record for which the module
-fails counts as zero: an error that leaves the party would tell of it.
+A record is copied to memory of its own, since products may depend on addresses. The module is copied for each record with all
+its weights, trained or not, and the generators of torch, NumPy and Python begin anew, so that a record finds what every other
+does. A record for which the module fails counts as zero: an error that leaves the party would tell of it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call
 
-from ...models import own_generator, per_record_loss
+from ...models import begin_anew, own_generator, per_record_loss
 from ..trained import Trained
 from .operations import Array
 from .parts import Formed, LayerGradients
@@ -41,33 +41,33 @@ def parts_alone(
     trained: Trained, weights: Mapping[str, Tensor], x: Tensor, target: Tensor, *, tell: bool = True
 ) -> list[LayerGradients]:
     """The gradients of records of shape (n, ...), parameter by parameter."""
-    weights = {name: value.detach().clone() for name, value in weights.items()}
-    learned = {name: weights[name].requires_grad_() for name in trained.names}
-    found = {name: np.zeros((len(x), value.numel()), np.float32) for name, value in learned.items()}
+    found = {name: np.zeros((len(x), trained.shapes[name].numel()), np.float32) for name in trained.names}
     failed = 0
     with one_thread(), own_generator(np.random.default_rng(0)), torch.enable_grad():
         for i in range(len(x)):
-            torch.manual_seed(0)
+            begin_anew(0)
             try:
-                rows = _gradients(trained, weights, learned, x[i], target[i])
+                rows = _gradients(trained, weights, x[i], target[i])
             except Exception:  # whatever a record does to the module, nobody else may learn of it
                 failed += 1
                 continue
-            for name, row in zip(learned, rows, strict=True):
+            for name, row in zip(found, rows, strict=True):
                 found[name][i] = row
     if failed and tell:
         log.warning("%d of %d records count as zero: the module fails for them.", failed, len(x))
     return [Formed(name, rows, tuple(trained.shapes[name])) for name, rows in found.items()]
 
 
-def _gradients(trained: Trained, weights: Any, learned: Any, x: Tensor, target: Tensor) -> list[Array]:
+def _gradients(trained: Trained, weights: Mapping[str, Tensor], x: Tensor, target: Tensor) -> list[Array]:
     """Of one record, flat, one for each trained parameter."""
     model, own, wanted = trained.model, x[None].clone(), target[None].clone()
-    module = copy.deepcopy(model.module, {id(value): value for value in model.module.parameters()})
-    output = functional_call(module, weights, (model.scaled(own),))
+    fresh = {name: nn.Parameter(value.detach().clone(), requires_grad=False) for name, value in weights.items()}
+    learned = [fresh[name].requires_grad_() for name in trained.names]
+    memo: dict[int, Any] = {id(value): fresh[name] for name, value in model.module.named_parameters()}
+    output = functional_call(copy.deepcopy(model.module, memo), fresh, (model.scaled(own),))
     loss = per_record_loss(model.kind)(output, wanted)[0]
-    rows = torch.autograd.grad(loss, list(learned.values()), allow_unused=True)
+    rows = torch.autograd.grad(loss, learned, allow_unused=True)
     return [
         np.zeros(value.numel(), np.float32) if row is None else row.to_dense().reshape(-1).numpy()
-        for row, value in zip(rows, learned.values(), strict=True)
+        for row, value in zip(rows, learned, strict=True)
     ]

@@ -18,13 +18,13 @@ from ...zoo import Planes
 from .convolutions import Convolution
 from .layers import EmbeddedRows, Linear
 from .norms import Norm
-from .operations import RELU, SIGMOID, SOFTPLUS, TANH, NoGraph, Operation, Reshape, Shape
+from .operations import GELU, RELU, SIGMOID, SILU, SOFTPLUS, TANH, NoGraph, Operation, Reshape, Shape
 from .pools import Pool
 
 Made = tuple[Operation | None, Shape]
 """An operation, None for one that changes nothing, and the shape of what it gives."""
 
-ELEMENTWISE: dict[Any, Operation] = {nn.ReLU: RELU, nn.Tanh: TANH, nn.Sigmoid: SIGMOID}
+ELEMENTWISE: dict[Any, Operation] = {nn.ReLU: RELU, nn.Tanh: TANH, nn.Sigmoid: SIGMOID, nn.SiLU: SILU}
 POOLS = (nn.MaxPool1d, nn.MaxPool2d, nn.AvgPool1d, nn.AvgPool2d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d)
 
 
@@ -57,6 +57,12 @@ def _softplus(layer: nn.Softplus, prefix: str, shape: Shape) -> Made:
     return SOFTPLUS, shape
 
 
+def _gelu(layer: nn.GELU, prefix: str, shape: Shape) -> Made:
+    if layer.approximate != "none":
+        raise NoGraph("an approximation of GELU")
+    return GELU, shape
+
+
 def _unless_drawn(layer: nn.Dropout, prefix: str, shape: Shape) -> Made:
     if layer.p > 0:
         raise NoGraph("dropout")
@@ -72,6 +78,7 @@ LAYERS: dict[type[nn.Module], Callable[[Any, str, Shape], Made]] = {
     nn.RMSNorm: Norm.of,
     nn.GroupNorm: Norm.of,
     nn.Softplus: _softplus,
+    nn.GELU: _gelu,
     nn.Dropout: _unless_drawn,
     nn.Identity: lambda layer, prefix, shape: (None, shape),
     nn.Flatten: lambda layer, prefix, shape: flattened(shape, layer.start_dim, layer.end_dim),
@@ -89,6 +96,8 @@ FUNCTIONS: dict[Any, type[nn.Module]] = {
     torch.sigmoid: nn.Sigmoid,
     F.sigmoid: nn.Sigmoid,
     F.softplus: nn.Softplus,
+    F.gelu: nn.GELU,
+    F.silu: nn.SiLU,
     F.max_pool1d: nn.MaxPool1d,
     F.max_pool2d: nn.MaxPool2d,
     F.avg_pool1d: nn.AvgPool1d,

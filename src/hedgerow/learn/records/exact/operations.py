@@ -101,6 +101,8 @@ RELU = Elementwise(lambda x: np.maximum(x, np.float32(0)), rows.relu_slopes)
 TANH = Elementwise(rows.tanh, rows.tanh_slopes)
 SIGMOID = Elementwise(rows.sigmoid, rows.sigmoid_slopes)
 SOFTPLUS = Elementwise(rows.softplus, rows.softplus_slopes, of_output=False)
+GELU = Elementwise(rows.gelu, rows.gelu_slopes, of_output=False)
+SILU = Elementwise(rows.silu, rows.silu_slopes, of_output=False)
 
 
 @dataclass(frozen=True)

@@ -196,12 +196,12 @@ def exact_for(model: Model, shape: Shape) -> Exact:
     Raises
     ------
     ModelInvalid (HR-510)
-        Nothing is trained, or the module keeps something of what it has seen.
+        Nothing is trained, or the module keeps something of what it has seen, or draws random numbers.
     """
     trained, generator = Trained(model), torch.Generator().manual_seed(0)
     numbers, words = torch.randn(2, *shape, generator=generator), torch.randint(0, 3, (2, *shape), generator=generator)
     for x in (numbers, words.float()):
-        _keeps_nothing(model, x)
+        keeps_nothing(model, x, may_fail=True)  # such as numbers that are no words
     try:
         graph = traced(trained, shape)
         x = words.float() if any(isinstance(step.operation, Numbered) for step in graph.steps) else numbers
@@ -211,17 +211,15 @@ def exact_for(model: Model, shape: Shape) -> Exact:
         if _same(fast, Exact(trained, None), x, target):
             return fast
         reason = "operations find other gradients than autograd"
-    except NoGraph as error:
-        reason = str(error)
-    log.info("%s: gradients are found for one record after the other, which is slow: %s.", type(model.module).__name__, reason)
+    except (NoGraph, ValueError, IndexError, RuntimeError) as error:
+        reason = str(error).split("\n")[0]
+    log.warning(
+        "%s: gradients are found for one record after the other, which takes some ten times as long: %s. "
+        "Layers and functions that are computed together are listed in docs/exact-bounds.md.",
+        type(model.module).__name__,
+        reason,
+    )
     return Exact(trained, None, reason)
-
-
-def _keeps_nothing(model: Model, x: Tensor) -> None:
-    try:
-        keeps_nothing(model, x)
-    except (RuntimeError, ValueError, IndexError):  # such as numbers that are no words
-        return
 
 
 def _numbers(graph: RowGraph, trained: Trained, x: Tensor, target: Tensor) -> int:

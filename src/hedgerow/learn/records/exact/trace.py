@@ -41,7 +41,7 @@ class SymbolTracer(fx.Tracer):
     """Follows a module's forward pass, and lets other threads call theirs: torch patches calls for all of them."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(autowrap_modules=())
         self.thread = threading.get_ident()
 
     def call_module(self, m: nn.Module, forward: Any, args: Any, kwargs: Any) -> Any:
