@@ -6,8 +6,8 @@ that is there, or it would say nothing.
 
 import numpy as np
 import pytest
-from attack import TRIALS, entropy, epsilon_lower_bound
 
+from attack import TRIALS, entropy, epsilon_lower_bound
 from hedgerow import l1, l2, linf
 from hedgerow.core.arrays import Layout
 from hedgerow.core.events import Sampling

@@ -6,12 +6,12 @@ from functools import partial
 
 import numpy as np
 import pytest
-from attack import FALSE_ALARM, chi_square_p_value, entropy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import hedgerow as hr
+from attack import FALSE_ALARM, chi_square_p_value, entropy
 from hedgerow import Budget, l1, l2, linf
 from hedgerow.core.arrays import Layout
 from hedgerow.core.events import Event

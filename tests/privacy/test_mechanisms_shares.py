@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from attack import FALSE_ALARM, chi_square_p_value
 from scipy import stats
 
+from attack import FALSE_ALARM, chi_square_p_value
 from hedgerow import l2, linf
 from hedgerow.core.arrays import Layout
 from hedgerow.core.randomness import Streams

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from attack import FALSE_ALARM, low_bits
 from scipy import stats
 
 import hedgerow as hr
+from attack import FALSE_ALARM, low_bits
 from hedgerow import Budget, l2, linf
 from hedgerow.core.arrays import Layout
 from hedgerow.core.randomness import Streams

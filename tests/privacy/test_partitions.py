@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from attack import epsilon_lower_bound
 
+from attack import epsilon_lower_bound
 from hedgerow import Budget, Gaussian, l2
 from hedgerow.core import Federation, Ledger
 from hedgerow.core.events import Debit, Event, Part, Parts, Sampling, charges_of

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from attack import FALSE_ALARM, entropy
 from scipy import stats
 
 import hedgerow as hr
+from attack import FALSE_ALARM, entropy
 from hedgerow import Budget, linf
 from hedgerow.core.arrays import Layout
 from hedgerow.core.cohort import Cohort

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from attack import entropy, epsilon_lower_bound, low_bits
 from scipy.stats import norm
 
+from attack import entropy, epsilon_lower_bound, low_bits
 from hedgerow import l2, linf
 from hedgerow.core.arrays import Layout
 from hedgerow.core.mechanism import Mechanism
