@@ -144,3 +144,25 @@ def writes(broadcast, party, rng):
 def test_so_many_bits_are_asked_for_that_sums_stay_exact():
     with pytest.raises(SettingsInvalid, match="33"):
         local(additive=True, holds=33)
+
+
+def test_declarations_that_cannot_be_kept_are_refused():
+    def sums(broadcast, party, rng):
+        return party.w.sum()
+
+    with pytest.raises(SettingsInvalid, match="bounds=None"):
+        local(additive=True, holds=True)(sums)
+    with pytest.raises(SettingsInvalid, match="say both"):
+        local(additive=True, rowwise=True)(sums)
+
+
+def test_a_bound_that_nothing_holds_is_named_in_the_log(caplog):
+    for _ in range(2):
+        in_whole_steps(noised(), Question("sum", uncounted))
+    assert caplog.text.count("taken on trust") == 1
+    assert "uncounted" in caplog.text
+
+
+@local
+def uncounted(broadcast, party, rng):
+    return party.w.sum()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from inspect import signature
 from typing import Any, Literal, TypeVar
 
 from hedgerow.errors import NotNamed, SettingsInvalid, UnboundedSum
@@ -89,8 +90,17 @@ def local(
     """
     if not isinstance(holds, bool) and not 0 < holds <= MOST_BITS:
         raise SettingsInvalid(f"holds={holds!r} bits to a radius.", remedy=f"At most {MOST_BITS}, so that sums are exact.")
+    if rowwise and not stackable:
+        remedy = "Records are asked about as stacked parties: say both."
+        raise SettingsInvalid("rowwise=True without stackable=True.", remedy=remedy)
 
     def declare(function: Function) -> Function:
+        takes = signature(function).parameters
+        if holds and "bounds" not in takes and all(one.kind != one.VAR_KEYWORD for one in takes.values()):
+            raise SettingsInvalid(
+                f"{function.__qualname__} says that it holds records to bounds, and takes none.",
+                remedy="Give it bounds=None, as hedgerow/stats/quantiles.py does; or leave holds out.",
+            )
         function.additive, function.stackable = additive, stackable  # type: ignore[attr-defined]
         function.private, function.holds = private, holds  # type: ignore[attr-defined]
         function.rowwise = rowwise  # type: ignore[attr-defined]

@@ -25,7 +25,7 @@ import logging
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -90,8 +90,15 @@ def in_whole_steps(release: Release, question: Question) -> Release:
     if step is not None:
         _refuse_fractions(release, release.bounds, question, step)
     if not comes_apart(question):
+        _on_trust(question.name)
         return release
     return replace(release, bounds=in_steps(release.bounds, BITS if isinstance(bits, bool) else bits, step))
+
+
+@lru_cache(maxsize=256)
+def _on_trust(name: str) -> None:
+    """Say once that nothing holds records to the bound of a function that is no sum over records."""
+    log.warning("%s is not declared additive, so nothing holds a record to its bound: it is taken on trust.", name)
 
 
 def _refuse_fractions(release: Release, bounds: Bounds, question: Question, step: float) -> None:

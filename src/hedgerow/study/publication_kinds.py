@@ -158,6 +158,14 @@ KINDS: dict[str, Kind] = {
         "how records are spread",
     ),
     "size": Kind("how many records there are", HELD, "exposed", "an exact count", simulated, "their number"),
+    "incomplete": Kind(
+        "how many records were dropped because values are missing",
+        HELD,
+        "exposed",
+        "an exact count",
+        lambda built: local(built) and "were dropped" in built.table.source,
+        "how many were dropped",
+    ),
     "warnings": Kind(
         "warnings about records, such as parties with one class only",
         HELD,
@@ -262,7 +270,7 @@ REPORT: dict[str, tuple[str, ...]] = {
     "text": ("results",),
     "notes": ("answered", "words", "selection", "charged selection"),
     "warnings": ("warnings",),
-    "provenance": ("words", "seed", "settings", "declared columns", "inferred columns"),
+    "provenance": ("words", "seed", "settings", "declared columns", "inferred columns", "incomplete"),
 }
 """Fields of a report, and what they publish."""
 
