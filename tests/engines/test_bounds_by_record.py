@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from hedgerow import Gaussian
 from hedgerow.core.arrays import Layout
-from hedgerow.core.bound import l2, linf
+from hedgerow.core.bound import l1, l2, linf
 from hedgerow.core.party import Parties, Party
 from hedgerow.core.question import Question, local
 from hedgerow.core.randomness import Streams
@@ -16,7 +16,8 @@ from hedgerow.core.records import held_to_bounds, in_whole_steps
 from hedgerow.core.release import Release
 from hedgerow.core.whole import whole
 from hedgerow.engines import InProcess
-from hedgerow.errors import CannotWrite, SettingsInvalid
+from hedgerow.errors import BudgetInvalid, CannotWrite, SettingsInvalid
+from hedgerow.stats.quantiles import counts_below
 from helpers import norm_of_x, outbox, with_question, zeros
 
 RNG = np.random.default_rng(5)
@@ -165,4 +166,36 @@ def test_a_bound_that_nothing_holds_is_named_in_the_log(caplog):
 
 @local
 def uncounted(broadcast, party, rng):
+    return party.w.sum()
+
+
+@pytest.mark.parametrize(
+    ("bounds", "norm"),
+    [
+        (l1(1.0, "record"), 1),
+        (l2(1.0, "record"), 2),
+        ({"below": l1(1.0, "record"), "n": linf(1.0, "record")}, 1),
+        ({"below": linf(0.1, "record"), "n": linf(1.0, "record")}, np.inf),
+    ],
+)
+def test_functions_that_hold_records_keep_whatever_bounds_they_are_given(bounds, norm):
+    """A single ball over several keys, another norm than their program's, radii that differ."""
+    question = Question("sum", partial(counts_below, column="x"), np.linspace(0.5, 1.0, 40))
+    release = in_whole_steps(Release(bounds=bounds, mechanism=Gaussian(1.0)), question)
+    one = Party("p", {"x": np.zeros(1)}, np.ones(1))
+    layout = Layout.of(counts_below(question.broadcast, one, None, column="x"))
+    made = held_to_bounds(question, release, layout)(question.broadcast, one, None)
+    parts = {"": np.append(made["below"], made["n"])} if "n" not in dict(bounds if isinstance(bounds, dict) else {}) else made
+    for key, values in parts.items():
+        bound = bounds[key] if isinstance(bounds, dict) else bounds
+        assert 0 < np.linalg.norm(np.atleast_1d(values), ord=norm if key != "n" else np.inf) <= bound.radius
+
+
+def test_totals_whose_steps_overflow_are_refused():
+    with pytest.raises(BudgetInvalid, match="larger unit"):
+        in_whole_steps(Release(bounds=linf(1e306, "record"), mechanism=Gaussian(1.0)), Question("sum", uncounted_sum))
+
+
+@local(additive=True)
+def uncounted_sum(broadcast, party, rng):
     return party.w.sum()

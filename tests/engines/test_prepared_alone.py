@@ -8,7 +8,7 @@ from spread import projected
 
 import hedgerow as hr
 from hedgerow.core import Federation, Parties
-from hedgerow.core.question import elementwise, local, travels
+from hedgerow.core.question import Preparation, elementwise, local, travels
 from hedgerow.core.randomness import Streams
 from hedgerow.data import Column, Schema
 from hedgerow.engines.shared import SharedParties
@@ -161,3 +161,28 @@ def wants_memory(broadcast, party, rng):
     if (party["x"][:, 0] > 0.99).any():
         raise MemoryError("of 8 PiB")
     return party["x"].sum(0)
+
+
+@travels
+def without_the_first(columns):
+    """Fails for a record at -1."""
+    if (np.asarray(columns["x"]) < 0).any():
+        raise ValueError("a record that cannot be prepared")
+    return {"twice": 2 * np.asarray(columns["x"])}
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_who_joins_a_sample_does_not_depend_on_who_could_be_prepared(shared):
+    """Two questions to one cohort of records are one sample, also where one of them leaves a record out."""
+    x = np.concatenate([[-1.0], np.arange(40.0), [-1.0], np.arange(40.0, 60.0)])
+    sizes, rows = [41, 21], np.arange(62)
+    held = SharedParties(["a", "b"], {"x": x}, sizes, rows) if shared else Parties(["a", "b"], {"x": x}, sizes)
+    view = (Preparation(without_the_first),)
+    prepared = held.prepared(view, together=False, singly=True)
+    assert prepared.sizes.tolist() == [40, 20]
+    for i in range(2):
+        one, other = (
+            parties.sampled(i, 0.5, Streams(0).entropy(1, parties.ids[i], "records"))["x"] for parties in (held, prepared)
+        )
+        assert 0 < len(other) < sizes[i] - 1
+        np.testing.assert_array_equal(np.asarray(other), np.asarray(one)[np.asarray(one) >= 0])

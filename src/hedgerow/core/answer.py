@@ -78,7 +78,7 @@ def answer(outbox: Outbox, parties: Parties, which: Array, *, together: bool = F
         why = "a shape that was not announced"
     except (CannotWrite, CheckpointMismatch):  # the machine's, not the records'; memory that is wanted may follow from a record
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         why = f"{type(error).__name__}: {error}"
     if len(which) > 1:  # no party is zeros for what is wrong with another
         alone = [answer(outbox, parties, which[i : i + 1], together=True) for i in range(len(which))]

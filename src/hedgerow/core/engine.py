@@ -80,7 +80,7 @@ class Outbox:
         """
         exact = self.release.plan is not None and bool(getattr(self.question.function, "elementwise", False))
         alone = self.release.by_itself and not exact
-        return alone or self.question.verb == "each" or one_by_one(self.question, self.release)
+        return alone or self.question.verb == "each" or one_by_one(self.question, self.release, self.layout)
 
     @property
     def stateless(self) -> bool:

@@ -139,6 +139,10 @@ def _said(value: Any) -> Any:
     """A setting by which kinds of questions are told apart: an array by all of its numbers."""
     if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         return value.shape, value.dtype.str, blake2b(value.tobytes(), digest_size=16).hexdigest()
+    if isinstance(value, tuple | list):
+        return [_said(one) for one in value]
+    if isinstance(value, dict):
+        return [(name, _said(one)) for name, one in value.items()]
     return value
 
 

@@ -160,6 +160,8 @@ class Parties(Sequence[Party]):
         self.states: StateStore = States()
         self.correspondents: dict[Any, Any] = {}
         self._prepared: dict[Any, Parties] = {}
+        self.places: Array | None = None  # where each record was at its party, where some have been left out
+        self.drawn = self.sizes  # and how many there were
         if len(self.position) != len(self.sizes):
             raise ColumnsDiffer(f"{len(self.sizes)} parties have {len(self.position)} different names; each needs its own.")
         for name, column in self.columns.items():
@@ -180,9 +182,15 @@ class Parties(Sequence[Party]):
         return Party(self.ids[i], {name: column[part] for name, column in self.columns.items()}, self.w[part])
 
     def sampled(self, i: int, rate: float, entropy: Entropy) -> Party:
-        """Return a party with each of its records present by itself with probability `rate`; there may be none."""
+        """Return a party with each of its records present by itself with probability `rate`; there may be none.
+
+        Whether a record joins does not depend on which others could be prepared.
+        """
         party: Party = self[i]
-        joins = np.flatnonzero(uniforms(entropy, len(party.w)) < rate)
+        chance = uniforms(entropy, int(self.drawn[i]))
+        if self.places is not None:
+            chance = chance[self.places[int(self.offsets[i]) : int(self.offsets[i + 1])]]
+        joins = np.flatnonzero(chance < rate)
         return Party(party.id, Rows(party.columns, joins), party.w[joins])
 
     def stack(self, which: Array) -> Party:
@@ -274,7 +282,14 @@ class Parties(Sequence[Party]):
     def _without(self, failed: Array) -> Parties:
         """The same parties without some of the records that are kept."""
         columns = {name: np.asarray(column)[~failed] for name, column in self.columns.items()}
-        return self._same(Parties(self.ids, columns, self._counted(~failed), self.w[~failed]))
+        return self._left(Parties(self.ids, columns, self._counted(~failed), self.w[~failed]), ~failed)
+
+    def _left(self, after: Parties, there: Array) -> Parties:
+        """Those after some records have been left out, which know where the others were."""
+        places = np.concatenate([np.arange(size) for size in self.sizes]) if self.places is None else self.places
+        self._same(after)
+        after.places = places[there]
+        return after
 
     def _counted(self, there: Array) -> Array:
         """How many of the records that are there each party holds."""
@@ -283,6 +298,7 @@ class Parties(Sequence[Party]):
 
     def _same(self, after: Parties) -> Parties:
         after.states, after.correspondents = self.states, self.correspondents
+        after.places, after.drawn = self.places, self.drawn
         return after
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -65,6 +66,7 @@ def local(
     private: str | None = None,
     holds: bool | int = False,
     rowwise: bool = False,
+    norms: tuple[float, ...] = (1, 2, math.inf),
 ) -> Any:
     """Declare what an engine may do with a local function, beyond calling it for one party; parties elsewhere may be asked it.
 
@@ -87,6 +89,8 @@ def local(
     rowwise : bool
         Asked about many parties of one record each, stacked, it gives each the bits that it gives it alone. Then it is asked
         about many records at once. Sums and products of single numbers do so; products of matrices do not.
+    norms : tuple
+        Of bounds that a function which `holds` keeps to; under others it is asked about one record at a time.
     """
     if not isinstance(holds, bool) and not 0 < holds <= MOST_BITS:
         raise SettingsInvalid(f"holds={holds!r} bits to a radius.", remedy=f"At most {MOST_BITS}, so that sums are exact.")
@@ -103,7 +107,7 @@ def local(
             )
         function.additive, function.stackable = additive, stackable  # type: ignore[attr-defined]
         function.private, function.holds = private, holds  # type: ignore[attr-defined]
-        function.rowwise = rowwise  # type: ignore[attr-defined]
+        function.rowwise, function.norms = rowwise, norms  # type: ignore[attr-defined]
         return travels(function)
 
     return declare if function is None else declare(function)

@@ -58,15 +58,21 @@ def comes_apart(question: Question) -> bool:
     return question.verb != "each" and question.additive
 
 
-def holds(question: Question) -> bool:
-    """Whether a local function holds records to the bounds that it is given."""
-    return bool(getattr(question.function, "holds", False))
+def holds(question: Question, bounds: Bounds | None, layout: Layout | None) -> bool:
+    """Whether a local function holds records to bounds like these by itself: it does so key by key, in the norms it says."""
+    if bounds is None or not getattr(question.function, "holds", False):
+        return False
+    if isinstance(bounds, Bound):
+        bounds, keys = {"": bounds}, 1 if layout is None else len(layout.slices)
+        if keys > 1:  # one ball for all keys together
+            return False
+    return all(bound.norm in question.function.norms for bound in bounds.values())  # type: ignore[attr-defined]
 
 
-def one_by_one(question: Question, release: Release) -> bool:
+def one_by_one(question: Question, release: Release, layout: Layout | None = None) -> bool:
     """Whether a party asks a local function about one record a call, in surroundings that no other record changes."""
     held = scaled_by_records(release) and comes_apart(question)
-    return held and not holds(question) and not _rowwise(question.local)
+    return held and not holds(question, release.bounds, layout) and not _rowwise(question.local)
 
 
 def _rowwise(ask: Local) -> bool:
@@ -128,7 +134,7 @@ def held_to_bounds(question: Question, release: Release, layout: Layout | None =
     """
     if release.bounds is None or not (scaled_by_records(release) and comes_apart(question)):
         return question.local
-    if holds(question):
+    if holds(question, release.bounds, layout):
         return partial(in_parts, ask=partial(question.local, bounds=release.bounds), bounds=release.bounds, layout=layout)
     return partial(record_by_record, ask=question.local, bounds=release.bounds, layout=layout)
 
@@ -253,7 +259,7 @@ class _Found:
     layout: Layout | None
     parties: int
     lost: int = 0
-    why: Exception | None = None
+    why: BaseException | None = None
 
     def layout_of(self, made: Any, lead: int) -> Layout:
         """The layout of what a function made; it fails where that is not as was announced."""
@@ -265,7 +271,9 @@ class _Found:
     def lawful(self, made: Any, lead: int) -> Any:
         """What a function made of many records; it fails where that is not finite, too."""
         self.layout_of(made, lead)
-        if not np.isfinite(flatten(made, lead)).all():
+        if (numbers := flatten(made, lead)).dtype == np.float32:
+            raise ContributionInvalid("a sum in whole steps is in float32, which cannot hold it.")
+        if not np.isfinite(numbers).all():
             raise ContributionInvalid("a contribution is not finite.")
         return made
 
@@ -298,7 +306,7 @@ def _halves(
                 made = ask(part)
             except MACHINE:
                 raise
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 if found.parties > 1 and not single:
                     raise
                 found.lost, found.why = found.lost + (size == 1), error

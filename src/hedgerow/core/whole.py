@@ -26,6 +26,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from hedgerow.errors import BudgetInvalid
+
 from .arrays import Array, Layout
 from .bound import Bound, Bounds, blocks, whole_step
 
@@ -47,8 +49,18 @@ def step_of(bound: Bound) -> float:
 def in_steps(bounds: Bounds, bits: int = BITS, step: float | None = None) -> Bounds:
     """Bounds that say in which steps a record adds: those given, or such that a radius has at least 2^bits of them."""
     if isinstance(bounds, Mapping):
-        return {key: replace(bound, step=step or whole_step(bound.radius, bits)) for key, bound in bounds.items()}
-    return replace(bounds, step=step or whole_step(bounds.radius, bits))
+        return {key: replace(bound, step=_step(bound, bits, step)) for key, bound in bounds.items()}
+    return replace(bounds, step=_step(bounds, bits, step))
+
+
+def _step(bound: Bound, bits: int, step: float | None) -> float:
+    found = step or whole_step(bound.radius, bits)
+    if not math.isfinite(found * MOST):
+        raise BudgetInvalid(
+            f"a bound of radius {bound.radius:g}: totals of its steps are no finite numbers.",
+            remedy="Count in a larger unit, so that radii are usual numbers.",
+        )
+    return found
 
 
 def records_in(bound: Bound) -> int:

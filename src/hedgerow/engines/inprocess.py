@@ -121,7 +121,8 @@ class InProcess:
             with threads_for_each(1):
                 return self._collapsed(outbox, parties, which, ids)
         jobs = self._stacks(outbox, parties, which) if stacks(outbox) else [np.array([i]) for i in which]
-        wide = len(jobs) < 2 * self.threads and setting(outbox, "wide", False) and not outbox.by_itself
+        hidden = outbox.by_itself or outbox.release.mechanism is not None  # how many records others have decides no last bit
+        wide = len(jobs) < 2 * self.threads and setting(outbox, "wide", False) and not hidden
         with threads_for_each(self.threads if wide else 1):
             blocks = (
                 [jobs[i : i + BLOCK] for i in range(0, len(jobs), BLOCK)]

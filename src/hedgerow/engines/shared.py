@@ -80,7 +80,7 @@ class SharedParties(Parties):
         there = ~failed[self.rows]
         after = SharedParties(self.ids, self.columns, self._counted(there), self.rows[there])
         after.w = self.w[there]
-        return self._same(after)
+        return self._left(after, there)
 
     def _taken(self, at: Any) -> dict[str, Array]:
         rows = self.rows[at]

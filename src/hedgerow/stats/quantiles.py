@@ -44,8 +44,9 @@ HALVINGS = 20
 @local(additive=True, stackable=True, holds=True)
 def counts_below(thresholds: Array, party: Party, rng: Any, *, column: str, bounds: Bounds | None = None) -> dict[str, Array]:
     """Add up the weights of records at or below each threshold (k,), and of all records."""
-    x, w = party[column], held(party.w, bounds, "n")  # by the same bound as the counts below
-    return {"below": ((x[..., None, :] <= thresholds[:, None]) * w[..., None, :]).sum(-1), "n": w.sum(-1)}
+    x, w = party[column], held(party.w, bounds, "below", len(thresholds))
+    below = ((x[..., None, :] <= thresholds[:, None]) * w[..., None, :]).sum(-1)
+    return {"below": below, "n": held(party.w, bounds, "n").sum(-1)}
 
 
 def below_bounds(weight: float | None) -> dict[str, Bound] | None:

@@ -73,7 +73,7 @@ def _triangle(d: int, root: float = math.sqrt(2.0)) -> tuple[np.ndarray, np.ndar
     return rows, columns, np.where(rows == columns, 1.0, root)
 
 
-@local(additive=True, holds=BITS)
+@local(additive=True, holds=BITS, norms=(2, math.inf))
 def second_moments(
     broadcast: None, party: Party, rng: Any, *, reads: FeatureReading, bounds: Bounds | None = None
 ) -> np.ndarray:

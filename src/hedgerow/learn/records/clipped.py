@@ -12,6 +12,7 @@ Source   : Abadi et al., CCS 2016, Algorithm 1 and section 4.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -120,7 +121,7 @@ def recipe_of(model: Model, x: Tensor, target: Tensor) -> Recipe:
     return recipe
 
 
-@local(additive=True, holds=BITS)
+@local(additive=True, holds=BITS, norms=(2, math.inf))
 def clipped_gradients(
     broadcast: np.ndarray,
     party: Party,

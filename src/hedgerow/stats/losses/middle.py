@@ -41,7 +41,7 @@ def residuals_below(
 ) -> dict[str, Array]:
     """Add up the weights of records whose absolute residual is at or below each of the rising thresholds (k,)."""
     eta, points = linear(party["X"], broadcast["beta"], exact=bounds is not None), broadcast["thresholds"]
-    size, w = np.abs(party["y"] - eta - party["offset"]), held(party.w, bounds, "below")
+    size, w = np.abs(party["y"] - eta - party["offset"]), held(party.w, bounds, "below", len(points))
     counts = tally(np.searchsorted(points, size, side="left"), w, len(points) + 1)
     return {"below": np.cumsum(counts[..., :-1], axis=-1), "n": held(party.w, bounds, "n").sum(-1)}
 
