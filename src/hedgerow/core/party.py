@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
@@ -21,6 +21,7 @@ import numpy as np
 from hedgerow.errors import ColumnsDiffer, MissingColumn, suggestion
 
 from .arrays import Array
+from .columns import Placed, Rows, placed
 from .randomness import Entropy, uniforms
 from .state import State, States, StateStore
 
@@ -31,9 +32,6 @@ WEIGHTS = "record weights"
 
 MOST_PREPARED = 32
 """Preparations of which parties keep the columns."""
-
-PLACE = 64
-"""Bytes to whose multiples arrays are moved on which a party computes by itself: some products depend on where arrays lie."""
 
 
 @dataclass
@@ -70,59 +68,6 @@ class Party:
     def n(self) -> Any:
         """Weighted number of records: a number, or shape (n_parties,) for a stack."""
         return self.w.sum(-1)
-
-
-class Rows(Mapping[str, Array]):
-    """Some rows of columns, each copied when it is first read."""
-
-    def __init__(self, columns: Mapping[str, Array], rows: Array | slice) -> None:
-        self._columns, self._rows = columns, rows
-        self._read: dict[str, Array] = {}
-
-    def __getitem__(self, name: str) -> Array:
-        if name not in self._read:
-            self._read[name] = self._columns[name][self._rows]
-        return self._read[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-
-class Placed(Mapping[str, Array]):
-    """Columns, each moved to a place of its own when it is first read; see `placed`."""
-
-    def __init__(self, columns: Mapping[str, Array]) -> None:
-        self._columns = columns
-        self._read: dict[str, Array] = {}
-
-    def __getitem__(self, name: str) -> Array:
-        if name not in self._read:
-            self._read[name] = placed(np.asarray(self._columns[name]))
-        return self._read[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-
-def placed(array: Array) -> Array:
-    """The same array without gaps and at a multiple of `PLACE` bytes: as it is if it lies so, else a copy.
-
-    Where a party's records begin among those of all depends on how many records the others have, and products of the same
-    numbers at another place may have other last bits.
-    """
-    if array.dtype.hasobject or (array.flags.c_contiguous and array.__array_interface__["data"][0] % PLACE == 0):
-        return array
-    memory = np.empty(array.nbytes + PLACE, np.uint8)
-    start = -memory.__array_interface__["data"][0] % PLACE
-    moved: Array = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    moved[...] = array
-    return moved
 
 
 def apart(party: Party) -> Party:

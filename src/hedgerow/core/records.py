@@ -34,7 +34,8 @@ from hedgerow.errors import BudgetInvalid, CannotWrite, CheckpointMismatch, Cont
 
 from .arrays import Array, Layout, flatten
 from .bound import Bound, Bounds, blocks, unit_of
-from .party import Local, Party, Rows, apart
+from .columns import Rows
+from .party import Local, Party, apart
 from .question import Question, function_of, settings_of
 from .release import Release
 from .whole import BITS, WholeTotal, in_steps, records_in, whole

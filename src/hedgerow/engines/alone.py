@@ -25,8 +25,9 @@ import numpy as np
 
 from hedgerow.core.answer import answer
 from hedgerow.core.arrays import Array, Layout
+from hedgerow.core.columns import placed
 from hedgerow.core.engine import Outbox, declined
-from hedgerow.core.party import Parties, placed
+from hedgerow.core.party import Parties
 from hedgerow.core.records import scaled_by_records
 from hedgerow.errors import HedgerowError
 

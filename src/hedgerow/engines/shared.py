@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.party import WEIGHTS, Parties, Party, Rows
+from hedgerow.core.columns import Rows
+from hedgerow.core.party import WEIGHTS, Parties, Party
 from hedgerow.data import Partition
 from hedgerow.errors import HedgerowWarning
 

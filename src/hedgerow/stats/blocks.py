@@ -7,7 +7,8 @@ from functools import reduce, wraps
 from typing import Any
 
 from hedgerow.core.arrays import Arrays
-from hedgerow.core.party import Party, Rows
+from hedgerow.core.columns import Rows
+from hedgerow.core.party import Party
 
 BLOCK = 16_384
 """Records of a block: some columns of so many numbers stay in a processor's cache."""

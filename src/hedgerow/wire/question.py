@@ -76,6 +76,10 @@ class Received:
     outbox: Outbox
     aggregation: Any = None
 
+    def with_layout(self, layout: Layout | None) -> Received:
+        """The question with the layout that the host foresees: what it is told of shapes counts nothing."""
+        return replace(self, outbox=replace(self.outbox, layout=layout))
+
     @property
     def ids(self) -> tuple[str, ...]:
         """The parties that are asked, in order."""

@@ -24,6 +24,7 @@ from hedgerow.errors import HedgerowError, HedgerowWarning, LimitExceeded, Messa
 from hedgerow.privacy.guard import GuardedQuestion
 from hedgerow.store import Answered
 from hedgerow.wire.names import Names
+from hedgerow.wire.question import Received
 from hedgerow.wire.values import unpack
 
 from .accounts import Account
@@ -247,8 +248,8 @@ class AdmittedStudy:
     layouts: Layouts
     n_questions: int = 0
 
-    def foreseen(self, guard: GuardSection, outbox: Outbox, schema: Schema) -> Outbox:
-        """A question with what this station foresees of its answer, by its own schema; what it is told of that counts nothing.
+    def foreseen(self, guard: GuardSection, question: Received, schema: Schema) -> tuple[Received, Outbox]:
+        """A question as its parties answer it, and as guards look at it: with the layout that this station foresees.
 
         Raises
         ------
@@ -257,6 +258,7 @@ class AdmittedStudy:
         HedgerowError
             What made-up records are answered with, where shapes are unknown for that.
         """
+        outbox = question.outbox
         seen = self.layouts.of(outbox.question, outbox.streams)
         found = replace(outbox, layout=seen.layout, rows=seen.rows, unforeseen=seen.unknown)
         if seen.error is not None and not guard.rows:
@@ -264,7 +266,7 @@ class AdmittedStudy:
             if isinstance(known, HedgerowError):
                 raise known from None
         admit_rows(guard, found)
-        return found
+        return (question if found.release.mechanism is None else question.with_layout(found.layout)), found
 
     def close(self) -> None:
         """Release its files."""

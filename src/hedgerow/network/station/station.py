@@ -349,9 +349,7 @@ class Station:
         if not bears(question):
             return question, {}, (), []
         accounts = {"all": self.account, "study": admitted.account}
-        outbox = admitted.foreseen(self.config.guard, question.outbox, self.held.schema)
-        if outbox.release.mechanism is not None:  # what the coordinator says of shapes counts nothing
-            question = replace(question, outbox=replace(question.outbox, layout=outbox.layout))
+        question, outbox = admitted.foreseen(self.config.guard, question, self.held.schema)
         asked = {trust: GuardedQuestion.by(outbox, trust) for trust in {one.trust for one in accounts.values()}}
         decided = {name: account.decide(which, asked[account.trust]) for name, account in accounts.items()}
         paying = decided["all"].admitted & decided["study"].admitted
