@@ -9,6 +9,7 @@ from hedgerow import Budget, Gaussian, l1, l2
 from hedgerow.core import Federation, layouts, local
 from hedgerow.core.federation import handle, inside
 from hedgerow.core.layouts import Layouts
+from hedgerow.core.question import Question
 from hedgerow.core.randomness import Streams
 from hedgerow.core.rules import RULES, known_shape
 from hedgerow.core.run import Run
@@ -267,3 +268,17 @@ def test_a_guard_takes_an_unknown_shape_for_one_that_follows_the_records():
         else:
             with pytest.raises(PartyDeclined):
                 fed.gather(the_first, np.float64(2.0))
+
+
+def as_many_as_said(broadcast, party, rng, *, points):
+    """As many numbers as the middle of a long setting says."""
+    return np.zeros(int(points[0][1000]))
+
+
+def test_long_settings_are_told_apart_by_all_of_their_numbers():
+    """In words an array of two thousand numbers is abbreviated."""
+    layouts, sizes = Layouts(Schema((Column("x", "number"),))), []
+    for n in (3, 5):
+        points = (np.where(np.arange(2000) == 1000, n, 7),)
+        sizes.append(layouts.of(Question("sum", partial(as_many_as_said, points=points)), Streams(0)).layout.size)
+    assert sizes == [3, 5]

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+import torch
 from numpy.testing import assert_allclose
 
 from hedgerow import Gaussian
@@ -199,3 +200,44 @@ def test_totals_whose_steps_overflow_are_refused():
 @local(additive=True)
 def uncounted_sum(broadcast, party, rng):
     return party.w.sum()
+
+
+@local(additive=True, holds=True)
+def in_single_precision(broadcast, party, rng, *, bounds=None):
+    if (party["x"] > 4).any():
+        raise ValueError("such a record")
+    return np.full(2, party.n, np.float32)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_sums_in_single_precision_count_as_zeros_whoever_fails_beside(more):
+    question = Question("sum", in_single_precision)
+    release = in_whole_steps(Release(bounds=l2(2.0, "record"), mechanism=Gaussian(1.0)), question)
+    party = Party("p", {"x": np.append(np.zeros(30), np.full(more, 5.0))}, np.ones(30 + more))
+    made = held_to_bounds(question, release, Layout((("", (2,)),)))(None, party, None)
+    np.testing.assert_array_equal(made, np.zeros(2))
+
+
+class Wide:
+    """A setting, such as a large model, that would have the steps of one party shared by all cores."""
+
+    wide, stackable = True, True
+
+    def __init__(self):
+        self.threads = []
+
+
+@local(additive=True, holds=True)
+def threads_there(broadcast, party, rng, *, model, bounds=None):
+    model.threads.append(torch.get_num_threads())
+    return np.zeros(1)
+
+
+def test_how_many_parties_there_are_decides_no_threads_behind_noise():
+    model = Wide()
+    question = Question("sum", partial(threads_there, model=model))
+    release = in_whole_steps(Release(bounds=l2(1.0, "record"), mechanism=Gaussian(1.0, at="party")), question)
+    held = Parties(("p",), {"x": np.zeros(3)}, [3])
+    box = outbox(question.local, release=release, ids=("p",), layout=Layout((("", (1,)),)))
+    InProcess(threads=2).hosting(held).exchange(box)
+    assert model.threads == [1]
