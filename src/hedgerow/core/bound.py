@@ -125,9 +125,14 @@ def blocks(bounds: Bounds, layout: Layout) -> list[tuple[slice, Bound]]:
     return [(part, bounds[key]) for key, part in layout.slices.items()]
 
 
+def each_bound(bounds: Bounds) -> list[Bound]:
+    """Return the given bounds, one for each key or one for all."""
+    return [bounds] if isinstance(bounds, Bound) else list(bounds.values())
+
+
 def unit_of(bounds: Bounds) -> Unit:
     """Return the unit that all given bounds share."""
-    units: set[Unit] = {bounds.unit} if isinstance(bounds, Bound) else {bound.unit for bound in bounds.values()}
+    units: set[Unit] = {bound.unit for bound in each_bound(bounds)}
     if len(units) != 1:
         raise MixedUnits(
             f"the bounds {describe(bounds)} mix units.",

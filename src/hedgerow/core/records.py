@@ -33,7 +33,7 @@ import numpy as np
 from hedgerow.errors import BudgetInvalid, CannotWrite, CheckpointMismatch, ContributionInvalid
 
 from .arrays import Array, Layout, flatten
-from .bound import Bound, Bounds, blocks, unit_of
+from .bound import Bound, Bounds, blocks, each_bound, unit_of
 from .columns import Rows
 from .party import Local, Party, apart
 from .question import Question, function_of, settings_of
@@ -110,7 +110,7 @@ def _on_trust(name: str) -> None:
 
 def _refuse_fractions(release: Release, bounds: Bounds, question: Question, step: float) -> None:
     """Refuse, before anybody is asked, records that cannot add whole multiples of a step, or only zeros."""
-    smallest = min(bound.radius for bound in ([bounds] if isinstance(bounds, Bound) else bounds.values()))
+    smallest = min(bound.radius for bound in each_bound(bounds))
     if not comes_apart(question):
         why = "is no sum over records, so they cannot be held to whole numbers"
     elif not isinstance(getattr(question.function, "holds", False), bool):
@@ -148,7 +148,7 @@ def in_parts(broadcast: Any, party: Party, rng: Any, *, ask: Local, bounds: Boun
     """
     lead, n = party.w.ndim - 1, party.w.shape[-1]
     parties = len(party.w) if lead else 1
-    most = min(records_in(bound) for bound in ([bounds] if isinstance(bounds, Bound) else bounds.values()))
+    most = min(records_in(bound) for bound in each_bound(bounds))
     found, total = _Found(party.id, layout, parties), None
 
     def made_of(part: slice) -> Any:

@@ -41,7 +41,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from hedgerow.core.arrays import Array, Layout
-from hedgerow.core.bound import Bound, Bounds, unit_of
+from hedgerow.core.bound import Bound, Bounds, each_bound, unit_of
 from hedgerow.core.cohort import Cohort
 from hedgerow.core.events import Event
 from hedgerow.core.mechanism import Mechanism, Position
@@ -130,7 +130,7 @@ class Noise(Mechanism):
 
     def _sigma(self, bounds: Bounds) -> float:
         """The least standard deviation of a discrete Gaussian on whole numbers; refused where it is no Gaussian."""
-        radius = min(bound.radius for bound in ([bounds] if isinstance(bounds, Bound) else bounds.values()))
+        radius = min(bound.radius for bound in each_bound(bounds))
         sigma = self.noise_multiplier * radius
         if sigma < LEAST_SHARE:
             raise BudgetInvalid(
