@@ -20,6 +20,7 @@ from hedgerow.core.layouts import Layouts
 from hedgerow.data import Column, Schema
 from hedgerow.engines import InProcess
 from hedgerow.engines.host import Host
+from hedgerow.engines.party_states import PartyStates
 from hedgerow.errors import HedgerowError, HedgerowWarning, LimitExceeded, MessageRefused, NobodyAnswered, StudyInvalid
 from hedgerow.privacy.guard import GuardedQuestion
 from hedgerow.store import Answered
@@ -244,7 +245,7 @@ class AdmittedStudy:
     host: Host
     account: Account
     answered: Answered
-    memory: PartyMemory
+    states: PartyStates
     layouts: Layouts
     n_questions: int = 0
 
@@ -271,6 +272,12 @@ class AdmittedStudy:
     def close(self) -> None:
         """Release its files."""
         self.answered.close()
+        self.states.close()
+
+    @property
+    def memory(self) -> PartyMemory:
+        """Of which questions the states of its parties are."""
+        return PartyMemory.of(self.states)
 
 
 def welcome(
@@ -279,19 +286,26 @@ def welcome(
     submission: Submission,
     account: Account,
     answered: Answered,
+    states: PartyStates,
     own: Any,
     n_questions: int,
 ) -> AdmittedStudy:
     """Make an approved study ready: its parties hold the columns of its submission and no others.
 
     The guard may have changed since the study was approved, and so may the code that is installed: both are asked again.
+    Where it is not ready, its files are closed.
     """
     from hedgerow.study.remote import schema_for
 
-    description, study = read_description(submission.description), read_study(submission.toml)
-    schema = admitted(config, held, description, study)
-    engine = InProcess().hosting(held.parties(schema.names, schema_for(study, schema).weight))
+    try:
+        description, study = read_description(submission.description), read_study(submission.toml)
+        schema = admitted(config, held, description, study)
+    except BaseException:
+        answered.close()
+        states.close()
+        raise
+    engine = InProcess().hosting(held.parties(schema.names, schema_for(study, schema).weight), states)
     names = Names(("hedgerow", *config.guard.modules))
     host = Host(engine, names=names, own=own, seeded=config.guard.randomness == "study")
     layouts = Layouts(schema_for(study, schema))
-    return AdmittedStudy(submission, host, account, answered, PartyMemory(), layouts, n_questions)
+    return AdmittedStudy(submission, host, account, answered, states, layouts, n_questions)

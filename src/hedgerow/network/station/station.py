@@ -27,6 +27,7 @@ import numpy as np
 
 from hedgerow.core.engine import Inbox
 from hedgerow.crypto.schemes import Credentials
+from hedgerow.engines.party_states import StateFiles
 from hedgerow.errors import (
     CannotWrite,
     HedgerowError,
@@ -87,7 +88,7 @@ class Station:
     base : Base
         Submissions and journal.
     answered : Path, optional
-        Folder of what parties have answered within protocols; in memory if not given, for simulations and tests.
+        Folder of what parties have answered within protocols, beside that of what they keep; in memory if not given, for tests.
     now : callable
         Universal time.
     """
@@ -116,6 +117,8 @@ class Station:
         for _, charge in self.journal.charges():
             if charge.account == "all":
                 self._add(self.account, charge)
+        self._states = StateFiles(None if answered is None else answered.with_name("states"))
+        self._states.sweep([one.study for one in self.submissions.all("waiting", "approved")])
 
     # ---- letters -------------------------------------------------------------------------------------------------------
     def receive(self, raw: bytes) -> bytes | None:
@@ -257,6 +260,7 @@ class Station:
         self._note(letter, study, "ended", bytes_in=size)
         if (admitted := self._admitted.pop(study, None)) is not None:
             admitted.close()
+        self._states.erase(study)
         log.info("study %s has ended", study[:8])
         return Reply("end", [])
 
@@ -280,8 +284,6 @@ class Station:
         admitted.answered.flush()
         admit_size("an answer", len(body), self.config.guard.limits.bytes_out)
         self._note(letter, study, "answered", bytes_out=len(body), **about)
-        if bears(question):
-            admitted.memory.take(question.outbox, left.ids)
         log.info("answered %s for %d parties: %d bytes", asked, len(inbox.answered), len(body))
         return Reply("answer", [body])
 
@@ -311,11 +313,8 @@ class Station:
         answered = Answered(None if self._answered is None else self._answered / f"{study}.journal", gather=True)
         identity = self.keys.key_material.identity
         own = Credentials(getattr(self.keys, "roster", None), lambda id: identity, answered.of)
-        try:
-            self._admitted[study] = welcome(self.config, self.held, submission, account, answered, own, n)
-        except BaseException:
-            answered.close()
-            raise
+        states = self._states.of(study, begun=n > 0)
+        self._admitted[study] = welcome(self.config, self.held, submission, account, answered, states, own, n)
         return self._admitted[study]
 
     def _admit(self, admitted: AdmittedStudy, question: Received, which: np.ndarray) -> None:
