@@ -318,6 +318,10 @@ class StateLost(StationError, code="HR-615"):
     """A party was asked to go on from something that it no longer keeps."""
 
 
+class JournalLost(StationError, code="HR-618"):
+    """A station's journal lacks entries that it had: what was spent is not known there."""
+
+
 def catalogue() -> dict[str, type[HedgerowError]]:
     """Return every code and its class, in order."""
     found: dict[str, type[HedgerowError]] = {}

@@ -51,6 +51,7 @@ from .asking import OUTSIDE, Reply, account_of, bears, only, said, tells
 from .base import Base
 from .code import installed_version
 from .config import StationConfig
+from .heads import JournalHeads
 from .journal import PartyCharge, StationEntry, StationJournal, pack_parties, unpack_parties
 from .local_data import LocalData
 from .policy import admit_question, admit_size, as_forbidden
@@ -105,6 +106,7 @@ class Station:
     ) -> None:
         self.config, self.held, self.keys, self.base, self.now = config, held, keys, base, now
         self.journal, self.submissions = StationJournal(base), Submissions(base)
+        self.heads = JournalHeads(self.journal, keys, config.coordinator.name)
         self.account = account_of(config.guard.budget, held.roll, own=True)
         self._answered = answered
         self._position = {id: i for i, id in enumerate(held.ids)}
@@ -136,19 +138,13 @@ class Station:
             study = letter.study.hex()
             if (before := self._remembered.answer(letter.digest)) is not None:
                 return before
+            letter, closed = self.heads.opened(letter)
             if letter.kind != "hello" and letter.number <= self._last.get(study, -1):
                 log.warning("letter %d of study %s comes again, or late: no answer", letter.number, study[:8])
                 return None
             reply = self._reply(letter, study, len(raw))
-            sealed = enclose(
-                key_material,
-                public_identities[letter.sender],
-                reply.kind,
-                reply.parts,
-                study=letter.study,
-                number=letter.number,
-                answers=letter.digest,
-            )
+            back = {"study": letter.study, "number": letter.number, "answers": letter.digest}
+            sealed = enclose(key_material, public_identities[letter.sender], reply.kind, closed(reply.parts), **back)
             if letter.kind != "hello":
                 self._last[study] = letter.number
                 self._remembered.keep(study, letter.digest, sealed)
@@ -171,6 +167,7 @@ class Station:
             if letter.kind not in kinds:
                 raise MessageRefused(f"a letter of kind {letter.kind!r}.", remedy="Both ends run the same version.")
             admit_size("a letter", size, self.config.guard.limits.bytes_in)
+            self.heads.admit(letter.kind)
             return kinds[letter.kind](letter, study, size)
         except Exception as error:
             return self._refused(letter, study, size, error)
