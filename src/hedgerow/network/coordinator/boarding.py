@@ -24,10 +24,10 @@ from hedgerow.crypto.keys import Roster, verify
 from hedgerow.data import Column, Schema
 from hedgerow.errors import HedgerowError, KeyInvalid, MessageRefused, StationUnknown
 from hedgerow.study import Study, build_remote
-from hedgerow.study.changes import to_toml
 from hedgerow.study.check import check
 from hedgerow.study.planned import with_noise
 from hedgerow.study.remote import data_name
+from hedgerow.study.toml import to_toml
 from hedgerow.wire.boarding import decision, submission_digest
 from hedgerow.wire.envelope import Letter, PublicIdentity
 from hedgerow.wire.question import common

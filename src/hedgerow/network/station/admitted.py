@@ -5,7 +5,6 @@ What reads and rehearses studies is imported when one comes: a station that wait
 
 from __future__ import annotations
 
-import tomllib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -101,11 +100,9 @@ def read_study(toml: bytes) -> Study:
     StudyInvalid (HR-101)
     """
     from hedgerow.study import parse
+    from hedgerow.study.toml import read_toml
 
-    try:
-        study = parse(tomllib.loads(toml.decode("utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise StudyInvalid("what came as a study is no TOML.", remedy=str(error)[:200]) from error
+    study = parse(read_toml(toml))
     if study.data.path is not None or (study.budget is not None and study.budget.ledger is not None):
         raise StudyInvalid("the study names a file, which would be one of this machine.", remedy="Name the data: data.name.")
     return study
@@ -113,9 +110,11 @@ def read_study(toml: bytes) -> Study:
 
 def title_of(toml: bytes) -> str:
     """What a study calls itself, also one that is refused: so that people know which it was."""
+    from hedgerow.study.toml import read_toml
+
     try:
-        found = tomllib.loads(toml.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
+        found = read_toml(toml)
+    except StudyInvalid:
         return ""
     description = next((found[key] for key in ("title", "name") if isinstance(found.get(key), str) and found[key]), "")
     return str(description)[:200]
