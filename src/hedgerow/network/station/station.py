@@ -27,6 +27,7 @@ import numpy as np
 
 from hedgerow.core.engine import Inbox
 from hedgerow.crypto.schemes import Credentials
+from hedgerow.crypto.standing import StandingSets
 from hedgerow.errors import (
     CannotWrite,
     HedgerowError,
@@ -310,7 +311,7 @@ class Station:
         n = self.journal.n_questions(study)
         answered = Answered(None if self._answered is None else self._answered / f"{study}.journal", gather=True)
         identity = self.keys.key_material.identity
-        own = Credentials(getattr(self.keys, "roster", None), lambda id: identity, answered.of)
+        own = Credentials(getattr(self.keys, "roster", None), lambda id: identity, answered.of, StandingSets(answered))
         try:
             self._admitted[study] = welcome(self.config, self.held, submission, account, answered, own, n)
         except BaseException:
