@@ -1,4 +1,6 @@
-"""Over whom exact totals are: sets that may follow each other, whatever a server tries, and how a server of many keeps to them."""
+"""Over whom exact totals are: sets that may follow each other, and how a server of many keeps to them."""
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -62,7 +64,10 @@ def smallest_difference(sets, n):
     """The fewest parties that a combination of totals is about: atoms of the sets, found by who is in which."""
     membership = np.array([one.flags[:n] for one in sets]).T
     kinds, sizes = np.unique(membership[membership.any(axis=1)], axis=0, return_counts=True)
-    alone = [np.linalg.matrix_rank(np.vstack([kinds.T, np.eye(len(kinds))[i]])) == np.linalg.matrix_rank(kinds.T) for i in range(len(kinds))]
+    alone = [
+        np.linalg.matrix_rank(np.vstack([kinds.T, np.eye(len(kinds))[i]])) == np.linalg.matrix_rank(kinds.T)
+        for i in range(len(kinds))
+    ]
     return min((int(size) for size, known in zip(sizes, alone, strict=True) if known), default=n)
 
 
@@ -159,7 +164,7 @@ def test_many_parties_go_on_when_some_drop_out_and_no_difference_is_of_fewer_tha
         want = sum(rows[id] for id in found.counted)
         assert (play.encoding(4).decode(found.total) == want).all()
     assert [len(one) for one in counted] == [90, 87, 87, 84, 84, 81]
-    assert all(later <= earlier for earlier, later in zip(counted, counted[1:], strict=False))
+    assert all(later <= earlier for earlier, later in pairwise(counted))
     assert play.refused == []
 
 

@@ -193,7 +193,8 @@ class GroupMasks:
     def sides(self, ids: tuple[str, ...], own: Credentials) -> Mapping[str, Correspondent]:
         """Make the sides of these parties, for whom the others of a group are whom the server names."""
         return {
-            id: pairwise.PairwiseParty(id, self.settings, journal=own.journal_of(id), standing=own.standing_of(id)) for id in ids
+            id: pairwise.PairwiseParty(id, self.settings, journal=own.journal_of(id), standing=own.standing_of(id))
+            for id in ids
         }
 
     def asking(self, roster: Roster | None) -> Callable[[tuple[str, ...]], Questions]:

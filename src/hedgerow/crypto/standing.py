@@ -8,11 +8,12 @@ every party keeps the set of the last total that it was part of, the standing se
     leaves out `least` or more of it      nobody is alone in a difference,
     has three quarters of the first set   any two sets have honest parties in common that opened both.
 
-Why that is enough. The masks of a total over X come off where t of each member's k neighbours have signed X or opened it; they
-keep X first. Counting neighbours twice, these are t/k |X| parties at least, of whom c collude: with t > 2k/3, c below a quarter of the
-first set, and |Y| >= 3/4 of it for the next one, one of the honest ones is in Y. (A server that keeps to the protocol: t > k/2 and
-c = 0.) It lets Y be, only if Y is X or leaves out `least` of it. So all totals of a study are over one chain of sets, and whatever is
-computed from them by adding and subtracting is about the steps of that chain, of `least` parties or more each, and the last set.
+Why that is enough. The masks of a total over X come off where t of each member's k neighbours have signed or opened X; those keep
+X first. By counting neighbours twice they are at least t/k |X| parties, of whom c collude. With t > 2k/3, c below a quarter of the
+first set, and |Y| >= 3/4 of it for a later one, an honest one of them is in Y. (Where the server keeps to the protocol, t > k/2
+and c = 0.) It lets Y be only if Y is X or leaves out `least` of it. So all totals of a study are over one chain of sets, and
+what is computed from them by adding and subtracting is about whole steps of that chain, of `least` parties or more each, or
+about its last set.
 
 A set is told as a bitmap over an order of names. Parties behind a roster know that order themselves; others are told its digest
 by a server that keeps to the protocol.
@@ -142,7 +143,11 @@ class StandingSet:
         shrunk = found.within(self._last)
         raise CohortChanged(
             f"an exact total over {len(found)} parties would follow one over {len(self._last)}"
-            + (f", and leave out {len(self._last) - len(found)} of them." if shrunk else ", of which some were not among those."),
+            + (
+                f", and leave out {len(self._last) - len(found)} of them."
+                if shrunk
+                else ", of which some were not among those."
+            ),
             remedy=f"The same parties are asked for all exact totals of a study; or {least} and more are left out for good, "
             f"while three quarters of the first {self._first} stay. Wait for those who are missing.",
         )
@@ -162,7 +167,9 @@ class StandingSet:
         while (mark := self._journal.seen(f"standing/{self._n}")) is not None:
             raw = self._shared.seen(f"set/{mark.hex()}")
             if raw is None:
-                raise MessageRefused("the set of an earlier total is not in the list of answers.", remedy="Submit the study anew.")
+                raise MessageRefused(
+                    "the set of an earlier total is not in the list of answers.", remedy="Submit the study anew."
+                )
             self._last = PartySet(raw[:32], raw[32:])
             self._first = self._first or len(self._last)
             self._n += 1
@@ -257,7 +264,7 @@ class ServerStanding:
                 return fewer
         raise RoundRefused(
             f"{lost} of the {len(last)} parties of this study's exact totals are missing.",
-            remedy=f"Ask again when they are back: without fewer than {least} of them the difference of two totals would be theirs.",
+            remedy=f"Ask again when they are back: the difference of two totals is of {least} parties or more.",
         )
 
     def keep(self, found: PartySet) -> None:

@@ -1,4 +1,4 @@
-"""A coordinator that asks one approved study about nearly the same parties twice, and subtracts: what it gets is one station's row.
+"""A coordinator that asks one approved study about nearly the same parties twice, and subtracts: the difference is a row.
 
 The strictest guard that releases exact sums: rows hidden, from a coordinator that lies, in totals of three stations or more.
 """
@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from test_hostile_coordinator import first_question, plain
 
 from hedgerow.core.arrays import Layout
 from hedgerow.crypto import PairwiseMasks, SecAgg, standing
@@ -16,7 +17,6 @@ from hedgerow.engines.message_queue import MessageQueue
 from hedgerow.errors import HedgerowError
 from helpers import with_question as about
 from station_house import MEANS, House, records
-from test_hostile_coordinator import first_question, plain
 
 FOUR = ("alpha", "beta", "gamma", "delta")
 FIVE = (*FOUR, "eta")

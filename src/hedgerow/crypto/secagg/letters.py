@@ -35,9 +35,7 @@ _signature = Octets(0, SIGNATURE_BYTES)
 _boxes = Octets(0, LARGEST_DEGREE * (2 * MOST_ROUNDS * SHARE_BYTES + TAG_BYTES))
 
 KEYS_ASKED = MessageForm("secagg keys asked", epoch=_epoch, binding=_digest)
-KEY = MessageForm(
-    "secagg key", epoch=_epoch, public=exactly(KEY_BYTES), signature=_signature, standing=Octets(0, REPORT_BYTES)
-)
+KEY = MessageForm("secagg key", epoch=_epoch, public=exactly(KEY_BYTES), signature=_signature, standing=Octets(0, REPORT_BYTES))
 NEIGHBOURS = MessageForm(
     "secagg neighbours",
     epoch=_epoch,

@@ -143,7 +143,9 @@ class SecAggParty:
         else:
             ids, everybody = (), letters.members_told(order, members)
             if len(PartySet(order, members)) != size or signatures:
-                _refuse(f"{size} members who are not told, or signatures without a roster", "Take the same settings on both sides.")
+                _refuse(
+                    f"{size} members who are not told, or signatures without a roster", "Take the same settings on both sides."
+                )
         epoch, boxes, lists, commitments = set_up(
             key,
             name=name,

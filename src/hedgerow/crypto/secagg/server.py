@@ -20,7 +20,7 @@ from hedgerow.crypto.fixedpoint import WORDS, RingEncoding
 from hedgerow.crypto.graph import Graph
 from hedgerow.crypto.keys import SIGNATURE_BYTES, TAG_BYTES, AgreementKey, Roster
 from hedgerow.crypto.shamir import SHARE_BYTES
-from hedgerow.crypto.standing import PartySet, ServerStanding
+from hedgerow.crypto.standing import ServerStanding
 from hedgerow.errors import (
     CohortTooSmall,
     HedgerowError,
@@ -251,9 +251,7 @@ class Server:
         counted = tuple(book.ids[place] for place in rows)
         return Total(total, counted, {book.ids[place]: row for place, row in rows.items()})
 
-    def _cohort(
-        self, book: EpochRecord, asked: tuple[str, ...], least: int, steady: bool = False
-    ) -> NDArray[np.bool_] | None:
+    def _cohort(self, book: EpochRecord, asked: tuple[str, ...], least: int, steady: bool = False) -> NDArray[np.bool_] | None:
         """Those who can be asked in this epoch, or None if another one is due."""
         if book.used >= book.rounds or not book.invited.issuperset(asked):
             return None
