@@ -15,6 +15,7 @@ from typing import Protocol
 
 from hedgerow.crypto.keys import Identity, Roster
 from hedgerow.crypto.schemes import Credentials
+from hedgerow.crypto.standing import StandingSets
 from hedgerow.network.station.asking import accounts_of
 from hedgerow.network.station.config import GuardSection, StationConfig
 from hedgerow.network.station.journal import PartyCharge
@@ -43,7 +44,7 @@ class OwnKeys:
 
     def credentials(self, answered: Answered) -> Credentials:
         """What the sides need, with the list of what was answered."""
-        return Credentials(self.roster, lambda id: self.identity, answered.of)
+        return Credentials(self.roster, lambda id: self.identity, answered.of, StandingSets(answered))
 
 
 @dataclass(frozen=True)
