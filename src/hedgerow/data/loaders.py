@@ -9,6 +9,7 @@ import gzip
 import zlib
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from tarfile import TarError
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from zipfile import BadZipFile
 
@@ -84,7 +85,7 @@ def read_csv(path: Path, **options: Any) -> pd.DataFrame:
     """Return the data frame in a csv file; `options` go to `pandas.read_csv`."""
     import pandas as pd
 
-    return _refuse_unreadable(path, lambda: pd.read_csv(path, low_memory=False, **options))
+    return refuse_unreadable(path, lambda: pd.read_csv(path, low_memory=False, **options))
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:
@@ -94,7 +95,7 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
 
-    return _refuse_unreadable(path, arrays)
+    return refuse_unreadable(path, arrays)
 
 
 def read_idx(path: str | Path) -> np.ndarray:
@@ -103,7 +104,7 @@ def read_idx(path: str | Path) -> np.ndarray:
     Source: Y. LeCun, C. Cortes, C. Burges, The MNIST database, "the idx file format".
     """
     path = _existing(Path(path))
-    return _refuse_unreadable(path, lambda: _parse_idx(path))
+    return refuse_unreadable(path, lambda: _parse_idx(path))
 
 
 def read_idx_pair(images: Path) -> dict[str, np.ndarray]:
@@ -136,7 +137,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         raise MissingExtra(f"{path.name} needs pyarrow.", remedy="pip install 'hedgerow[data]'") from None
     import pandas as pd
 
-    return _refuse_unreadable(path, lambda: pd.read_parquet(path, engine="pyarrow"))
+    return refuse_unreadable(path, lambda: pd.read_parquet(path, engine="pyarrow"))
 
 
 def _parse_idx(path: Path) -> np.ndarray:
@@ -180,10 +181,11 @@ def _existing(path: Path) -> Path:
     raise MissingData(f"{path} does not exist.", remedy=suggestion(path.name, [p.name for p in path.parent.iterdir()]))
 
 
-def _refuse_unreadable(path: Path, reader: Callable[[], T]) -> T:
+def refuse_unreadable(path: Path, reader: Callable[[], T]) -> T:
+    """Return what a reader returns; SchemaInvalid (HR-409) where the file is damaged, or none of its kind."""
     try:
         return reader()
-    except (ValueError, OSError, EOFError, BadZipFile, zlib.error) as cause:
+    except (ValueError, OSError, EOFError, BadZipFile, TarError, zlib.error) as cause:
         raise SchemaInvalid(
             f"{path.name} cannot be read: {cause}.",
             remedy="Check that the file is whole, that its suffix is right, and that npz files hold no Python objects.",

@@ -49,6 +49,9 @@ class Watch(Protocol):
 class Heads(Protocol):
     """Gives stations the heads of their journals back; see `hedgerow.wire.heads`."""
 
+    def knows(self, station: PublicIdentity) -> bool:
+        """Whether a head of this station has come."""
+
     def given(self, station: PublicIdentity) -> bytes:
         """What goes with a letter to a station."""
 
@@ -194,8 +197,8 @@ class MessageQueue:
         self.rail.send(to.name, raw)
 
     def _enclosed(self, kind: str, to: PublicIdentity, parts: Sequence[bytes], **about: Any) -> bytes:
-        """A sealed letter, with the head of the station's journal."""
-        if self.heads is not None:
+        """A sealed letter, with the head of the station's journal; one of an earlier version gets it in hellos alone."""
+        if self.heads is not None and (kind == HELLO or self.heads.knows(to)):
             parts = attached(parts, self.heads.given(to))
         return enclose(self.key_material(), to, kind, parts, **about)
 

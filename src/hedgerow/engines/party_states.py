@@ -286,9 +286,9 @@ class StateFiles:
 
     folder: Path | None = None
 
-    def of(self, study: str, *, begun: bool = False) -> PartyStates:
-        """What parties keep for a study; see `PartyStates`."""
-        return PartyStates(None if self.folder is None else self.folder / f"{study}{SUFFIX}", begun=begun)
+    def path(self, study: str) -> Path | None:
+        """Where a study's are; see `PartyStates`."""
+        return None if self.folder is None else self.folder / f"{study}{SUFFIX}"
 
     def erase(self, study: str) -> None:
         """Delete what parties kept for a study, which has ended."""

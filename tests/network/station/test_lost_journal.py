@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from hedgerow.cli.station import app
 from hedgerow.engines.message_queue import MessageQueue
 from hedgerow.engines.network import Network
+from hedgerow.engines.rails.rail import Joined
 from hedgerow.errors import HedgerowError, JournalLost, KeyInvalid, LedgerDamaged, PartyDeclined
 from hedgerow.network.coordinator.store import Store
 from hedgerow.network.identity.enrolment import accept, ask, enrol
@@ -86,6 +87,8 @@ class World:
             raise
         self.opened[name] = opened, station
         self.rail.stations[name] = station.receive
+        self.rail.events.append(Joined(name))
+        self.queue.wait(0.5)
         return station
 
     def stop(self, name="alpha"):
@@ -300,7 +303,9 @@ def test_a_journal_that_was_deleted_with_all_that_the_station_knew_of_it_is_know
 # ---- coordinators that lie ------------------------------------------------------------------------------------------
 def given(world, raw):
     """Let the coordinator give back this, whatever it knows."""
-    world.queue.heads = type("Liar", (), {"given": lambda self, to: raw(to), "came": lambda self, of, raw: None})()
+    world.queue.heads = type(
+        "Liar", (), {"given": lambda self, to: raw(to), "came": lambda self, of, raw: None, "knows": lambda self, of: True}
+    )()
 
 
 @pytest.mark.slow

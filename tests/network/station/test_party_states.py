@@ -199,8 +199,8 @@ def test_a_state_that_did_not_change_is_not_written_again(tmp_path):
 def test_states_of_ended_studies_are_swept(tmp_path):
     files = StateFiles(tmp_path / "states")
     for study in ("aa", "bb"):
-        question(files.of(study), 1, {}, a=1.0)
+        question(PartyStates(files.path(study)), 1, {}, a=1.0)
     files.sweep(["bb"])
     assert {path.name.split(".")[0] for path in (tmp_path / "states").iterdir()} == {"bb"}
-    assert StateFiles(None).of("cc").path is None
+    assert StateFiles(None).path("cc") is None
     assert party_states.SUFFIX == ".sqlite"

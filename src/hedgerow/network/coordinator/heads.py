@@ -44,6 +44,11 @@ class StationHeads:
         with database.transaction() as connection:
             connection.execute(TABLE)
 
+    def knows(self, station: PublicIdentity) -> bool:
+        """Whether a head of this station has come, in this life of the coordinator or an earlier one."""
+        with self._lock:
+            return self._newest(station) is not None
+
     def given(self, station: PublicIdentity) -> bytes:
         """The newest head of a station, countersigned; or that none is known."""
         with self._lock:

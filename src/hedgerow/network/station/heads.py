@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -60,6 +61,7 @@ class JournalHeads:
         self.path = None if folder is None else Path(folder) / FILE
         self._mark = read_mark(self.path)
         self._lost: Head | None = None
+        self._lock = threading.Lock()
 
     # ---- at a start --------------------------------------------------------------------------------------------------
     def check(self) -> None:
@@ -112,6 +114,10 @@ class JournalHeads:
         except HedgerowError as error:
             log.warning("what came with a letter is no head of a journal: %s", error.reason)
             return
+        with self._lock:
+            self._judge(head, at, raw, often=often)
+
+    def _judge(self, head: Head | None, at: str, raw: bytes, *, often: bool) -> None:
         if head is None:
             return
         if not self.contains(head):
