@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.engines.party_states import StateFiles
 from hedgerow.errors import (
     HedgerowError,
     KeyInvalid,
@@ -74,7 +75,7 @@ class Station:
     base : Base
         Submissions and journal.
     answered : Path, optional
-        Folder of what parties have answered within protocols; in memory if not given, for simulations and tests.
+        Folder of what parties have answered within protocols, beside that of what they keep; in memory if not given, for tests.
     now : callable
         Universal time.
     runner : Runner, optional
@@ -109,6 +110,8 @@ class Station:
         self._minute: deque[datetime] = deque()
         self._lock = threading.RLock()
         self._turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._states = StateFiles(None if answered is None else answered.with_name("states"))
+        self._states.sweep([one.study for one in self.submissions.all("waiting", "approved")])
         charge_all(self.account, self._charges(), self._position)
         own: dict[str, Any] = {"config": lambda: self.config, "charges": self._charges, "time": self._time, "lock": self._lock}
         self.rehearsals = Rehearsals(self.submissions, keys, runner, **own)
@@ -259,6 +262,7 @@ class Station:
             self.rehearsals.drop(study)
             if (admitted := self._admitted.pop(study, None)) is not None:
                 admitted.close()
+            self._states.erase(study)
         log.info("study %s has ended", study[:8])
         return Reply("end", [])
 
@@ -309,7 +313,7 @@ class Station:
             n_questions = self.journal.n_questions(study)
             own = OwnKeys(self.keys.key_material.identity, getattr(self.keys, "roster", None))
             answered = None if self._answered is None else self._answered / f"{study}.journal"
-            task = ToOpen(self.config, submission, own, answered)
+            task = ToOpen(self.config, submission, own, answered, self._states, begun=n_questions > 0)
         parties = self.runner.open(task, lambda: self._off(study))  # it may take a while: no lock is held
         with self._lock:
             if self._closed or self.submissions.status(study) != "approved":
