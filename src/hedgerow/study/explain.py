@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
@@ -18,13 +18,13 @@ from hedgerow.data import LabelCounts as PartitionHeat
 from hedgerow.privacy import Budget
 from hedgerow.privacy.statement import Statement, statement
 from hedgerow.report import Comparison, Curve, Grid, Heat, Outcome, Report, Series
-from hedgerow.report.model import Cell
+from hedgerow.report.model import Cell, curve_from
 from hedgerow.store import Driven
 
 from .baselines import Baselines
 from .build import Built
 from .published import exposed, published, table_of
-from .rounds import Row, best, first_metric, metrics_of, reached
+from .rounds import FIGURES, Row, best, first_metric, metrics_of, reached
 from .study import Study
 
 EPSILON_POINTS = 12
@@ -87,8 +87,13 @@ def explain(
             ("seconds", round(seconds, 2)),
             *target_facts(history, study.evaluation.target),
         ),
-        metrics=tuple(outcome.metrics.items()) + tuple(last_row.items()),
-        curves=(*outcome.curves, *metric_curves(history, compared, study.evaluation.target), *epsilon_curve(built)),
+        metrics=tuple(outcome.metrics.items()) + with_intervals(last_row),
+        curves=(
+            *outcome.curves,
+            *map(curve_from, history[-1].get(FIGURES, ()) if history else ()),
+            *metric_curves(history, compared, study.evaluation.target),
+            *epsilon_curve(built),
+        ),
         heat=heat_of(built.partition.heat, built.partition.sentence) if built.simulated else None,
         comparison=comparison_of(built, compared),
         parties=party_grid(built, compared),
@@ -107,6 +112,19 @@ def statement_of(built: Built, ledger: Ledger) -> Statement:
     said = statement(ledger, {"party": built.federation.size, "record": len(built.table)})
     found = published(built, ledger)
     return replace(said, published=found, exposed=exposed(built, found))
+
+
+def with_intervals(metrics: Mapping[str, float]) -> tuple[tuple[str, Cell], ...]:
+    """Metrics in their order; instead of a standard error the 95 % interval, normal and within 0 and 1."""
+    shown: list[tuple[str, Cell]] = []
+    for name, value in metrics.items():
+        of = name.removesuffix(" standard error")
+        if of == name or of not in metrics:
+            shown.append((name, value))
+        elif math.isfinite(value):
+            low, high = (min(max(metrics[of] + sign * 1.96 * value, 0.0), 1.0) for sign in (-1, 1))
+            shown.append((f"{of}, 95 % interval", f"{low:.3f} to {high:.3f}"))
+    return tuple(shown)
 
 
 def target_facts(history: Sequence[Row], target: float | None) -> tuple[tuple[str, Cell], ...]:
