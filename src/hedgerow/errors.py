@@ -240,6 +240,10 @@ class SchemaInvalid(DataError, code="HR-409"):
     """A schema contradicts itself or its table."""
 
 
+class ColumnUndeclared(DataError, code="HR-410"):
+    """What a column is would have to be guessed: its values do not tell it."""
+
+
 class ChecksumMismatch(DataError, code="HR-411"):
     """A file is not the one that was catalogued."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hedgerow.data.column import lacking
-from hedgerow.data.table import series_values
+from hedgerow.data.declared import series_values
 from hedgerow.errors import MissingColumn, suggestion
 
 if TYPE_CHECKING:
