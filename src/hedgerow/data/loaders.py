@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from zipfile import BadZipFile
@@ -16,6 +17,7 @@ import numpy as np
 
 from hedgerow.errors import MissingData, MissingExtra, SchemaInvalid, suggestion
 
+from .cases import lacking_in
 from .column import Column, lacking
 from .schema import Schema, infer
 from .table import Table, series_values
@@ -53,7 +55,8 @@ def read(
     columns : collection of str, optional
         The columns to keep; what others lack does not matter.
     missing : {"refuse", "drop"}
-        What happens to records with missing or infinite values. The table's `source` says how many were dropped.
+        Whether missing and infinite values are refused; or kept in the table, so that each model drops the records that
+        lack a value it reads (`hedgerow.data.complete_cases`). Columns are then declared optional.
 
     Raises
     ------
@@ -69,7 +72,11 @@ def read(
     if columns is not None:
         found = {name: values for name, values in found.items() if name in columns}
     schema = _infer_columns(found, target) if schema is None else schema.with_roles(target=target)
-    return admit(found, schema, name=_stem(path), source=f"Read from {path.name}.", missing=missing)
+    if missing == "drop":
+        schema = schema.allowing(missing=True)
+    table = admit(found, schema, name=_stem(path), source=f"Read from {path.name}.")
+    lost = lacking_in(table, schema.names)
+    return table if lost is None or not lost.any() else replace(table, source=f"{table.source} {_lacking(lost)}")
 
 
 def admit(columns: Columns, schema: Schema, *, name: str, source: str, missing: Literal["refuse", "drop"] = "refuse") -> Table:
@@ -170,6 +177,10 @@ def _drop_missing(columns: Columns) -> tuple[Columns, int]:
         return columns, 0  # `Schema.admit` refuses them with a better message
     dropped = np.logical_or.reduce([lacking(values).reshape(len(values), -1).any(axis=1) for values in columns.values()])
     return {name: values[~dropped] for name, values in columns.items()}, int(dropped.sum())
+
+
+def _lacking(lost: np.ndarray) -> str:
+    return f"{lost.sum()} of {len(lost)} records lack a value; each model leaves out those that lack one it reads."
 
 
 def _existing(path: Path) -> Path:

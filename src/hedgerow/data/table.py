@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -135,6 +135,7 @@ class Table:
         schema: Schema | None = None,
         name: str = "frame",
         source: str = "",
+        missing: Literal["refuse", "drop"] = "refuse",
     ) -> Table:
         """Return the table of a data frame.
 
@@ -146,6 +147,8 @@ class Table:
             Column that a model predicts.
         schema : Schema, optional
             Declared columns; inferred without ranges otherwise (see `infer`).
+        missing : {"refuse", "drop"}
+            As `hedgerow.data.read`.
 
         Raises
         ------
@@ -153,6 +156,8 @@ class Table:
             The frame does not fit the schema.
         """
         schema = infer(frame, target=target) if schema is None else schema.with_roles(target=target)
+        if missing == "drop":
+            schema = schema.allowing(missing=True)
         columns = {str(key): series_values(series) for key, series in frame.items()}
         return cls(schema.admit(columns), schema, name=name, source=source)
 
