@@ -56,6 +56,7 @@ class Declared:
     clip: bool = False
     description: str = ""
     formula: str = ""
+    optional: bool = False
     codes: Mapping[str, str] = field(default_factory=dict)
     na_values: tuple[str, ...] = ()
     many: bool = False

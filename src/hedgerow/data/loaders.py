@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tarfile import TarError
@@ -18,6 +19,7 @@ import numpy as np
 
 from hedgerow.errors import MissingData, MissingExtra, SchemaInvalid, suggestion
 
+from .cases import lacking_in
 from .column import Column, lacking
 from .declared import all_declared, declared_in, fit
 from .schema import Schema
@@ -61,7 +63,8 @@ def read(
     columns : collection of str, optional
         The columns to keep; what others lack does not matter.
     missing : {"refuse", "drop"}
-        What happens to records with missing or infinite values. The table's `source` says how many were dropped.
+        Whether missing and infinite values are refused; or kept in the table, so that each model drops the records that
+        lack a value it reads (`hedgerow.data.complete_cases`). Columns are then declared optional.
     declared : mapping of str to Column or mapping, optional
         Single columns, with the keys of `[data.columns.NAME]` of a study file: kind, range (or low and high), levels (a list,
         or a mapping from word to code in the file), na_values, unit, clip, many, role, description. The others are inferred.
@@ -100,7 +103,11 @@ def read(
         others=given if columns is not None else (),
     )
     schema = (inferred if schema is None else schema).with_roles(target=target)
-    return admit(fitted, schema, name=_stem(path), source=f"Read from {path.name}.{note}", missing=missing)
+    if missing == "drop":
+        schema = schema.allowing(missing=True)
+    table = admit(fitted, schema, name=_stem(path), source=f"Read from {path.name}.{note}")
+    lost = lacking_in(table, schema.names)
+    return table if lost is None or not lost.any() else replace(table, source=f"{table.source} {_lacking(lost)}")
 
 
 def admit(columns: Columns, schema: Schema, *, name: str, source: str, missing: Literal["refuse", "drop"] = "refuse") -> Table:
@@ -148,8 +155,8 @@ def _read_columns(path: Path, text: Callable[[], Any]) -> Columns:
     if "images-idx3" in name:
         return read_idx_pair(path)
     readers: dict[str, Callable[[], Any]] = {
-        ".csv": lambda: _refuse_unreadable(path, text),
-        ".tsv": lambda: _refuse_unreadable(path, text),
+        ".csv": lambda: refuse_unreadable(path, text),
+        ".tsv": lambda: refuse_unreadable(path, text),
         ".parquet": lambda: dict(_read_parquet(path).items()),
         ".npz": lambda: read_npz(path),
     }
@@ -186,6 +193,10 @@ def _drop_missing(columns: Columns) -> tuple[Columns, int]:
         return columns, 0  # `Schema.admit` refuses them with a better message
     dropped = np.logical_or.reduce([lacking(values).reshape(len(values), -1).any(axis=1) for values in columns.values()])
     return {name: values[~dropped] for name, values in columns.items()}, int(dropped.sum())
+
+
+def _lacking(lost: np.ndarray) -> str:
+    return f"{lost.sum()} of {len(lost)} records lack a value; each model leaves out those that lack one it reads."
 
 
 def _existing(path: Path) -> Path:

@@ -14,10 +14,11 @@ from hedgerow.core.bound import linf
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.data import Table
+from hedgerow.data.cases import whole_cases
 
 from .local import score
 from .models import Model, Weights, model_for
-from .tensors import inputs_and_target, prepared, scaling, settings
+from .tensors import columns_of, inputs_and_target, prepared, scaling, settings
 from .training import model_of
 
 
@@ -62,6 +63,7 @@ def judged(
 
 def evaluate_on(table: Table, module: nn.Module, weights: Weights, features: Sequence[str] | None = None) -> dict[str, float]:
     """Metrics of a model on a table that the server holds, such as a public test set; nothing is asked of a party."""
+    table = whole_cases(table, columns_of(table.schema, features))
     columns = inputs_and_target(table.columns, **settings(table.schema, features))  # type: ignore[arg-type]
     low, scale = scaling(table.schema, features)
     model = model_for(module, table.schema, columns["model_input"][:2], low, scale)

@@ -16,6 +16,7 @@ from torch.func import grad, vmap
 from hedgerow.core.bound import Bound
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Local
+from hedgerow.data import complete_cases
 from hedgerow.errors import SettingsInvalid
 
 from .descent import Solver
@@ -23,7 +24,7 @@ from .descent.eager import mean_loss
 from .models import Model, Weights, model_for
 from .schedule import Schedule
 from .settings import Settings, Weighting, fields, filled
-from .tensors import blank, prepared, scaling
+from .tensors import blank, columns_of, prepared, scaling
 
 log = logging.getLogger("hedgerow.learn")
 
@@ -84,6 +85,7 @@ class Training:
             raise SettingsInvalid("; ".join(problems) + ".", remedy="Counts are at least one, rates are above zero.")
         weighting = weighting_of(given["weighting"], federation, lawful)
         features, held_out = given["features"], given["held_out"]
+        complete_cases(federation, columns_of(federation.schema, features, held_out), count="records" in lawful)
         ready = prepared(federation, features, held_out=held_out)
         chosen = features or [name for name in federation.schema.features if name != held_out]
         model = model_of(module, federation, chosen, given["batch_size"] or 256)
