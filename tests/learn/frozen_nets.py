@@ -1,4 +1,4 @@
-"""Two networks that compute the same: one whose first layer has parameters that are not trained, one whose first layer has none."""
+"""Two networks that compute the same: the first layer of one has parameters that are not trained, that of the other none."""
 
 import torch
 import torch.nn.functional as F

@@ -32,6 +32,7 @@ def rows(name, *values):
         ({"test accuracy": 0.52, "test loss": 0.60}, COIN, ""),  # the loss is better than that of the shares
         ({"test accuracy": 0.52, "test loss": 0.70}, COIN, "learned nothing"),
         ({"test accuracy": 0.52, "test loss": 0.70, "test Matthews correlation": 0.2}, COIN, ""),
+        ({"test accuracy": 0.88, "test loss": 7047.0}, COIN, "The test loss of this run is 7.05e+03, where saying the share"),
         ({"accuracy": 0.09, "loss": 2.5}, TEN, "accuracy 0.09, where drawing a class by chance gives 0.1."),
         ({"accuracy": 0.2, "loss": 2.5}, TEN, ""),
         ({"mean squared error": 2.0}, MEAN, "mean squared error 2, where always saying the mean gives 2."),
@@ -145,7 +146,7 @@ def test_a_run_that_noise_has_drowned_is_told_so(tmp_path):
 
 
 def test_a_run_that_diverged_is_told_so_and_equals_nothing(tmp_path):
-    report = ran(tmp_path, data="diabetes", learning_rate=1e3).report
+    report = ran(tmp_path, data="diabetes", learning_rate=0.5).report
     assert "diverged" in report.nothing or "grew" in report.nothing or "learned nothing" in report.nothing
     assert report.comparison is None or loss_sentence(report.comparison) is None
 

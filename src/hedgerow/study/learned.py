@@ -6,7 +6,8 @@
     R2, D2, Matthews      against 0, and AUC against 0.5
 
 A run is said to have learned nothing where every one of these that it measured is at chance, a standard error allowed to shares
-of records. Also said: that a metric is no finite number, and that a loss ended above where it began and no better than chance.
+of records. Also said: that a metric is no finite number, that a loss ended above where it began and no better than chance, and
+that it is far beyond chance.
 
 Shares and means are those of records whose metrics are in the report anyway: the server's test table, or in a simulation with
 baselines the records on which those are scored. Of records at stations none are known here, and nothing is asked for them.
@@ -33,6 +34,9 @@ LOSSES = ("log-loss", "loss", "mean squared error")
 
 ROUNDING = 1e-4
 """Losses in single precision are no better than chance by such a share of it."""
+
+FAR = 10.0
+"""A loss of so many times that of chance is said, whatever other metrics are."""
 
 ADVICE = "Look at the learning rate, the scale of the features, the noise, and the number of rounds."
 
@@ -147,9 +151,17 @@ def verdict(history: Sequence[Row], last: Mapping[str, float], chances: Mapping[
     if grown := next(_grown(history, judged, passed), ""):
         return f"The loss of this run grew: {grown}. {ADVICE}"
     if not known or any(passed[name] for name in known):
-        return ""
+        return next(_far(judged, chance), "")
     at, who = chance[known[0]](known[0])
     return f"This run learned nothing: {known[0]} {_number(judged[known[0]])}, where {who} gives {_number(at)}. {ADVICE}"
+
+
+def _far(last: Mapping[str, float], chance: Mapping[str, Chance]) -> Iterator[str]:
+    """Losses far beyond chance, where another metric is better than it."""
+    for name, value in last.items():
+        at, who = chance[name](name)
+        if _kind(name) in LOSSES and value > FAR * at:
+            yield f"The {name} of this run is {_number(value)}, where {who} gives {_number(at)}. {ADVICE}"
 
 
 def _grown(history: Sequence[Row], last: Mapping[str, float], passed: Mapping[str, bool | None]) -> Iterator[str]:
@@ -179,4 +191,4 @@ def _target(built: Built) -> str | None:
 
 
 def _number(value: float) -> str:
-    return f"{value:.2e}" if abs(value) >= 1e5 or 0 < abs(value) < 1e-3 else f"{value:.3g}"
+    return f"{value:.2e}" if abs(value) >= 1e3 or 0 < abs(value) < 1e-3 else f"{value:.3g}"

@@ -42,6 +42,7 @@ from hedgerow.privacy.accounting import Accountant
 
 from ..descent.work import tensors
 from ..models import Model, Weights
+from ..scale import Scale
 from ..settings import StepSettings
 from ..training import above, at_least
 from .clipped import clipped_sum
@@ -126,6 +127,7 @@ def local_dpsgd(
     delta: float = 1e-5,
     accountant: Accountant = "rdp",
     features: list[str] | None = None,
+    scale: Scale = "ranges",
     start: OwnBudgetsState | None = None,
     **settings: Unpack[StepSettings],
 ) -> Iterator[OwnBudgetsState]:
@@ -178,7 +180,7 @@ def local_dpsgd(
     above(0.0, **{f"batch_size of {name}": value for name, value in batch_sizes.items()})
     limits = {} if stop_at is None else _for_each("stop_at", stop_at, names)
     budgets = {name: Budget(limit, delta, "record", accountant=accountant) for name, limit in limits.items()}
-    task = RecordTask.of(federation, module, features, max(batch_sizes.values()), plan.clipping)
+    task = RecordTask.of(federation, module, features, max(batch_sizes.values()), plan.clipping, scale=scale)
     model = task.model
     ask = partial(noisy_steps, plan=plan, model=model, step=step, batch_sizes=batch_sizes, budgets=budgets, rounds=rounds)
     w = model.initial if start is None else model.flat(start.weights)
