@@ -18,7 +18,7 @@ import numpy as np
 from hedgerow.errors import MissingData, MissingExtra, SchemaInvalid, suggestion
 
 from .column import Column, lacking
-from .declared import all_declared, declared_in, fit
+from .declared import Declared, all_declared, declared_in, fit
 from .schema import Schema
 from .table import Table
 from .text_files import lines_of, read_columns
@@ -41,7 +41,7 @@ def read(
     target: str | None = None,
     columns: Collection[str] | None = None,
     missing: Literal["refuse", "drop"] = "refuse",
-    declared: Mapping[str, Column | Mapping[str, Any]] | None = None,
+    declared: Mapping[str, Declared | Column | Mapping[str, Any]] | None = None,
     na_values: Iterable[str | float] = (),
     separator: str | None = None,
     decimal: Literal[".", ","] = ".",
@@ -97,6 +97,7 @@ def read(
         missing=missing,
         lines_of=partial(lines_of, path, between) if kind in (".csv", ".tsv") else None,
         others=given if columns is not None else (),
+        decimal=decimal,
     )
     schema = (inferred if schema is None else schema).with_roles(target=target)
     return admit(fitted, schema, name=_stem(path), source=f"Read from {path.name}.{note}", missing=missing)
