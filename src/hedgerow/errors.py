@@ -170,6 +170,10 @@ class KeyInvalid(WaistError, code="HR-244", asked=True):
     """A key, a signature or a roster is not what it should be."""
 
 
+class CohortChanged(WaistError, code="HR-245", asked=True):
+    """An exact total behind hidden rows was asked over other parties than the study's earlier ones."""
+
+
 # ---- 3xx: statistics ------------------------------------------------------------------------------------------------
 class StatisticsError(HedgerowError):
     """Formulas and estimation."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from .cases import LeftOut, complete_cases
     from .catalogue import load, names
     from .column import Column
     from .inference import infer
@@ -24,11 +25,13 @@ __all__ = [
     "PARTITIONERS",
     "Column",
     "LabelCounts",
+    "LeftOut",
     "Partition",
     "Partitioner",
     "Schema",
     "Table",
     "by_column",
+    "complete_cases",
     "concept_drift",
     "concept_shift",
     "covariate_shift",

@@ -56,6 +56,7 @@ class Declared:
     clip: bool = False
     description: str = ""
     formula: str = ""
+    optional: bool = False
     codes: Mapping[str, str] = field(default_factory=dict)
     na_values: tuple[str, ...] = ()
     many: bool = False
@@ -110,7 +111,8 @@ class Declared:
             kind = "integer" if getattr(getattr(values, "dtype", None), "kind", "") in "iu" else "number"
         if kind is None:
             found = infer_column(self.name, values)
-            return replace(found, role=self.role, unit=self.unit) if isinstance(found, Column) else found
+            more = {"role": self.role, "unit": self.unit, "description": self.description, "optional": self.optional}
+            return replace(found, **more) if isinstance(found, Column) else found
         if kind == "category" and not levels:
             levels = levels_in(values if isinstance(values, Text) else Text.of(values))
             most = MOST_CODES if self.many else MOST_LEVELS
@@ -254,6 +256,14 @@ def series_values(values: Any) -> np.ndarray:
     if pd.api.types.is_numeric_dtype(values.dtype):
         return values.to_numpy(dtype=np.float64, na_value=np.nan)
     return values.to_numpy(dtype=object)
+
+
+def numbers_or_words(values: Any) -> Any:
+    """Return a series of numbers as float64, whose whole numbers are no declaration; words and arrays as they are."""
+    import pandas as pd
+
+    is_number = isinstance(values, pd.Series) and pd.api.types.is_numeric_dtype(values.dtype)
+    return series_values(values) if is_number else values
 
 
 def _shaped(one: Declared, values: np.ndarray) -> Column:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tarfile import TarError
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from zipfile import BadZipFile
 
@@ -17,8 +19,9 @@ import numpy as np
 
 from hedgerow.errors import MissingData, MissingExtra, SchemaInvalid, suggestion
 
+from .cases import lacking_in
 from .column import Column, lacking
-from .declared import Declared, all_declared, declared_in, fit
+from .declared import Declared, all_declared, declared_in, fit, numbers_or_words
 from .schema import Schema
 from .table import Table
 from .text_files import lines_of, read_columns
@@ -60,7 +63,8 @@ def read(
     columns : collection of str, optional
         The columns to keep; what others lack does not matter.
     missing : {"refuse", "drop"}
-        What happens to records with missing or infinite values. The table's `source` says how many were dropped.
+        Whether missing and infinite values are refused; or kept in the table, so that each model drops the records that
+        lack a value it reads (`hedgerow.data.complete_cases`). Columns are then declared optional.
     declared : mapping of str to Column or mapping, optional
         Single columns, with the keys of `[data.columns.NAME]` of a study file: kind, range (or low and high), levels (a list,
         or a mapping from word to code in the file), na_values, unit, clip, many, role, description. The others are inferred.
@@ -100,7 +104,11 @@ def read(
         decimal=decimal,
     )
     schema = (inferred if schema is None else schema).with_roles(target=target)
-    return admit(fitted, schema, name=_stem(path), source=f"Read from {path.name}.{note}", missing=missing)
+    if missing == "drop":
+        schema = schema.allowing(missing=True)
+    table = admit(fitted, schema, name=_stem(path), source=f"Read from {path.name}.{note}")
+    lost = lacking_in(table, schema.names)
+    return table if lost is None or not lost.any() else replace(table, source=f"{table.source} {_lacking(lost)}")
 
 
 def admit(columns: Columns, schema: Schema, *, name: str, source: str, missing: Literal["refuse", "drop"] = "refuse") -> Table:
@@ -115,7 +123,7 @@ def read_csv(path: Path, **options: Any) -> pd.DataFrame:
     """Return the data frame in a csv file; `options` go to `pandas.read_csv`."""
     import pandas as pd
 
-    return _refuse_unreadable(path, lambda: pd.read_csv(path, low_memory=False, **options))
+    return refuse_unreadable(path, lambda: pd.read_csv(path, low_memory=False, **options))
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:
@@ -125,7 +133,7 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
 
-    return _refuse_unreadable(path, arrays)
+    return refuse_unreadable(path, arrays)
 
 
 def read_idx(path: str | Path) -> np.ndarray:
@@ -134,7 +142,7 @@ def read_idx(path: str | Path) -> np.ndarray:
     Source: Y. LeCun, C. Cortes, C. Burges, The MNIST database, "the idx file format".
     """
     path = _existing(Path(path))
-    return _refuse_unreadable(path, lambda: _parse_idx(path))
+    return refuse_unreadable(path, lambda: _parse_idx(path))
 
 
 def read_idx_pair(images: Path) -> dict[str, np.ndarray]:
@@ -148,15 +156,15 @@ def _read_columns(path: Path, text: Callable[[], Any]) -> Columns:
     if "images-idx3" in name:
         return read_idx_pair(path)
     readers: dict[str, Callable[[], Any]] = {
-        ".csv": lambda: _refuse_unreadable(path, text),
-        ".tsv": lambda: _refuse_unreadable(path, text),
+        ".csv": lambda: refuse_unreadable(path, text),
+        ".tsv": lambda: refuse_unreadable(path, text),
         ".parquet": lambda: dict(_read_parquet(path).items()),
         ".npz": lambda: read_npz(path),
     }
     suffix = Path(name).suffix.lower()
     if suffix not in readers:
         raise MissingData(f"{path.name} has the suffix {suffix!r}.", remedy=suggestion(suffix, readers))
-    return {str(key): values for key, values in readers[suffix]().items()}
+    return {str(key): numbers_or_words(values) for key, values in readers[suffix]().items()}
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -166,7 +174,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         raise MissingExtra(f"{path.name} needs pyarrow.", remedy="pip install 'hedgerow[data]'") from None
     import pandas as pd
 
-    return _refuse_unreadable(path, lambda: pd.read_parquet(path, engine="pyarrow"))
+    return refuse_unreadable(path, lambda: pd.read_parquet(path, engine="pyarrow"))
 
 
 def _parse_idx(path: Path) -> np.ndarray:
@@ -188,6 +196,10 @@ def _drop_missing(columns: Columns) -> tuple[Columns, int]:
     return {name: values[~dropped] for name, values in columns.items()}, int(dropped.sum())
 
 
+def _lacking(lost: np.ndarray) -> str:
+    return f"{lost.sum()} of {len(lost)} records lack a value; each model leaves out those that lack one it reads."
+
+
 def _existing(path: Path) -> Path:
     if path.is_file():
         return path
@@ -196,10 +208,11 @@ def _existing(path: Path) -> Path:
     raise MissingData(f"{path} does not exist.", remedy=suggestion(path.name, [p.name for p in path.parent.iterdir()]))
 
 
-def _refuse_unreadable(path: Path, reader: Callable[[], T]) -> T:
+def refuse_unreadable(path: Path, reader: Callable[[], T]) -> T:
+    """Return what a reader returns; SchemaInvalid (HR-409) where the file is damaged, or none of its kind."""
     try:
         return reader()
-    except (ValueError, OSError, EOFError, BadZipFile, zlib.error) as cause:
+    except (ValueError, OSError, EOFError, BadZipFile, TarError, zlib.error) as cause:
         raise SchemaInvalid(
             f"{path.name} cannot be read: {cause}.",
             remedy="Check that the file is whole, that its suffix is right, and that npz files hold no Python objects.",

@@ -67,6 +67,15 @@ class Schema:
         return self.target is not None and self[self.target].kind in ("binary", "category")
 
     @property
+    def optional(self) -> tuple[str, ...]:
+        """Names of the columns whose values may be missing."""
+        return tuple(column.name for column in self.columns if column.optional)
+
+    def allowing(self, missing: bool) -> Schema:
+        """Return the schema with every column's values allowed to be missing, or none's."""
+        return Schema(tuple(replace(column, optional=missing) for column in self.columns))
+
+    @property
     def weight(self) -> str | None:
         """Name of the column of record weights."""
         return next(iter(self._with_role("weight")), None)

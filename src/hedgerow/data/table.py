@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -139,6 +139,7 @@ class Table:
         na_values: Iterable[str | float] = (),
         name: str = "frame",
         source: str = "",
+        missing: Literal["refuse", "drop"] = "refuse",
     ) -> Table:
         """Return the table of a data frame.
 
@@ -152,6 +153,8 @@ class Table:
             All columns to keep, declared; inferred without ranges otherwise (see `infer`).
         declared, na_values
             As of `read`.
+        missing : {"refuse", "drop"}
+            As `hedgerow.data.read`.
 
         Raises
         ------
@@ -163,6 +166,8 @@ class Table:
         if len(columns) != len(frame.columns) and schema is None:
             twice = sorted({str(key) for key in frame.columns if list(map(str, frame.columns)).count(str(key)) > 1})
             raise SchemaInvalid(f"{name} has the columns {twice} twice.", remedy="Give each column its own name.")
-        found, fitting, note = fit(columns, given, where=name, na_values=na_values)
+        found, fitting, note = fit(columns, given, where=name, na_values=na_values, missing=missing)
         schema = (fitting if schema is None else schema).with_roles(target=target)
+        if missing == "drop":
+            schema = schema.allowing(missing=True)
         return cls(schema.admit(found), schema, name=name, source=f"{source}{note}".strip())

@@ -42,7 +42,7 @@ def score_own(broadcast: np.ndarray, party: Party, rng: Any, *, model: Model, bo
 def evaluate_personal(
     federation: Federation,
     module: nn.Module,
-    weights: Weights,
+    weights: Weights | Any,
     features: Sequence[str] | None = None,
     *,
     held_out: str | None = None,

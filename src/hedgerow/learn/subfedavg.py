@@ -175,7 +175,7 @@ def score_subnetwork(x: np.ndarray, party: Party, rng: Any, *, model: Model) -> 
 def evaluate_subnetworks(
     federation: Federation,
     module: nn.Module,
-    weights: Weights,
+    weights: Weights | Any,
     features: Sequence[str] | None = None,
     *,
     held_out: str | None = None,

@@ -9,7 +9,7 @@ import numpy as np
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import WEIGHTS
 from hedgerow.core.question import elementwise, travels
-from hedgerow.data import Schema
+from hedgerow.data import Schema, complete_cases
 from hedgerow.errors import MissingColumn, SchemaInvalid, suggestion
 
 
@@ -93,14 +93,26 @@ def prepared(
     ----------
     held_out : str, optional
         A 0/1 column: only its zeros count, or only its ones for `validation`.
+
+    Notes
+    -----
+    Records that lack a feature or the target are left out. How many is asked by whoever trains without noise (`counted`).
     """
     schema = federation.schema
+    federation = complete_cases(federation, columns_of(schema, features, held_out), count=False)
     if held_out is not None:
         if held_out not in schema.names:
             raise MissingColumn(f"held_out names {held_out!r}, which is no column.", remedy=suggestion(held_out, schema.names))
         features = features or [name for name in schema.features if name != held_out]
         federation = federation.prepare(only, column=held_out, value=int(validation), weight=schema.weight)
     return federation.prepare(inputs_and_target, **settings(schema, features))
+
+
+def columns_of(schema: Schema, features: Sequence[str] | None = None, held_out: str | None = None) -> tuple[str, ...]:
+    """The columns that a model reads: its features, the target, and what marks records that are held out."""
+    chosen = features or [name for name in schema.features if name != held_out]
+    aside = [held_out] if held_out is not None and held_out in schema else []
+    return (*chosen, *([] if schema.target is None else [schema.target]), *aside)
 
 
 def width(schema: Schema, features: Sequence[str] | None = None) -> tuple[int, ...]:

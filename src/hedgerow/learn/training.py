@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,14 +17,16 @@ from torch.func import grad, vmap
 from hedgerow.core.bound import Bound
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Local
+from hedgerow.data import complete_cases
 from hedgerow.errors import SettingsInvalid
 
 from .descent import Solver
 from .descent.eager import mean_loss
-from .models import Model, Weights, model_for
+from .fixed import weights_of
+from .models import Model, model_for
 from .schedule import Schedule
 from .settings import Settings, Weighting, fields, filled
-from .tensors import blank, prepared, scaling
+from .tensors import blank, columns_of, prepared, scaling
 
 log = logging.getLogger("hedgerow.learn")
 
@@ -84,6 +87,7 @@ class Training:
             raise SettingsInvalid("; ".join(problems) + ".", remedy="Counts are at least one, rates are above zero.")
         weighting = weighting_of(given["weighting"], federation, lawful)
         features, held_out = given["features"], given["held_out"]
+        complete_cases(federation, columns_of(federation.schema, features, held_out), count="records" in lawful)
         ready = prepared(federation, features, held_out=held_out)
         chosen = features or [name for name in federation.schema.features if name != held_out]
         model = model_of(module, federation, chosen, given["batch_size"] or 256)
@@ -144,11 +148,13 @@ def weighting_of(wanted: Weighting | None, federation: Federation, lawful: Seque
     return weighting
 
 
-def model_of(module: nn.Module, federation: Federation, features: Sequence[str] | None, batch_size: int = 1) -> Model:
-    """Pair a module with the federation's schema, and find out what an engine may do with it."""
+def model_of(
+    module: nn.Module, federation: Federation, features: Sequence[str] | None, batch_size: int = 1, *, whole: bool = False
+) -> Model:
+    """Pair a module with the federation's schema, and find out what an engine may do with it; see `Model`."""
     made_up = blank(federation.schema, features)
     low, scale = scaling(federation.schema, features)
-    model = model_for(module, federation.schema, made_up["model_input"], low=low, scale=scale)
+    model = model_for(module, federation.schema, made_up["model_input"], low=low, scale=scale, whole=whole)
     stackable = not model.large(batch_size) and can_be_stacked(model, made_up)
     return replace(model, stackable=stackable, wide=model.large(batch_size))
 
@@ -202,5 +208,6 @@ def mean_of(total: Mapping[str, np.ndarray], cohort: Federation, key: str = "upd
 
 def with_weights(module: nn.Module, state: Any) -> nn.Module:
     """Return a copy of a module with the weights of a state (`.weights`) or of a mapping from name to array."""
-    weights: Weights = getattr(state, "weights", state)
-    return Model(module, "number").with_weights(weights)
+    filled = copy.deepcopy(module)
+    filled.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights_of(state).items()}, strict=False)
+    return filled

@@ -66,6 +66,7 @@ def _header(report: Report) -> Html:
 def _main(report: Report) -> Html:
     r = report
     parts = [
+        tag("section", tag("h2", "Read this first"), tag("p", r.nothing), class_="warnings nothing") if r.nothing else None,
         _privacy(r),
         _warnings(r.warnings),
         _section("At a glance", "glance", _figures_of_merit(r)) if r.metrics or r.facts else None,

@@ -104,12 +104,12 @@ def _declared(name: str, one: Derivation, schema: Schema) -> Column:
             raise MissingColumn(f"the derived column {name!r} reads {source!r}, which is not in the table.", remedy=remedy)
         if schema[source].kind == "category" or schema[source].shape:
             raise SchemaInvalid(f"the derived column {name!r} reads {source!r}, which is no number.", remedy="Read numbers.")
+    known = {"unit": one.unit, "description": one.description, "formula": one.formula}
+    optional = any(schema[source].optional for source in one.sources)
     if expressions.is_binary(one.expression, schema):
-        return Column(name, "binary", unit=one.unit, description=one.description, formula=one.formula)
+        return Column(name, "binary", optional=optional, **known)
     low, high = one.span or expressions.interval(one.expression, schema) or (None, None)
-    return Column(
-        name, "number", unit=one.unit, low=low, high=high, clip=one.clip, description=one.description, formula=one.formula
-    )
+    return Column(name, "number", low=low, high=high, clip=one.clip, optional=optional, **known)
 
 
 def _computed(one: Derivation, column: Column, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, list[Fault]]:

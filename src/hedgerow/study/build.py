@@ -24,6 +24,7 @@ from hedgerow.errors import HedgerowWarning, StudyInvalid, suggestion
 from hedgerow.privacy.budget import warn_if_large
 from hedgerow.report import Outcome, plain_outcome
 from hedgerow.stats.derived import derive_columns
+from hedgerow.stats.quality.cells import number_of_bins
 from hedgerow.store import read_chain
 
 from .catalogue import listing
@@ -86,6 +87,11 @@ class Built:
         shared = budget.shared if budget else None
         return Ledger(limit) if shared is None or not shared.exists() else read_chain(shared).ledger(limit)
 
+    @property
+    def bins(self) -> int:
+        """Bins of a curve that parties are asked for; they follow the number of records where it is known before."""
+        return self.study.evaluation.bins or number_of_bins(len(self.table))
+
     @cached_property
     def digest(self) -> str:
         """Identifies what may resume a run: its study and its records."""
@@ -102,15 +108,22 @@ class Built:
         return (self.listing.outcome or plain_outcome)(*given)
 
     def measure(self, state: Any) -> dict[str, float]:
-        """Metrics of a state, where they are due in its round."""
-        due = state.round % self.study.evaluation.every == 0 or state.round == self.settings.get("rounds")
+        """Metrics of a state, where they are due in its round; where parties are asked once, what nobody is asked for."""
+        between = self.study.evaluation.between
+        if between is None:
+            return self.listing.watch(self.settings, state, self.schema, None) if self.listing.watch else {}
+        due = state.round % between == 0 or state.round == self.settings.get("rounds")
         return self.metrics(state) if due else {}
+
+    def measure_last(self, state: Any) -> dict[str, float]:
+        """Metrics of the last state, where they are asked for once."""
+        return self.metrics(state) if self.study.evaluation.between is None else {}
 
     def metrics(self, state: Any) -> dict[str, float]:
         """Metrics of a state: on the server's table, or by a sum over the parties."""
         on = self.study.evaluation.on
         if on == "parties" and self.listing.ask is not None:
-            return self.listing.ask(self.federation, self.settings, state)
+            return self.listing.ask(self.federation, self.settings | {"evaluation.bins": self.bins}, state)
         return self.listing.watch(self.settings, state, self.schema, self.test) if self.listing.watch and on != "none" else {}
 
 

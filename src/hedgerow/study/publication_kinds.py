@@ -260,6 +260,7 @@ REPORT: dict[str, tuple[str, ...]] = {
     "title": ("words",),
     "study": ("words",),
     "description": ("words", "choice"),
+    "nothing": ("results", "held-out table", "test table", "baselines"),
     "privacy": ("plan",),
     "privacy_ok": ("plan",),
     "privacy_weak": ("plan",),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -22,6 +21,7 @@ from .declared import DerivedSection, StudyColumn, problems_of, words_from
 from .evaluation import Evaluation
 from .protection import ProtectionSection
 from .section import Section, problems
+from .toml import read_toml
 
 
 class Data(Section):
@@ -178,13 +178,13 @@ def load(study: str | Path, changes: Mapping[str, Any] | None = None) -> Study:
     """
     path = bundled().get(str(study)) or Path(study)
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = read_toml(path.read_bytes(), str(path))
     except FileNotFoundError as error:
         raise UnknownStudy(
             f"no study {str(study)!r}, by name or as a file.", remedy=suggestion(str(study), bundled())
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise StudyInvalid(f"{path} is not a TOML file: {error}.") from error
+    except OSError as error:
+        raise StudyInvalid(f"{path} cannot be read: {error}.") from error
     found.setdefault("name", path.stem)
     found = changed(found, (changes or {}).items())
     _anchor(found, path.parent)

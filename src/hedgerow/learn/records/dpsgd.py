@@ -196,16 +196,15 @@ def dpsgd(
     unclipped(federation)
     exact = protected(federation)
     task = RecordTask.of(federation, module, features, batch_size, clipping, exact=exact)
-    model, trained = task.model, task.trained.indices.numpy()
+    model = task.model
     ask = partial(clipped_gradients, model=model, clipping=clipping, exact=exact)
     w = model.initial if start is None else model.flat(start.weights)
-    nothing = np.zeros(len(trained), np.float32)
+    nothing = np.zeros(len(w), np.float32)
     first, second = (nothing, nothing) if start is None else (start.first, start.second)
     for t in range(start.round if start else 0, rounds):
         cohort = task.federation.sample(records=sampling_rate)
         total: Any = cohort.sum(ask, w, bound=clipping.bound if exact else None)["gradient"]
-        w = w.copy()
-        w[trained], first, second = step(w[trained], total / batch_size, first, second, t + 1, t)
+        w, first, second = step(w, total / batch_size, first, second, t + 1, t)
         yield RecordState(t + 1, model.named(w), first, second)
 
 
