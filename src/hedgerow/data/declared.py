@@ -90,14 +90,16 @@ class Declared:
         if span is not None and {"low", "high"} & {key for key in given if given[key] is not None}:
             raise SchemaInvalid(f"column {name!r} declares a range, and low or high.", remedy="Give range, or low and high.")
         found = cls(name, **values)
-        if (kind := found.told_kind or ("number" if span is not None else None)) and (kind != "category" or found.levels):
+        if found.told_kind not in (None, "category") or found.levels:
             found.column(np.zeros(0))  # contradictions are told before there are values
         return found
 
     @property
     def told_kind(self) -> Kind | None:
         """The kind, where the declaration tells it."""
-        return self.kind or ("category" if self.levels or self.many else None)
+        if self.kind or not (self.levels or self.many):
+            return self.kind or ("number" if self.low is not None or self.high is not None or self.clip else None)
+        return "category"
 
     def column(self, values: Any) -> Column | Fault:
         """Return the declared column of these values, or why they do not tell what is not declared.
@@ -107,8 +109,6 @@ class Declared:
         values : pandas.Series, array of numbers of shape (n,), or Text
         """
         kind, levels = self.told_kind, self.levels
-        if kind is None and (self.low is not None or self.high is not None or self.clip):
-            kind = "integer" if getattr(getattr(values, "dtype", None), "kind", "") in "iu" else "number"
         if kind is None:
             found = infer_column(self.name, values)
             more = {"role": self.role, "unit": self.unit, "description": self.description, "optional": self.optional}

@@ -44,7 +44,7 @@ class Derivation:
     @property
     def formula(self) -> str:
         """The expression, spelt in one way; raises FormulaInvalid (HR-310)."""
-        return ast.unparse(expressions.read(self.expression))
+        return ast.unparse(expressions.read(self.expression)).replace("np.", "")  # the only name with a dot
 
     @property
     def sources(self) -> tuple[str, ...]:
