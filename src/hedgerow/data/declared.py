@@ -18,7 +18,7 @@ import numpy as np
 from hedgerow.errors import ColumnUndeclared, MissingColumn, SchemaInvalid, suggestion
 
 from .column import Column, Kind, Role, spelling
-from .faults import Fault, LinesOf, Text, faults_of, level_of, numbers_of, refuse
+from .faults import WHERE, Fault, LinesOf, Text, faults_of, level_of, numbers_of, refuse
 from .inference import MOST_LEVELS, infer_column, levels_in, plain
 from .schema import Schema
 
@@ -62,7 +62,7 @@ class Declared:
     many: bool = False
 
     @classmethod
-    def of(cls, name: str, given: Column | Mapping[str, Any]) -> Declared:
+    def of(cls, name: str, given: Declared | Column | Mapping[str, Any]) -> Declared:
         """Return a declaration that is written as a mapping, as in a study file, or as a `Column`.
 
         Raises
@@ -70,6 +70,8 @@ class Declared:
         SchemaInvalid (HR-409)
             A key is unknown; said with the nearest known one.
         """
+        if isinstance(given, cls):
+            return given
         if isinstance(given, Column):
             return cls(**{one.name: getattr(given, one.name) for one in fields(given)})
         for key in given:
@@ -85,12 +87,19 @@ class Declared:
                 raise SchemaInvalid(f"levels of {name!r} share a code.", remedy="Give each word a code of its own.")
         values["levels"] = tuple(map(str, levels))
         values["na_values"] = words_of(values.get("na_values", ()))
-        return cls(name, **values)
+        if span is not None and {"low", "high"} & {key for key in given if given[key] is not None}:
+            raise SchemaInvalid(f"column {name!r} declares a range, and low or high.", remedy="Give range, or low and high.")
+        found = cls(name, **values)
+        if found.told_kind not in (None, "category") or found.levels:
+            found.column(np.zeros(0))  # contradictions are told before there are values
+        return found
 
     @property
     def told_kind(self) -> Kind | None:
         """The kind, where the declaration tells it."""
-        return self.kind or ("category" if self.levels or self.many else None)
+        if self.kind or not (self.levels or self.many):
+            return self.kind or ("number" if self.low is not None or self.high is not None or self.clip else None)
+        return "category"
 
     def column(self, values: Any) -> Column | Fault:
         """Return the declared column of these values, or why they do not tell what is not declared.
@@ -100,11 +109,10 @@ class Declared:
         values : pandas.Series, array of numbers of shape (n,), or Text
         """
         kind, levels = self.told_kind, self.levels
-        if kind is None and (self.low is not None or self.high is not None or self.clip):
-            kind = "integer" if getattr(getattr(values, "dtype", None), "kind", "") in "iu" else "number"
         if kind is None:
             found = infer_column(self.name, values)
-            return replace(found, role=self.role, unit=self.unit) if isinstance(found, Column) else found
+            more = {"role": self.role, "unit": self.unit, "description": self.description, "optional": self.optional}
+            return replace(found, **more) if isinstance(found, Column) else found
         if kind == "category" and not levels:
             levels = levels_in(values if isinstance(values, Text) else Text.of(values))
             most = MOST_CODES if self.many else MOST_LEVELS
@@ -138,7 +146,7 @@ def words_of(values: Any) -> tuple[str, ...]:
     return tuple(map(spelling, [values] if isinstance(values, str | int | float) else values))
 
 
-def all_declared(declared: Mapping[str, Column | Mapping[str, Any]] | None) -> dict[str, Declared]:
+def all_declared(declared: Mapping[str, Declared | Column | Mapping[str, Any]] | None) -> dict[str, Declared]:
     """Read the declarations of several columns; raises as `Declared.of`."""
     return {name: Declared.of(name, given) for name, given in (declared or {}).items()}
 
@@ -149,9 +157,12 @@ def fit(
     *,
     where: str,
     na_values: Iterable[str] = (),
-    missing: str = "refuse",
+    missing: str | Mapping[str, str] = "refuse",
     lines_of: LinesOf | None = None,
     others: Collection[str] = (),
+    decimal: str = ".",
+    shown: bool = True,
+    advice: str = WHERE,
 ) -> tuple[dict[str, np.ndarray], Schema, str]:
     """Hold raw columns against their declarations, and read kinds and levels of others off them.
 
@@ -163,10 +174,14 @@ def fit(
         What holds the values, such as a file's name.
     na_values : iterable of str
         What stands for a missing value in every column.
-    missing : str
+    missing : str, or mapping from column to str
         Unless "refuse", missing values are left to others.
     others : collection of str
         Columns that may be declared and not be there.
+    decimal : str
+        The decimal sign of numbers that are text.
+    shown, advice
+        As of `refuse`.
 
     Returns
     -------
@@ -184,25 +199,26 @@ def fit(
     every, found, schema, faults, inferred = words_of(na_values), {}, [], [], []
     for name, values in columns.items():
         one = declared.get(name, Declared(name))
-        held = taken(values, {*every, *one.na_values} - {*one.levels, *one.codes})
+        held = taken(values, {*every, *one.na_values} - {*one.levels, *one.codes}, decimal)
+        policy = missing if isinstance(missing, str) else missing.get(name, "refuse")
         is_flat = isinstance(held, Text) or held.ndim == 1
         asked = held if isinstance(held, Text) and not _is_categorical(values) else values
         column = one.column(asked) if is_flat else _shaped(one, held)
         if isinstance(column, Fault):
             faults.append(column)
             continue
-        faults += (wrong := faults_of(one.spelt(column), held, missing=missing == "refuse") if is_flat else [])
+        faults += (wrong := faults_of(one.spelt(column), held, missing=policy == "refuse") if is_flat else [])
         if column.kind == "category" and not one.levels:
             inferred.append(f"{name} ({len(column.levels)})")
         schema.append(column)
         if not wrong:
             found[name] = one.read(held, column) if is_flat else held
-    refuse(faults, where, lines_of=lines_of)
+    refuse(faults, where, lines_of=lines_of, shown=shown, advice=advice)
     note = f" Levels of {', '.join(inferred)} were read off the records, and are not declared." if inferred else ""
     return found, Schema(tuple(schema)), note
 
 
-def taken(values: Any, blank: Collection[str] = ()) -> np.ndarray | Text:
+def taken(values: Any, blank: Collection[str] = (), decimal: str = ".") -> np.ndarray | Text:
     """Return a column as numbers, NaN where one is missing, or as text; `blank` says what else stands for a missing value."""
     import pandas as pd
 
@@ -212,7 +228,7 @@ def taken(values: Any, blank: Collection[str] = ()) -> np.ndarray | Text:
         return array
     series = plain(values)
     if not pd.api.types.is_numeric_dtype(series.dtype):
-        return Text.of(series).without(blank)
+        return Text.of(series, decimal).without(blank)
     numbers = series_values(series)
     gone = numbers_of(np.array(list(blank), dtype=object))
     return np.where(np.isin(numbers, gone), np.nan, numbers) if len(gone) and np.isin(numbers, gone).any() else numbers
@@ -240,6 +256,14 @@ def series_values(values: Any) -> np.ndarray:
     if pd.api.types.is_numeric_dtype(values.dtype):
         return values.to_numpy(dtype=np.float64, na_value=np.nan)
     return values.to_numpy(dtype=object)
+
+
+def numbers_or_words(values: Any) -> Any:
+    """Return a series of numbers as float64, whose whole numbers are no declaration; words and arrays as they are."""
+    import pandas as pd
+
+    is_number = isinstance(values, pd.Series) and pd.api.types.is_numeric_dtype(values.dtype)
+    return series_values(values) if is_number else values
 
 
 def _shaped(one: Declared, values: np.ndarray) -> Column:

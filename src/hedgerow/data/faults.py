@@ -6,7 +6,7 @@ Words are looked at once for each different word, not once for each record.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,13 @@ class Fault:
         return f"{told}: {', '.join(map(repr, self.values))}{more}." if shown and self.values else f"{told}."
 
 
-def refuse(faults: Sequence[Fault], where: str, *, lines_of: LinesOf | None = None, shown: bool = True) -> None:
+WHERE = "Columns are declared in [data.columns.NAME] of a study, or by read(..., declared={NAME: {...}}) in Python."
+"""Where columns are declared."""
+
+
+def refuse(
+    faults: Sequence[Fault], where: str, *, lines_of: LinesOf | None = None, shown: bool = True, advice: str = WHERE
+) -> None:
     """Raise one error that tells all faults; none, and nothing happens.
 
     Parameters
@@ -80,6 +86,8 @@ def refuse(faults: Sequence[Fault], where: str, *, lines_of: LinesOf | None = No
         The lines of records; without it records are counted from 1.
     shown : bool
         Whether values may be shown.
+    advice : str
+        The last line.
 
     Raises
     ------
@@ -92,15 +100,12 @@ def refuse(faults: Sequence[Fault], where: str, *, lines_of: LinesOf | None = No
     lines = None if lines_of is None else lines_of({one.first for one in told if one.first is not None})
     said = [one.sentence(lines, shown) for one in told]
     hints = [" ".join(one.hints) if shown else "" for one in told]
-    remedies = [*dict.fromkeys(one.remedy for one in told), WHERE]
+    remedies = [*dict.fromkeys(one.remedy for one in told), advice]
     if len(faults) == 1:
         raise told[0].error(f"{where}: {said[0]}", remedy="\n".join(filter(None, [*hints, *remedies])))
     said = [f"{sentence} {hint}".strip() for sentence, hint in zip(said, hints, strict=True)]
     said += [f"And {len(faults) - MOST_TOLD} more."] if len(faults) > MOST_TOLD else []
     raise told[0].error(f"{where} does not fit in {len(faults)} places:", remedy="\n".join([*said, *remedies]))
-
-
-WHERE = "Columns are declared in [data.columns.NAME] of a study, or by read(..., declared={NAME: {...}}) in Python."
 
 
 @dataclass(frozen=True)
@@ -112,23 +117,26 @@ class Text:
     codes : array of int, shape (n,)
         Position in `words`, -1 where a value is missing.
     words : array of object
+    decimal : str
+        The decimal sign of numbers among them.
     """
 
     codes: np.ndarray
     words: np.ndarray
+    decimal: str = "."
 
     def __len__(self) -> int:
         return len(self.codes)
 
     @classmethod
-    def of(cls, values: Any) -> Text:
+    def of(cls, values: Any, decimal: str = ".") -> Text:
         """Take a series, or an array of one axis, apart."""
         import pandas as pd
 
         if isinstance(values, pd.Series) and isinstance(values.dtype, pd.CategoricalDtype):
-            return cls(values.cat.codes.to_numpy(), values.cat.categories.to_numpy(dtype=object))
+            return cls(values.cat.codes.to_numpy(), values.cat.categories.to_numpy(dtype=object), decimal)
         codes, words = pd.factorize(values if isinstance(values, pd.Series) else np.asarray(values, dtype=object))
-        return cls(codes, np.asarray(words, dtype=object))
+        return cls(codes, np.asarray(words, dtype=object), decimal)
 
     @property
     def absent(self) -> np.ndarray:
@@ -146,14 +154,14 @@ class Text:
         if not gone.any():
             return self
         place = np.where(gone, -1, np.cumsum(~gone) - 1)
-        return Text(np.append(place, -1)[self.codes], self.words[~gone])
+        return replace(self, codes=np.append(place, -1)[self.codes], words=self.words[~gone])
 
     def numbers(self, column: Column) -> np.ndarray:
         """Each word as a number, NaN where it is none; true and false of a binary column are 1 and 0."""
         words = self.words
         if column.kind == "binary":
             words = np.array([TRUTH.get(word, word) for word in words], dtype=object)
-        return numbers_of(words)
+        return numbers_of(words, self.decimal)
 
 
 def faults_of(column: Column, values: np.ndarray | Text, *, missing: bool = True) -> list[Fault]:
@@ -189,14 +197,22 @@ def _faults_of_words(column: Column, text: Text) -> list[Fault | None]:
 MISSING = 'Drop those records (missing = "drop" in a study, read(..., missing="drop") in Python), or fill the values before.'
 
 
-def numbers_of(words: np.ndarray) -> np.ndarray:
-    """Return words as float64, NaN for what is no number."""
+def numbers_of(words: np.ndarray, decimal: str = ".") -> np.ndarray:
+    """Return words as the nearest float64, NaN for what is no number."""
     import pandas as pd
 
-    found: np.ndarray = pd.to_numeric(pd.Series(words, dtype=object), errors="coerce").to_numpy(
-        dtype=np.float64, na_value=np.nan
-    )
-    return found
+    if decimal != ".":
+        words = np.array([_pointed(word, decimal) for word in words], dtype=object)
+    found = pd.to_numeric(pd.Series(words, dtype=object), errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    known = ~np.isnan(found)
+    made = np.full(len(words), np.nan)
+    made[known] = words[known].astype(np.float64)  # what pandas reads may be off by a bit
+    return made
+
+
+def _pointed(word: Any, decimal: str) -> Any:
+    """A word with a point for its decimal sign; one that has a point is no number then."""
+    return word if not isinstance(word, str) else None if "." in word else word.replace(decimal, ".")
 
 
 def _strange(column: Column, text: Text) -> Fault | None:
@@ -230,25 +246,26 @@ def _not_numbers(column: Column, text: Text, wrong: np.ndarray) -> Fault | None:
     if not wrong.any():
         return None
     what = "neither 0 nor 1" if column.kind == "binary" else f"that are not numbers, and it is declared {column.kind}"
-    hints = hints_for([str(word) for word in text.words[wrong]])
+    hints = hints_for([str(word) for word in text.words[wrong]], text.decimal)
     return _fault(column, text.where(wrong), what, text, SchemaInvalid, BINARY if column.kind == "binary" else KIND, hints)
 
 
-KIND = "Mend the file, name what stands for a missing value in `na_values`, or declare another kind."
+KIND = "Mend the file, name what stands for a missing value in `na_values`, or declare it a category."
 
 
-def hints_for(words: Sequence[str]) -> tuple[str, ...]:
+def hints_for(words: Sequence[str], decimal: str = ".") -> tuple[str, ...]:
     """What the words that are no numbers look like."""
     numbers = numbers_of(np.array([word.replace(",", ".") for word in words], dtype=object))
-    zeros = numbers_of(np.array([word.translate(LETTERS) for word in words], dtype=object))
+    mended = [word.translate(LETTERS) for word in words]
+    zeros = numbers_of(np.array(mended, dtype=object), decimal)
     comma = [word for word, number in zip(words, numbers, strict=True) if "," in word and not np.isnan(number)]
-    letter = [word for word, number in zip(words, zeros, strict=True) if not np.isnan(number)]
+    letter = [place for place, number in enumerate(zeros) if mended[place] != words[place] and not np.isnan(number)]
     blank = [word for word in words if not any(character.isalnum() for character in word)]
     hints = []
-    if comma:
+    if comma and decimal == ".":
         hints.append(f'Write {comma[0].replace(",", ".")}; where all numbers of a file are spelt so, say decimal = ",".')
     if letter:
-        hints.append(f"Write {letter[0].translate(LETTERS)}: {letter[0]!r} holds a letter.")
+        hints.append(f"Write {mended[letter[0]]}: {words[letter[0]]!r} holds a letter.")
     if blank:
         hints.append(f"If {blank[0]!r} stands for a missing value, say na_values = [{blank[0]!r}].".replace("'", '"'))
     return tuple(hints)

@@ -122,7 +122,7 @@ def plain(values: Any) -> pd.Series:
 def levels_in(text: Text) -> tuple[str, ...]:
     """The different values of a column as words: numbers by size, others by spelling."""
     words = list(dict.fromkeys(re.sub(r"^(-?[1-9]\d*|0)\.0+$", r"\1", spelling(word)) for word in text.words))
-    numbers = dict(zip(words, numbers_of(np.array(words, dtype=object)), strict=True))
+    numbers = dict(zip(words, numbers_of(np.array(words, dtype=object), text.decimal), strict=True))
     return tuple(sorted(words, key=lambda word: (np.isnan(numbers[word]), np.nan_to_num(numbers[word]), word)))
 
 
@@ -132,7 +132,7 @@ def _of_words(name: str, text: Text) -> Column | Fault:
 
     words = np.array([str(word) for word in text.words], dtype=object)
     counts = np.bincount(text.codes[text.codes >= 0], minlength=len(words))
-    numbers = ~np.isnan(numbers_of(words))
+    numbers = ~np.isnan(numbers_of(words, text.decimal))
     truth = np.array([word in TRUTH for word in words], bool)
     dates = np.asarray(pd.Series(words, dtype=object).str.fullmatch(DATE), bool) if len(words) else truth
     if numbers.any() and not numbers.all() and _mostly(numbers, counts):
@@ -161,7 +161,7 @@ def _mixed(name: str, text: Text, words: np.ndarray, fits: np.ndarray, kind: str
     n, known = int(wrong.sum()), int((~text.absent).sum())
     what = f"that are not {kind}, and {known - n} that are"
     strange = words[~fits]
-    first, hints = int(np.argmax(wrong)), hints_for(list(strange))
+    first, hints = int(np.argmax(wrong)), hints_for(list(strange), text.decimal)
     return Fault(name, n, len(text), what, first, tuple(strange[:SHOWN]), ColumnUndeclared, remedy, hints)
 
 

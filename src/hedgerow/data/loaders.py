@@ -21,7 +21,7 @@ from hedgerow.errors import MissingData, MissingExtra, SchemaInvalid, suggestion
 
 from .cases import lacking_in
 from .column import Column, lacking
-from .declared import all_declared, declared_in, fit
+from .declared import Declared, all_declared, declared_in, fit, numbers_or_words
 from .schema import Schema
 from .table import Table
 from .text_files import lines_of, read_columns
@@ -44,7 +44,7 @@ def read(
     target: str | None = None,
     columns: Collection[str] | None = None,
     missing: Literal["refuse", "drop"] = "refuse",
-    declared: Mapping[str, Column | Mapping[str, Any]] | None = None,
+    declared: Mapping[str, Declared | Column | Mapping[str, Any]] | None = None,
     na_values: Iterable[str | float] = (),
     separator: str | None = None,
     decimal: Literal[".", ","] = ".",
@@ -101,6 +101,7 @@ def read(
         missing=missing,
         lines_of=partial(lines_of, path, between) if kind in (".csv", ".tsv") else None,
         others=given if columns is not None else (),
+        decimal=decimal,
     )
     schema = (inferred if schema is None else schema).with_roles(target=target)
     if missing == "drop":
@@ -163,7 +164,7 @@ def _read_columns(path: Path, text: Callable[[], Any]) -> Columns:
     suffix = Path(name).suffix.lower()
     if suffix not in readers:
         raise MissingData(f"{path.name} has the suffix {suffix!r}.", remedy=suggestion(suffix, readers))
-    return {str(key): values for key, values in readers[suffix]().items()}
+    return {str(key): numbers_or_words(values) for key, values in readers[suffix]().items()}
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from hedgerow.core.randomness import Streams
 from hedgerow.errors import PartitionInvalid, SchemaInvalid
 
 from .column import Column
-from .declared import all_declared, fit
+from .declared import Declared, all_declared, fit
 from .schema import Schema
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Table:
         *,
         target: str | None = None,
         schema: Schema | None = None,
-        declared: Mapping[str, Column | Mapping[str, Any]] | None = None,
+        declared: Mapping[str, Declared | Column | Mapping[str, Any]] | None = None,
         na_values: Iterable[str | float] = (),
         name: str = "frame",
         source: str = "",

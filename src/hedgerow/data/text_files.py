@@ -114,14 +114,8 @@ def refuse_header(what: str, head: Sequence[str], names: Sequence[str], separato
     ------
     SchemaInvalid (HR-409)
     """
-    other = next((one for one in SEPARATORS if one != separator and len(head) == 1 and one in head[0]), None)
-    if other is not None:
-        spelt = "\\t" if other == "\t" else other
-        raise SchemaInvalid(
-            f"{what} has one column, {head[0][:60]!r}: its values are separated by {SEPARATORS[other]}.",
-            remedy=f'Say separator = "{spelt}"; and decimal = "," where numbers are spelt 27,5.'
-            + (" In Python: read(..., separator=..., decimal=...)."),
-        )
+    if other := other_separator(head, separator):
+        raise SchemaInvalid(f"{what} {other[0]}", remedy=f"{other[1]} In Python: read(..., separator=..., decimal=...).")
     if len(first) > len(head) > 0:
         raise SchemaInvalid(
             f"{what} cannot be read: its first record holds {len(first)} values, and the header {len(head)} names.",
@@ -130,6 +124,16 @@ def refuse_header(what: str, head: Sequence[str], names: Sequence[str], separato
     if twice := sorted({name for name in names if names.count(name) > 1}):
         places = "; ".join(f"{name!r} in columns {_and(_places(head, name))}" for name in twice)
         raise SchemaInvalid(f"{what} has names twice: {places}.", remedy="Give each column of the header its own name.")
+
+
+def other_separator(head: Sequence[str], separator: str) -> tuple[str, str] | None:
+    """What is wrong with a header that is one column by this separator and several by another, and what to do; or None."""
+    other = next((one for one in SEPARATORS if one != separator and len(head) == 1 and one in head[0]), None)
+    if other is None:
+        return None
+    said = f"has one column, {head[0][:60]!r}: its values are separated by {SEPARATORS[other]}."
+    spelt = "\\t" if other == "\t" else other
+    return said, f'Say separator = "{spelt}"; and decimal = "," where numbers are spelt 27,5.'
 
 
 def _places(head: Sequence[str], name: str) -> list[int]:

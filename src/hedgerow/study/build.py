@@ -23,10 +23,12 @@ from hedgerow.engines.simulate import parties_of
 from hedgerow.errors import HedgerowWarning, StudyInvalid, suggestion
 from hedgerow.privacy.budget import warn_if_large
 from hedgerow.report import Outcome, plain_outcome
+from hedgerow.stats.derived import derive_columns
 from hedgerow.stats.quality.cells import number_of_bins
 from hedgerow.store import read_chain
 
 from .catalogue import listing
+from .declared import agree
 from .keys import settings_of
 from .study import EngineSection, Study
 from .validation import with_held_out
@@ -179,9 +181,11 @@ def tables(study: Study, data_dir: Path | None, table: Table | None = None) -> t
     if table is not None:
         pass
     elif data.path:
-        table = read(data.path, target=data.target, columns=used_columns(study), missing=data.missing)
+        table = read_declared(study)
     else:
         table = load(str(data.name), data_dir=data_dir)
+        agree(data.columns, data.derived, table.schema, f"the catalogue and {data.name}")
+    table = derive_columns(table, {name: one.derivation() for name, one in data.derived.items() if name not in table.schema})
     roles = {"target": data.target, "weight": data.weight, "features": data.features}
     table = table.with_roles(**{role: given for role, given in roles.items() if given is not None})
     if data.ranges:
@@ -197,6 +201,20 @@ def tables(study: Study, data_dir: Path | None, table: Table | None = None) -> t
     return table, test
 
 
+def read_declared(study: Study) -> Table:
+    """Read a study's file by what the study declares of its columns."""
+    data = study.data
+    return read(
+        str(data.path),
+        columns=used_columns(study),
+        missing=data.missing,
+        declared={name: one.declared(name) for name, one in data.columns.items()},
+        na_values=data.na_values,
+        separator=data.separator,
+        decimal=data.decimal,
+    )
+
+
 def used_columns(study: Study) -> set[str] | None:
     """The columns that a study names, where it says which features it uses; None for all."""
     if study.data.features is None:
@@ -204,6 +222,7 @@ def used_columns(study: Study) -> set[str] | None:
     used = {*study.data.features, study.data.target, study.data.weight, *study.data.ranges}
     for value in [*(study.partition.model_extra or {}).values(), *(study.program.model_extra or {}).values()]:
         used |= set(re.findall(r"\w+", value)) if isinstance(value, str) else set(value) if isinstance(value, list) else set()
+    used |= {source for one in study.data.derived.values() for source in one.derivation().sources}
     return {str(name) for name in used if name is not None}
 
 
