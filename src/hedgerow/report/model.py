@@ -170,6 +170,8 @@ class Report:
         What left each party: query, times, numbers per party, bound, mechanism, event.
     published : Grid or None
         What was published, of whose data, and whether that is charged.
+    tables_first : bool
+        Whether the tables are what the reader came for, and stand above the figures.
     parties : Grid or None
         One row per party.
     tables : tuple of Grid
@@ -203,6 +205,7 @@ class Report:
     exposed: str = ""
     published: Grid | None = None
     nothing: str = ""
+    tables_first: bool = False
 
     @property
     def promise(self) -> tuple[str, str]:

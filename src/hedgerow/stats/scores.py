@@ -161,6 +161,10 @@ def over_parties(read: Read) -> Callable[[Federation, Settings, Any], dict[str, 
     def ask(federation: Federation, settings: Settings, state: Any) -> dict[str, float]:
         trained = {"training loss": float(state.loss)} if settings.get("with_loss") else {}
         fitted = read(federation.schema, settings, state)
+
+        def named(metrics: dict[str, float]) -> dict[str, float]:
+            return {f"noisy {name}" if federation.protection.noisy else name: value for name, value in metrics.items()}
+
         if not finished(settings, state) or not np.isfinite(fitted.coef).all():
             return trained
         law = loss_of(settings.get("family") or ("binomial" if fitted.binary else "gaussian"))
@@ -173,13 +177,15 @@ def over_parties(read: Read) -> Callable[[Federation, Settings, Any], dict[str, 
             curve = roc(federation, replace(fitted, sizes=sizes), bins=settings.get("evaluation.bins", BINS))
             error = {"AUC standard error": curve.standard_error()} if exact else {}  # DeLong's knows nothing of noise
             metrics = {"log-loss": found.log_loss, "accuracy": found.accuracy, "AUC": curve.auc}
-            return Measured(trained | metrics | error, figure_of(curve, exact=exact))
+            return Measured(trained | named(metrics) | error, figure_of(curve, exact=exact))
         numbers, size = linear_metrics(federation, fitted), target_units(fitted)[1]
-        return trained | {
-            "R2": numbers.r_squared,
-            "mean squared error": numbers.mse * size**2,
-            "mean absolute error": numbers.mae * size,
-        }
+        return trained | named(
+            {
+                "R2": numbers.r_squared,
+                "mean squared error": numbers.mse * size**2,
+                "mean absolute error": numbers.mae * size,
+            }
+        )
 
     return ask
 

@@ -28,7 +28,7 @@ def summarise(fit: Fit, level: float) -> str:
     lines = [
         title + ending.rjust(WIDTH - len(title)),
         *textwrap.wrap(fit.spec.formula + _event(fit), WIDTH, subsequent_indent="  "),
-        _pairs(("parties", _answered(fit)), ("records", _count(fit.n_records)), ("events", _count(fit.n_events))),
+        _pairs(("parties", _answered(fit)), ("records", _records(fit)), ("events", _count(fit.n_events))),
         *([_pairs(*_goodness(fit))] if fit.deviance is not None else []),
         "",
         *_table(fit, level),
@@ -177,6 +177,11 @@ def _paragraph(heading: str, words: str) -> Iterable[str]:
 
 def _shown(value: float | None) -> str | None:
     return None if value is None else show(value)
+
+
+def _records(fit: Fit) -> str | None:
+    """The number of records; about how many, where it arrived clipped or noisy."""
+    return _count(fit.n_records) if fit.deviance is not None else f"about {show(max(round(fit.n_records), 0))}"
 
 
 def _count(value: float | None) -> str | None:

@@ -14,6 +14,7 @@ from hedgerow.data import Table
 from hedgerow.engines import InProcess
 from hedgerow.engines.simulate import parties_of
 from hedgerow.errors import HedgerowError
+from hedgerow.report.numerals import show
 from hedgerow.store import last
 
 from .build import Built
@@ -87,10 +88,10 @@ def where(built: Built) -> tuple[Table, str]:
     """The table on which models are scored, and what it is."""
     held_out = built.held_out
     if held_out is not None:
-        return held_out, f"the {len(held_out)} records that the parties held out"
+        return held_out, f"the {show(len(held_out))} records that the parties held out"
     if built.test is not None:
-        return built.test, f"the server's {len(built.test)} test records"
-    return built.whole, f"all {len(built.whole)} records of the parties"
+        return built.test, f"the server's {show(len(built.test))} test records"
+    return built.whole, f"all {show(len(built.whole))} records of the parties"
 
 
 def _fit(built: Built, settings: Settings, parties: Parties) -> object | None:

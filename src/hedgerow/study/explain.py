@@ -30,6 +30,8 @@ from .study import Study
 
 EPSILON_POINTS = 12
 """At most so many points of the epsilon curve are computed."""
+LEAST_POINTS = 3
+"""Fewer are no curve: the numbers stand at the top of the page."""
 
 
 def explain(
@@ -71,7 +73,7 @@ def explain(
     return Report(
         title=study.title or study.name,
         study=study.name,
-        description=study.description or built.listing.sentence,
+        description=study.description or sentence_of(built),
         nothing=nothing,
         privacy=said.sentence,
         exposed=said.exposed,
@@ -107,7 +109,17 @@ def explain(
         notes=tuple(note for note in notes if note),
         warnings=warnings,
         provenance=provenance(study, command),
+        tables_first=outcome.coefficients is not None,
     )
+
+
+def sentence_of(built: Built) -> str:
+    """What the program does, as it says itself; that a fit is the pooled one only where nothing is clipped or noised."""
+    does, _, claim = built.listing.sentence.partition(";")
+    if "pooled" not in claim:
+        return built.listing.sentence
+    exact = built.federation.protection.exact
+    return f"{does}; equal to the pooled fit." if exact else f"{does}; behind clip or noise, so not the pooled fit."
 
 
 def statement_of(built: Built, ledger: Ledger) -> Statement:
@@ -143,12 +155,12 @@ def target_facts(history: Sequence[Row], target: float | None) -> tuple[tuple[st
 
 
 def metric_curves(history: Sequence[Row], compared: Baselines, target: float | None = None) -> tuple[Curve, ...]:
-    """One figure for each metric that was measured in more than one round; the first has a line at the target."""
+    """One figure for each metric that was measured in three rounds or more; the first has a line at the target."""
     names = list(dict.fromkeys(key for row in history for key in metrics_of(row)))
     curves = []
     for name in names:
         points = [(row["round"], row[name]) for row in history if name in row]
-        if len(points) < 2:
+        if len(points) < LEAST_POINTS:
             continue
         series = [Series("federated", *_columns(points))]
         if name.endswith(("accuracy", "mean squared error")) and compared.on.startswith("the "):  # the same records
@@ -163,7 +175,7 @@ def epsilon_curve(built: Built) -> tuple[Curve, ...]:
     """Epsilon spent after each question, where all releases are private."""
     ledger, budget = built.run.ledger, built.run.ledger.limit
     charges = ledger.charges(budget.unit) if isinstance(budget, Budget) else []
-    if not isinstance(budget, Budget) or len(charges) < 2 or not math.isfinite(budget.spent(charges)):
+    if not isinstance(budget, Budget) or len(charges) < LEAST_POINTS or not math.isfinite(budget.spent(charges)):
         return ()
     counts = sorted({round(x) for x in np.linspace(1, len(charges), min(EPSILON_POINTS, len(charges)))})
     spent = tuple((float(k), budget.spent(charges[:k])) for k in counts)

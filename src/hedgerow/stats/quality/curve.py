@@ -9,6 +9,7 @@ Source : DeLong et al. 1988, for the interval of the area; Efron 1979, for the b
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -35,15 +36,21 @@ def figure_of(found: Roc, *, exact: bool = True) -> Curve:
     """
     x, y = found.false_positive_rate, found.true_positive_rate
     if exact and np.isfinite(found.auc):
-        places = np.linspace(0, 1, GRID)
-        low, high = band(found, places)
-        curve = Series("model", tuple(places), tuple(np.interp(places, x, y)), low=tuple(low), high=tuple(high))
+        places = np.unique(np.concatenate([np.linspace(0, 1, GRID), x]))
+        line, ends = np.interp(places, x, y), band(found, places)
+        curve = Series("model", *(tuple(_from_nothing(part).tolist()) for part in (places, line)))
+        curve = replace(curve, low=tuple(_from_nothing(ends[0]).tolist()), high=tuple(_from_nothing(ends[1]).tolist()))
     else:
-        curve = Series("model", tuple(x), tuple(y))
+        curve = Series("model", tuple(x.tolist()), tuple(y.tolist()))
     chance = Series("chance", (0.0, 1.0), (0.0, 1.0), "reference")
     return Curve(
         "ROC curve", "share of others called events", "share of events found", (curve, chance), note=words(found, exact)
     )
+
+
+def _from_nothing(values: Array) -> Array:
+    """The curve begins where no record is called an event, from which it may rise straight up."""
+    return np.concatenate([[0.0], values])
 
 
 def band(found: Roc, places: Array) -> tuple[Array, Array]:
@@ -66,8 +73,8 @@ def words(found: Roc, exact: bool) -> str:
     if not exact:
         return f"Area {found.auc:.3f}, of noisy counts: no interval is given. {counted}"
     low, high = found.conf_int(LEVEL)
-    said = f"Area {found.auc:.3f}, standard error {show(error)}, {LEVEL:.0%} interval {low:.3f} to {high:.3f} (DeLong)."
-    said += f" The band is that of the curve. {counted}"
+    said = f"Area {found.auc:.3f}, standard error {error:.2g}, {LEVEL:.0%} interval {low:.3f} to {high:.3f} (DeLong)."
+    said += f" The band holds {LEVEL:.0%} of the curves that are drawn again from the counts. {counted}"
     if error > 0 and abs(found.shift) > SLIGHT * error:
         needed = math.ceil(found.bins * math.sqrt(abs(found.shift) / (SLIGHT * error)) / 10) * 10
         said += f" They make the area about {show(float(f'{found.shift:.1g}'))} too small; {needed} bins would not."
