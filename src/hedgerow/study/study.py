@@ -35,7 +35,9 @@ class Data(Section):
         default_factory=dict, description="declared ranges, from which bounds are made"
     )
     clip: bool = Field(False, description="clip values to their declared range instead of refusing them")
-    missing: Literal["refuse", "drop"] = Field("refuse", description="what to do with records that miss a value")
+    missing: Literal["refuse", "drop"] = Field(
+        "refuse", description="refuse missing values, or let each model drop the records that lack one it reads"
+    )
 
     @model_validator(mode="after")
     def one_source(self) -> Data:

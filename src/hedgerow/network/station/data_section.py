@@ -21,19 +21,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import numpy as np
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from hedgerow.data import Column, Schema, Table
-from hedgerow.data.column import Kind, Role, lacking
+from hedgerow.data.cases import lacking_in
+from hedgerow.data.column import Kind, Role
 from hedgerow.errors import ConfigInvalid, DataError, SchemaInvalid
 from hedgerow.study.section import Section, problems
 
-from .sources import RawColumns, read_source
+from .sources import read_source
 from .sources.fhir.mapping import SPEAKING, meaning
 
 LOG = logging.getLogger("hedgerow")
@@ -60,7 +61,9 @@ class ColumnSection(Section):
     levels: tuple[str, ...] = Field((), description="the words of a category; others are refused")
     unit: str = Field("", description="physical unit; of a FHIR quantity its UCUM code, which is checked")
     clip: bool = Field(False, description="clip values to the range instead of refusing them")
-    missing: Literal["refuse", "drop"] | None = Field(None, description="records without this value; data.missing by default")
+    missing: Literal["refuse", "drop"] | None = Field(
+        None, description="whether it may be missing: models that read it drop such records; data.missing by default"
+    )
     description: str = Field("", description="one sentence for people")
     origin: str | None = Field(None, alias="from", description="name in the source, or FHIR element; the column's by default")
     form: Literal["age", "year"] | None = Field(None, alias="as", description="FHIR: what is made of a date of birth")
@@ -107,7 +110,9 @@ class DataSection(Section):
     pages: int = Field(1_000, ge=1, description="most pages of one search")
     megabytes: int = Field(512, ge=1, description="most that a FHIR server may send in all")
     seconds: float = Field(60.0, gt=0, description="longest wait for one page")
-    missing: Literal["refuse", "drop"] = Field("refuse", description="what to do with records that miss a value")
+    missing: Literal["refuse", "drop"] = Field(
+        "refuse", description="whether values may be missing: each model drops the records that lack one it reads"
+    )
     columns: dict[str, ColumnSection] = Field(min_length=1, description="the columns, by name")
 
     @model_validator(mode="after")
@@ -149,7 +154,7 @@ class DataSection(Section):
             try:
                 if self.source == "fhir":
                     meaning(name, column)
-                declared(name, column, self.source)
+                declared(name, column, self)
             except (SchemaInvalid, ConfigInvalid) as error:
                 found.append(f"columns.{name}: {error.reason.rstrip('.')}. {error.remedy}".strip().rstrip("."))
         return found
@@ -172,7 +177,7 @@ def parse_data(values: Mapping[str, Any]) -> DataSection:
         ) from None  # the cause would show values, which may be secret
 
 
-def declared(name: str, column: ColumnSection, source: str) -> Column:
+def declared(name: str, column: ColumnSection, section: DataSection) -> Column:
     """Return the public declaration of a column.
 
     Raises
@@ -183,7 +188,7 @@ def declared(name: str, column: ColumnSection, source: str) -> Column:
     low, high = column.ends
     return Column(
         name,
-        column.kind or _kind(name, column, source),
+        column.kind or _kind(name, column, section.source),
         column.role,
         unit=column.unit,
         low=low,
@@ -191,12 +196,13 @@ def declared(name: str, column: ColumnSection, source: str) -> Column:
         levels=column.levels,
         clip=column.clip,
         description=column.description,
+        optional=(column.missing or section.missing) == "drop",
     )
 
 
 def schema_of(section: DataSection) -> Schema:
     """Return the public declaration of a station's columns, without touching data."""
-    return Schema(tuple(declared(name, column, section.source) for name, column in section.columns.items()))
+    return Schema(tuple(declared(name, column, section) for name, column in section.columns.items()))
 
 
 def open_table(section: DataSection, folder: str | Path) -> Table:
@@ -211,7 +217,8 @@ def open_table(section: DataSection, folder: str | Path) -> Table:
     Returns
     -------
     Table
-        With the declared columns only. Rows are in the order of the source; for FHIR, that of the patients.
+        With the declared columns only. Rows are in the order of the source; for FHIR, that of the patients. Records that miss
+        a value of a column with `missing = "drop"` stay: each model leaves out those that lack one it reads.
 
     Raises
     ------
@@ -224,28 +231,17 @@ def open_table(section: DataSection, folder: str | Path) -> Table:
     """
     schema = schema_of(section)
     found = read_source(section, schema, Path(folder))
-    columns, dropped = _without_missing(section, found)
-    note = f"{found.note} {dropped} records with missing values were dropped." if dropped else found.note
     try:
-        table = Table(schema.admit(columns), schema, name=section.name, source=note)
+        table = Table(schema.admit(found.columns), schema, name=section.name, source=found.note)
     except DataError as error:
         raise type(error)(error.reason, remedy=f"{error.remedy}\n{REMEDY}".strip()) from None
-    LOG.info("data %r: %d records, %d columns, %d dropped", section.name, len(table), len(table.columns), dropped)
-    return table
+    lost = lacking_in(table, schema.names)
+    n_lost = 0 if lost is None else int(lost.sum())
+    LOG.info("data %r: %d records, %d columns, %d lack a value", section.name, len(table), len(table.columns), n_lost)
+    return replace(table, source=f"{found.note} {n_lost} of {len(table)} records lack a value.") if n_lost else table
 
 
 REMEDY = 'In station.toml: `missing = "drop"`, `clip = true`, a wider `range` or more `levels` of the column. No study is told.'
-
-
-def _without_missing(section: DataSection, found: RawColumns) -> tuple[dict[str, np.ndarray], int]:
-    """Leave out the records that miss a value of a column with `missing = "drop"`."""
-    lengths = {len(values) for values in found.columns.values()}
-    dropping = [name for name, column in section.columns.items() if (column.missing or section.missing) == "drop"]
-    absent = [lacking(found.columns[name]) for name in dropping if name in found.columns]
-    if not absent or len(lengths) != 1:
-        return dict(found.columns), 0
-    dropped = np.logical_or.reduce(absent)
-    return {name: values[~dropped] for name, values in found.columns.items()}, int(dropped.sum())
 
 
 def _kind(name: str, column: ColumnSection, source: str) -> Kind:
