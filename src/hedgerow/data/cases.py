@@ -29,6 +29,7 @@ from hedgerow.core.findings import findings, is_simulated, note
 from hedgerow.core.party import PRESENT, Party
 from hedgerow.core.question import elementwise, local, minds_missing, travels
 from hedgerow.core.whole import held
+from hedgerow.errors import NotFinite
 
 from .column import Column
 from .schema import Schema
@@ -155,6 +156,11 @@ def complete_cases(federation: Federation, names: Sequence[str] | None = None, *
     --------
     Counts of complete records and of missing values by column; see the module.
 
+    Raises
+    ------
+    NotFinite (HR-404)
+        Sums are exact, and no record is complete.
+
     Examples
     --------
     >>> known = hr.data.complete_cases(federation, ["age", "bmi"])
@@ -177,6 +183,8 @@ def complete_cases(federation: Federation, names: Sequence[str] | None = None, *
         columns = {"columns": [column.name for column in read], "optional": [column.name for column in optional]}
         about = columns | found | {"exact": is_simulated(federation) or federation.protection.noisy}
         note(federation, FOUND, key, about)
+        if federation.protection.exact:
+            _refuse_none(LeftOut.of(about))
     declares = tuple(replace(column, optional=False) for column in optional)
     return federation.prepare(complete, declares=declares, read=optional)
 
@@ -204,7 +212,19 @@ def _counted(federation: Federation, optional: tuple[Column, ...]) -> dict[str, 
     return {"counts": found["first"].tolist(), "each": found["each"].tolist() if exact else []}
 
 
-def left_out(federation: Federation, names: Sequence[str]) -> LeftOut | None:
+def _refuse_none(found: LeftOut) -> None:
+    """Refuse a model of which no record is complete, before its first sum."""
+    if found.known and not found.complete:
+        worst = found.optional[int(np.argmax(found.each))]
+        raise NotFinite(
+            f"no record has all of {', '.join(found.columns[:5])}{', ...' if len(found.columns) > 5 else ''}; "
+            f"{worst} is missing most often.",
+            remedy=f"Leave {worst} out of the model.",
+            asked=True,
+        )
+
+
+def cases_of(federation: Federation, names: Sequence[str]) -> LeftOut | None:
     """Return what is known of the records that a model of these columns leaves out; None where no value may be missing."""
     if federation.schema is None:
         return None

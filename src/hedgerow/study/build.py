@@ -17,6 +17,7 @@ from hedgerow.core.federation import Federation, inside
 from hedgerow.core.ledger import Ledger
 from hedgerow.core.run import Run
 from hedgerow.data import Partition, Schema, Table, load, partitioner, read
+from hedgerow.data.cases import all_left_out, whole_cases
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.engines.shared import warn_of_copies
 from hedgerow.engines.simulate import parties_of
@@ -75,6 +76,11 @@ class Built:
         """All records of the parties as the partition made them."""
         return replace(self.table, columns=self.table.columns | (self.partition.columns or {}))
 
+    def complete(self, table: Table) -> Table:
+        """The records of a table that lack none of the columns which the program has read so far, as its own records do."""
+        read = {name for one in all_left_out(self.federation) for name in one.optional}
+        return whole_cases(table, [name for name in table.schema.names if name in read])
+
     @property
     def simulated(self) -> bool:
         """Whether the report may show what only a simulation can know: exact values of the parties' records."""
@@ -124,7 +130,8 @@ class Built:
         on = self.study.evaluation.on
         if on == "parties" and self.listing.ask is not None:
             return self.listing.ask(self.federation, self.settings | {"evaluation.bins": self.bins}, state)
-        return self.listing.watch(self.settings, state, self.schema, self.test) if self.listing.watch and on != "none" else {}
+        test = None if self.test is None else self.complete(self.test)
+        return self.listing.watch(self.settings, state, self.schema, test) if self.listing.watch and on != "none" else {}
 
 
 def build(
@@ -248,7 +255,9 @@ def _warn_of_one_class(table: Table, partition: Partition) -> None:
     if target is None or table.schema[target].kind not in ("binary", "category") or len(partition.indices) > 1000:
         return
     values = (partition.columns or {}).get(target, table.columns[target])
-    single = [name for name, rows in zip(partition.names, partition.indices, strict=True) if len(np.unique(values[rows])) == 1]
+    known = ~table.schema[target].lacks(values)
+    parts = zip(partition.names, partition.indices, strict=True)
+    single = [name for name, rows in parts if len(np.unique(values[rows[known[rows]]])) == 1]
     if single:
         shown = ", ".join(single[:5]) + (f" and {len(single) - 5} more" if len(single) > 5 else "")
         warnings.warn(

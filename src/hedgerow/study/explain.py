@@ -23,6 +23,7 @@ from hedgerow.store import Driven
 
 from .baselines import Baselines
 from .build import Built
+from .flow import records_left_out
 from .learned import nothing_learned
 from .published import exposed, published, table_of
 from .rounds import FIGURES, Row, best, first_metric, metrics_of, reached
@@ -104,7 +105,7 @@ def explain(
         parties=party_grid(built, compared),
         left=what_left(run.ledger.entries, federation.protection.shows),
         published=table_of(said.published),
-        tables=tuple(grid_of(title, frame) for title, frame in outcome.tables.items()),
+        tables=(*(grid_of(title, frame) for title, frame in outcome.tables.items()), *records_left_out(built)),
         text=tuple(outcome.text.items()),
         notes=tuple(note for note in notes if note),
         warnings=warnings,

@@ -36,7 +36,9 @@ class Data(Section):
         default_factory=dict, description="declared ranges, from which bounds are made"
     )
     clip: bool = Field(False, description="clip values to their declared range instead of refusing them")
-    missing: Literal["refuse", "drop"] = Field("refuse", description="what to do with records that miss a value")
+    missing: Literal["refuse", "drop"] = Field(
+        "refuse", description="refuse missing values, or let each model drop the records that lack one it reads"
+    )
     na_values: tuple[str, ...] = Field((), description="what stands for a missing value in every column of the file, e.g. ?")
     separator: str | None = Field(None, min_length=1, max_length=1, description="between values of a text file; a comma")
     decimal: Literal[".", ","] = Field(".", description="the decimal sign of a text file")

@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import numpy as np
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from hedgerow.data import Column, Schema, Table
-from hedgerow.data.column import Kind, lacking
+from hedgerow.data.cases import lacking_in
+from hedgerow.data.column import Kind
 from hedgerow.data.declared import fit
 from hedgerow.errors import ConfigInvalid, DataError, FormulaInvalid, SchemaInvalid
 from hedgerow.stats.derived import Derivation, derive_columns, derive_schema
@@ -56,7 +56,9 @@ FHIR_KEYS = tuple(key for keys in SPEAKING.values() for key in keys)
 class ColumnSection(DeclaredColumn):
     """The declaration of one column, and where the source has it."""
 
-    missing: Literal["refuse", "drop"] | None = Field(None, description="records without this value; data.missing by default")
+    missing: Literal["refuse", "drop"] | None = Field(
+        None, description="whether it may be missing: models that read it drop such records; data.missing by default"
+    )
     origin: str | None = Field(None, alias="from", description="name in the source, or FHIR element; the column's by default")
     form: Literal["age", "year"] | None = Field(None, alias="as", description="FHIR: what is made of a date of birth")
     at: str | None = Field(None, description="FHIR: the day on which the age is taken")
@@ -104,7 +106,9 @@ class DataSection(Section):
     pages: int = Field(1_000, ge=1, description="most pages of one search")
     megabytes: int = Field(512, ge=1, description="most that a FHIR server may send in all")
     seconds: float = Field(60.0, gt=0, description="longest wait for one page")
-    missing: Literal["refuse", "drop"] = Field("refuse", description="what to do with records that miss a value")
+    missing: Literal["refuse", "drop"] = Field(
+        "refuse", description="whether values may be missing: each model drops the records that lack one it reads"
+    )
     columns: dict[str, ColumnSection] = Field(min_length=1, description="the columns, by name")
     derived: dict[str, DerivedSection] = Field(default_factory=dict, description="columns that are computed, by name")
 
@@ -163,7 +167,7 @@ class DataSection(Section):
             try:
                 if self.source == "fhir":
                     meaning(name, column)
-                declared(name, column, self.source)
+                declared(name, column, self)
             except (SchemaInvalid, ConfigInvalid) as error:
                 found.append(f"columns.{name}: {error.reason.rstrip('.')}. {error.remedy}".strip().rstrip("."))
         return found
@@ -186,7 +190,7 @@ def parse_data(values: Mapping[str, Any]) -> DataSection:
         ) from None  # the cause would show values, which may be secret
 
 
-def declared(name: str, column: ColumnSection, source: str) -> Column:
+def declared(name: str, column: ColumnSection, section: DataSection) -> Column:
     """Return the public declaration of a column.
 
     Raises
@@ -197,7 +201,7 @@ def declared(name: str, column: ColumnSection, source: str) -> Column:
     low, high = column.ends
     return Column(
         name,
-        column.kind or _kind(name, column, source),
+        column.kind or _kind(name, column, section.source),
         column.role,
         unit=column.unit,
         low=low,
@@ -205,12 +209,13 @@ def declared(name: str, column: ColumnSection, source: str) -> Column:
         levels=tuple(column.levels),
         clip=column.clip,
         description=column.description,
+        optional=(column.missing or section.missing) == "drop",
     )
 
 
 def schema_of(section: DataSection) -> Schema:
     """Return the public declaration of a station's columns, those that are computed at the end, without touching data."""
-    schema = Schema(tuple(declared(name, column, section.source) for name, column in section.columns.items()))
+    schema = Schema(tuple(declared(name, column, section) for name, column in section.columns.items()))
     return derive_schema(schema, derivations(section))
 
 
@@ -231,7 +236,8 @@ def open_table(section: DataSection, folder: str | Path) -> Table:
     Returns
     -------
     Table
-        With the declared columns only. Rows are in the order of the source; for FHIR, that of the patients.
+        With the declared columns only. Rows are in the order of the source; for FHIR, that of the patients. Records that miss
+        a value of a column with `missing = "drop"` stay: each model leaves out those that lack one it reads.
 
     Raises
     ------
@@ -256,32 +262,21 @@ def open_table(section: DataSection, folder: str | Path) -> Table:
         shown=False,
         advice=REMEDY,
     )
-    columns, dropped = _without_missing(section, held)
-    note = f"{found.note} {dropped} records with missing values were dropped." if dropped else found.note
     try:
-        table = Table(schema.admit(columns), schema, name=section.name, source=note)
+        table = Table(schema.admit(held), schema, name=section.name, source=found.note)
         table = derive_columns(table, derivations(section), shown=False)
     except DataError as error:
         raise type(error)(error.reason, remedy=f"{error.remedy}\n{REMEDY}".strip()) from None
-    LOG.info("data %r: %d records, %d columns, %d dropped", section.name, len(table), len(table.columns), dropped)
-    return table
+    lost = lacking_in(table, schema.names)
+    n_lost = 0 if lost is None else int(lost.sum())
+    LOG.info("data %r: %d records, %d columns, %d lack a value", section.name, len(table), len(table.columns), n_lost)
+    return replace(table, source=f"{found.note} {n_lost} of {len(table)} records lack a value.") if n_lost else table
 
 
 REMEDY = (
     'In station.toml: `na_values`, `missing = "drop"`, `clip = true`, a wider `range` or more `levels` of the column. '
     "Values are not shown here, and no study is told."
 )
-
-
-def _without_missing(section: DataSection, found: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], int]:
-    """Leave out the records that miss a value of a column with `missing = "drop"`."""
-    lengths = {len(values) for values in found.values()}
-    dropping = [name for name, column in section.columns.items() if (column.missing or section.missing) == "drop"]
-    absent = [lacking(found[name]) for name in dropping if name in found]
-    if not absent or len(lengths) != 1:
-        return dict(found), 0
-    dropped = np.logical_or.reduce(absent)
-    return {name: values[~dropped] for name, values in found.items()}, int(dropped.sum())
 
 
 def _kind(name: str, column: ColumnSection, source: str) -> Kind:
