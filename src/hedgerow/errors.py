@@ -326,6 +326,10 @@ class StateLost(StationError, code="HR-615"):
     """A party was asked to go on from something that it no longer keeps."""
 
 
+class ResourcesExceeded(StationError, code="HR-616"):
+    """A study's rehearsal or a question takes more time or memory than a station gives it."""
+
+
 def catalogue() -> dict[str, type[HedgerowError]]:
     """Return every code and its class, in order."""
     found: dict[str, type[HedgerowError]] = {}
