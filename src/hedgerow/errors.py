@@ -240,6 +240,10 @@ class SchemaInvalid(DataError, code="HR-409"):
     """A schema contradicts itself or its table."""
 
 
+class ColumnUndeclared(DataError, code="HR-410"):
+    """What a column is would have to be guessed: its values do not tell it."""
+
+
 class ChecksumMismatch(DataError, code="HR-411"):
     """A file is not the one that was catalogued."""
 
@@ -320,6 +324,10 @@ class SourceUnreadable(StationError, code="HR-614"):
 
 class StateLost(StationError, code="HR-615"):
     """A party was asked to go on from something that it no longer keeps."""
+
+
+class ResourcesExceeded(StationError, code="HR-616"):
+    """A study's rehearsal or a question takes more time or memory than a station gives it."""
 
 
 class JournalLost(StationError, code="HR-618"):

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from .column import Column
+from .declared import series_values
 from .download import Published
 from .loaders import Columns, read_csv
 from .schema import Schema
-from .table import series_values
 
 if TYPE_CHECKING:
     import pandas as pd

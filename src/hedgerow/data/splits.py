@@ -31,6 +31,12 @@ class by_column(Partitioner):
             raise PartitionInvalid(
                 f"{self}: the column holds arrays of shape {column.shape}.", remedy="Choose a column of single values."
             )
+        if column.lacks(table[self.column]).any():
+            raise PartitionInvalid(
+                f"{self}: {column.lacks(table[self.column]).sum()} of {len(table)} records lack {self.column!r}, "
+                "and belong to no party.",
+                remedy="Take them out before, or give them a value of their own.",
+            )
         values, owner = np.unique(table[self.column], return_inverse=True)
         if column.kind == "category":
             names = [column.levels[code] for code in values]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.party import WEIGHTS
+from hedgerow.core.party import PRESENT, WEIGHTS
 from hedgerow.core.question import elementwise_where, travels
 from hedgerow.errors import FormulaInvalid, NotBinary, OutOfRange
 
@@ -90,7 +90,8 @@ class Design:
         aside = [name for text in (offset, weights) if text for name in read_number(text, schema).reads(schema)]
         response, terms = read_formula(formula, schema, aside, classes=classes)
         spec = cls(formula, response, terms, schema, offset, weights, heaviest(schema, weights))
-        return replace(spec, schema=schema.select(tuple(dict.fromkeys([*response.reads(schema), *spec.reads, *aside]))))
+        read = schema.select(tuple(dict.fromkeys([*response.reads(schema), *spec.reads, *aside])))
+        return replace(spec, schema=read.allowing(missing=False))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -225,12 +226,21 @@ def design_of(
 def design(columns: Mapping[str, Array], *, spec: Design) -> dict[str, Array]:
     """Prepare the rows of a regression at a party: `X` (n, size), `y` (n,), `offset` (n,), and record weights if any.
 
+    Of records that were left out before (`hedgerow.data.complete_cases`) rows are zeros and targets 1, whatever the formula
+    makes of the values that stand in.
+
     Examples
     --------
     >>> federation.prepare(design, spec=Design.of("malignant ~ mean_radius", federation.schema))
     """
     y = spec.response.columns(columns)[:, 0]
     prepared = {"X": spec.matrix(columns, len(y)), "y": y, "offset": spec.offsets(columns, len(y))}
+    if PRESENT in columns and not (there := np.asarray(columns[PRESENT])).all():
+        prepared = {
+            "X": np.where(there[:, None], prepared["X"], 0.0),
+            "y": np.where(there, y, 1.0),
+            "offset": np.where(there, prepared["offset"], 0.0),
+        }
     if spec.weights is None:
         return prepared
     w = np.asarray(columns[spec.weights], dtype=np.float64)

@@ -11,7 +11,7 @@ from scipy.special import logsumexp, ndtr, ndtri
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
-from hedgerow.data import Schema, Table
+from hedgerow.data import LeftOut, Schema, Table
 from hedgerow.errors import FormulaInvalid
 from hedgerow.report import Outcome
 
@@ -43,7 +43,7 @@ class MultinomialFit:
         Records of each level.
     deviance : float
         Minus twice the log-likelihood.
-    rounds, n_parties, n_missing, left, protection
+    rounds, n_parties, n_missing, left, protection, cases
         As in `Fit`.
     """
 
@@ -58,6 +58,7 @@ class MultinomialFit:
     n_missing: int
     left: str
     protection: str
+    cases: LeftOut | None = None
 
     @property
     def n_records(self) -> float:
@@ -172,7 +173,7 @@ def multinomial_fit(federation: Federation, spec: Design, state: NewtonState, as
         counts=state.kept["levels"],
         deviance=state.deviance,
         rounds=state.round,
-        **provenance(federation, asked_before),
+        **provenance(federation, asked_before, spec.schema.names),
     )
 
 

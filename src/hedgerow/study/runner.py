@@ -98,6 +98,8 @@ def run(
                 study=built.digest,
                 start=start,
             )
+            if ended.state is not None and ended.stopped != "interrupted":
+                rounds.finish(ended.state)
             seconds = time.perf_counter() - started
             outcome = built.shown(ended.state) if ended.state else Outcome()
         compare = built.study.baselines and built.simulated and ended.state and ended.stopped != "interrupted"

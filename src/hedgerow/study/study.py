@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from hedgerow.errors import StudyInvalid, UnknownStudy, suggestion
 from hedgerow.privacy import Budget
@@ -17,6 +17,7 @@ from hedgerow.privacy.accounting import Accountant, Filter
 
 from .changes import changed
 from .comparison import ComparisonSection
+from .declared import DerivedSection, StudyColumn, problems_of, words_from
 from .evaluation import Evaluation
 from .protection import ProtectionSection
 from .section import Section, problems
@@ -35,13 +36,33 @@ class Data(Section):
         default_factory=dict, description="declared ranges, from which bounds are made"
     )
     clip: bool = Field(False, description="clip values to their declared range instead of refusing them")
-    missing: Literal["refuse", "drop"] = Field("refuse", description="what to do with records that miss a value")
+    missing: Literal["refuse", "drop"] = Field(
+        "refuse", description="refuse missing values, or let each model drop the records that lack one it reads"
+    )
+    na_values: tuple[str, ...] = Field((), description="what stands for a missing value in every column of the file, e.g. ?")
+    separator: str | None = Field(None, min_length=1, max_length=1, description="between values of a text file; a comma")
+    decimal: Literal[".", ","] = Field(".", description="the decimal sign of a text file")
+    columns: dict[str, StudyColumn] = Field(default_factory=dict, description="what columns are, by name")
+    derived: dict[str, DerivedSection] = Field(default_factory=dict, description="columns that are computed, by name")
+
+    @field_validator("na_values", mode="before")
+    @classmethod
+    def numbers_too(cls, given: Any) -> Any:
+        return words_from(given)
 
     @model_validator(mode="after")
     def one_source(self) -> Data:
+        found = problems_of(self.columns)
         if (self.name is None) == (self.path is None):
-            raise ValueError("give data.name or data.path, one of the two")
+            found.insert(0, "give data.name or data.path, one of the two")
+        found += [f"{name!r} is in data.ranges and has a range in data.columns" for name in self.ranges if self._spans(name)]
+        if found:
+            raise ValueError("; ".join(found))
         return self
+
+    def _spans(self, name: str) -> bool:
+        one = self.columns.get(name)
+        return one is not None and any(end is not None for end in (one.range, one.low, one.high))
 
 
 class PartitionSection(BaseModel):

@@ -117,7 +117,8 @@ class Hello:
 
 def as_stations_see_it(study: Study) -> Study:
     """A study as stations see it: its data by their name, and no path of the coordinator's machine."""
-    data = study.data.model_copy(update={"name": data_name(study), "path": None})
+    spelt = {"separator": None, "decimal": ".", "na_values": ()}  # of the coordinator's file, if it has one
+    data = study.data.model_copy(update={"name": data_name(study), "path": None, **spelt})
     budget = None if study.budget is None else study.budget.model_copy(update={"ledger": None})
     return study.model_copy(update={"data": data, "budget": budget})
 

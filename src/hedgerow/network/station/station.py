@@ -114,6 +114,8 @@ class Station:
         self._minute: deque[datetime] = deque()
         self._lock = threading.RLock()
         self._turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._states = StateFiles(None if answered is None else answered.with_name("states"))
+        self._states.sweep([one.study for one in self.submissions.all("waiting", "approved")])
         charge_all(self.account, self._charges(), self._position)
         own: dict[str, Any] = {"config": lambda: self.config, "charges": self._charges, "time": self._time, "lock": self._lock}
         self.rehearsals = Rehearsals(self.submissions, keys, runner, **own)
@@ -317,7 +319,7 @@ class Station:
             n_questions = self.journal.n_questions(study)
             own = OwnKeys(self.keys.key_material.identity, getattr(self.keys, "roster", None))
             answered = None if self._answered is None else self._answered / f"{study}.journal"
-            task = ToOpen(self.config, submission, own, answered, self._states.path(study), begun=n_questions > 0)
+            task = ToOpen(self.config, submission, own, answered, self._states, begun=n_questions > 0)
         parties = self.runner.open(task, lambda: self._off(study))  # it may take a while: no lock is held
         with self._lock:
             if self._closed or self.submissions.status(study) != "approved":

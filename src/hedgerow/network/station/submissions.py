@@ -101,6 +101,21 @@ class Submission:
                 f"the study {self.title!r} is {self.status}.", remedy=f"hedgerow station approve {self.id}, if it may ask."
             )
 
+    def about(self) -> dict[str, Any]:
+        """What a rehearsal found, as plain values."""
+        return {name: getattr(self, name) for name in ABOUT} | {"announced": self.announced.to_json()}
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the study as it came, as plain values."""
+        named = {name: getattr(self, name) for name in ("study", "came", "status", *DECISION)}
+        return named | self.about() | {"digest": self.digest.hex(), "signature": self.signature.hex()}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any], toml: bytes, description: bytes) -> Submission:
+        """The submission that was written so, of the study as it came."""
+        read = {name: bytes.fromhex(found[name]) for name in ("digest", "signature")}
+        return cls(toml=toml, description=description, **(_read_about(found) | read))
+
 
 ABOUT = ("title", "coordinator", "program", "n_stations", "summary", "rows", "columns", "ready")
 DECISION = ("code", "by", "at", "because")
@@ -151,13 +166,13 @@ class Submissions:
             connection.execute(
                 "INSERT INTO submissions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (study) DO UPDATE SET "
                 "status = excluded.status, decision = excluded.decision, signature = excluded.signature",
-                (*row, _about(submission), json.dumps(decision), submission.signature),
+                (*row, json.dumps(submission.about()), json.dumps(decision), submission.signature),
             )
 
     def judged(self, submission: Submission) -> bool:
         """Keep what a rehearsal found, unless somebody has decided meanwhile; returns whether it is kept."""
         decision = json.dumps({name: getattr(submission, name) for name in DECISION})
-        values = (_about(submission), submission.status, decision, submission.signature, submission.study)
+        values = (json.dumps(submission.about()), submission.status, decision, submission.signature, submission.study)
         with self.base.transaction() as connection:
             kept = connection.execute(
                 "UPDATE submissions SET about = ?, status = ?, decision = ?, signature = ? "
@@ -175,16 +190,14 @@ class Submissions:
 _SELECT = "SELECT study, status, came, toml, description, digest, about, decision, signature FROM submissions"
 
 
-def _about(submission: Submission) -> str:
-    about = {name: getattr(submission, name) for name in ABOUT}
-    return json.dumps(about | {"announced": submission.announced.to_json()})
-
-
 def _submission(row: Sequence[Any]) -> Submission:
     study, status, came, toml, description, mark, about, decision, signature = row
-    found = json.loads(about)
-    found["announced"] = Announced.from_json(found["announced"])
-    found |= {"rows": tuple(found["rows"]), "columns": tuple(found["columns"])} | json.loads(decision)
+    found = _read_about(json.loads(about)) | json.loads(decision)
     return Submission(
         study, bytes(toml), bytes(description), bytes(mark), came, status=status, signature=bytes(signature), **found
     )
+
+
+def _read_about(found: Mapping[str, Any]) -> dict[str, Any]:
+    lists = {"rows": tuple(found["rows"]), "columns": tuple(found["columns"])}
+    return {**found, **lists, "announced": Announced.from_json(found["announced"])}

@@ -8,7 +8,6 @@ stop       end what runs for a study
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Protocol
 from hedgerow.crypto.keys import Identity, Roster
 from hedgerow.crypto.schemes import Credentials
 from hedgerow.crypto.standing import StandingSets
-from hedgerow.engines.party_states import PartyStates
+from hedgerow.engines.party_states import StateFiles
 from hedgerow.network.station.asking import accounts_of
 from hedgerow.network.station.config import GuardSection, StationConfig
 from hedgerow.network.station.journal import PartyCharge
@@ -76,18 +75,18 @@ class ToOpen:
     ----------
     answered : Path or None
         File of what its parties have answered within protocols; in memory where None.
-    states : Path or None
-        File of what its parties keep; in memory where None.
+    states : StateFiles
+        Where its parties keep what they need for later questions.
     begun : bool
-        Whether it was answered before, and the file is there if nothing was lost.
+        Whether it has asked questions before.
     """
 
     config: StationConfig
     submission: Submission
     keys: OwnKeys
     answered: Path | None
-    states: Path | None = None
-    begun: bool = False
+    states: StateFiles
+    begun: bool
 
 
 class StudyChild(Protocol):
@@ -158,9 +157,11 @@ def opened(task: ToOpen, held: LocalData) -> StudyChild:
     """The parties of a study, in this process."""
     from .study_host import StudyHost
 
-    with ExitStack() as files:
-        answered = files.enter_context(Answered(task.answered, gather=True))
-        states = files.enter_context(closing(PartyStates(task.states, begun=task.begun)))
-        host = StudyHost(task.config, held, task.submission, task.keys, answered, states)
-        files.pop_all()
-        return host
+    answered = Answered(task.answered, gather=True)
+    states = task.states.of(task.submission.study, begun=task.begun)
+    try:
+        return StudyHost(task.config, held, task.submission, task.keys, answered, states)
+    except BaseException:
+        answered.close()
+        states.close()
+        raise

@@ -44,7 +44,7 @@ class StudyHost:
     answered : Answered
         What parties have answered within protocols; it is closed with this.
     states : PartyStates
-        What parties keep; it is closed with this.
+        What parties keep for later questions; it is closed with this.
 
     Raises
     ------
