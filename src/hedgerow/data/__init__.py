@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from .cases import LeftOut, complete_cases
     from .catalogue import load, names
     from .column import Column
+    from .inference import infer
     from .join import join
     from .loaders import read, read_idx
     from .partition import LabelCounts, Partition, Partitioner
     from .partitioners import PARTITIONERS, partitioner
-    from .schema import Schema, infer
+    from .schema import Schema
     from .shift import concept_drift, concept_shift, covariate_shift, feature_noise
     from .skew import dirichlet_labels, dirichlet_quantity, labels_per_party, shards
     from .splits import by_column, iid, stores

@@ -43,6 +43,8 @@ class Column:
         Whether values outside the range are clipped to it; otherwise they are refused.
     description : str
         One sentence for people.
+    formula : str
+        The expression of other columns by which it is computed, of a derived column.
     optional : bool
         Whether values may be missing: NaN, or code -1 of a category. Each model leaves out the records that lack a value
         that it reads (`hedgerow.data.complete_cases`). Otherwise a missing value is refused.
@@ -63,6 +65,7 @@ class Column:
     shape: tuple[int, ...] = ()
     clip: bool = False
     description: str = ""
+    formula: str = ""
     optional: bool = False
 
     def __post_init__(self) -> None:
@@ -244,11 +247,11 @@ class Column:
     def _match(self, array: np.ndarray) -> np.ndarray:
         flat, known = array.ravel(), {level: code for code, level in enumerate(self.levels)}
         values = flat.tolist() if flat.dtype.kind in "OUbiu" or flat.dtype == np.float64 else list(flat)  # spelt as they were
-        code_of = {value: -2 if _is_missing(value) else known.get(_word(value), -1) for value in dict.fromkeys(values)}
+        code_of = {value: -2 if _is_missing(value) else known.get(spelling(value), -1) for value in dict.fromkeys(values)}
         codes = np.fromiter(map(code_of.__getitem__, values), np.int16, len(values)).reshape(array.shape)
         if not self.optional:
             self._refuse_where(codes == -2, NotFinite, "missing")
-        strange = [repr(_word(value)) for value, code in code_of.items() if code == -1]
+        strange = [repr(spelling(value)) for value, code in code_of.items() if code == -1]
         if strange:
             raise OutOfRange(
                 f"column {self.name!r} holds {', '.join(strange[:3])}, not among its {len(self.levels)} levels.",
@@ -322,7 +325,7 @@ def _is_missing(value: Any) -> bool:
         return False
 
 
-def _word(value: Any) -> str:
+def spelling(value: Any) -> str:
     """Return a level's spelling: 1, 1.0 and '1' are one level."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))

@@ -194,6 +194,11 @@ def _shown(value: float | None) -> str | None:
     return None if value is None else show(value)
 
 
+def _records(fit: Fit) -> str | None:
+    """The number of records; about how many, where it arrived clipped or noisy."""
+    return _count(fit.n_records) if fit.deviance is not None else f"about {show(max(round(fit.n_records), 0))}"
+
+
 def _count(value: float | None) -> str | None:
     if value is None:
         return None

@@ -14,6 +14,7 @@ from hedgerow.data import Table
 from hedgerow.engines import InProcess
 from hedgerow.engines.simulate import parties_of
 from hedgerow.errors import HedgerowError
+from hedgerow.report.numerals import show
 from hedgerow.store import last
 
 from .build import Built
@@ -97,7 +98,7 @@ def where(built: Built) -> tuple[Table, str]:
 def _complete(built: Built, table: Table, words: str) -> tuple[Table, str]:
     """The records of a table that lack nothing that the program reads, in words."""
     kept = built.complete(table)
-    return kept, words.format(len(kept)) + (" that lack no value" if len(kept) < len(table) else "")
+    return kept, words.format(show(len(kept))) + (" that lack no value" if len(kept) < len(table) else "")
 
 
 def _fit(built: Built, settings: Settings, parties: Parties) -> object | None:

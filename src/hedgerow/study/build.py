@@ -24,9 +24,12 @@ from hedgerow.engines.simulate import parties_of
 from hedgerow.errors import HedgerowWarning, StudyInvalid, suggestion
 from hedgerow.privacy.budget import warn_if_large
 from hedgerow.report import Outcome, plain_outcome
+from hedgerow.stats.derived import derive_columns
+from hedgerow.stats.quality.cells import number_of_bins
 from hedgerow.store import read_chain
 
 from .catalogue import listing
+from .declared import agree
 from .keys import settings_of
 from .study import EngineSection, Study
 from .validation import with_held_out
@@ -90,6 +93,11 @@ class Built:
         shared = budget.shared if budget else None
         return Ledger(limit) if shared is None or not shared.exists() else read_chain(shared).ledger(limit)
 
+    @property
+    def bins(self) -> int:
+        """Bins of a curve that parties are asked for; they follow the number of records where it is known before."""
+        return self.study.evaluation.bins or number_of_bins(len(self.table))
+
     @cached_property
     def digest(self) -> str:
         """Identifies what may resume a run: its study and its records."""
@@ -106,15 +114,22 @@ class Built:
         return (self.listing.outcome or plain_outcome)(*given)
 
     def measure(self, state: Any) -> dict[str, float]:
-        """Metrics of a state, where they are due in its round."""
-        due = state.round % self.study.evaluation.every == 0 or state.round == self.settings.get("rounds")
+        """Metrics of a state, where they are due in its round; where parties are asked once, what nobody is asked for."""
+        between = self.study.evaluation.between
+        if between is None:
+            return self.listing.watch(self.settings, state, self.schema, None) if self.listing.watch else {}
+        due = state.round % between == 0 or state.round == self.settings.get("rounds")
         return self.metrics(state) if due else {}
+
+    def measure_last(self, state: Any) -> dict[str, float]:
+        """Metrics of the last state, where they are asked for once."""
+        return self.metrics(state) if self.study.evaluation.between is None else {}
 
     def metrics(self, state: Any) -> dict[str, float]:
         """Metrics of a state: on the server's table, or by a sum over the parties."""
         on = self.study.evaluation.on
         if on == "parties" and self.listing.ask is not None:
-            return self.listing.ask(self.federation, self.settings, state)
+            return self.listing.ask(self.federation, self.settings | {"evaluation.bins": self.bins}, state)
         test = None if self.test is None else self.complete(self.test)
         return self.listing.watch(self.settings, state, self.schema, test) if self.listing.watch and on != "none" else {}
 
@@ -173,9 +188,11 @@ def tables(study: Study, data_dir: Path | None, table: Table | None = None) -> t
     if table is not None:
         pass
     elif data.path:
-        table = read(data.path, target=data.target, columns=used_columns(study), missing=data.missing)
+        table = read_declared(study)
     else:
         table = load(str(data.name), data_dir=data_dir)
+        agree(data.columns, data.derived, table.schema, f"the catalogue and {data.name}")
+    table = derive_columns(table, {name: one.derivation() for name, one in data.derived.items() if name not in table.schema})
     roles = {"target": data.target, "weight": data.weight, "features": data.features}
     table = table.with_roles(**{role: given for role, given in roles.items() if given is not None})
     if data.ranges:
@@ -191,6 +208,20 @@ def tables(study: Study, data_dir: Path | None, table: Table | None = None) -> t
     return table, test
 
 
+def read_declared(study: Study) -> Table:
+    """Read a study's file by what the study declares of its columns."""
+    data = study.data
+    return read(
+        str(data.path),
+        columns=used_columns(study),
+        missing=data.missing,
+        declared={name: one.declared(name) for name, one in data.columns.items()},
+        na_values=data.na_values,
+        separator=data.separator,
+        decimal=data.decimal,
+    )
+
+
 def used_columns(study: Study) -> set[str] | None:
     """The columns that a study names, where it says which features it uses; None for all."""
     if study.data.features is None:
@@ -198,6 +229,7 @@ def used_columns(study: Study) -> set[str] | None:
     used = {*study.data.features, study.data.target, study.data.weight, *study.data.ranges}
     for value in [*(study.partition.model_extra or {}).values(), *(study.program.model_extra or {}).values()]:
         used |= set(re.findall(r"\w+", value)) if isinstance(value, str) else set(value) if isinstance(value, list) else set()
+    used |= {source for one in study.data.derived.values() for source in one.derivation().sources}
     return {str(name) for name in used if name is not None}
 
 

@@ -21,6 +21,7 @@ from hedgerow.errors import StudyInvalid
 
 from .build import Built
 from .catalogue import listing
+from .declared import agree
 from .keys import settings_of
 from .study import Study
 
@@ -37,10 +38,12 @@ def schema_for(study: Study, schema: Schema) -> Schema:
     Raises
     ------
     StudyInvalid (HR-101)
-        The study declares a range that is narrower than the stations': nobody would enforce it.
+        The study declares a range that is narrower than the stations': nobody would enforce it; or it declares a
+        column otherwise than they do.
     MissingColumn (HR-403)
         The study names a column that stations do not have.
     """
+    agree(study.data.columns, study.data.derived, schema, "the stations")
     for name, (low, high) in study.data.ranges.items():
         column = schema[name]
         inside = (

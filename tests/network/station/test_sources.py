@@ -101,8 +101,9 @@ def test_the_schema_is_known_before_there_is_a_file():
 
 
 def test_a_level_that_is_not_declared_is_refused(tmp_path):
-    with pytest.raises(OutOfRange, match=r"HR-405[\s\S]*'x'[\s\S]*station.toml"):
+    with pytest.raises(OutOfRange, match=r"HR-405[\s\S]*first in line 3[\s\S]*station.toml") as caught:
         ages(tmp_path, "age\nold\nx\n", levels=["old", "young"])
+    assert "'x'" not in str(caught.value)  # a log may be read by others than the owner of the records
 
 
 def test_a_value_outside_is_refused_or_clipped(tmp_path):

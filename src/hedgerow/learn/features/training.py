@@ -216,4 +216,5 @@ def _averaged(mean: Weights | None, new: Weights, kept: float) -> dict[str, np.n
     """A running mean that follows closely at first."""
     if mean is None or not kept:
         return dict(new)
-    return {name: (kept * mean[name] + (1 - kept) * value).astype(value.dtype) for name, value in new.items()}
+    moved = {name: (kept * mean[name] + (1 - kept) * value).astype(value.dtype) for name, value in new.items()}
+    return {name: np.where(mean[name] == value, value, moved[name]) for name, value in new.items()}  # fixed ones stay
