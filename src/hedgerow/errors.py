@@ -330,6 +330,10 @@ class ResourcesExceeded(StationError, code="HR-616"):
     """A study's rehearsal or a question takes more time or memory than a station gives it."""
 
 
+class JournalLost(StationError, code="HR-618"):
+    """A station's journal lacks entries that it had: what was spent is not known there."""
+
+
 def catalogue() -> dict[str, type[HedgerowError]]:
     """Return every code and its class, in order."""
     found: dict[str, type[HedgerowError]] = {}

@@ -110,6 +110,35 @@ def refuse(
 
 
 @app.command()
+def begin_anew(
+    path: PathArgument,
+    because: Annotated[str, typer.Option(help="The reason; it is an entry of the journal.")],
+    spent: Annotated[
+        float | None, typer.Option(help="Epsilon of the guard's budget that counts as spent; all of it by default.", min=0.0)
+    ] = None,
+    by: ByOption = "",
+) -> None:
+    """Go on after the journal was lost and no copy is whole. The budget counts as spent, and open studies are refused."""
+    from hedgerow.network.station.begin_anew import begin_anew
+    from hedgerow.network.station.config import read_config
+    from hedgerow.network.station.review import DATABASE, keys_of
+    from hedgerow.network.station_service import alone
+
+    config, folder = read_config(path)
+    with alone(folder):
+        done = begin_anew(
+            config, keys_of(config, folder), folder / DATABASE, by=by or getpass.getuser(), because=because, spent=spent
+        )
+    console.print(f"{config.name} begins anew, for the {done.generation}. time.", highlight=False)
+    if done.aside is not None:
+        console.print(f"what lay in its place is now {done.aside}", highlight=False, soft_wrap=True)
+    if done.epsilon is not None:
+        console.print(f"epsilon {done.epsilon:g} counts as spent by every party", highlight=False)
+    for title in done.refused:
+        console.print(f"refused: {escape(title)}", highlight=False)
+
+
+@app.command()
 def journal(
     path: PathArgument,
     study: Annotated[str, typer.Option(help="Only of one study, by the beginning of its id or by its title.")] = "",

@@ -50,6 +50,7 @@ from .children.runner import Inline, OwnKeys, Runner, ToOpen
 from .code import installed_version
 from .config import StationConfig
 from .debits import Debits, debited
+from .heads import JournalHeads
 from .journal import PartyCharge, StationEntry, StationJournal
 from .local_data import Held, LocalData
 from .policy import admit_hours, admit_size
@@ -95,12 +96,15 @@ class Station:
     ) -> None:
         self.config, self.held, self.keys, self.base, self.now = config, held, keys, base, now
         self.journal, self.submissions = StationJournal(base), Submissions(base)
+        self.heads = JournalHeads(self.journal, keys, config.coordinator.name)
         self.account = account_of(config.guard.budget, held.roll, own=True)
         if runner is None:
             assert isinstance(held, LocalData), "who runs nothing elsewhere holds the records"
             runner = Inline(held)
         self.runner: Runner = runner
         self._answered, self._closed = answered, False
+        self._states = StateFiles(None if answered is None else answered.with_name("states"))
+        self._states.sweep([one.study for one in self.submissions.all("waiting", "approved")])
         self._position = {id: i for i, id in enumerate(held.ids)}
         self._admitted: dict[str, AdmittedStudy] = {}
         self._remembered = Remembered()
@@ -129,6 +133,7 @@ class Station:
             log.warning("a letter from %s, who is not the coordinator, or that answers one, gets no answer", letter.sender)
             return None
         study = letter.study.hex()
+        letter, closed = self.heads.opened(letter)
         with self._lock:
             if self._closed or letter.digest in self._at_work:
                 return None
@@ -143,7 +148,7 @@ class Station:
         try:
             reply = self._reply(letter, study, len(raw))
             about: dict[str, Any] = {"study": letter.study, "number": letter.number, "answers": letter.digest}
-            sealed = enclose(key_material, public_identities[letter.sender], reply.kind, reply.parts, **about)
+            sealed = enclose(key_material, public_identities[letter.sender], reply.kind, closed(reply.parts), **about)
             with self._lock:
                 if letter.kind != "hello":
                     self._remembered.keep(study, letter.digest, sealed)
@@ -175,6 +180,7 @@ class Station:
             if letter.kind not in kinds:
                 raise MessageRefused(f"a letter of kind {letter.kind!r}.", remedy="Both ends run the same version.")
             admit_size("a letter", size, self.config.guard.limits.bytes_in)
+            self.heads.admit(letter.kind)
             return kinds[letter.kind](letter, study, size)
         except Exception as error:
             return self._refused(letter, study, size, error)
