@@ -183,7 +183,7 @@ def show_submission(submission: Any, *, full: bool) -> None:
     decided = (
         f", by {submission.by} on {submission.at[:10]}"
         if submission.by
-        else f", since {submission.came[:16].replace('T', ' ')}"
+        else f", since {submission.came[:16].replace('T', ' ')}" + ", and is being rehearsed" * (not submission.ready)
     )
     because = f": {submission.because}" if submission.because else ""
     code = f" {submission.code}" if submission.code else ""

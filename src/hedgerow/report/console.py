@@ -21,6 +21,8 @@ def print_report(report: Report, console: Console) -> None:
     """Print a compact summary of a report; names that parties chose cannot style or steer the terminal."""
     console.print(_plain(report.title, "bold"))
     console.print(_plain(report.description, "dim"))
+    if report.nothing:
+        console.print(_plain(report.nothing, "bold red"))
     name, kind = report.promise
     style = {"private": "green", "weak": "yellow", "open": "blue"}[kind]
     said = Text("\n").join(_plain(words) for words in (report.privacy, report.exposed) if words)

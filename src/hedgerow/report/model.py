@@ -109,6 +109,8 @@ class Comparison:
         What the reader should take from it.
     ranges : tuple of (name, lowest, highest)
         Spread of a row over parties, drawn as a bar behind its dot.
+    useful : bool
+        Whether the federated model predicts anything; a loss beside the centralised one is of no meaning where it does not.
     """
 
     metric: str
@@ -116,12 +118,13 @@ class Comparison:
     rows: tuple[tuple[str, float, str], ...]
     sentence: str = ""
     ranges: tuple[tuple[str, float, float], ...] = ()
+    useful: bool = True
 
     @property
     def loss(self) -> float | None:
         """How much worse the federated value is than the centralised one; negative when it is better."""
         federated, centralised = self._value("federated"), self._value("centralised", "centralized")
-        if federated is None or centralised is None:
+        if federated is None or centralised is None or not self.useful:
             return None
         return centralised - federated if self.higher_is_better else federated - centralised
 
@@ -147,6 +150,8 @@ class Report:
     ----------
     title, study, description : str
         A heading, the name of the study, one line on what was done.
+    nothing : str
+        That the run learned nothing, or diverged, where it did: the first thing on the page.
     privacy : str
         The guarantee in one sentence, from the ledger.
     privacy_ok : bool
@@ -199,6 +204,7 @@ class Report:
     privacy_weak: bool = False
     exposed: str = ""
     published: Grid | None = None
+    nothing: str = ""
     tables_first: bool = False
 
     @property

@@ -69,6 +69,7 @@ def _main(report: Report) -> Html:
     r = report
     tables = [_grid(grid, table(grid)) for grid in r.tables]
     parts = [
+        tag("section", tag("h2", "Read this first"), tag("p", r.nothing), class_="warnings nothing") if r.nothing else None,
         _privacy(r),
         _warnings(r.warnings),
         _section("At a glance", "glance", _figures_of_merit(r)) if r.metrics or r.facts else None,

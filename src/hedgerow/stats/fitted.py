@@ -11,6 +11,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound
 from hedgerow.core.federation import Federation
+from hedgerow.data import complete_cases
 from hedgerow.errors import SettingsInvalid
 
 from .columns import schema_of
@@ -100,7 +101,8 @@ class Fitted:
 
     def ask(self, federation: Federation) -> Federation:
         """The federation with the design's rows prepared at each party."""
-        return scaled(federation, self.scaling).prepare(design, spec=self.spec)
+        known = complete_cases(federation, self.spec.schema.names)
+        return scaled(known, self.scaling).prepare(design, spec=self.spec)
 
     @property
     def reach(self) -> Reach | None:

@@ -23,6 +23,8 @@ from hedgerow.store import Driven
 
 from .baselines import Baselines
 from .build import Built
+from .flow import records_left_out
+from .learned import nothing_learned
 from .published import exposed, published, table_of
 from .rounds import FIGURES, Row, best, first_metric, metrics_of, reached
 from .study import Study
@@ -59,6 +61,7 @@ def explain(
     }
     last_row = metrics_of(history[-1]) if history else {}
     stations = getattr(run.engine, "stations", ())
+    nothing = "" if ended.stopped == "interrupted" else nothing_learned(built, history, outcome.metrics, compared)
     notes = [built.table.source]
     if ended.reason:
         notes.insert(0, f"The run stopped: {ended.reason}")
@@ -72,6 +75,7 @@ def explain(
         title=study.title or study.name,
         study=study.name,
         description=study.description or sentence_of(built),
+        nothing=nothing,
         privacy=said.sentence,
         exposed=said.exposed,
         privacy_ok=said.private,
@@ -97,11 +101,11 @@ def explain(
             *epsilon_curve(built),
         ),
         heat=heat_of(built.partition.heat, built.partition.sentence) if built.simulated else None,
-        comparison=comparison_of(built, compared),
+        comparison=comparison_of(built, compared, useful=not nothing),
         parties=party_grid(built, compared),
         left=what_left(run.ledger.entries, federation.protection.shows),
         published=table_of(said.published),
-        tables=tuple(grid_of(title, frame) for title, frame in outcome.tables.items()),
+        tables=(*(grid_of(title, frame) for title, frame in outcome.tables.items()), *records_left_out(built)),
         text=tuple(outcome.text.items()),
         notes=tuple(note for note in notes if note),
         warnings=warnings,
@@ -180,8 +184,8 @@ def epsilon_curve(built: Built) -> tuple[Curve, ...]:
     return (Curve("Epsilon spent", "releases", "epsilon", (Series("epsilon", *_columns(spent)),), budget.epsilon, note),)
 
 
-def comparison_of(built: Built, compared: Baselines) -> Comparison | None:
-    """Federated beside centralised and local-only."""
+def comparison_of(built: Built, compared: Baselines, *, useful: bool = True) -> Comparison | None:
+    """Federated beside centralised and local-only; no words on what federation costs where the model is of no use."""
     if compared.federated is None:
         return None
     metric, more = built.listing.metric(built.schema)
@@ -197,7 +201,7 @@ def comparison_of(built: Built, compared: Baselines) -> Comparison | None:
     sentence = f"Measured on {compared.on}."
     if compared.failed:
         sentence += f" {compared.failed} of {compared.tried} parties that were tried cannot fit this model alone."
-    return Comparison(metric, more, tuple(rows), sentence, ranges)
+    return Comparison(metric, more, tuple(rows), sentence, ranges, useful)
 
 
 def party_grid(built: Built, compared: Baselines) -> Grid | None:

@@ -25,12 +25,12 @@ from hedgerow.store import Driven, drive, load_checkpoint, record_of, write_arra
 
 from .baselines import Baselines, baselines
 from .build import Built, build
-from .changes import to_toml
 from .check import check
 from .explain import explain
 from .planned import Make, with_noise
 from .rounds import Progress, Rounds
 from .study import Study
+from .toml import to_toml
 
 
 @dataclass(frozen=True)
