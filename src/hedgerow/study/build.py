@@ -22,7 +22,6 @@ from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.engines.shared import warn_of_copies
 from hedgerow.engines.simulate import parties_of
 from hedgerow.errors import HedgerowWarning, StudyInvalid, suggestion
-from hedgerow.privacy.budget import warn_if_large
 from hedgerow.report import Outcome, plain_outcome
 from hedgerow.stats.derived import derive_columns
 from hedgerow.stats.quality.cells import number_of_bins
@@ -174,7 +173,6 @@ def build(
     budget = study.budget.budget() if study.budget else None
     if budget is not None:
         federation = federation.within(budget)
-        warn_if_large(budget.delta, federation.size if budget.unit == "party" else len(table))
         if budget.unit == "record":
             warn_of_copies(partition)
     if seed is not None:
