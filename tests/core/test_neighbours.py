@@ -6,18 +6,11 @@ import numpy as np
 import pytest
 
 from hedgerow import Gaussian, SecAgg, l2
-<<<<<<< Updated upstream
 from hedgerow.core.question import local
 from hedgerow.engines import InProcess, Loop, Processes
 from hedgerow.privacy.mechanisms import Noise
 from hedgerow.testing.wired import Wired
 from hedgerow.testing.worlds import FUNCTIONS, WAYS, apart, asked, fails_at_a_point, mishaps, neighbours, sides
-=======
-from hedgerow.engines import InProcess, Loop
-from hedgerow.privacy.mechanisms import Noise
-from hedgerow.testing.wired import Wired
-from hedgerow.testing.worlds import FUNCTIONS, WAYS, apart, asked, neighbours
->>>>>>> Stashed changes
 from helpers import Hiding, federation, totals
 
 ENGINES = {"loop": Loop(), "one thread": InProcess(threads=1), "two threads": InProcess(threads=2), "bytes": Wired()}
@@ -92,10 +85,7 @@ def test_all_engines_see_the_same_steps():
                 np.testing.assert_array_equal(one.steps[0][0], found[0].steps[0][0])
 
 
-<<<<<<< Updated upstream
 @pytest.mark.slow
-=======
->>>>>>> Stashed changes
 def test_the_ledger_does_not_tell_how_many_came_to_a_poisson_cohort():
     """Through secure aggregation a party sends more where more were asked; the ledger has what is expected."""
     fed = federation(n_parties=30).protect(clip=l2(1.0), mechanism=Gaussian(1.0), aggregation=SecAgg())
@@ -104,7 +94,6 @@ def test_the_ledger_does_not_tell_how_many_came_to_a_poisson_cohort():
         cohort.sum(totals)
     assert len({len(cohort.members) for cohort in cohorts}) > 1
     assert len({entry.bytes_up for entry in fed.ledger.entries}) == 1
-<<<<<<< Updated upstream
 
 
 # ---- records that go wrong ------------------------------------------------------------------------------------------
@@ -154,5 +143,3 @@ def test_neighbours_are_as_near_in_processes():
             for way in ("all", "fixed"):
                 found = list(moved(engine, unit, way, "server", "gaussian"))
                 assert 0.3 < max(length for _, length in found) <= ROUNDED
-=======
->>>>>>> Stashed changes
