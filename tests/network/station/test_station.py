@@ -174,10 +174,13 @@ def test_a_station_that_skips_a_check_is_caught(tmp_path, case, monkeypatch):
     if skipped == "admit_columns":
         monkeypatch.setattr("hedgerow.network.station.admitted.admit_columns", lambda allowed, declared, told, named: declared)
     elif skipped == "Account._take":
-        monkeypatch.setattr(under_test.Account, "_take", lambda self, history, policy, asked: (asked.entry, None))
+        monkeypatch.setattr(
+            "hedgerow.network.station.accounts.Account._take", lambda self, history, policy, asked: (asked.entry, None)
+        )
     else:
-        where = "admitted" if skipped == "admit_program" else "station"
+        where = "admitted" if skipped == "admit_program" else "children.study_host"
         monkeypatch.setattr(f"hedgerow.network.station.{where}.{skipped}", lambda *anything: None)
+        monkeypatch.setattr(under_test, "admit_hours", lambda *anything: None)
     with pytest.raises(BaseException, match="DID NOT RAISE"):
         refused_by(house, "alpha", run)
 

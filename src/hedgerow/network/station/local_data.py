@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -48,6 +48,41 @@ class Roll:
     @classmethod
     def unpack(cls, raw: bytes) -> Roll:
         return cls(*unpack(raw))
+
+
+class Held(Protocol):
+    """What a station tells of its records: columns, parties and sizes, without the records."""
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def roll(self) -> Roll: ...
+
+    @property
+    def sizes(self) -> np.ndarray: ...
+
+    @property
+    def ids(self) -> tuple[str, ...]: ...
+
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class HeldElsewhere:
+    """Columns, parties and sizes of records that another process holds."""
+
+    schema: Schema
+    roll: Roll
+    sizes: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.roll.ids)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Names of the parties."""
+        return self.roll.ids
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,8 @@ class Submission:
         What it will ask, in words; see `wording.rows_of`.
     announced : Announced
         What it may ask.
+    ready : bool
+        Whether it was rehearsed: before that nobody can approve it.
     columns : tuple of str
         Columns that it may touch.
     status, code : str
@@ -61,6 +63,7 @@ class Submission:
     rows: tuple[Mapping[str, str], ...] = ()
     columns: tuple[str, ...] = ()
     announced: Announced = field(default_factory=lambda: Announced({}, {}))
+    ready: bool = True
     status: Status = "waiting"
     code: str = ""
     by: str = ""
@@ -99,7 +102,7 @@ class Submission:
             )
 
 
-ABOUT = ("title", "coordinator", "program", "n_stations", "summary", "rows", "columns")
+ABOUT = ("title", "coordinator", "program", "n_stations", "summary", "rows", "columns", "ready")
 DECISION = ("code", "by", "at", "because")
 
 
@@ -142,18 +145,39 @@ class Submissions:
 
     def put(self, submission: Submission) -> None:
         """Keep a submission, or its new decision."""
-        about = {name: getattr(submission, name) for name in ABOUT} | {"announced": submission.announced.to_json()}
         decision = {name: getattr(submission, name) for name in DECISION}
         row = (submission.study, submission.status, submission.came, submission.toml, submission.description, submission.digest)
         with self.base.transaction() as connection:
             connection.execute(
                 "INSERT INTO submissions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (study) DO UPDATE SET "
                 "status = excluded.status, decision = excluded.decision, signature = excluded.signature",
-                (*row, json.dumps(about), json.dumps(decision), submission.signature),
+                (*row, _about(submission), json.dumps(decision), submission.signature),
             )
+
+    def judged(self, submission: Submission) -> bool:
+        """Keep what a rehearsal found, unless somebody has decided meanwhile; returns whether it is kept."""
+        decision = json.dumps({name: getattr(submission, name) for name in DECISION})
+        values = (_about(submission), submission.status, decision, submission.signature, submission.study)
+        with self.base.transaction() as connection:
+            kept = connection.execute(
+                "UPDATE submissions SET about = ?, status = ?, decision = ?, signature = ? "
+                "WHERE study = ? AND status = 'waiting'",
+                values,
+            )
+        return bool(kept.rowcount)
+
+    def forget(self, study: str) -> None:
+        """Keep nothing of a study that nobody has decided about: it may come again."""
+        with self.base.transaction() as connection:
+            connection.execute("DELETE FROM submissions WHERE study = ? AND status = 'waiting'", (study,))
 
 
 _SELECT = "SELECT study, status, came, toml, description, digest, about, decision, signature FROM submissions"
+
+
+def _about(submission: Submission) -> str:
+    about = {name: getattr(submission, name) for name in ABOUT}
+    return json.dumps(about | {"announced": submission.announced.to_json()})
 
 
 def _submission(row: Sequence[Any]) -> Submission:
