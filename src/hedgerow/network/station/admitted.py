@@ -24,6 +24,7 @@ from hedgerow.wire.values import unpack
 from .accounts import Account
 from .code import code_hash, installed_version
 from .config import GuardSection, StationConfig
+from .counts import Asked, most_rounds
 from .local_data import Held
 from .policy import (
     admit_columns,
@@ -188,7 +189,8 @@ def _rehearsed(
         built = make(with_noise(study, make, submission.digest, most=guard.limits.rehearsed_rounds))
         found, heard = rehearsed(built, guard.limits.rehearsed_rounds)
     aggregation = inside(built.federation).channel.aggregation
-    kinds = announced(found.entries, heard, aggregation)
+    noisy = any(entry.mechanism != "none" for entry in found.entries)
+    kinds = announced(found.entries, heard, aggregation, most_rounds(built, noisy))
     by_name = {(entry.branch, entry.round): entry.aggregation for entry in found.entries}
     asked = [
         (outbox, by_name.get((asked.branch, asked.number), "").replace("plain", "") * (asked.verb == "sum"), len(whom))
@@ -239,6 +241,8 @@ class AdmittedStudy:
         Who answers for it.
     account : Account
         Of this study, for each party.
+    asked : Asked
+        What it has asked, held against what it announced.
     n_questions : int
         How many were to be answered from records.
     """
@@ -246,6 +250,7 @@ class AdmittedStudy:
     submission: Submission
     parties: StudyChild
     account: Account
+    asked: Asked
     n_questions: int = 0
 
     def close(self) -> None:

@@ -71,6 +71,10 @@ class StationEntry:
         The sentence of a refusal, which stays here; who decided.
     digest : str
         Of the letter.
+    signature, branch, broadcast, about : str
+        Of a question whose answer is made from records: what it is counted by (`counts`), as digests.
+    cohort : str
+        Of whom an exact total behind hidden rows is: see `cohorts`.
     charges : tuple of PartyCharge
     epsilon : float or None
         Spent by the party that has spent most, with this question, of the budget over everything. It follows from the
@@ -89,6 +93,11 @@ class StationEntry:
     bytes_out: int = 0
     reason: str = ""
     digest: str = ""
+    signature: str = ""
+    branch: str = ""
+    broadcast: str = ""
+    about: str = ""
+    cohort: str = ""
     charges: tuple[PartyCharge, ...] = ()
     epsilon: float | None = field(default=None, compare=False)
     number: int = field(default=0, compare=False)
@@ -142,6 +151,11 @@ class StationJournal:
         """How many questions of a study were to be answered from records."""
         asked = "SELECT count(*) FROM journal WHERE study = ? AND code = 'asked' AND question != 0"
         return int(self.base.rows(asked, (study,))[0][0])
+
+    def questions(self, study: str) -> Iterator[StationEntry]:
+        """Every question of a study that was to be answered from records, in order."""
+        for link in self._journal.links("study = ? AND code = 'asked' AND question != 0", (study,)):
+            yield StationEntry.from_json(link.text, link.number, link.hash)
 
     def charges(self, study: str | None = None) -> Iterator[tuple[str, PartyCharge]]:
         """Every charge in order, with its study; or those of one study."""
