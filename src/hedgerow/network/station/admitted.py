@@ -24,7 +24,7 @@ from hedgerow.wire.values import unpack
 from .accounts import Account
 from .code import code_hash, installed_version
 from .config import GuardSection, StationConfig
-from .counts import Asked, most_rounds
+from .counts import Asked, limits_of, most_rounds
 from .local_data import Held
 from .policy import (
     admit_columns,
@@ -32,6 +32,7 @@ from .policy import (
     admit_records,
     admit_rehearsed,
     admit_size,
+    answers_once,
     as_forbidden,
     named_columns,
     smallest_total,
@@ -197,9 +198,11 @@ def _rehearsed(
         for outbox, whom in heard
         for asked in [outbox.question]
     ]
-    admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), withstood=withstands(aggregation))
+    how = {"withstood": withstands(aggregation), "once": answers_once(aggregation)}
+    admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), **how)
     _fits([outbox for outbox, whom in heard if held.ids[0] in whom], accounts)
-    rows = tuple({name: plain(value) for name, value in row.items()} for row in rows_of(found))
+    told = zip(rows_of(found), limits_of(found, heard, kinds), strict=True)
+    rows = tuple({name: plain(value) for name, value in (row | limits).items()} for row, limits in told)
     return replace(
         submission,
         ready=True,

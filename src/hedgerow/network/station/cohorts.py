@@ -5,10 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import compress
+from typing import TYPE_CHECKING
 
 from hedgerow.crypto.schemes import Credentials
 from hedgerow.crypto.standing import PartySet, names_digest
+
+if TYPE_CHECKING:
+    from .journal import StationEntry
 
 NAMED = 100
 """Parties whose names are kept; of more the digest alone."""
@@ -29,14 +34,16 @@ def _names(found: PartySet, own: Credentials) -> list[str]:
     return list(compress(names, found.flags.tolist()))
 
 
-def shrunk(cohorts: list[str]) -> list[tuple[str, tuple[str, ...]]]:
-    """Of each cohort in a row of them what changed to the one before: "" for nothing, or in words, and who is missing since."""
-    said: list[tuple[str, tuple[str, ...]]] = []
-    before: list[str] = []
-    for text in cohorts:
-        parts = text.split(" ")
-        fewer = bool(before) and parts[:2] != before[:2]
-        gone = tuple(sorted(set(before[2:]) - set(parts[2:]))) if fewer else ()
-        said.append((f"of {parts[0]} parties, before of {before[0]}" if fewer else "", gone))
-        before = parts
+def cohort_notes(entries: Iterable[StationEntry]) -> dict[int, str]:
+    """By the number of an entry, of whom an exact total is: in words, with who is missing since the one before."""
+    said, before = dict[int, str](), dict[str, list[str]]()
+    for entry in entries:
+        if not entry.cohort:
+            continue
+        now, last = entry.cohort.split(" "), before.get(entry.study)
+        words = f"total over {now[0]} parties"
+        if last is not None and last[:2] != now[:2]:
+            gone = sorted(set(last[2:]) - set(now[2:])) if now[2:] else []
+            words += f", fewer than before ({last[0]})" + (f": without {', '.join(gone)}" if gone else "")
+        said[entry.number], before[entry.study] = words, now
     return said

@@ -17,14 +17,16 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
+from hedgerow.crypto.aggregation import context_of, description_digest, steadily
 from hedgerow.errors import QuestionUnannounced
 
 if TYPE_CHECKING:
+    from hedgerow.study import Rehearsal
     from hedgerow.study.build import Built
 
     from .children.facts import AskedQuestion
     from .journal import StationEntry
-    from .signatures import Announced, QuestionSignature
+    from .signatures import Announced, Heard, QuestionSignature
 
 Broadcasts = Literal["none", "constant", "free"]
 """What a kind announced of what it sends: nothing, always the same, or what follows from earlier answers."""
@@ -170,15 +172,30 @@ def _refused(what: str) -> QuestionUnannounced:
     )
 
 
-def words_of(most: int) -> str:
-    """A limit, in words."""
-    return "any number" if most == ANY else f"{most} at most"
+def limits_of(rehearsal: Rehearsal, heard: Heard, announced: Announced) -> list[dict[str, str]]:
+    """For each run of equal questions how often such a question may be asked, and of whom its exact totals are, in words."""
+    by_name = {(o.question.branch, o.question.number): (o, kind) for (o, _), kind in zip(heard, heard.kinds, strict=True)}
+    said: list[dict[str, str]] = []
+    for first, _ in rehearsal.runs():
+        entry = rehearsal.entries[first]
+        outbox, kind = by_name.get((entry.branch, entry.round), (None, None))
+        if outbox is None or kind is None:
+            said.append({})
+            continue
+        most = announced.most.get(kind, ANY)
+        words = {"may be asked": "any number of times" if most == ANY else f"{most} times at most, all of its kind together"}
+        if kind.aggregation and not outbox.release.at_parties:
+            words["totals are of"] = SAME_PARTIES if steadily(outbox) else OTHER_PARTIES
+        said.append(words)
+    return said
+
+
+SAME_PARTIES = "the same parties each time"
+OTHER_PARTIES = "other parties each time: put together, such totals can show one party's"
 
 
 def about_of(question: Any) -> dict[str, Any]:
     """What of a received question is counted: see `AskedQuestion`."""
-    from hedgerow.crypto.aggregation import context_of, description_digest
-
     asked, step = question.question, question.step
     sent = asked.broadcast
     return {

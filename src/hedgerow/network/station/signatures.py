@@ -242,6 +242,8 @@ class Heard(list[tuple[Outbox, frozenset[str]]]):
     ----------
     sent : list of bytes or None
         A digest of each broadcast.
+    kinds : list of QuestionSignature
+        The kind of each, once `announced` has found it.
     ends : list of int
         After how many questions each round was over.
     whole : bool
@@ -251,6 +253,7 @@ class Heard(list[tuple[Outbox, frozenset[str]]]):
     def __init__(self) -> None:
         super().__init__()
         self.sent: list[bytes | None] = []
+        self.kinds: list[QuestionSignature] = []
         self.ends: list[int] = []
         self.whole = True
 
@@ -357,6 +360,7 @@ def announced(
             radii[key] = min(radius, radii.get(key, math.inf))
         known = -1 if entry is None or entry.numbers is None else entry.numbers
         sizes[signature] = known if sizes.get(signature, known) == known else -1  # it follows from earlier answers
+    heard.kinds = kinds
     broadcasts = broadcasts_of(sent)
     silent = [kind for kind, sends in broadcasts.items() if sends == "none"]
     return Announced(signatures, sizes, numbers_of(kinds, silent, heard.ends, heard.whole, *most), broadcasts)
