@@ -166,12 +166,15 @@ def journal(
             typer.echo(json.dumps(told, indent=1))
             return
         titles = {submission.study: submission.title for submission in box.submissions.all()}
+    from hedgerow.network.station.cohorts import cohort_notes
+
+    notes = cohort_notes(entries)
     known = {entry.study: titles.get(entry.study, "") for entry in entries if entry.study}
     console.print(f"[bold]journal of {escape(box.config.name)}[/bold]", highlight=False)
     for id, title in known.items():
         console.print(f"  {id[:8]}  {escape(title)}", highlight=False, soft_wrap=True)
     for entry in entries:
-        console.print(line_of(entry), highlight=False, markup=False, soft_wrap=True)
+        console.print(line_of(entry, notes.get(entry.number, "")), highlight=False, markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -234,13 +237,13 @@ def show_submission(submission: Any, *, full: bool) -> None:
     console.print()
 
 
-def line_of(entry: Any) -> str:
-    """An entry of the journal in one line: what is longest comes last."""
+def line_of(entry: Any, note: str = "") -> str:
+    """An entry of the journal in one line, with a note of whom a total is: what is longest comes last."""
     letter = f"{entry.letter >> 32}.{entry.letter & 0xFFFFFFFF}" if entry.letter else ""
     sizes = [f"{size:,} {way}" for size, way in ((entry.bytes_in, "in"), (entry.bytes_out, "out")) if size]
     spent = [] if entry.epsilon is None else [f"epsilon {entry.epsilon:.4g}"]
     why = [entry.reason] if entry.reason else []
-    rest = "; ".join([*([entry.function] if entry.function else []), *sizes, *spent, *why])
+    rest = "; ".join([*([entry.function] if entry.function else []), *sizes, *spent, *([note] if note else []), *why])
     at = entry.at[:19].replace("T", " ")
     return f"{entry.number:>6}  {at}  {entry.study[:8]:8}  {letter:>6}  {entry.kind:8}  {entry.code:8}  {rest}"
 

@@ -76,6 +76,10 @@ class StationEntry:
         The sentence of a refusal, which stays here; who decided.
     digest : str
         Of the letter.
+    signature, branch, broadcast, about : str
+        Of a question whose answer is made from records: what it is counted by (`counts`), as digests.
+    cohort : str
+        Of whom an exact total behind hidden rows is: see `cohorts`.
     charges : tuple of PartyCharge
     generation : int
         Of a decision to begin anew after entries were lost: how many such decisions there were.
@@ -96,6 +100,11 @@ class StationEntry:
     bytes_out: int = 0
     reason: str = ""
     digest: str = ""
+    signature: str = ""
+    branch: str = ""
+    broadcast: str = ""
+    about: str = ""
+    cohort: str = ""
     charges: tuple[PartyCharge, ...] = ()
     generation: int = 0
     epsilon: float | None = field(default=None, compare=False)
@@ -174,6 +183,11 @@ class StationJournal:
             found = [StationEntry.from_json(link.text, 0, "") for link in self._journal.links("code = ?", (ANEW,))]
             self._generation = max((entry.generation for entry in found), default=0)
         return self._generation
+
+    def questions(self, study: str) -> Iterator[StationEntry]:
+        """Every question of a study that was to be answered from records, in order."""
+        for link in self._journal.links("study = ? AND code = 'asked' AND question != 0", (study,)):
+            yield StationEntry.from_json(link.text, link.number, link.hash)
 
     def charges(self, study: str | None = None) -> Iterator[tuple[str, PartyCharge]]:
         """Every charge in order, with its study; or those of one study."""

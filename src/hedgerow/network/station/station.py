@@ -49,6 +49,7 @@ from .children.facts import AskedQuestion, Computed, Uncomputed
 from .children.runner import Inline, OwnKeys, Runner, ToOpen
 from .code import installed_version
 from .config import StationConfig
+from .counts import Asked
 from .debits import Debits, debited
 from .heads import JournalHeads
 from .journal import PartyCharge, StationEntry, StationJournal
@@ -285,12 +286,13 @@ class Station:
                 self._admit(admitted, question, which)
                 left, debits = self._debited(admitted, question, which)
                 about: dict[str, Any] = {"function": question.words, "question": question.number, "n_parties": len(left.ids)}
-                self._note(letter, study, "asked", charges=debits.charges, bytes_in=size, **about)
+                self._note(letter, study, "asked", charges=debits.charges, bytes_in=size, **about, **question.counted_by)
                 debits.enter()  # they are on the disk now
+                admitted.asked.take(question)
             found = self._computed(admitted, left)
             with self._lock:
                 admit_size("an answer", len(found.body), guard.limits.bytes_out)
-                self._note(letter, study, "answered", bytes_in=size, bytes_out=len(found.body), **about)
+                self._note(letter, study, "answered", bytes_in=size, bytes_out=len(found.body), cohort=found.cohort, **about)
             log.info("answered %s for %d parties: %d bytes", question.words, found.n_answered, len(found.body))
             return Reply("answer", [found.body])
 
@@ -316,7 +318,7 @@ class Station:
             account = account_of(self.config.guard.study_budget, self.held.roll)
             charges = (charge for _, charge in self.journal.charges(study) if charge.account == "study")
             charge_all(account, charges, self._position)
-            n_questions = self.journal.n_questions(study)
+            n_questions, asked = self.journal.n_questions(study), Asked.of(submission.announced, self.journal.questions(study))
             own = OwnKeys(self.keys.key_material.identity, getattr(self.keys, "roster", None))
             answered = None if self._answered is None else self._answered / f"{study}.journal"
             task = ToOpen(self.config, submission, own, answered, self._states, begun=n_questions > 0)
@@ -325,11 +327,12 @@ class Station:
             if self._closed or self.submissions.status(study) != "approved":
                 parties.close()
                 raise SubmissionUnapproved(f"the study {study[:8]} was taken back.")
-            self._admitted[study] = AdmittedStudy(submission, parties, account, n_questions)
+            self._admitted[study] = AdmittedStudy(submission, parties, account, asked, n_questions)
             return self._admitted[study]
 
     def _admit(self, admitted: AdmittedStudy, question: AskedQuestion, which: np.ndarray) -> None:
         """What the guard checks of several questions together, before budgets."""
+        admitted.asked.refuse_further(question)
         limits, now = self.config.guard.limits, self.now()
         if limits.questions_per_study is not None and admitted.n_questions >= limits.questions_per_study:
             raise LimitExceeded(f"the study has asked {admitted.n_questions} questions, which is the guard's limit.")

@@ -14,7 +14,9 @@ from hedgerow.engines.party_states import PartyStates
 from hedgerow.errors import HedgerowError
 from hedgerow.network.station.admitted import admitted, read_description, read_study
 from hedgerow.network.station.asking import bears, only, protects, said, trusts_of
+from hedgerow.network.station.cohorts import told_cohort
 from hedgerow.network.station.config import GuardSection, StationConfig
+from hedgerow.network.station.counts import about_of
 from hedgerow.network.station.local_data import LocalData
 from hedgerow.network.station.memory import PartyMemory
 from hedgerow.network.station.policy import admit_question, admit_rows, as_forbidden
@@ -105,6 +107,7 @@ class StudyHost:
             asked=asked.outbox.asked,
             signature=kind_of(asked) if bears(asked) else None,
             guarded=guarded,
+            **(about_of(asked) if bears(asked) else {}),
         )
 
     def compute(self, question: AskedQuestion) -> Computed:
@@ -125,7 +128,7 @@ class StudyHost:
             raise Uncomputed(known, said(error)[0]) from (error if known is error else error.__cause__)
         body = answer(replace(inbox, codes={**inbox.codes, **question.declined}), asked.ids)
         self.answered.flush()
-        return Computed(body, inbox.codes, len(inbox.answered))
+        return Computed(body, inbox.codes, len(inbox.answered), told_cohort(self.host.own))
 
     def close(self) -> None:
         """Release its files."""
