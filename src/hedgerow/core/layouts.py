@@ -8,7 +8,7 @@ them, and tells at least how many there are.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -20,6 +20,7 @@ from hedgerow.errors import HedgerowError
 from .answer import made_by
 from .arrays import Layout, items
 from .cohort import Cohort
+from .disclosure import Reading, reading
 from .engine import Outbox
 from .party import Parties
 from .question import Question
@@ -53,12 +54,15 @@ class Foreseen:
         Why no layout is known.
     error : Exception, optional
         With which made-up records were answered, where that is why.
+    reads : Reading
+        Columns of the schema.
     """
 
     layout: Layout | None = None
     rows: bool = False
     why: str = ""
     error: Exception | None = None
+    reads: Reading = field(default_factory=Reading)
 
     @property
     def unknown(self) -> bool:
@@ -95,7 +99,8 @@ class Layouts:
         found = self._found.pop(key, None)
         if found is None:
             # no other object may have an address by which one is told from others
-            found = self._foreseen(question, streams), question.local if " at 0x" in key[2] else None
+            foreseen = replace(self._foreseen(question, streams), reads=reading(question, self.schema))
+            found = foreseen, question.local if " at 0x" in key[2] else None
         self._found[key] = found  # the last one that was asked for
         while len(self._found) > MOST_FOUND:
             self._found.pop(next(iter(self._found)))

@@ -26,6 +26,7 @@ from hedgerow.report import Outcome, plain_outcome
 from hedgerow.store import read_chain
 
 from .catalogue import listing
+from .disclosed import holdings_of
 from .keys import settings_of
 from .study import EngineSection, Study
 from .validation import with_held_out
@@ -149,6 +150,7 @@ def build(
     settings, table = with_held_out(study, found, settings, table, partition)
     hosted = engine_of(study.engine, threads, state_folder) if engine is None else engine
     federation = simulate(table, partition, seed=seed, engine=hosted).protect(**study.protection.slots())
+    inside(federation).run.holdings = holdings_of(study, found, [len(part) for part in partition.indices], table.schema)
     budget = study.budget.budget() if study.budget else None
     if budget is not None:
         federation = federation.within(budget)
