@@ -43,6 +43,12 @@ MOST_EPSILON = 10.0
 LONGEST = 500
 """A longer text in a setting is no formula and no name of a column."""
 
+FEW = 2000
+"""Numbers in one contribution up to which a simulation without a rule asks no questions: small examples are no mistakes."""
+
+WIDE = 8
+"""A contribution of at most the square of so many times a design's columns is large because the design is."""
+
 MANY = 20
 """Levels of a category from which on a refusal names it."""
 
@@ -90,6 +96,9 @@ class Exact(NamedTuple):
         return cls(hidden=expected) if hides else cls(plain=expected)
 
 
+NOTHING = Exact()
+
+
 class Reading(NamedTuple):
     """What a question reads.
 
@@ -97,14 +106,14 @@ class Reading(NamedTuple):
     ----------
     names : frozenset of str
         Columns.
-    designed : bool
-        Whether a design says so, which has its own columns: a regression's.
+    size : int
+        Columns of the design that the question prepares, a regression's; 0 where it prepares none.
     widest : str
         Its category with the most levels, in words, where they are many.
     """
 
     names: frozenset[str] = frozenset()
-    designed: bool = False
+    size: int = 0
     widest: str = ""
 
 
@@ -112,11 +121,11 @@ def reading(question: Question, schema: Any) -> Reading:
     """The columns that a question reads, by the names in its settings and in those of its preparations."""
     known = frozenset(schema.names)
     places = [question.local, *((one.function, one.settings) for one in question.view), question.init]
-    found, schemas = _found(places, known)
-    columns = [column for one in schemas for column in one]
+    found, designs = _found(places, known)
+    columns = [column for one in designs for column in one.schema]
     wide = max(columns, key=lambda column: len(column.levels), default=None)
     said = f"the category {wide.name!r} has {len(wide.levels)} levels" if wide and len(wide.levels) > MANY else ""
-    return Reading(found or known, bool(schemas), said)
+    return Reading(found or known, max((int(getattr(one, "size", 0)) for one in designs), default=0), said)
 
 
 def words_read(values: Any, known: frozenset[str]) -> frozenset[str]:
@@ -130,12 +139,12 @@ def width(schema: Any, names: frozenset[str]) -> int:
 
 
 def _found(values: Any, known: frozenset[str]) -> tuple[frozenset[str], list[Any]]:
-    schemas: list[Any] = []
-    names = frozenset(_walk(values, known, schemas))
-    return names, schemas
+    designs: list[Any] = []
+    names = frozenset(_walk(values, known, designs))
+    return names, designs
 
 
-def _walk(value: Any, known: frozenset[str], schemas: list[Any]) -> Iterator[str]:
+def _walk(value: Any, known: frozenset[str], designs: list[Any]) -> Iterator[str]:
     if isinstance(value, str):
         if value in known:
             yield value
@@ -143,21 +152,21 @@ def _walk(value: Any, known: frozenset[str], schemas: list[Any]) -> Iterator[str
             words = set(re.findall(r"\w+", value))
             yield from (name for name in known if name in words or (not name.isidentifier() and name in value))
     elif isinstance(value, partial):
-        yield from _walk((value.args, value.keywords), known, schemas)
+        yield from _walk((value.args, value.keywords), known, designs)
     elif isinstance(value, Mapping):
         for key, part in value.items():
-            yield from _walk(key, known, schemas)
-            yield from _walk(part, known, schemas)
+            yield from _walk(key, known, designs)
+            yield from _walk(part, known, designs)
     elif isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes):
         for part in value:
-            yield from _walk(part, known, schemas)
+            yield from _walk(part, known, designs)
     elif is_dataclass(value) and not isinstance(value, type):
         own = getattr(value, "schema", None)
         if hasattr(own, "names"):
-            schemas.append(own)
+            designs.append(value)
             yield from (name for name in own.names if name in known)
         else:
-            yield from _walk([getattr(value, field.name) for field in fields(value)], known, schemas)
+            yield from _walk([getattr(value, field.name) for field in fields(value)], known, designs)
 
 
 # ---- the rule -------------------------------------------------------------------------------------------------------
@@ -253,8 +262,8 @@ class Holdings:
     smallest, median, in_all : float
         Records of the smallest party that has any, of the median one, and of all.
     disclosure : Disclosure, optional
-        Without one a single question of a design is refused that asks more numbers than the median party holds values: a
-        column that was meant to be a number has become a category.
+        Without one a single question of a wide design is refused that asks more numbers than the median party holds values:
+        a column that was meant to hold numbers has become a category.
     columns : frozenset of str, optional
         That a whole study reads; else those of the questions so far.
     """
@@ -266,9 +275,7 @@ class Holdings:
     columns: frozenset[str] | None = None
 
     @classmethod
-    def of(
-        cls, sizes: Sequence[int], disclosure: Disclosure | None = None, columns: frozenset[str] | None = None
-    ) -> Holdings:
+    def of(cls, sizes: Sequence[int], disclosure: Disclosure | None = None, columns: frozenset[str] | None = None) -> Holdings:
         """Of parties with so many records; one without any has nothing to tell."""
         held = sorted(int(size) for size in sizes if size) or [0]
         return cls(held[0], held[len(held) // 2], sum(held), disclosure, columns)
@@ -296,7 +303,7 @@ class Holdings:
             self.disclosure.refuse(self.told(before.plus(now), values), f"with {query}", remedy=REMEDY + ALLOW, asked=asked)
             return
         own = Told(now, self.median * single, self.in_all * single)
-        if own.ratio > 1:
+        if own.ratio > 1 and FEW < own.numbers <= (WIDE * read.size) ** 2:
             where, held = ("in totals of all parties", own.in_all) if now.hidden else ("of a party", own.values)
             why = f" Perhaps one was meant to hold numbers: {read.widest}." if read.widest else ""
             raise DisclosureExceeded(

@@ -22,7 +22,7 @@ from .bound import describe
 from .channel import Channel
 from .cohort import Cohort
 from .conversation import Sessions
-from .disclosure import Exact, Holdings, Told, width
+from .disclosure import NOTHING, Exact, Holdings, Told, width
 from .engine import Engine, Inbox, Outbox
 from .events import Event, Sampling
 from .layouts import Foreseen, Layouts
@@ -90,7 +90,7 @@ class Run:
     sessions: Sessions = field(default_factory=Sessions, repr=False)
     holdings: Holdings | None = None
     read: frozenset[str] = frozenset()
-    came: Exact = Exact()
+    came: Exact = NOTHING
     _asking: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -140,7 +140,7 @@ class Run:
     def _disclosed(self, foreseen: Foreseen, entry: Entry) -> None:
         """Refuse a question that asks too many exact numbers."""
         read, holdings = foreseen.reads, self.holdings
-        if holdings is None or self.schema is None or (holdings.disclosure is None and not read.designed):
+        if holdings is None or self.schema is None or (holdings.disclosure is None and not read.size):
             return
         before, single = self.ledger.exact.plus(self.came), width(self.schema, read.names)
         holdings.refuse(entry.query, before, Exact.of(entry), read, single, self._values(self.read | read.names))

@@ -48,7 +48,7 @@ def simulate(
         Keep what server and parties see, for attacks.
     disclosure : float, optional
         Most exact numbers that may be asked for each value held, over all questions (`hedgerow.core.disclosure`); infinity
-        refuses nothing. Without it a single design is refused that asks for more numbers than the median party holds values.
+        refuses nothing. Without it a wide design is refused that asks more numbers at once than the median party holds values.
 
     Raises
     ------

@@ -1,12 +1,13 @@
 """The rule of exact numbers against values held (`hedgerow.core.disclosure`), as it holds for a study.
 
-    statistics, trees   a third, also in a simulation, unless `[protection] disclosure` says otherwise
-    other programs      as it says; without it nothing is refused in a simulation, and the ratio is said
-    stations            their guards' own limit, or the study's where that is lower
+statistics, trees   a third, also in a simulation, unless `[protection] disclosure` says otherwise
+other programs      as it says; without it nothing is refused in a simulation, and the ratio is said
+stations            their guards' own limit, or the study's where that is lower
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +24,16 @@ if TYPE_CHECKING:
 STATISTICS = ("hedgerow.stats.", "hedgerow.trees.")
 """Rooms whose programs ask for exact sums, from which records can be solved for."""
 
+ALL = re.compile(r"(^|[~+\s])\.($|[\s+-])")
+"""The dot of a formula, which stands for all features."""
+
 
 def columns_of(study: Study, schema: Schema) -> frozenset[str]:
     """The columns that a study reads: those that its program's settings name, or all where these name no feature."""
-    known = frozenset(schema.names)
-    named = words_read(dict(study.program.model_extra or {}), known)
+    known, settings = frozenset(schema.names), dict(study.program.model_extra or {})
+    if ALL.search(str(settings.get("formula", ""))):
+        return known
+    named = words_read(settings, known)
     return named if named - {schema.target, schema.weight, schema.offset} else known
 
 

@@ -93,7 +93,9 @@ def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
     each = max(2, RECORDS // values.run.size)
     columns = built.schema.synthetic(each * values.run.size, np.random.default_rng(0))
     made_up = Parties(built.federation.names, columns, [each] * values.run.size)
-    run = values.run.afresh(InProcess(threads=1).hosting(made_up), ledger=built.unspent, holdings=unlimited(values.run.holdings))
+    run = values.run.afresh(
+        InProcess(threads=1).hosting(made_up), ledger=built.unspent, holdings=unlimited(values.run.holdings)
+    )
     aggregation = values.channel.aggregation
     channel = replace(values.channel, aggregation=aggregation.rehearsed())
     federation = handle(values._replace(run=run, channel=channel))

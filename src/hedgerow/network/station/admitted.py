@@ -28,8 +28,11 @@ from hedgerow.wire.question import Received
 from hedgerow.wire.values import unpack
 
 from .accounts import Account
+from .asking import bears
 from .code import code_hash, installed_version
 from .config import GuardSection, StationConfig
+from .disclosed import Disclosed, noted, rehearsed_disclosure
+from .journal import StationJournal
 from .local_data import LocalData
 from .memory import PartyMemory
 from .policy import (
@@ -205,13 +208,15 @@ def _rehearsed(
     ]
     admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), withstood=withstands(aggregation))
     _fits([outbox for outbox, whom in heard if held.ids[0] in whom], accounts)
-    rows = tuple({name: plain(value) for name, value in row.items()} for row in rows_of(found))
+    told = rehearsed_disclosure(guard, study, built.schema, held, len(ids), found.entries)
+    first, *others = rows_of(found)
+    rows = tuple({name: plain(value) for name, value in row.items()} for row in (first | {"exact numbers": told}, *others))
     return replace(
         submission,
         title=plain(study.title or study.name),
         program=study.program.name,
         n_stations=len(description.stations),
-        summary=plain(summary_of(found)),
+        summary=plain(f"{summary_of(found)} Here: {told}"),
         rows=rows,
         columns=schema.names,
         announced=kinds,
@@ -246,6 +251,7 @@ class AdmittedStudy:
     answered: Answered
     memory: PartyMemory
     layouts: Layouts
+    disclosed: Sequence[Disclosed]
     n_questions: int = 0
 
     def foreseen(self, guard: GuardSection, question: Received, schema: Schema) -> tuple[Received, Outbox]:
@@ -268,6 +274,18 @@ class AdmittedStudy:
         admit_rows(guard, found)
         return (question if found.release.mechanism is None else question.with_layout(found.layout)), found
 
+    def numbers(self, question: Received, came: Inbox | None = None) -> dict[str, Any]:
+        """Count the exact numbers of a question, or once it was answered those of which nobody knew (`disclosed.noted`)."""
+        if not bears(question):
+            return {}
+        seen, hides = self.layouts.of(question.outbox.question, question.outbox.streams), question.step is not None
+        if came is not None and (seen.layout is not None or came.layout is None):
+            return {}
+        outbox = replace(question.outbox, layout=seen.layout, rows=seen.rows, unforeseen=seen.unknown)
+        aggregation = question.aggregation.name if hides and question.aggregation is not None else ""
+        size = None if came is None or came.layout is None else came.layout.size
+        return noted(self.disclosed, outbox, aggregation, size)
+
     def close(self) -> None:
         """Release its files."""
         self.answered.close()
@@ -280,7 +298,8 @@ def welcome(
     account: Account,
     answered: Answered,
     own: Any,
-    n_questions: int,
+    journal: StationJournal,
+    overall: Disclosed | None = None,
 ) -> AdmittedStudy:
     """Make an approved study ready: its parties hold the columns of its submission and no others.
 
@@ -293,5 +312,8 @@ def welcome(
     engine = InProcess().hosting(held.parties(schema.names, schema_for(study, schema).weight))
     names = Names(("hedgerow", *config.guard.modules))
     host = Host(engine, names=names, own=own, seeded=config.guard.randomness == "study")
-    layouts = Layouts(schema_for(study, schema))
-    return AdmittedStudy(submission, host, account, answered, PartyMemory(), layouts, n_questions)
+    granted = schema_for(study, schema)
+    disclosed = Disclosed.of_study(config.guard, study, granted, held, submission.study, journal)
+    counts = (disclosed,) if overall is None else (disclosed, overall)
+    n = journal.n_questions(submission.study)
+    return AdmittedStudy(submission, host, account, answered, PartyMemory(), Layouts(granted), counts, n)

@@ -72,6 +72,10 @@ class StationEntry:
     digest : str
         Of the letter.
     charges : tuple of PartyCharge
+    exact, hidden : float
+        Numbers without noise that each of some parties was asked: from itself, and in totals of many, divided by how many.
+    whom : str
+        These parties, packed; "" for all.
     epsilon : float or None
         Spent by the party that has spent most, with this question, of the budget over everything. It follows from the
         charges, so it is not written: `Inbox.entries` computes it for who looks.
@@ -90,6 +94,9 @@ class StationEntry:
     reason: str = ""
     digest: str = ""
     charges: tuple[PartyCharge, ...] = ()
+    exact: float = 0.0
+    hidden: float = 0.0
+    whom: str = ""
     epsilon: float | None = field(default=None, compare=False)
     number: int = field(default=0, compare=False)
     hash: str = field(default="", compare=False)
@@ -142,6 +149,12 @@ class StationJournal:
         """How many questions of a study were to be answered from records."""
         asked = "SELECT count(*) FROM journal WHERE study = ? AND code = 'asked' AND question != 0"
         return int(self.base.rows(asked, (study,))[0][0])
+
+    def told(self, study: str | None = None) -> Iterator[StationEntry]:
+        """Every entry about an answer made from records, in order; or those of one study."""
+        where, values = (" AND study = ?", (study,)) if study is not None else ("", ())
+        for link in self._journal.links(f"question != 0{where}", values):
+            yield StationEntry.from_json(link.text, link.number, link.hash)
 
     def charges(self, study: str | None = None) -> Iterator[tuple[str, PartyCharge]]:
         """Every charge in order, with its study; or those of one study."""

@@ -50,6 +50,7 @@ from .asking import OUTSIDE, Reply, account_of, bears, only, said, tells
 from .base import Base
 from .code import installed_version
 from .config import StationConfig
+from .disclosed import Disclosed
 from .journal import PartyCharge, StationEntry, StationJournal, pack_parties, unpack_parties
 from .local_data import LocalData
 from .policy import admit_question, admit_size, as_forbidden
@@ -112,6 +113,7 @@ class Station:
         self._last = self.journal.last_numbers()
         self._told: dict[str, tuple[str, str]] = {}
         self._minute: deque[datetime] = deque()
+        self._all = Disclosed.overall(config.guard, held, self.journal)
         self._lock = threading.Lock()
         for _, charge in self.journal.charges():
             if charge.account == "all":
@@ -175,9 +177,8 @@ class Station:
     def _refused(self, letter: Letter, study: str, size: int, error: Exception) -> Reply:
         """Note a refusal, and send its code."""
         code, reason = said(error)
-        log.log(
-            logging.INFO if isinstance(error, HedgerowError) else logging.ERROR, "refused %s: %s", plain(letter.kind), reason
-        )
+        level = logging.INFO if isinstance(error, HedgerowError) else logging.ERROR
+        log.log(level, "refused %s: %s", plain(letter.kind), reason)
         if not isinstance(error, HedgerowError):
             log.error("an error of this station's own", exc_info=error)
         if letter.kind != "hello":
@@ -272,14 +273,14 @@ class Station:
         asked = f"{question.question.verb} of {question.question.name}" + (f", {question.step.name}" if question.step else "")
         number = question.question.number if bears(question) else 0
         about: dict[str, Any] = {"function": asked, "question": number, "n_parties": len(left.ids), "bytes_in": size}
-        self._note(letter, study, "asked", charges=charges, **about)
+        self._note(letter, study, "asked", charges=charges, **about, **admitted.numbers(left))
         for account, whom, entry, payment in debits:  # they are on the disk now
             account.add(whom, entry, payment)
         inbox = self._computed(admitted, left)
         body = answer(replace(inbox, codes={**inbox.codes, **codes}), question.ids)
         admitted.answered.flush()
         admit_size("an answer", len(body), self.config.guard.limits.bytes_out)
-        self._note(letter, study, "answered", bytes_out=len(body), **about)
+        self._note(letter, study, "answered", bytes_out=len(body), **about, **admitted.numbers(left, inbox))
         if bears(question):
             admitted.memory.take(question.outbox, left.ids)
         log.info("answered %s for %d parties: %d bytes", asked, len(inbox.answered), len(body))
@@ -307,12 +308,11 @@ class Station:
         for _, charge in self.journal.charges(study):
             if charge.account == "study":
                 self._add(account, charge)
-        n = self.journal.n_questions(study)
         answered = Answered(None if self._answered is None else self._answered / f"{study}.journal", gather=True)
         identity = self.keys.key_material.identity
         own = Credentials(getattr(self.keys, "roster", None), lambda id: identity, answered.of)
         try:
-            self._admitted[study] = welcome(self.config, self.held, submission, account, answered, own, n)
+            self._admitted[study] = welcome(self.config, self.held, submission, account, answered, own, self.journal, self._all)
         except BaseException:
             answered.close()
             raise
