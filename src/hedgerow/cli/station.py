@@ -57,7 +57,7 @@ def check(path: PathArgument) -> None:
         lines.add_row("station", config.name)
         lines.add_row("data", f"{config.data.name!r}, {len(held.schema)} columns")
         lines.add_row("parties", f"{len(held):,}" + (" stores" if config.stores else ""))
-        told = f"{int(held.sizes.sum()):,}" if config.guard.tell_records else "not told"
+        told = f"about {held.about:,}" if config.guard.tell_records else "not told"
         lines.add_row("records", told)
         lines.add_row("version", installed_version())
         console.print("[bold]What a coordinator sees[/bold]")

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 MOST = 1 / 3
 """Numbers for each value held, where nobody says otherwise."""
 
+LEAST = 5
+"""Counts of records that a deployment shows are multiples of it."""
+
 LEAST_NOISE = 0.5
 """Gaussian noise below half of its bound covers nothing: an epsilon of more than ten from one question."""
 
@@ -58,6 +61,11 @@ REMEDY = (
 )
 
 ALLOW = "\nTo allow more: [protection] disclosure in a study, or simulate(..., disclosure=...)."
+
+
+def rounded(count: int) -> int:
+    """A count as it is shown: the nearest multiple of `LEAST`. "Fewer than 5" beside a total would be the count itself."""
+    return (2 * count + LEAST) // (2 * LEAST) * LEAST
 
 
 # ---- what counts ----------------------------------------------------------------------------------------------------

@@ -145,7 +145,7 @@ class GuardSection(Section):
     programs: tuple[ProgramRule, ...] | None = Field(None, description="programs that may be asked; all if not given")
     modules: tuple[str, ...] = Field((), description="packages whose functions may be named, besides hedgerow")
     columns: tuple[str, ...] | None = Field(None, description="columns that may be used; all declared ones if not given")
-    tell_records: bool = Field(False, description="whether a coordinator learns how many records are here")
+    tell_records: bool = Field(False, description="whether a coordinator learns how many records are here, about")
     least_records: int = Field(0, ge=0, description="fewest records behind an answer; that one is refused tells of them")
     rows: bool = Field(False, description="whether an answer may have a row for each record, or a shape that follows them")
     least_cohort: int = Field(1, ge=1, description="fewest parties that a question asks, or a hidden total is made of")

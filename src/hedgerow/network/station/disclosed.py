@@ -5,7 +5,8 @@
 
 Under hidden rows the values of all parties count. What others hold nobody tells a station: each is taken to hold as much as
 the party here. Each study is counted by itself; `guard.disclosure_overall` limits besides what was told over all of them, in
-the values of all declared columns. A refusal tells a coordinator something of the number of records, as `least_records` does.
+the values of all declared columns. A refusal tells a coordinator something of the number of records, as `least_records` does;
+so records count by whole fives, and of fewer than five no exact number leaves.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hedgerow.core.disclosure import MOST, REMEDY, Disclosure, Exact, Told, width
+from hedgerow.core.disclosure import LEAST, MOST, REMEDY, Disclosure, Exact, Told, width
 from hedgerow.core.engine import Outbox
 from hedgerow.core.events import Event, Sampling
 from hedgerow.core.ledger import Entry
@@ -77,11 +78,16 @@ def rehearsed_disclosure(
     DisclosureExceeded (HR-216)
     """
     rule, exact = limit_of(guard, study), asked_in(entries, trust_of(guard))
-    sizes = held.sizes[held.sizes > 0]
-    values = float(sizes.min(initial=np.iinfo(np.int64).max) if len(sizes) else 0) * study_width(study, schema)
+    smallest = min((int(size) for size in held.sizes if size), default=0)
+    values = float(counted(np.array(smallest))) * study_width(study, schema)
     told = Told(exact, values, values * n_parties)
     rule.refuse(told, "the rehearsal asks too much", remedy=REMEDY + OWNER)
     return told.sentence(rule.most) + (f" Above {MOST:.2g} records may be solved for." if told.ratio > MOST else "")
+
+
+def counted(sizes: np.ndarray) -> np.ndarray:
+    """Numbers of records as the rule counts them."""
+    return np.asarray(sizes // LEAST * LEAST)
 
 
 def study_width(study: Study, schema: Schema) -> int:
@@ -97,14 +103,15 @@ class Disclosed:
     Parameters
     ----------
     rule : Disclosure
-    values : array of int, shape (n_parties,)
-        That each party holds of the columns read.
+    held : LocalData
+    width : int
+        Values of a record in the columns read.
     trust : {"nobody", "parties", "server"}
-    ids : sequence of str
     """
 
-    def __init__(self, rule: Disclosure, values: np.ndarray, trust: Trust, ids: Sequence[str]) -> None:
-        self.rule, self.values, self.trust, self.ids = rule, np.asarray(values, np.float64), trust, ids
+    def __init__(self, rule: Disclosure, held: LocalData, width: int, trust: Trust) -> None:
+        self.rule, self.sizes, self.trust, self.ids = rule, held.sizes, trust, held.ids
+        self.values, ids = counted(held.sizes) * float(width), held.ids
         self.position = {id: i for i, id in enumerate(ids)}
         self.plain, self.hidden = np.zeros(len(ids)), np.zeros(len(ids))  # hidden: each shared by the parties of its total
 
@@ -113,7 +120,7 @@ class Disclosed:
         cls, guard: GuardSection, study: Study, schema: Schema, held: LocalData, id: str, journal: StationJournal
     ) -> Disclosed:
         """What a study has asked so far, by the journal."""
-        found = cls(limit_of(guard, study), held.sizes * study_width(study, schema), trust_of(guard), held.ids)
+        found = cls(limit_of(guard, study), held, study_width(study, schema), trust_of(guard))
         return found.after(journal.told(id))
 
     @classmethod
@@ -121,8 +128,8 @@ class Disclosed:
         """What everybody has asked so far, where the guard limits it."""
         if guard.disclosure_overall is None:
             return None
-        values = held.sizes * width(held.schema, frozenset(held.schema.names))
-        return cls(Disclosure(guard.disclosure_overall), values, trust_of(guard), held.ids).after(journal.told())
+        n = width(held.schema, frozenset(held.schema.names))
+        return cls(Disclosure(guard.disclosure_overall), held, n, trust_of(guard)).after(journal.told())
 
     def after(self, entries: Iterable[StationEntry]) -> Disclosed:
         """This, with entries of the journal counted."""
@@ -142,13 +149,15 @@ class Disclosed:
         ------
         DisclosureExceeded (HR-216)
         """
-        which = which[self.values[which] > 0]
+        which = which[self.sizes[which] > 0]
         plain, hidden = self.plain[which] + exact.plain, self.hidden[which] + exact.hidden / asked
-        if len(which):
-            k = int(np.argmax((plain + hidden) / self.values[which]))
-            values = float(self.values[which][k])
-            told = Told(Exact(float(plain[k]), float(hidden[k]) * asked, exact.unknown), values, values * asked)
-            self.rule.refuse(told, f"with {query}", remedy=REMEDY + OWNER, asked=True)
+        if not len(which):
+            return
+        values, numbers = self.values[which], plain + hidden
+        ratios = np.where(values > 0, numbers / np.maximum(values, 1), np.where(numbers > 0, np.inf, 0))
+        k = int(ratios.argmax())
+        told = Told(Exact(float(plain[k]), float(hidden[k]) * asked), float(values[k]), float(values[k]) * asked)
+        self.rule.refuse(told, f"with {query}", remedy=REMEDY + OWNER, asked=True)
 
 
 def noted(counts: Sequence[Disclosed], outbox: Outbox, aggregation: str, came: int | None = None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.core.disclosure import rounded
 from hedgerow.core.party import Parties
 from hedgerow.data import Schema, Table
 from hedgerow.errors import ConfigInvalid, EmptyParty
@@ -70,6 +71,11 @@ class LocalData:
 
     def __len__(self) -> int:
         return len(self.roll.ids)
+
+    @property
+    def about(self) -> int:
+        """The number of records as others are told it."""
+        return rounded(int(self.sizes.sum()))
 
     @property
     def ids(self) -> tuple[str, ...]:

@@ -195,7 +195,7 @@ class Station:
             "data": self.config.data.name,
             "schema": tuple(self.held.schema.columns),
             "parties": self.held.ids,
-            "records": int(self.held.sizes.sum()) if self.config.guard.tell_records else None,
+            "records": self.held.about if self.config.guard.tell_records else None,
         }
         log.info("said hello to %s", letter.sender)
         return Reply("hello", [pack(about)])
