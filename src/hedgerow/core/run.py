@@ -187,7 +187,7 @@ class Run:
         if question.verb == "each":
             return None
         if entry.numbers is None and inbox.layout is not None:
-            self.came = self.came.plus(Exact.of(entry, inbox.layout.size))
+            self.came = self.came.plus(Exact.of(entry, inbox.layout.size)).plus(Exact(unknown=-Exact.of(entry).unknown))
         return self._total(outbox, inbox) if question.verb == "sum" else self._rows(outbox, inbox)
 
     def release(self, question: Question, channel: Channel) -> Release:

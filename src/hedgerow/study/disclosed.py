@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.core.declaration import Declaration
-from hedgerow.core.disclosure import MOST, Disclosure, Exact, Holdings, width, words_read
+from hedgerow.core.disclosure import MOST, Disclosure, Exact, Holdings, Told, width, words_read
 from hedgerow.core.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -50,9 +50,16 @@ def sentence_of(built: Built, ledger: Ledger) -> str:
     exact, holdings = ledger.exact.plus(built.run.came), built.run.holdings
     if holdings is None:
         return _elsewhere(exact, built.study.protection.disclosure)
-    told = holdings.told(exact, width(built.schema, holdings.columns or frozenset(built.schema.names)))
+    told = told_of(built, ledger)
     most = None if holdings.disclosure is None else holdings.disclosure.most
     return told.sentence(most) if built.simulated else _unshown(exact, told.ratio, most)
+
+
+def told_of(built: Built, ledger: Ledger) -> Told:
+    """What the questions of a ledger tell of the smallest party of a simulation."""
+    holdings, names = built.run.holdings, frozenset(built.schema.names)
+    assert holdings is not None
+    return holdings.told(ledger.exact.plus(built.run.came), width(built.schema, holdings.columns or names))
 
 
 def _numbers(exact: Exact) -> str:
