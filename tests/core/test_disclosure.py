@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hedgerow as hr
-from hedgerow.core.disclosure import MOST, Disclosure, Exact, Told, covers, words_read
+from hedgerow.core.disclosure import MOST, Disclosure, ExactNumbers, Told, covers, words_read
 from hedgerow.core.events import Event
 from hedgerow.core.federation import handle, inside
 from hedgerow.core.question import local
@@ -59,7 +59,7 @@ def test_numbers_are_counted_over_all_questions_against_the_smallest_party():
     federation = parties(30, 90, 60, disclosure=MOST)
     ask(federation, 4)
     ask(federation, 6)
-    assert told(federation) == Told(Exact(10.0), 30.0, 180.0)
+    assert told(federation) == Told(ExactNumbers(10.0), 30.0, 180.0)
     with pytest.raises(DisclosureExceeded, match="11 exact numbers from a party that holds 30 values") as refused:
         ask(federation, 1)
     assert refused.value.asked
@@ -70,7 +70,7 @@ def test_columns_that_are_read_later_add_their_values():
     federation = parties(30, 30, disclosure=MOST)
     ask(federation, 10)
     ask(federation, 10, column="z")
-    assert told(federation) == Told(Exact(20.0), 60.0, 120.0)
+    assert told(federation) == Told(ExactNumbers(20.0), 60.0, 120.0)
 
 
 def test_what_stays_at_parties_and_what_noise_covers_is_not_counted():
@@ -109,15 +109,15 @@ def test_noise_that_is_worth_its_name(event, enough):
 def test_the_values_of_all_count_in_totals_that_hide_rows():
     federation = parties(10, 10, 10, disclosure=MOST).protect(aggregation=AdditiveShares(records=10))
     ask(federation, 10)
-    assert told(federation) == Told(Exact(0.0, 10.0), 10.0, 30.0)
-    with pytest.raises(DisclosureExceeded, match="11 in totals of parties that hold 30 values together"):
+    assert told(federation) == Told(ExactNumbers(0.0, 10.0), 10.0, 30.0)
+    with pytest.raises(DisclosureExceeded, match="11 in totals of parties that together hold 30 values"):
         ask(federation, 1)
 
 
 def test_both_kinds_add_up():
-    assert Told(Exact(10, 60), 100, 400).ratio == pytest.approx(0.25)
-    assert Told(Exact(1), 0, 400).ratio == math.inf
-    assert Told(Exact(), 0, 0).ratio == 0
+    assert Told(ExactNumbers(10, 60), 100, 400).ratio == pytest.approx(0.25)
+    assert Told(ExactNumbers(1), 0, 400).ratio == math.inf
+    assert Told(ExactNumbers(), 0, 0).ratio == 0
 
 
 def test_a_drawn_party_counts_by_its_chance():
@@ -131,7 +131,7 @@ def test_unknown_numbers_count_when_they_come():
     federation = parties(8, 8, disclosure=MOST)
     for k in (1, 2):  # the first is a third of 24 values
         federation.sum(of_records)
-        assert told(federation).exact == Exact(8.0 * k)
+        assert told(federation).exact == ExactNumbers(8.0 * k)
     with pytest.raises(DisclosureExceeded):
         federation.sum(of_records)
 
@@ -140,9 +140,9 @@ def test_entries_of_a_replayed_run_are_counted_once():
     federation = parties(30, 30, disclosure=MOST)
     ask(federation, 5)
     ledger = inside(federation).run.ledger
-    assert ledger.exact == Exact(5.0)
+    assert ledger.exact == ExactNumbers(5.0)
     ledger.rewind(0, replay=True)
-    assert ledger.exact == Exact()
+    assert ledger.exact == ExactNumbers()
 
 
 def test_the_rule_goes_along_to_another_engine():

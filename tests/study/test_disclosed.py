@@ -81,7 +81,7 @@ def test_the_ledger_counts_all_rounds_whatever_was_rehearsed(study):
 def test_the_values_of_all_parties_count_where_rows_are_hidden(study, tmp_path):
     ended = run(study(LOGISTIC, protection={"aggregation": {"by": "secagg", "records": 300}}), tmp_path)
     (said,) = [note for note in ended.report.notes if note.startswith("Asked in all")]
-    assert "in totals of parties that hold 1,500 values together" in said
+    assert "in totals of parties that together hold 1,500 values" in said
 
 
 def test_a_study_may_raise_the_limit_and_then_says_so(study, tmp_path):

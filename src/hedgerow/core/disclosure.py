@@ -80,19 +80,19 @@ def covers(event: Event) -> bool:
     return event.kind == "none"
 
 
-class Exact(NamedTuple):
+class ExactNumbers(NamedTuple):
     """Exact numbers asked of a party: from itself, in totals that hide its row, and questions whose numbers nobody knows."""
 
     plain: float = 0.0
     hidden: float = 0.0
     unknown: int = 0
 
-    def plus(self, other: Exact) -> Exact:
+    def plus(self, other: ExactNumbers) -> ExactNumbers:
         """Both together."""
-        return Exact(self.plain + other.plain, self.hidden + other.hidden, self.unknown + other.unknown)
+        return ExactNumbers(self.plain + other.plain, self.hidden + other.hidden, self.unknown + other.unknown)
 
     @classmethod
-    def of(cls, entry: Entry, came: int | None = None) -> Exact:
+    def of(cls, entry: Entry, came: int | None = None) -> ExactNumbers:
         """The numbers of one question; `came` is how many they were where nobody knew beforehand."""
         if entry.verb == "each" or covers(entry.event):
             return cls()
@@ -104,7 +104,7 @@ class Exact(NamedTuple):
         return cls(hidden=expected) if hides else cls(plain=expected)
 
 
-NOTHING = Exact()
+NOTHING = ExactNumbers()
 
 
 class Reading(NamedTuple):
@@ -169,8 +169,8 @@ def _walk(value: Any, known: frozenset[str], designs: list[Any]) -> Iterator[str
         for part in value:
             yield from _walk(part, known, designs)
     elif is_dataclass(value) and not isinstance(value, type):
-        own = getattr(value, "schema", None)
-        if hasattr(own, "names"):
+        own: Any = getattr(value, "schema", None)
+        if own is not None and hasattr(own, "names"):
             designs.append(value)
             yield from (name for name in own.names if name in known)
         else:
@@ -184,14 +184,14 @@ class Told:
 
     Attributes
     ----------
-    exact : Exact
+    exact : ExactNumbers
     values : float
         That the party holds of the columns read.
     in_all : float
         That all parties hold, which count for numbers in hidden totals.
     """
 
-    exact: Exact
+    exact: ExactNumbers
     values: float
     in_all: float
 
@@ -214,7 +214,7 @@ class Told:
         if self.exact.plain:
             parts.append(f"{self.exact.plain:,.0f} exact numbers from a party that holds {self.values:,.0f} values")
         if self.exact.hidden:
-            parts.append(f"{self.exact.hidden:,.0f} in totals of parties that hold {self.in_all:,.0f} values together")
+            parts.append(f"{self.exact.hidden:,.0f} in totals of parties that together hold {self.in_all:,.0f} values")
         if self.exact.unknown:
             n = self.exact.unknown
             parts.append(f"unknown numbers of {n} question{'s' * (n > 1)}, which count when they come")
@@ -288,16 +288,16 @@ class Holdings:
         held = sorted(int(size) for size in sizes if size) or [0]
         return cls(held[0], held[len(held) // 2], sum(held), disclosure, columns)
 
-    def told(self, exact: Exact, values: int) -> Told:
+    def told(self, exact: ExactNumbers, values: int) -> Told:
         """What was told by so many numbers, at so many values of each record, of the smallest party."""
         return Told(exact, self.smallest * values, self.in_all * values)
 
-    def refuse(self, query: str, before: Exact, now: Exact, read: Reading, single: int, values: int) -> None:
+    def refuse(self, query: str, before: ExactNumbers, now: ExactNumbers, read: Reading, single: int, values: int) -> None:
         """Refuse a question.
 
         Parameters
         ----------
-        before, now : Exact
+        before, now : ExactNumbers
             Numbers of all earlier questions, and of this one.
         single, values : int
             Values of each record that this question reads, and that all read.

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, CheckpointMismatch, LedgerDamaged, MixedUnits
 
-from .disclosure import Exact
+from .disclosure import ExactNumbers
 from .events import Charge, Debit, Event, Part, Sampling, Unit, charges_of
 from .question import MAIN
 from .tally import Priced, Tally
@@ -254,7 +254,7 @@ class Ledger:
         return self._tally().numbers.get(branch, (0, 0))
 
     @property
-    def exact(self) -> Exact:
+    def exact(self) -> ExactNumbers:
         """Numbers without noise that this run has asked of a party."""
         return self._tally().exact
 

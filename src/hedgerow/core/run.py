@@ -22,7 +22,7 @@ from .bound import describe
 from .channel import Channel
 from .cohort import Cohort
 from .conversation import Sessions
-from .disclosure import NOTHING, Exact, Holdings, Told, width
+from .disclosure import NOTHING, ExactNumbers, Holdings, Told, width
 from .engine import Engine, Inbox, Outbox
 from .events import Event, Sampling
 from .layouts import Foreseen, Layouts
@@ -74,7 +74,7 @@ class Run:
         What parties hold, where that is known here, and how many exact numbers may be asked of them.
     read : frozenset of str
         Columns that questions have read.
-    came : Exact
+    came : ExactNumbers
         Exact numbers that nobody knew of before they came.
     """
 
@@ -90,7 +90,7 @@ class Run:
     sessions: Sessions = field(default_factory=Sessions, repr=False)
     holdings: Holdings | None = None
     read: frozenset[str] = frozenset()
-    came: Exact = NOTHING
+    came: ExactNumbers = NOTHING
     _asking: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -143,7 +143,7 @@ class Run:
         if holdings is None or self.schema is None or (holdings.disclosure is None and not read.size):
             return
         before, single = self.ledger.exact.plus(self.came), width(self.schema, read.names)
-        holdings.refuse(entry.query, before, Exact.of(entry), read, single, self._values(self.read | read.names))
+        holdings.refuse(entry.query, before, ExactNumbers.of(entry), read, single, self._values(self.read | read.names))
 
     # ---- one question -----------------------------------------------------------------------------------------------
     def ask(self, question: Question, channel: Channel) -> Any:
@@ -187,7 +187,9 @@ class Run:
         if question.verb == "each":
             return None
         if entry.numbers is None and inbox.layout is not None:
-            self.came = self.came.plus(Exact.of(entry, inbox.layout.size)).plus(Exact(unknown=-Exact.of(entry).unknown))
+            self.came = self.came.plus(ExactNumbers.of(entry, inbox.layout.size)).plus(
+                ExactNumbers(unknown=-ExactNumbers.of(entry).unknown)
+            )
         return self._total(outbox, inbox) if question.verb == "sum" else self._rows(outbox, inbox)
 
     def release(self, question: Question, channel: Channel) -> Release:

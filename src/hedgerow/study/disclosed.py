@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.core.declaration import Declaration
-from hedgerow.core.disclosure import MOST, Disclosure, Exact, Holdings, Told, width, words_read
+from hedgerow.core.disclosure import MOST, Disclosure, ExactNumbers, Holdings, Told, width, words_read
 from hedgerow.core.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -62,20 +62,20 @@ def told_of(built: Built, ledger: Ledger) -> Told:
     return holdings.told(ledger.exact.plus(built.run.came), width(built.schema, holdings.columns or names))
 
 
-def _numbers(exact: Exact) -> str:
+def _numbers(exact: ExactNumbers) -> str:
     known = f"{exact.plain + exact.hidden:,.0f} exact numbers"
     return known + (f", and unknown ones of {exact.unknown} questions" if exact.unknown else "")
 
 
-def _elsewhere(exact: Exact, own: float | None) -> str:
-    if exact == Exact():
+def _elsewhere(exact: ExactNumbers, own: float | None) -> str:
+    if exact == ExactNumbers():
         return "No exact number leaves a party."
     limit = f" This study allows {own:.2g} for itself." if own is not None else ""
     return f"Asked in all: {_numbers(exact)} of each party, which its station holds against the values that it has.{limit}"
 
 
-def _unshown(exact: Exact, ratio: float, most: float | None) -> str:
-    if exact == Exact():
+def _unshown(exact: ExactNumbers, ratio: float, most: float | None) -> str:
+    if exact == ExactNumbers():
         return "No exact number leaves a party."
     limit, raised = MOST if most is None else most, most is not None and most > MOST * (1 + 1e-9)
     said = f"{'beyond' if ratio > limit else 'within'} {limit:.2g} for each value of the columns read that a party holds"

@@ -108,7 +108,7 @@ def test_the_values_of_all_parties_count_where_rows_are_hidden(tmp_path):
     of = house(tmp_path / "hidden", sizes)
     asked(of, LOGISTIC + SECRET)
     submission = of.stations["alpha"].submissions.get(STUDY.hex())
-    assert "in totals of parties that hold 450 values together" in submission.rows[0]["exact numbers"]
+    assert "in totals of parties that together hold 450 values" in submission.rows[0]["exact numbers"]
     kept = [entry for entry in of_study(of.stations["alpha"]) if entry.question]
     assert kept[0].hidden > 0
     assert not any(entry.exact for entry in kept)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hedgerow.core.disclosure import LEAST, MOST, REMEDY, Disclosure, Exact, Told, width
+from hedgerow.core.disclosure import LEAST, MOST, REMEDY, Disclosure, ExactNumbers, Told, width
 from hedgerow.core.engine import Outbox
 from hedgerow.core.events import Event, Sampling
 from hedgerow.core.ledger import Entry
@@ -49,15 +49,15 @@ def limit_of(guard: GuardSection, study: Study) -> Disclosure:
     return Disclosure(guard.disclosure if own is None else min(guard.disclosure, own))
 
 
-def asked_in(entries: Iterable[Entry], trust: Trust) -> Exact:
+def asked_in(entries: Iterable[Entry], trust: Trust) -> ExactNumbers:
     """The exact numbers of a rehearsal's questions, for a guard that trusts so far."""
-    found = Exact()
+    found = ExactNumbers()
     for entry in entries:
         noise = entry.mechanism
         at = "party" if noise.endswith("at the party") else "shares" if "in shares of" in noise else "server"
         if at not in COUNTS[trust] and entry.verb != "each":
             entry = replace(entry, event=Event("nonprivate"))
-        found = found.plus(Exact.of(entry))
+        found = found.plus(ExactNumbers.of(entry))
     return found
 
 
@@ -142,7 +142,7 @@ class Disclosed:
         self.plain[which] += exact
         self.hidden[which] += hidden
 
-    def admit(self, which: np.ndarray, exact: Exact, asked: int, query: str) -> None:
+    def admit(self, which: np.ndarray, exact: ExactNumbers, asked: int, query: str) -> None:
         """Refuse a question to the parties at positions `which`, whose total is of so many parties.
 
         Raises
@@ -156,7 +156,7 @@ class Disclosed:
         values, numbers = self.values[which], plain + hidden
         ratios = np.where(values > 0, numbers / np.maximum(values, 1), np.where(numbers > 0, np.inf, 0))
         k = int(ratios.argmax())
-        told = Told(Exact(float(plain[k]), float(hidden[k]) * asked), float(values[k]), float(values[k]) * asked)
+        told = Told(ExactNumbers(float(plain[k]), float(hidden[k]) * asked), float(values[k]), float(values[k]) * asked)
         self.rule.refuse(told, f"with {query}", remedy=REMEDY + OWNER, asked=True)
 
 
@@ -181,7 +181,7 @@ def noted(counts: Sequence[Disclosed], outbox: Outbox, aggregation: str, came: i
     first = counts[0]
     entry = replace(entry_of(outbox, first.trust), aggregation=aggregation, sampling=Sampling())  # it is asked now
     size = came if came is not None else outbox.layout.size if outbox.layout is not None else None
-    exact, asked = Exact.of(entry, size), max(1, outbox.asked)
+    exact, asked = ExactNumbers.of(entry, size), max(1, outbox.asked)
     which = np.array([first.position[id] for id in outbox.ids], np.int64)
     for one in counts if came is None else ():
         one.admit(which, exact, asked, entry.query)
