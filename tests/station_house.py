@@ -22,7 +22,7 @@ from hedgerow.wire.envelope import KeyMaterial, PublicIdentity, disclose
 from hedgerow.wire.values import pack, unpack
 
 SMALL = {"disclosure": float("inf")}
-"""Of stations of a few records, whose regressions a guard would refuse by default (tests/network/station/test_exact_numbers.py)."""
+"""Of stations of a few records, whose regressions a guard would refuse by default (test_exact_numbers.py)."""
 STUDY = b"a study's name.."
 COLUMNS = {
     "age": {"kind": "number", "range": [20, 90]},

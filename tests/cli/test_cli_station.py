@@ -25,7 +25,7 @@ from hedgerow.network.station_service import alone, open_folder, serve
 from hedgerow.store import last
 from hedgerow.study import build_remote
 from hedgerow.wire.values import pack, unpack
-from patience import PATIENCE
+from patience import PATIENCE, until
 from station_house import PRIVATE, STUDY, parse_text, records
 
 TOML = """
@@ -127,6 +127,7 @@ def test_a_person_reads_approves_and_watches_the_budget(folder):
     thread.start()
     try:
         assert hub.board(PRIVATE) == "waiting"
+        until(lambda: "is being rehearsed" not in invoke("inbox", folder).output, "the end of the rehearsal")
         shown = invoke("inbox", folder).output
         for words in (
             "waiting",
@@ -162,7 +163,7 @@ def test_a_station_that_was_killed_knows_what_it_answered(folder):
     hub = Hub(folder)
     station = subprocess.Popen(command, stderr=subprocess.PIPE)
     try:
-        assert hub.board(PRIVATE) == "approved"
+        until(lambda: hub.board(PRIVATE) == "approved", "the approval", ended=station.poll)
         hub.run(PRIVATE, 1)
         station.kill()
         station.wait()

@@ -28,7 +28,7 @@ def study(tmp_path):
 
     def make(program, n=300, parties=4, data=None, **sections):
         (frame(n) if data is None else data).to_csv(tmp_path / "table.csv", index=False)
-        ranges = {name: [-6, 6] for name in "abcd"} if data is None else {}
+        ranges = {name: [-6, 6] for name in ("a", "b", "c", "d", "spare")} if data is None else {}
         held = {"path": str(tmp_path / "table.csv"), "target": "ill" if data is None else None, "ranges": ranges}
         whole = {"name": "small", "data": held, "partition": {"by": "iid", "parties": parties}, "baselines": False}
         return parse(whole | {"program": program} | sections)

@@ -107,8 +107,8 @@ class ExactNumbers(NamedTuple):
 NOTHING = ExactNumbers()
 
 
-class Reading(NamedTuple):
-    """What a question reads.
+class Breadth(NamedTuple):
+    """How much a question reads.
 
     Attributes
     ----------
@@ -125,15 +125,15 @@ class Reading(NamedTuple):
     widest: str = ""
 
 
-def reading(question: Question, schema: Any) -> Reading:
-    """The columns that a question reads, by the names in its settings and in those of its preparations."""
+def breadth_of(question: Question, schema: Any, seen: frozenset[str] = frozenset()) -> Breadth:
+    """The columns that a question reads: those that it was seen to read, or else that its settings name, or else all."""
     known = frozenset(schema.names)
     places = [question.local, *((one.function, one.settings) for one in question.view), question.init]
     found, designs = _found(places, known)
     columns = [column for one in designs for column in one.schema]
     wide = max(columns, key=lambda column: len(column.levels), default=None)
     said = f"the category {wide.name!r} has {len(wide.levels)} levels" if wide and len(wide.levels) > MANY else ""
-    return Reading(found or known, max((int(getattr(one, "size", 0)) for one in designs), default=0), said)
+    return Breadth(seen or found or known, max((int(getattr(one, "size", 0)) for one in designs), default=0), said)
 
 
 def words_read(values: Any, known: frozenset[str]) -> frozenset[str]:
@@ -292,7 +292,7 @@ class Holdings:
         """What was told by so many numbers, at so many values of each record, of the smallest party."""
         return Told(exact, self.smallest * values, self.in_all * values)
 
-    def refuse(self, query: str, before: ExactNumbers, now: ExactNumbers, read: Reading, single: int, values: int) -> None:
+    def refuse(self, query: str, before: ExactNumbers, now: ExactNumbers, read: Breadth, single: int, values: int) -> None:
         """Refuse a question.
 
         Parameters

@@ -29,6 +29,7 @@ from .layouts import Foreseen, Layouts
 from .ledger import Entry, Ledger
 from .question import MAIN, Question, plan_of
 from .randomness import Streams
+from .reading import refuse_missing
 from .records import in_whole_steps
 from .release import Release
 from .rules import RULES, Proposal, Rule
@@ -68,6 +69,8 @@ class Run:
         Number of the last question whose answer was counted, of parties that may keep something.
     missing : int
         Answers that never came.
+    findings : dict
+        What programs found out once and for all, as plain values; checkpoints hold it.
     sessions : Sessions
         The server's side of conversations.
     holdings : Holdings, optional
@@ -87,6 +90,7 @@ class Run:
     counts: dict[str, Counts] = field(default_factory=lambda: defaultdict(Counts))
     counted: dict[str, int] = field(default_factory=dict)
     missing: int = 0
+    findings: dict[str, Any] = field(default_factory=dict)
     sessions: Sessions = field(default_factory=Sessions, repr=False)
     holdings: Holdings | None = None
     read: frozenset[str] = frozenset()
@@ -139,7 +143,7 @@ class Run:
 
     def _disclosed(self, foreseen: Foreseen, entry: Entry) -> None:
         """Refuse a question that asks too many exact numbers."""
-        read, holdings = foreseen.reads, self.holdings
+        read, holdings = foreseen.breadth, self.holdings
         if holdings is None or self.schema is None or (holdings.disclosure is None and not read.size):
             return
         before, single = self.ledger.exact.plus(self.came), width(self.schema, read.names)
@@ -176,13 +180,15 @@ class Run:
         channel = replace(channel, aggregation=channel.aggregation.carrying(outbox))
         entry = self._entry(outbox, channel)
         foreseen = self.layouts.of(question, self.streams)
+        refuse_missing(question, foreseen.bare, self.schema)
         disclosed = partial(self._disclosed, foreseen, entry)
         proposal = Proposal(outbox, channel, self.size, self._moves_state(outbox), entry, self.ledger, foreseen.why, disclosed)
         for rule in self.rules:
             rule(proposal)
         self.ledger.debit(entry)
         self.counts[question.branch].questions = question.number
-        self.read = self.read if foreseen.reads.names <= self.read else self.read | foreseen.reads.names
+        read = foreseen.breadth.names
+        self.read = self.read if read <= self.read else self.read | read
         inbox = self._exchange(outbox, channel)
         if question.verb == "each":
             return None

@@ -146,14 +146,23 @@ class Pipe:
 
 def laid_out(arrays: Mapping[str, np.ndarray]) -> tuple[Sheet, str]:
     """Put arrays side by side on a sheet; with it comes, as JSON, where each of them lies."""
+    sheet = Sheet(1)
+    where = lay_out(arrays, sheet.descriptor)
+    sheet.size = os.fstat(sheet.descriptor).st_size
+    return sheet, where
+
+
+def lay_out(arrays: Mapping[str, np.ndarray], descriptor: int) -> str:
+    """The same into memory that there is, which gets the size that it needs."""
     form = StateForm.of(arrays)
-    sheet = Sheet(max(form.nbytes, 1))
-    with mmap.mmap(sheet.descriptor, sheet.size) as memory:
+    size = max(form.nbytes, 1)
+    os.ftruncate(descriptor, size)
+    with mmap.mmap(descriptor, size) as memory:
         everything = np.frombuffer(memory, np.uint8)
         for key, kind, shape, start, end in form.places:
             everything[start:end].view(kind).reshape(shape)[...] = arrays[key]
         del everything
-    return sheet, json.dumps(form.parts)
+    return json.dumps(form.parts)
 
 
 def found_on(sheet: Body, about: str) -> dict[str, np.ndarray]:

@@ -7,9 +7,7 @@ ends: they see that their line is closed.
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import threading
 import time
 import weakref
@@ -20,13 +18,10 @@ from itertools import count
 from hedgerow.core.arrays import Array
 from hedgerow.errors import RailUnavailable
 
-from .pipes import LARGE, Gone, Pipe, Sheet, laid_out, pair
+from .pipes import LARGE, Gone, Pipe, Sheet, laid_out
 from .shard import Reply
 from .sharded import Crew, Sharded
-
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 25), "MALLOC_TRIM_THRESHOLD_": str(1 << 27)}
-"""Large arrays of a round use the memory of those before, which the system would have to clear anew."""
+from .starting import started
 
 PATIENCE = 5.0
 """Seconds that a process has to end by itself."""
@@ -200,17 +195,7 @@ class _Processes:
 
 
 def _started(threads: int) -> _Worker:
-    here, there = pair()
-    with there:
-        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        environment = MEMORY | os.environ | dict.fromkeys(THREADS, str(threads)) | {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
-        process = subprocess.Popen(
-            [sys.executable, "-m", "hedgerow.engines.worker", str(there.fileno()), str(threads)],
-            env=environment,
-            pass_fds=[there.fileno()],
-            stdin=subprocess.DEVNULL,
-        )
-    return _Worker(process, Pipe(here))
+    return _Worker(*started("hedgerow.engines.worker", [str(threads)], threads=threads))
 
 
 def _end(workers: dict[int, _Worker]) -> None:

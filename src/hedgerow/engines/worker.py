@@ -5,8 +5,6 @@ It ends when the other end of its line is closed, also in the middle of an answe
 
 from __future__ import annotations
 
-import os
-import select
 import signal
 import socket
 import sys
@@ -14,13 +12,14 @@ import threading
 
 from .pipes import Gone, Pipe, found_on
 from .shard import Shards, refusal
+from .starting import end_with
 
 
 def main(descriptor: int, threads: int) -> None:
     """Answer until the line is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this process decides when it ends
     end = socket.socket(fileno=descriptor)
-    threading.Thread(target=_watch, args=(end.fileno(),), daemon=True).start()
+    threading.Thread(target=end_with, args=(end.fileno(),), daemon=True).start()
     line, shards = Pipe(end), Shards(threads)
     try:
         line.send(0, "ready")
@@ -45,14 +44,6 @@ def _hosted(shards: Shards, number: int, bodies: tuple[memoryview, ...]) -> tupl
     except Exception as error:
         return "refused", [refusal(error)]
     return "done", [b""]
-
-
-def _watch(descriptor: int) -> None:
-    """End this process when the other end of the line is closed, whatever it is doing."""
-    hung_up = select.poll()
-    hung_up.register(descriptor, getattr(select, "POLLRDHUP", 0))
-    hung_up.poll()
-    os._exit(0)
 
 
 if __name__ == "__main__":

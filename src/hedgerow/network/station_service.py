@@ -1,4 +1,7 @@
-"""A station's process: opens its folder, dials its coordinator, and answers until it is told to stop."""
+"""A station's process: opens its folder, dials its coordinator, and answers until it is told to stop.
+
+It is the gate (`station.station`): records are read, studies rehearsed and questions answered in children of it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ from hedgerow.network.station.station import Station
 
 from .console.contact import Contact
 from .console.serve import address_file, serving
-from .station.local_data import LocalData, local_data
+from .station.children.process import Stopped
+from .station.children.runner import Runner
+from .station.children.subprocesses import Records, Subprocesses
+from .station.local_data import Held, local_data
 from .station.review import DATABASE, ROLL, Review, keys_of
 
 try:
@@ -29,6 +35,9 @@ except ImportError:  # pragma: no cover - not a system of the POSIX family: a se
     fcntl = None  # type: ignore[assignment]
 
 log = logging.getLogger("hedgerow")
+
+AT_ONCE = 64
+"""Letters that are answered at the same time: of each study one, so that none waits for another's."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +48,8 @@ class Opened:
     folder: Path
     keys: KeyFolder
     base: Base
-    held: LocalData
+    held: Held
+    runner: Runner | None = None
 
     def station(self) -> Station:
         """The station, ready to answer; its journal is whole.
@@ -48,13 +58,14 @@ class Opened:
         ------
         LedgerDamaged (HR-231)
         """
-        found = Station(self.config, self.held, self.keys, self.base, answered=self.folder / "state" / "answered")
+        answered = self.folder / "state" / "answered"
+        found = Station(self.config, self.held, self.keys, self.base, answered=answered, runner=self.runner)
         found.journal.verify()
         return found
 
 
 def open_folder(path: Path | str) -> Opened:
-    """Read configuration, keys and records.
+    """Read configuration, keys and records, all in this process.
 
     Raises
     ------
@@ -62,6 +73,40 @@ def open_folder(path: Path | str) -> Opened:
     StationUnknown (HR-613)
         The coordinator's public identity is not among the keys.
     """
+    config, folder, keys, base = open_without_records(path)
+    try:
+        table = open_table(config.data, folder)
+        policies = None
+        if config.stores is not None and config.stores.policies is not None:
+            policies = read_policies(folder / config.stores.policies)
+        held = local_data(config, table, store_names(base), policies)
+    except BaseException:
+        base.close()
+        raise
+    return Opened(config, folder, keys, base, held)
+
+
+def open_gate(path: Path | str, stop: threading.Event) -> Opened:
+    """Read configuration and keys, and let a child read the records; what is computed of them is computed in others.
+
+    Raises
+    ------
+    Stopped
+        `stop` was set meanwhile.
+    HedgerowError
+        As `open_folder`.
+    """
+    config, folder, keys, base = open_without_records(path)
+    try:
+        records = Records.read(config, folder, store_names(base), stop.is_set)
+    except BaseException:
+        base.close()
+        raise
+    return Opened(config, folder, keys, base, records.held, Subprocesses(records))
+
+
+def open_without_records(path: Path | str) -> tuple[StationConfig, Path, KeyFolder, Base]:
+    """Read configuration and keys, and open the database."""
     config, folder = read_config(path)
     keys = keys_of(config, folder)
     if config.coordinator.name not in keys.public_identities:
@@ -71,17 +116,12 @@ def open_folder(path: Path | str) -> Opened:
             remedy=f"hedgerow keys enrol {keys.path} {config.name}.welcome",
             asked=False,
         )
-    base = Base(folder / DATABASE)
-    try:
-        table = open_table(config.data, folder)
-        policies = None
-        if config.stores is not None and config.stores.policies is not None:
-            policies = read_policies(folder / config.stores.policies)
-        held = local_data(config, table, base.kept("store names", os.urandom(32)), policies)
-    except BaseException:
-        base.close()
-        raise
-    return Opened(config, folder, keys, base, held)
+    return config, folder, keys, Base(folder / DATABASE)
+
+
+def store_names(base: Base) -> bytes:
+    """The secret by which stores are named."""
+    return base.kept("store names", os.urandom(32))
 
 
 def open_link(config: StationConfig, folder: Path, keys: KeyFolder) -> Link:
@@ -122,7 +162,10 @@ def serve(path: Path | str, stop: threading.Event) -> None:
     MissingExtra (HR-105), ConfigInvalid (HR-601)
         The console page cannot be served.
     """
-    opened = open_folder(path)
+    try:
+        opened = open_gate(path, stop)
+    except Stopped:
+        return
     try:
         with alone(opened.folder):
             opened.base.keep(ROLL, opened.held.roll.pack())
@@ -132,9 +175,13 @@ def serve(path: Path | str, stop: threading.Event) -> None:
             line = Contact(link)
             with console(opened, line):
                 log.info("%s is up: %d parties, dialling %s", opened.config.name, len(opened.held), where)
-                link.serve(line.listening(station.receive), stop)
-            station.close()
+                try:
+                    link.serve(line.listening(station.receive), stop, AT_ONCE)
+                finally:
+                    station.close()
     finally:
+        if opened.runner is not None:
+            opened.runner.close()
         opened.base.close()
         log.info("%s stopped", opened.config.name)
 

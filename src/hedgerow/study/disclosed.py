@@ -45,7 +45,7 @@ def holdings_of(study: Study, listing: Declaration, sizes: Sequence[int], schema
     return Holdings.of(sizes, None if most is None else Disclosure(most), columns_of(study, schema))
 
 
-def sentence_of(built: Built, ledger: Ledger) -> str:
+def disclosure_sentence(built: Built, ledger: Ledger) -> str:
     """What the questions of a ledger tell of a party, in words; without numbers of records where nobody may show them."""
     exact, holdings = ledger.exact.plus(built.run.came), built.run.holdings
     if holdings is None:

@@ -127,6 +127,8 @@ def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
             return "rehearsed no further" if rounds is not None and len(seen) >= rounds else ""
 
         ended = drive(built.listing.program(built.settings), federation, watch=watch, enough=enough)
+        if ended.state is not None:
+            made_ready.measure_last(ended.state)
         n = ended.state.round if ended.state else 0
         taken = f"{n} round{'s' * (n != 1)}"
         words = f"ends after {taken}" if ended.stopped == "finished" else f"stops after {taken}: {ended.reason}"

@@ -66,7 +66,7 @@ def first_question(house, text, columns):
     built, seen = house.built(text, columns), []
 
     class Engine:
-        parties, elsewhere, roster = built.federation.names, True, None
+        parties, elsewhere, roster = built.federation.names, True, next(iter(house.keys.values())).roster
 
         def exchange(self, outbox):
             if outbox.step is None or outbox.step.contributes:

@@ -1,7 +1,9 @@
-"""A station's end of any rail: connect, answer bodies one after the other, connect again.
+"""A station's end of any rail: connect, answer bodies, connect again.
 
-One thread connects, reads, answers and sends, so that bodies that come meanwhile wait in the connection, whose own flow
-control holds the coordinator back. The thread that called `serve` only waits for `stop`.
+One thread connects and reads. It answers and sends as well, so that bodies that come meanwhile wait in the connection, whose
+own flow control holds the coordinator back; or, where several are to be answered at once, each gets a thread, and reading
+waits where there are as many. An answer goes out over the connection that is there when it is ready. The thread that called
+`serve` only waits for `stop`.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class Dialling:
     def __init__(self, connect: Callable[[], Connection], longest_pause: float = LONGEST_PAUSE) -> None:
         self._connect, self._longest = connect, longest_pause
         self._quit = threading.Event()
-        self._lock = threading.Lock()
+        self._lock, self._sending = threading.Lock(), threading.Lock()
         self._now: Connection | None = None
         self._refused: RailUnavailable | None = None
         self._said = -AGAIN
@@ -58,15 +60,20 @@ class Dialling:
         with self._lock:
             return self._now is not None and self._now.up()
 
-    def serve(self, answer: Callable[[bytes], bytes | None], stop: threading.Event) -> None:
+    def serve(self, answer: Callable[[bytes], bytes | None], stop: threading.Event, at_once: int = 1) -> None:
         """Answer until `stop` is set; returns within a second of it. An answer that is being made then is not sent.
+
+        Parameters
+        ----------
+        at_once : int
+            Bodies that are answered at the same time.
 
         Raises
         ------
         RailUnavailable (HR-612)
             The other end said, over a connection that is known to be its own, that it does not accept this station.
         """
-        worker = threading.Thread(target=self._work, args=(answer,), name="hedgerow-link", daemon=True)
+        worker = threading.Thread(target=self._work, args=(answer, at_once), name="hedgerow-link", daemon=True)
         worker.start()
         try:
             while worker.is_alive() and not stop.wait(0.2):
@@ -81,8 +88,8 @@ class Dialling:
         if self._refused is not None:
             raise self._refused
 
-    def _work(self, answer: Callable[[bytes], bytes | None]) -> None:
-        pause = FIRST_PAUSE
+    def _work(self, answer: Callable[[bytes], bytes | None], at_once: int) -> None:
+        pause, room = FIRST_PAUSE, threading.Semaphore(at_once)
         while not self._quit.is_set():
             begun, heard = time.monotonic(), False
             try:
@@ -92,10 +99,11 @@ class Dialling:
                 try:
                     while not self._quit.is_set() and (body := connection.receive()) is not None:
                         heard = True
-                        reply = _answer(answer, body)
-                        if reply is not None and not self._quit.is_set():
+                        if at_once > 1:
+                            self._apart(answer, body, room)
+                        elif (reply := _answer(answer, body)) is not None and not self._quit.is_set():
                             connection.send(reply)
-                        del body, reply
+                        del body
                 finally:
                     with self._lock:
                         self._now = None
@@ -112,6 +120,26 @@ class Dialling:
             self._said = -AGAIN if heard else self._said
             self._quit.wait(pause * random.uniform(0.5, 1.0))
             pause = min(2 * pause, self._longest)
+
+    def _apart(self, answer: Callable[[bytes], bytes | None], body: bytes, room: threading.Semaphore) -> None:
+        """Answer a body in a thread of its own, as soon as there is room for one more."""
+        while not room.acquire(timeout=0.2):
+            if self._quit.is_set():
+                return
+
+        def run() -> None:
+            try:
+                reply = _answer(answer, body)
+                with self._sending:
+                    connection = self._now
+                    if reply is not None and connection is not None and not self._quit.is_set():
+                        connection.send(reply)  # lost with the connection: the same letter comes again
+            except OSError:
+                log.debug("the connection ended before an answer could be sent")
+            finally:
+                room.release()
+
+        threading.Thread(target=run, name="hedgerow-answer", daemon=True).start()
 
     def _say(self, problem: OSError) -> None:
         """Tell the log why there is no connection, once in a while: whoever set a station up has nothing else to go by."""

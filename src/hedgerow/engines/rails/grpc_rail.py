@@ -209,7 +209,7 @@ class GrpcLink:
         """Whether the coordinator is there now: it has proved who it is."""
         return self._dialling.connected
 
-    def serve(self, answer: Callable[[bytes], bytes | None], stop: threading.Event) -> None:
+    def serve(self, answer: Callable[[bytes], bytes | None], stop: threading.Event, at_once: int = 1) -> None:
         """Answer until `stop` is set; dials again whenever the connection is lost.
 
         What is wrong before the coordinator has proved who it is (nobody there, another authority, a handshake that it
@@ -220,7 +220,7 @@ class GrpcLink:
         RailUnavailable (HR-612)
             The coordinator does not admit this station's certificate.
         """
-        self._dialling.serve(answer, stop)
+        self._dialling.serve(answer, stop, at_once)
 
 
 class _Stream:

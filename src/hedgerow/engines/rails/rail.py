@@ -1,7 +1,7 @@
 """What a rail is: two ends, bodies in between, and news of who is there.
 
     coordinator   Rail    send to a station, receive what happened next
-    station       Link    dial out, answer bodies one after the other, dial again when the connection is lost
+    station       Link    dial out, answer bodies one after the other or several at once, dial again when the connection is lost
 
 A body is sealed and signed before it comes here. A rail may lose, repeat, delay and reorder bodies; it keeps nothing of a
 study. What is sent to a station that is not connected is lost.
@@ -66,10 +66,11 @@ class Link(Protocol):
     def connected(self) -> bool:
         """Whether the other end is there now; for people to see, and for nothing else."""
 
-    def serve(self, answer: Callable[[bytes], bytes | None], stop: threading.Event) -> None:
+    def serve(self, answer: Callable[[bytes], bytes | None], stop: threading.Event, at_once: int = 1) -> None:
         """Dial, hand each body to `answer` and send back what it returns, if anything; until `stop` is set.
 
-        Dials again, with growing pauses, whenever the connection is lost.
+        With `at_once` above one, so many bodies are answered at the same time, each in a thread, and answers go out as they
+        are ready. Dials again, with growing pauses, whenever the connection is lost.
 
         Raises
         ------

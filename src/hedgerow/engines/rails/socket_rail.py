@@ -161,9 +161,9 @@ class SocketLink:
         """Whether the coordinator is there now."""
         return self._dialling.connected
 
-    def serve(self, answer: Callable[[bytes], bytes | None], stop: threading.Event) -> None:
+    def serve(self, answer: Callable[[bytes], bytes | None], stop: threading.Event, at_once: int = 1) -> None:
         """Answer until `stop` is set; dials again whenever the connection is lost."""
-        self._dialling.serve(answer, stop)
+        self._dialling.serve(answer, stop, at_once)
 
 
 class SocketDoor:
@@ -186,7 +186,7 @@ class SocketDoor:
         """Whether a relay is there now; whether the coordinator is behind it, nobody knows here."""
         return self._dialling is not None and self._dialling.connected
 
-    def serve(self, answer: Callable[[bytes], bytes | None], stop: threading.Event) -> None:
+    def serve(self, answer: Callable[[bytes], bytes | None], stop: threading.Event, at_once: int = 1) -> None:
         """Answer until `stop` is set.
 
         Raises
@@ -197,7 +197,7 @@ class SocketDoor:
         listener = _listen(self.path)
         try:
             self._dialling = Dialling(lambda: _Opened(listener, self.name, self._most))
-            self._dialling.serve(answer, stop)
+            self._dialling.serve(answer, stop, at_once)
         finally:
             _remove(listener, self.path)
 
@@ -259,10 +259,13 @@ class _Opened:
             try:
                 frames.write(self._relay, body)
             except OSError:
-                self._put_out()
+                self._hang_up()
 
     def close(self) -> None:
         self._closed = True
+        self._hang_up()
+
+    def _hang_up(self) -> None:
         relay = self._relay
         if relay is not None:
             with suppress(OSError):

@@ -1,46 +1,35 @@
-"""A study that asks to board: read, judged by the guard, rehearsed, and made ready to answer for.
+"""A study that asks to board: read, judged by the guard, and rehearsed; and one that is admitted.
 
 What reads and rehearses studies is imported when one comes: a station that waits holds no programs.
 """
 
 from __future__ import annotations
 
-import tomllib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.federation import inside
-from hedgerow.core.layouts import Layouts
 from hedgerow.data import Column, Schema
-from hedgerow.engines import InProcess
-from hedgerow.engines.host import Host
 from hedgerow.errors import HedgerowError, HedgerowWarning, LimitExceeded, MessageRefused, NobodyAnswered, StudyInvalid
 from hedgerow.privacy.guard import GuardedQuestion
-from hedgerow.store import Answered
-from hedgerow.wire.names import Names
-from hedgerow.wire.question import Received
 from hedgerow.wire.values import unpack
 
 from .accounts import Account
-from .asking import bears
 from .code import code_hash, installed_version
 from .config import GuardSection, StationConfig
-from .disclosed import Disclosed, noted, rehearsed_disclosure
-from .journal import StationJournal
-from .local_data import LocalData
-from .memory import PartyMemory
+from .disclosed import rehearsed_disclosure
+from .local_data import Held
 from .policy import (
     admit_columns,
     admit_program,
     admit_records,
     admit_rehearsed,
-    admit_rows,
     admit_size,
     as_forbidden,
     named_columns,
@@ -53,6 +42,8 @@ from .wording import plain, rows_of, summary_of
 
 if TYPE_CHECKING:
     from hedgerow.study import Study
+
+    from .children.runner import StudyChild
 
 MOST_STUDY = 1 << 24
 """Bytes of a study with what is told beside it, all of which is kept."""
@@ -104,11 +95,9 @@ def read_study(toml: bytes) -> Study:
     StudyInvalid (HR-101)
     """
     from hedgerow.study import parse
+    from hedgerow.study.toml import read_toml
 
-    try:
-        study = parse(tomllib.loads(toml.decode("utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise StudyInvalid("what came as a study is no TOML.", remedy=str(error)[:200]) from error
+    study = parse(read_toml(toml))
     if study.data.path is not None or (study.budget is not None and study.budget.ledger is not None):
         raise StudyInvalid("the study names a file, which would be one of this machine.", remedy="Name the data: data.name.")
     return study
@@ -116,17 +105,17 @@ def read_study(toml: bytes) -> Study:
 
 def title_of(toml: bytes) -> str:
     """What a study calls itself, also one that is refused: so that people know which it was."""
+    from hedgerow.study.toml import read_toml
+
     try:
-        found = tomllib.loads(toml.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
+        found = read_toml(toml)
+    except StudyInvalid:
         return ""
     description = next((found[key] for key in ("title", "name") if isinstance(found.get(key), str) and found[key]), "")
     return str(description)[:200]
 
 
-def boarding(
-    config: StationConfig, held: LocalData, mine: str, submission: Submission, accounts: Sequence[Account]
-) -> Submission:
+def boarding(config: StationConfig, held: Held, mine: str, submission: Submission, accounts: Sequence[Account]) -> Submission:
     """Judge a study, and return its submission with everything that it will ask, in words.
 
     Parameters
@@ -161,7 +150,7 @@ def boarding(
         raise as_forbidden(error, set(held.schema.names) - config.allowed) from error.__cause__
 
 
-def admitted(config: StationConfig, held: LocalData, description: StudyDescription, study: Study) -> Schema:
+def admitted(config: StationConfig, held: Held, description: StudyDescription, study: Study) -> Schema:
     """The columns that a study may touch, by the guard as it is now.
 
     Raises
@@ -180,7 +169,7 @@ def _ids(station: str, n: int) -> list[str]:
 
 def _rehearsed(
     guard: GuardSection,
-    held: LocalData,
+    held: Held,
     mine: str,
     submission: Submission,
     description: StudyDescription,
@@ -213,6 +202,7 @@ def _rehearsed(
     rows = tuple({name: plain(value) for name, value in row.items()} for row in (first | {"exact numbers": told}, *others))
     return replace(
         submission,
+        ready=True,
         title=plain(study.title or study.name),
         program=study.program.name,
         n_stations=len(description.stations),
@@ -243,77 +233,23 @@ def _fits(queries: Sequence[Outbox], accounts: Sequence[Account]) -> None:
 
 @dataclass
 class AdmittedStudy:
-    """A study that is approved, in this life of the station."""
+    """A study that is approved, in this life of the station.
+
+    Attributes
+    ----------
+    parties : StudyChild
+        Who answers for it.
+    account : Account
+        Of this study, for each party.
+    n_questions : int
+        How many were to be answered from records.
+    """
 
     submission: Submission
-    host: Host
+    parties: StudyChild
     account: Account
-    answered: Answered
-    memory: PartyMemory
-    layouts: Layouts
-    disclosed: Sequence[Disclosed]
     n_questions: int = 0
 
-    def foreseen(self, guard: GuardSection, question: Received, schema: Schema) -> tuple[Received, Outbox]:
-        """A question as its parties answer it, and as guards look at it: with the layout that this station foresees.
-
-        Raises
-        ------
-        ProtectionRequired (HR-606)
-            The answer may have a row for each record.
-        HedgerowError
-            What made-up records are answered with, where shapes are unknown for that.
-        """
-        outbox = question.outbox
-        seen = self.layouts.of(outbox.question, outbox.streams)
-        found = replace(outbox, layout=seen.layout, rows=seen.rows, unforeseen=seen.unknown)
-        if seen.error is not None and not guard.rows:
-            known = as_forbidden(seen.error, set(schema.names) - set(self.submission.columns))
-            if isinstance(known, HedgerowError):
-                raise known from None
-        admit_rows(guard, found)
-        return (question if found.release.mechanism is None else question.with_layout(found.layout)), found
-
-    def numbers(self, question: Received, came: Inbox | None = None) -> dict[str, Any]:
-        """Count the exact numbers of a question, or once it was answered those of which nobody knew (`disclosed.noted`)."""
-        if not bears(question):
-            return {}
-        seen, hides = self.layouts.of(question.outbox.question, question.outbox.streams), question.step is not None
-        if came is not None and (seen.layout is not None or came.layout is None):
-            return {}
-        outbox = replace(question.outbox, layout=seen.layout, rows=seen.rows, unforeseen=seen.unknown)
-        aggregation = question.aggregation.name if hides and question.aggregation is not None else ""
-        size = None if came is None or came.layout is None else came.layout.size
-        return noted(self.disclosed, outbox, aggregation, size)
-
     def close(self) -> None:
-        """Release its files."""
-        self.answered.close()
-
-
-def welcome(
-    config: StationConfig,
-    held: LocalData,
-    submission: Submission,
-    account: Account,
-    answered: Answered,
-    own: Any,
-    journal: StationJournal,
-    overall: Disclosed | None = None,
-) -> AdmittedStudy:
-    """Make an approved study ready: its parties hold the columns of its submission and no others.
-
-    The guard may have changed since the study was approved, and so may the code that is installed: both are asked again.
-    """
-    from hedgerow.study.remote import schema_for
-
-    description, study = read_description(submission.description), read_study(submission.toml)
-    schema = admitted(config, held, description, study)
-    engine = InProcess().hosting(held.parties(schema.names, schema_for(study, schema).weight))
-    names = Names(("hedgerow", *config.guard.modules))
-    host = Host(engine, names=names, own=own, seeded=config.guard.randomness == "study")
-    granted = schema_for(study, schema)
-    disclosed = Disclosed.of_study(config.guard, study, granted, held, submission.study, journal)
-    counts = (disclosed,) if overall is None else (disclosed, overall)
-    n = journal.n_questions(submission.study)
-    return AdmittedStudy(submission, host, account, answered, PartyMemory(), Layouts(granted), counts, n)
+        """Release its files, and end what runs for it."""
+        self.parties.close()

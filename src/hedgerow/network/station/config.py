@@ -112,6 +112,10 @@ class StationLimitsSection(Section):
     bytes_out: int = Field(1 << 30, ge=1, description="largest answer that is sent")
     studies_at_once: int = Field(100, ge=1, description="studies that wait or are approved, and have not ended")
     rehearsed_rounds: int = Field(1_000, ge=1, description="rounds of a study that are rehearsed before it is approved")
+    rehearsal_seconds: float = Field(3_600.0, gt=0, description="longest rehearsal, after which the study is refused")
+    question_seconds: float = Field(3_600.0, gt=0, description="longest computation of one answer, after which it is refused")
+    megabytes: int = Field(8_192, ge=256, description="most memory of a rehearsal or a study's parties, without the records")
+    processes: int = Field(4, ge=1, description="studies whose parties are ready to answer at once; one process each")
 
 
 class BudgetLimit(Section):

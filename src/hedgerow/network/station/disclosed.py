@@ -11,9 +11,10 @@ so records count by whole fives, and of fewer than five no exact number leaves.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +26,8 @@ from hedgerow.data import Schema
 from hedgerow.privacy.guard import COUNTS, Trust, entry_of
 
 from .config import GuardSection
-from .journal import StationEntry, StationJournal, pack_parties, unpack_parties
-from .local_data import LocalData
+from .journal import StationJournal, pack_parties, unpack_parties
+from .local_data import Held
 
 if TYPE_CHECKING:
     from hedgerow.study import Study
@@ -62,7 +63,7 @@ def asked_in(entries: Iterable[Entry], trust: Trust) -> ExactNumbers:
 
 
 def rehearsed_disclosure(
-    guard: GuardSection, study: Study, schema: Schema, held: LocalData, n_parties: int, entries: Iterable[Entry]
+    guard: GuardSection, study: Study, schema: Schema, held: Held, n_parties: int, entries: Iterable[Entry]
 ) -> str:
     """Refuse a study that would ask too many exact numbers; else say how many, for the person who approves.
 
@@ -97,97 +98,116 @@ def study_width(study: Study, schema: Schema) -> int:
     return width(schema, columns_of(study, schema))
 
 
-class Disclosed:
-    """Exact numbers that each party here has given, in one study or over everything.
+class AskedNumbers(NamedTuple):
+    """What a question asks of each party, as a gate learns it.
+
+    Attributes
+    ----------
+    exact, hidden : float
+        Exact numbers, from itself and in a total of many, divided by how many.
+    parties : int
+        Whose total it is.
+    width : int
+        Values of each record in the columns that the study reads.
+    most : float
+        The study's own limit; infinity without one.
+    unknown : bool
+        Whether nobody knows how many they will be.
+    """
+
+    exact: float = 0.0
+    hidden: float = 0.0
+    parties: int = 1
+    width: int = 0
+    most: float = math.inf
+    unknown: bool = False
+
+    @classmethod
+    def of(cls, guard: GuardSection, outbox: Outbox, aggregation: str, width: int, most: float | None) -> AskedNumbers:
+        """The numbers of a question.
+
+        Parameters
+        ----------
+        outbox : Outbox
+            With the layout that this station foresees.
+        aggregation : str
+            That hides rows; "" for none.
+        most : float, optional
+            The study's own limit.
+        """
+        asked, size = max(1, outbox.asked), None if outbox.layout is None else outbox.layout.size
+        entry = replace(entry_of(outbox, trust_of(guard)), aggregation=aggregation, sampling=Sampling())  # it is asked now
+        found = ExactNumbers.of(entry, size)
+        own = math.inf if most is None else most
+        return cls(found.plain, found.hidden / asked, asked, width, own, found.unknown > 0)
+
+    def came(self, size: int, aggregation: str) -> AskedNumbers:
+        """The same when it was answered by so many numbers."""
+        return self._replace(exact=0.0, hidden=size / self.parties) if aggregation else self._replace(exact=float(size))
+
+
+class Disclosures:
+    """Exact numbers that each party here has given: in each study, and over everything.
 
     Parameters
     ----------
-    rule : Disclosure
-    held : LocalData
-    width : int
-        Values of a record in the columns read.
-    trust : {"nobody", "parties", "server"}
+    held : Held
+    journal : StationJournal
+        From which they are counted when a study asks for the first time in this life of the station.
     """
 
-    def __init__(self, rule: Disclosure, held: LocalData, width: int, trust: Trust) -> None:
-        self.rule, self.sizes, self.trust, self.ids = rule, held.sizes, trust, held.ids
-        self.values, ids = counted(held.sizes) * float(width), held.ids
-        self.position = {id: i for i, id in enumerate(ids)}
-        self.plain, self.hidden = np.zeros(len(ids)), np.zeros(len(ids))  # hidden: each shared by the parties of its total
+    def __init__(self, held: Held, journal: StationJournal) -> None:
+        self._held, self._journal = held, journal
+        self._position = {id: i for i, id in enumerate(held.ids)}
+        self._counts: dict[str, np.ndarray] = {}
 
-    @classmethod
-    def of_study(
-        cls, guard: GuardSection, study: Study, schema: Schema, held: LocalData, id: str, journal: StationJournal
-    ) -> Disclosed:
-        """What a study has asked so far, by the journal."""
-        found = cls(limit_of(guard, study), held, study_width(study, schema), trust_of(guard))
-        return found.after(journal.told(id))
-
-    @classmethod
-    def overall(cls, guard: GuardSection, held: LocalData, journal: StationJournal) -> Disclosed | None:
-        """What everybody has asked so far, where the guard limits it."""
-        if guard.disclosure_overall is None:
-            return None
-        n = width(held.schema, frozenset(held.schema.names))
-        return cls(Disclosure(guard.disclosure_overall), held, n, trust_of(guard)).after(journal.told())
-
-    def after(self, entries: Iterable[StationEntry]) -> Disclosed:
-        """This, with entries of the journal counted."""
-        for entry in entries:
-            self.add(unpack_parties(entry.whom, self.position), entry.exact, entry.hidden)
-        return self
-
-    def add(self, which: np.ndarray, exact: float, hidden: float) -> None:
-        """Count numbers of the parties at positions `which`."""
-        self.plain[which] += exact
-        self.hidden[which] += hidden
-
-    def admit(self, which: np.ndarray, exact: ExactNumbers, asked: int, query: str) -> None:
-        """Refuse a question to the parties at positions `which`, whose total is of so many parties.
+    def noted(self, guard: GuardSection, study: str, ids: Sequence[str], asked: AskedNumbers | None) -> dict[str, Any]:
+        """Refuse what asks too many exact numbers of parties here, or count it; return what the journal keeps of it.
 
         Raises
         ------
         DisclosureExceeded (HR-216)
         """
-        which = which[self.sizes[which] > 0]
-        plain, hidden = self.plain[which] + exact.plain, self.hidden[which] + exact.hidden / asked
+        if asked is None:
+            return {}
+        which = np.array([self._position[id] for id in ids], np.int64)
+        self._admit(self._of(study), which, asked, Disclosure(min(guard.disclosure, asked.most)))
+        if guard.disclosure_overall is not None:
+            everything = width(self._held.schema, frozenset(self._held.schema.names))
+            self._admit(self._of(""), which, asked._replace(width=everything), Disclosure(guard.disclosure_overall))
+        return self.counted(study, ids, asked)
+
+    def counted(self, study: str, ids: Sequence[str], asked: AskedNumbers | None) -> dict[str, Any]:
+        """Count numbers, and return what the journal keeps of them."""
+        if asked is None or not (asked.exact or asked.hidden):
+            return {}
+        which = np.array([self._position[id] for id in ids], np.int64)
+        for key in (study, ""):
+            if key in self._counts:  # what is read later has it from the journal
+                self._counts[key][:, which] += [[asked.exact], [asked.hidden]]
+        return {"exact": asked.exact, "hidden": asked.hidden, "whom": pack_parties(which, self._held.ids)}
+
+    def drop(self, study: str) -> None:
+        """Forget a study that has ended; the journal does not."""
+        self._counts.pop(study, None)
+
+    def _of(self, study: str) -> np.ndarray:
+        """Exact and hidden numbers of each party, shape (2, n_parties); of everything for ""."""
+        if study not in self._counts:
+            found = np.zeros((2, len(self._held)))
+            for entry in self._journal.told(study or None):
+                found[:, unpack_parties(entry.whom, self._position)] += [[entry.exact], [entry.hidden]]
+            self._counts[study] = found
+        return self._counts[study]
+
+    def _admit(self, counts: np.ndarray, which: np.ndarray, asked: AskedNumbers, rule: Disclosure) -> None:
+        which = which[self._held.sizes[which] > 0]
         if not len(which):
             return
-        values, numbers = self.values[which], plain + hidden
-        ratios = np.where(values > 0, numbers / np.maximum(values, 1), np.where(numbers > 0, np.inf, 0))
+        values = counted(self._held.sizes[which]) * float(asked.width)
+        exact, hidden = counts[:, which] + np.array([[asked.exact], [asked.hidden]])
+        ratios = np.where(values > 0, (exact + hidden) / np.maximum(values, 1), np.where(exact + hidden > 0, np.inf, 0))
         k = int(ratios.argmax())
-        told = Told(ExactNumbers(float(plain[k]), float(hidden[k]) * asked), float(values[k]), float(values[k]) * asked)
-        self.rule.refuse(told, f"with {query}", remedy=REMEDY + OWNER, asked=True)
-
-
-def noted(counts: Sequence[Disclosed], outbox: Outbox, aggregation: str, came: int | None = None) -> dict[str, Any]:
-    """Refuse a question that asks too many exact numbers, or count it; return what the journal keeps of it.
-
-    Parameters
-    ----------
-    counts : sequence of Disclosed
-        Of the study, and over everything where the guard limits that.
-    outbox : Outbox
-        With the layout that this station foresees.
-    aggregation : str
-        That hides rows; "" for none.
-    came : int, optional
-        How many numbers an answer had of which nobody knew beforehand.
-
-    Raises
-    ------
-    DisclosureExceeded (HR-216)
-    """
-    first = counts[0]
-    entry = replace(entry_of(outbox, first.trust), aggregation=aggregation, sampling=Sampling())  # it is asked now
-    size = came if came is not None else outbox.layout.size if outbox.layout is not None else None
-    exact, asked = ExactNumbers.of(entry, size), max(1, outbox.asked)
-    which = np.array([first.position[id] for id in outbox.ids], np.int64)
-    for one in counts if came is None else ():
-        one.admit(which, exact, asked, entry.query)
-    about = {"exact": exact.plain, "hidden": exact.hidden / asked}
-    if not any(about.values()):
-        return {}
-    for one in counts:
-        one.add(which, *about.values())
-    return about | {"whom": pack_parties(which, first.ids)}
+        numbers = ExactNumbers(float(exact[k]), float(hidden[k]) * asked.parties)
+        told = Told(numbers, float(values[k]), float(values[k]) * asked.parties)
+        rule.refuse(told, "with this question", remedy=REMEDY + OWNER, asked=True)

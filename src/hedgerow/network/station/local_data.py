@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from hedgerow.core.disclosure import rounded
 from hedgerow.core.party import Parties
 from hedgerow.data import Schema, Table
+from hedgerow.data.cases import whole_cases
 from hedgerow.errors import ConfigInvalid, EmptyParty
 from hedgerow.wire.values import pack, unpack
 
@@ -51,6 +51,41 @@ class Roll:
         return cls(*unpack(raw))
 
 
+class Held(Protocol):
+    """What a station tells of its records: columns, parties and sizes, without the records."""
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def roll(self) -> Roll: ...
+
+    @property
+    def sizes(self) -> np.ndarray: ...
+
+    @property
+    def ids(self) -> tuple[str, ...]: ...
+
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class HeldElsewhere:
+    """Columns, parties and sizes of records that another process holds."""
+
+    schema: Schema
+    roll: Roll
+    sizes: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.roll.ids)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Names of the parties."""
+        return self.roll.ids
+
+
 @dataclass(frozen=True)
 class LocalData:
     """Records of one station, by party.
@@ -71,11 +106,6 @@ class LocalData:
 
     def __len__(self) -> int:
         return len(self.roll.ids)
-
-    @property
-    def about(self) -> int:
-        """The number of records as others are told it."""
-        return rounded(int(self.sizes.sum()))
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -113,6 +143,8 @@ def local_data(
     columns = {name: table.columns[name] for name in schema.names}
     if config.stores is None:
         return LocalData(schema, Roll((config.name,)), columns, np.array([len(table)]))
+    table = whole_cases(table, [config.stores.by])  # a record of no store is nobody's
+    columns = {name: table.columns[name] for name in schema.names}
     values, owner = np.unique(table[config.stores.by], return_inverse=True)
     words = [_word(value, table.schema[config.stores.by].levels) for value in values]
     policies = policies or {}

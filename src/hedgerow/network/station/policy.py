@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
@@ -120,15 +121,16 @@ def admit_columns(allowed: Collection[str], declared: Schema, told: Sequence[Col
     ------
     ColumnForbidden (HR-603)
     MissingColumn (HR-403), SchemaInvalid (HR-409)
-        There is no such column, or it is declared differently here.
+        There is no such column, or it is declared differently here. Values that may be missing elsewhere need not be here.
     """
     names = [column.name for column in told]
     if forbidden := sorted({name for name in (*names, *named) if name in declared and name not in allowed}):
         raise _forbidden(forbidden)
     for column in told:
-        if column != declared[column.name]:
+        own = declared[column.name]
+        if column != own and (own.optional or column != replace(own, optional=True)):
             raise SchemaInvalid(
-                f"the study takes {column.to_json()}, and what is declared here is {declared[column.name].to_json()}.",
+                f"the study takes {column.to_json()}, and what is declared here is {own.to_json()}.",
                 remedy="Bounds follow from declarations: both ends use the same one.",
             )
     return declared.select(names)

@@ -19,12 +19,11 @@ from hedgerow.network.identity.key_folder import KeyFolder
 from hedgerow.privacy import Budget
 
 from .accounts import Account
-from .asking import account_of
+from .asking import GUARD, Keys, account_of
 from .base import Base
 from .config import StationConfig, read_config
 from .journal import StationEntry, StationJournal, unpack_parties
 from .local_data import Roll
-from .station import GUARD, Keys
 from .submissions import Status, Submission, Submissions
 
 DATABASE = Path("state") / "station.sqlite"
@@ -149,6 +148,12 @@ class Review:
             raise SubmissionRefused(
                 f"the study {submission.title!r} {why}: there is nothing to decide.",
                 remedy="Change [guard] of station.toml if you want to allow it; the study is then submitted anew.",
+                asked=False,
+            )
+        if status == "approved" and not submission.ready:
+            raise SubmissionRefused(
+                f"the study {submission.title!r} is still being rehearsed: nobody knows yet what it will ask.",
+                remedy="Look again in a while: hedgerow station inbox. To end the rehearsal, refuse the study.",
                 asked=False,
             )
         at = self.now().astimezone(UTC).isoformat(timespec="milliseconds")

@@ -38,6 +38,8 @@ class Submission:
         What it will ask, in words; see `wording.rows_of`.
     announced : Announced
         What it may ask.
+    ready : bool
+        Whether it was rehearsed: before that nobody can approve it.
     columns : tuple of str
         Columns that it may touch.
     status, code : str
@@ -61,6 +63,7 @@ class Submission:
     rows: tuple[Mapping[str, str], ...] = ()
     columns: tuple[str, ...] = ()
     announced: Announced = field(default_factory=lambda: Announced({}, {}))
+    ready: bool = True
     status: Status = "waiting"
     code: str = ""
     by: str = ""
@@ -98,8 +101,23 @@ class Submission:
                 f"the study {self.title!r} is {self.status}.", remedy=f"hedgerow station approve {self.id}, if it may ask."
             )
 
+    def about(self) -> dict[str, Any]:
+        """What a rehearsal found, as plain values."""
+        return {name: getattr(self, name) for name in ABOUT} | {"announced": self.announced.to_json()}
 
-ABOUT = ("title", "coordinator", "program", "n_stations", "summary", "rows", "columns")
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the study as it came, as plain values."""
+        named = {name: getattr(self, name) for name in ("study", "came", "status", *DECISION)}
+        return named | self.about() | {"digest": self.digest.hex(), "signature": self.signature.hex()}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any], toml: bytes, description: bytes) -> Submission:
+        """The submission that was written so, of the study as it came."""
+        read = {name: bytes.fromhex(found[name]) for name in ("digest", "signature")}
+        return cls(toml=toml, description=description, **(_read_about(found) | read))
+
+
+ABOUT = ("title", "coordinator", "program", "n_stations", "summary", "rows", "columns", "ready")
 DECISION = ("code", "by", "at", "because")
 
 
@@ -142,15 +160,31 @@ class Submissions:
 
     def put(self, submission: Submission) -> None:
         """Keep a submission, or its new decision."""
-        about = {name: getattr(submission, name) for name in ABOUT} | {"announced": submission.announced.to_json()}
         decision = {name: getattr(submission, name) for name in DECISION}
         row = (submission.study, submission.status, submission.came, submission.toml, submission.description, submission.digest)
         with self.base.transaction() as connection:
             connection.execute(
                 "INSERT INTO submissions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (study) DO UPDATE SET "
                 "status = excluded.status, decision = excluded.decision, signature = excluded.signature",
-                (*row, json.dumps(about), json.dumps(decision), submission.signature),
+                (*row, json.dumps(submission.about()), json.dumps(decision), submission.signature),
             )
+
+    def judged(self, submission: Submission) -> bool:
+        """Keep what a rehearsal found, unless somebody has decided meanwhile; returns whether it is kept."""
+        decision = json.dumps({name: getattr(submission, name) for name in DECISION})
+        values = (json.dumps(submission.about()), submission.status, decision, submission.signature, submission.study)
+        with self.base.transaction() as connection:
+            kept = connection.execute(
+                "UPDATE submissions SET about = ?, status = ?, decision = ?, signature = ? "
+                "WHERE study = ? AND status = 'waiting'",
+                values,
+            )
+        return bool(kept.rowcount)
+
+    def forget(self, study: str) -> None:
+        """Keep nothing of a study that nobody has decided about: it may come again."""
+        with self.base.transaction() as connection:
+            connection.execute("DELETE FROM submissions WHERE study = ? AND status = 'waiting'", (study,))
 
 
 _SELECT = "SELECT study, status, came, toml, description, digest, about, decision, signature FROM submissions"
@@ -158,9 +192,12 @@ _SELECT = "SELECT study, status, came, toml, description, digest, about, decisio
 
 def _submission(row: Sequence[Any]) -> Submission:
     study, status, came, toml, description, mark, about, decision, signature = row
-    found = json.loads(about)
-    found["announced"] = Announced.from_json(found["announced"])
-    found |= {"rows": tuple(found["rows"]), "columns": tuple(found["columns"])} | json.loads(decision)
+    found = _read_about(json.loads(about)) | json.loads(decision)
     return Submission(
         study, bytes(toml), bytes(description), bytes(mark), came, status=status, signature=bytes(signature), **found
     )
+
+
+def _read_about(found: Mapping[str, Any]) -> dict[str, Any]:
+    lists = {"rows": tuple(found["rows"]), "columns": tuple(found["columns"])}
+    return {**found, **lists, "announced": Announced.from_json(found["announced"])}

@@ -1,0 +1,174 @@
+"""The parties of one admitted study: they hold the columns of its submission and no others, and what they keep."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+import numpy as np
+
+from hedgerow.core.layouts import Layouts
+from hedgerow.engines import InProcess
+from hedgerow.engines.host import Host
+from hedgerow.engines.party_states import PartyStates
+from hedgerow.errors import HedgerowError
+from hedgerow.network.station.admitted import admitted, read_description, read_study
+from hedgerow.network.station.asking import bears, only, protects, said, trusts_of
+from hedgerow.network.station.config import GuardSection, StationConfig
+from hedgerow.network.station.disclosed import AskedNumbers, study_width
+from hedgerow.network.station.local_data import LocalData
+from hedgerow.network.station.memory import PartyMemory
+from hedgerow.network.station.policy import admit_question, admit_rows, as_forbidden
+from hedgerow.network.station.signatures import QuestionSignature, settled, signature_of
+from hedgerow.network.station.submissions import Submission
+from hedgerow.privacy.guard import GuardedQuestion
+from hedgerow.store import Answered
+from hedgerow.wire.names import Names
+from hedgerow.wire.question import Received, answer
+
+from .facts import AskedQuestion, Computed, Uncomputed
+from .runner import OwnKeys
+
+
+class StudyHost:
+    """An approved study, made ready to be answered, in one life of its process.
+
+    The guard may have changed since the study was approved, and so may the code that is installed: both are asked again.
+
+    Parameters
+    ----------
+    config : StationConfig
+    held : LocalData
+    submission : Submission
+    keys : OwnKeys
+        With which the parties' sides of protocols sign.
+    answered : Answered
+        What parties have answered within protocols; it is closed with this.
+    states : PartyStates
+        What parties keep for later questions; it is closed with this.
+
+    Raises
+    ------
+    ProgramForbidden (HR-602), ColumnForbidden (HR-603)
+    """
+
+    def __init__(
+        self,
+        config: StationConfig,
+        held: LocalData,
+        submission: Submission,
+        keys: OwnKeys,
+        answered: Answered,
+        states: PartyStates,
+    ) -> None:
+        from hedgerow.study.remote import schema_for
+
+        description, study = read_description(submission.description), read_study(submission.toml)
+        schema = admitted(config, held, description, study)
+        engine = InProcess().hosting(held.parties(schema.names, schema_for(study, schema).weight), states)
+        names = Names(("hedgerow", *config.guard.modules))
+        own = keys.credentials(answered)
+        self.host = Host(engine, names=names, own=own, seeded=config.guard.randomness == "study")
+        self.held, self.submission, self.answered, self.states = held, submission, answered, states
+        self.memory, self.layouts = PartyMemory.of(states), Layouts(schema_for(study, schema))
+        self._width, self._most = study_width(study, schema_for(study, schema)), study.protection.disclosure
+        self._position = {id: i for i, id in enumerate(held.ids)}
+        self._at_hand: Received | None = None
+
+    def foresee(self, guard: GuardSection, at: datetime, common: bytes, own: bytes) -> AskedQuestion:
+        """Read a question, and refuse what the guard does not allow or the study did not announce; compute nothing of records.
+
+        Raises
+        ------
+        MessageRefused (HR-242)
+            The bytes are no question to the parties here.
+        StationError (HR-6xx)
+            The guard's reason.
+        """
+        self._at_hand = None
+        asked = self.host.question(common, own)
+        which = np.array([self._position[id] for id in asked.ids])
+        admit_question(guard, asked, self.held.sizes[which], at)
+        self.submission.announced.refuse_other(asked, len(self.held))
+        guarded: dict[str, GuardedQuestion] = {}
+        exact: AskedNumbers | None = None
+        if bears(asked):
+            self.memory.refuse_lost(asked.outbox, asked.ids)
+            asked, guarded, exact = self._foreseen(guard, asked)
+        self._at_hand = asked
+        question, step = asked.question, asked.step
+        return AskedQuestion(
+            ids=asked.ids,
+            verb=question.verb,
+            name=question.name,
+            number=question.number if bears(asked) else 0,
+            step="" if step is None else step.name,
+            bears=bears(asked),
+            protected=protects(asked),
+            asked=asked.outbox.asked,
+            signature=kind_of(asked) if bears(asked) else None,
+            guarded=guarded,
+            exact=exact,
+        )
+
+    def compute(self, question: AskedQuestion) -> Computed:
+        """Answer the question that was foreseen last, for the parties that can pay.
+
+        Raises
+        ------
+        Uncomputed
+        """
+        asked, self._at_hand = self._at_hand, None
+        assert asked is not None, "a question is foreseen before it is computed"
+        left = asked if question.ids == asked.ids else only(asked, question.ids)
+        try:
+            inbox = self.host.exchange(left)
+        except Exception as error:
+            forbidden = set(self.held.schema.names) - set(self.submission.columns)
+            known = as_forbidden(error, forbidden)
+            raise Uncomputed(known, said(error)[0]) from (error if known is error else error.__cause__)
+        body = answer(replace(inbox, codes={**inbox.codes, **question.declined}), asked.ids)
+        self.answered.flush()
+        came: AskedNumbers | None = None
+        if question.exact is not None and question.exact.unknown and inbox.layout is not None:
+            came = question.exact.came(inbox.layout.size, hiding(asked))
+        return Computed(body, inbox.codes, len(inbox.answered), came)
+
+    def close(self) -> None:
+        """Release its files."""
+        self.answered.close()
+        self.states.close()
+
+    def _foreseen(self, guard: GuardSection, question: Received) -> tuple[Received, dict[str, GuardedQuestion], AskedNumbers]:
+        """A question as its parties answer it, and as guards look at it: with the layout that this station foresees.
+
+        Raises
+        ------
+        ProtectionRequired (HR-606)
+            The answer may have a row for each record.
+        HedgerowError
+            What made-up records are answered with, where shapes are unknown for that.
+        """
+        outbox = question.outbox
+        seen = self.layouts.of(outbox.question, outbox.streams)
+        found = replace(outbox, layout=seen.layout, rows=seen.rows, unforeseen=seen.unknown)
+        if seen.error is not None and not guard.rows:
+            known = as_forbidden(seen.error, set(self.held.schema.names) - set(self.submission.columns))
+            if isinstance(known, HedgerowError):
+                raise known from None
+        admit_rows(guard, found)
+        asked = question if found.release.mechanism is None else question.with_layout(found.layout)
+        exact = AskedNumbers.of(guard, found, hiding(question), self._width, self._most)
+        return asked, {trust: GuardedQuestion.by(found, trust) for trust in trusts_of(guard)}, exact
+
+
+def hiding(question: Received) -> str:
+    """The aggregation that hides rows of a question; "" for none."""
+    aggregation = None if question.step is None else question.aggregation
+    return aggregation.name if aggregation is not None and aggregation.hides_rows else ""
+
+
+def kind_of(question: Received) -> QuestionSignature:
+    """The announced kind that a question is of."""
+    aggregation = "" if question.step is None else settled(question.aggregation)
+    return signature_of(question.outbox, aggregation, rows=question.step is None)
