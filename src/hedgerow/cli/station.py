@@ -46,6 +46,7 @@ def start(path: PathArgument) -> None:
 @app.command()
 def check(path: PathArgument) -> None:
     """Read configuration, keys and records, connect nowhere, and print what a coordinator would see."""
+    from hedgerow.core.disclosure import rounded
     from hedgerow.network.station.code import code_hash, installed_version
     from hedgerow.network.station_service import open_folder
 
@@ -57,7 +58,7 @@ def check(path: PathArgument) -> None:
         lines.add_row("station", config.name)
         lines.add_row("data", f"{config.data.name!r}, {len(held.schema)} columns")
         lines.add_row("parties", f"{len(held):,}" + (" stores" if config.stores else ""))
-        told = f"{int(held.sizes.sum()):,}" if config.guard.tell_records else "not told"
+        told = f"about {rounded(int(held.sizes.sum())):,}" if config.guard.tell_records else "not told"
         lines.add_row("records", told)
         lines.add_row("version", installed_version())
         console.print("[bold]What a coordinator sees[/bold]")

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.core.disclosure import rounded
 from hedgerow.engines.party_states import StateFiles
 from hedgerow.errors import (
     HedgerowError,
@@ -51,6 +52,7 @@ from .code import installed_version
 from .config import StationConfig
 from .counts import Asked
 from .debits import Debits, debited
+from .disclosed import Disclosures
 from .heads import JournalHeads
 from .journal import PartyCharge, StationEntry, StationJournal
 from .local_data import Held, LocalData
@@ -98,6 +100,7 @@ class Station:
         self.config, self.held, self.keys, self.base, self.now = config, held, keys, base, now
         self.journal, self.submissions = StationJournal(base), Submissions(base)
         self.heads = JournalHeads(self.journal, keys, config.coordinator.name)
+        self.disclosures = Disclosures(held, self.journal)
         self.account = account_of(config.guard.budget, held.roll, own=True)
         if runner is None:
             assert isinstance(held, LocalData), "who runs nothing elsewhere holds the records"
@@ -208,7 +211,7 @@ class Station:
             "data": self.config.data.name,
             "schema": tuple(self.held.schema.columns),
             "parties": self.held.ids,
-            "records": int(self.held.sizes.sum()) if self.config.guard.tell_records else None,
+            "records": rounded(int(self.held.sizes.sum())) if self.config.guard.tell_records else None,
         }
         log.info("said hello to %s", letter.sender)
         return Reply("hello", [pack(about)])
@@ -270,6 +273,7 @@ class Station:
             if (admitted := self._admitted.pop(study, None)) is not None:
                 admitted.close()
             self._states.erase(study)
+            self.disclosures.drop(study)
         log.info("study %s has ended", study[:8])
         return Reply("end", [])
 
@@ -286,12 +290,16 @@ class Station:
                 self._admit(admitted, question, which)
                 left, debits = self._debited(admitted, question, which)
                 about: dict[str, Any] = {"function": question.words, "question": question.number, "n_parties": len(left.ids)}
-                self._note(letter, study, "asked", charges=debits.charges, bytes_in=size, **about, **question.counted_by)
+                told = self.disclosures.noted(guard, study, left.ids, left.exact)
+                self._note(
+                    letter, study, "asked", charges=debits.charges, bytes_in=size, **about, **told, **question.counted_by
+                )
                 debits.enter()  # they are on the disk now
                 admitted.asked.take(question)
             found = self._computed(admitted, left)
             with self._lock:
                 admit_size("an answer", len(found.body), guard.limits.bytes_out)
+                about |= self.disclosures.counted(study, left.ids, found.came)
                 self._note(letter, study, "answered", bytes_in=size, bytes_out=len(found.body), cohort=found.cohort, **about)
             log.info("answered %s for %d parties: %d bytes", question.words, found.n_answered, len(found.body))
             return Reply("answer", [found.body])
