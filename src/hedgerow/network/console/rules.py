@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hedgerow.network.station.config import GuardSection
 
 WHO = {
@@ -46,6 +48,11 @@ def rules_of(guard: GuardSection) -> list[tuple[str, str]]:
     if guard.randomness == "study":
         found.append(("Randomness", "the study's seed: noise can be foretold. For pilots and tests only"))
     return found
+
+
+def noted(notes: Sequence[str]) -> list[tuple[str, str]]:
+    """What the owner is told of a file that is not what is in force."""
+    return [("The file", note) for note in notes]
 
 
 def counted(n: int, one: str, several: str = "") -> str:

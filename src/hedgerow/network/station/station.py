@@ -54,6 +54,7 @@ from .local_data import Held, LocalData
 from .policy import admit_hours, admit_size
 from .rehearsals import Rehearsals
 from .remembered import Remembered
+from .rules import OF_CHILDREN, RulesFile
 from .submissions import Submission, Submissions
 from .wording import plain
 
@@ -79,6 +80,8 @@ class Station:
         Universal time.
     runner : Runner, optional
         Who rehearses and answers; this process if not given, which then needs the records.
+    file : Path, optional
+        The configuration's, or its folder: its guard is in force as soon as it is changed. Nothing changes if not given.
     """
 
     def __init__(
@@ -91,6 +94,7 @@ class Station:
         answered: Path | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         runner: Runner | None = None,
+        file: Path | None = None,
     ) -> None:
         self.config, self.held, self.keys, self.base, self.now = config, held, keys, base, now
         self.journal, self.submissions = StationJournal(base), Submissions(base)
@@ -111,11 +115,13 @@ class Station:
         self._turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         charge_all(self.account, self._charges(), self._position)
         own: dict[str, Any] = {"config": lambda: self.config, "charges": self._charges, "time": self._time, "lock": self._lock}
+        self.rules = None if file is None else RulesFile(file, config, base, self.journal, at=self._time)
         self.rehearsals = Rehearsals(self.submissions, keys, runner, **own)
 
     # ---- letters -------------------------------------------------------------------------------------------------------
     def receive(self, raw: bytes) -> bytes | None:
         """Answer a sealed letter by a sealed letter, or by nothing. Any thread may call it."""
+        self.refresh()
         try:
             key_material, public_identities = self.keys.key_material, self.keys.public_identities
             letter = disclose(key_material, public_identities, raw)
@@ -148,6 +154,19 @@ class Station:
         finally:
             with self._lock:
                 self._at_work.discard(letter.digest)
+
+    def refresh(self) -> None:
+        """Keep from now on to the guard of the file, where that was changed."""
+        with self._lock:
+            if self.rules is None or self._closed or not (changed := self.rules.look()):
+                return
+            self.config = self.rules.config
+            if any(key.startswith("guard.budget") for key in changed):
+                self.account = account_of(self.config.guard.budget, self.held.roll, own=True)
+                charge_all(self.account, self._charges(), self._position)
+            if any(key.startswith(("guard.study_budget", *OF_CHILDREN)) for key in changed):
+                while self._admitted:  # made ready anew with the next question
+                    self._admitted.popitem()[1].close()
 
     def close(self) -> None:
         """End what runs and release the files of studies; the database is its owner's. Nothing is answered from then on.
@@ -227,15 +246,7 @@ class Station:
                 )
                 log.info("study %s, %r, is %s", submission.id, submission.title, submission.status)
                 self._told[study] = (submission.status, submission.because)
-        status = submission.status if submission.status != "ended" else "refused"
-        about = {
-            "status": status,
-            "code": (submission.code or SubmissionRefused.code) if status == "refused" else "",
-            "submission": submission.digest,
-            "parties": self.held.ids if status == "approved" else (),
-            "signature": submission.signature,
-        }
-        return Reply("board", [pack(about)])
+        return Reply("board", [pack(submission.told(self.held.ids))])
 
     def _judged(self, came: Submission) -> Submission:
         """Let the guard judge a study that is not rehearsed, and return what is known of it by then."""
@@ -267,16 +278,24 @@ class Station:
         if len(letter.parts) != 2:
             raise MessageRefused(f"a question of {len(letter.parts)} parts.")
         with self._turns[study]:
-            admitted, guard = self._welcome(study), self.config.guard
-            admit_hours(guard, self.now())
-            question = admitted.parties.foresee(guard, self.now(), *letter.parts)
-            which = np.array([self._position[id] for id in question.ids])
-            with self._lock:
-                self._admit(admitted, question, which)
-                left, debits = self._debited(admitted, question, which)
-                about: dict[str, Any] = {"function": question.words, "question": question.number, "n_parties": len(left.ids)}
-                self._note(letter, study, "asked", charges=debits.charges, bytes_in=size, **about)
-                debits.enter()  # they are on the disk now
+            while True:
+                admitted, guard = self._welcome(study), self.config.guard
+                admit_hours(guard, self.now())
+                question = admitted.parties.foresee(guard, self.now(), *letter.parts)
+                which = np.array([self._position[id] for id in question.ids])
+                with self._lock:
+                    if guard is not self.config.guard or self._admitted.get(study) is not admitted:
+                        continue  # rules have changed, or the study was taken back, since it was judged
+                    self._admit(admitted, question, which)
+                    left, debits = self._debited(admitted, question, which)
+                    about: dict[str, Any] = {
+                        "function": question.words,
+                        "question": question.number,
+                        "n_parties": len(left.ids),
+                    }
+                    self._note(letter, study, "asked", charges=debits.charges, bytes_in=size, **about)
+                    debits.enter()  # they are on the disk now
+                    break
             found = self._computed(admitted, left)
             with self._lock:
                 admit_size("an answer", len(found.body), guard.limits.bytes_out)
@@ -315,6 +334,9 @@ class Station:
             if self._closed or self.submissions.status(study) != "approved":
                 parties.close()
                 raise SubmissionUnapproved(f"the study {study[:8]} was taken back.")
+            if task.config is not self.config:
+                parties.close()
+                return self._welcome(study)
             self._admitted[study] = AdmittedStudy(submission, parties, account, n_questions)
             return self._admitted[study]
 

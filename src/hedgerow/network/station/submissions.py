@@ -101,6 +101,17 @@ class Submission:
                 f"the study {self.title!r} is {self.status}.", remedy=f"hedgerow station approve {self.id}, if it may ask."
             )
 
+    def told(self, ids: tuple[str, ...]) -> dict[str, Any]:
+        """What the coordinator is told, with the parties `ids` where it is approved."""
+        status = self.status if self.status != "ended" else "refused"
+        return {
+            "status": status,
+            "code": (self.code or SubmissionRefused.code) if status == "refused" else "",
+            "submission": self.digest,
+            "parties": ids if status == "approved" else (),
+            "signature": self.signature,
+        }
+
     def about(self) -> dict[str, Any]:
         """What a rehearsal found, as plain values."""
         return {name: getattr(self, name) for name in ABOUT} | {"announced": self.announced.to_json()}
