@@ -170,6 +170,10 @@ class KeyInvalid(WaistError, code="HR-244", asked=True):
     """A key, a signature or a roster is not what it should be."""
 
 
+class CohortChanged(WaistError, code="HR-245", asked=True):
+    """An exact total behind hidden rows was asked over other parties than the study's earlier ones."""
+
+
 # ---- 3xx: statistics ------------------------------------------------------------------------------------------------
 class StatisticsError(HedgerowError):
     """Formulas and estimation."""
@@ -234,6 +238,10 @@ class PartitionInvalid(DataError, code="HR-408"):
 
 class SchemaInvalid(DataError, code="HR-409"):
     """A schema contradicts itself or its table."""
+
+
+class ColumnUndeclared(DataError, code="HR-410"):
+    """What a column is would have to be guessed: its values do not tell it."""
 
 
 class ChecksumMismatch(DataError, code="HR-411"):
@@ -320,6 +328,10 @@ class StateLost(StationError, code="HR-615"):
 
 class ResourcesExceeded(StationError, code="HR-616"):
     """A study's rehearsal or a question takes more time or memory than a station gives it."""
+
+
+class JournalLost(StationError, code="HR-618"):
+    """A station's journal lacks entries that it had: what was spent is not known there."""
 
 
 def catalogue() -> dict[str, type[HedgerowError]]:

@@ -212,7 +212,7 @@ def test_T21_who_sends_a_key_of_low_order_is_no_member(point):
     def alter(step, id, answer):
         name = letters.KEY.unpack(answer)[0] if step == "keys" else b""
         spoilt = (step, id) == ("keys", "p2")
-        return letters.KEY.pack(epoch=name, public=point, signature=b"") if spoilt else answer
+        return letters.KEY.pack(epoch=name, public=point, signature=b"", standing=b"") if spoilt else answer
 
     assert play.open(alter=alter) == ("p0", "p1", "p3", "p4")
 

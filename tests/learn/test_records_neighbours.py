@@ -152,7 +152,7 @@ def test_layers_that_are_clipped_apart_keep_within_each_radius():
     way = exact_of(model, (20,))
     x, target, w = records("mlp", 20)
     ends = np.cumsum([0, 20 * 16 + 16, 16 * 7 + 7, 7 * 3 + 3])
-    assert len(way.trained.indices) == ends[-1]
+    assert way.trained.size == ends[-1]
     for i in range(20):
         moved = in_steps(model, weights(model), 50 * x[i : i + 1], target[i : i + 1], w[i : i + 1], clipping)
         assert squared(moved) * clipping.step**2 <= clipping.radius**2

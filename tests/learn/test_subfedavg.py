@@ -10,7 +10,7 @@ from torch import nn
 
 import hedgerow as hr
 from hedgerow.errors import SettingsInvalid
-from hedgerow.learn import evaluate, evaluate_subnetworks, fedavg, linear, mlp, subfedavg
+from hedgerow.learn import evaluate, evaluate_subnetworks, fedavg, linear, mlp, subfedavg, with_weights
 from hedgerow.learn.models import Model
 from hedgerow.learn.pruning import Pruning
 from hedgerow.store import drive, load_checkpoint
@@ -169,7 +169,7 @@ def test_filters_are_pruned_whole_with_their_biases():
     np.testing.assert_array_equal(kept["0.bias"], filters)
     assert kept["3.weight"].mean() == 0.5
     x = torch.rand(3, 1, 4, 4)
-    channels = model.with_weights({name: w[name] * mask for name, mask in kept.items()})[0](x)
+    channels = with_weights(model.module, {name: w[name] * mask for name, mask in kept.items()})[0](x)
     assert (channels[:, ~filters] == 0).all()
 
 

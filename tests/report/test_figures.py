@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from hypothesis import assume, given, settings
@@ -105,3 +106,51 @@ def test_extreme_factors_are_drawn(y):
     drawn = line_chart(Curve("t", "n", "loss", (Series("s", tuple(range(1, len(y) + 1)), y),), log="xy"))
     assert "nan" not in drawn.lower()
     assert "inf" not in drawn
+
+
+@pytest.mark.parametrize(
+    "ticks",
+    [
+        [0.90000, 0.90002, 0.90004],
+        [0.9123456, 0.9123457, 0.9123458],
+        [1234.56781, 1234.56782, 1234.56783],
+        [0.0, 1e-7, 2e-7, 3e-7],
+        [-2e-9, -1e-9, 0.0],
+        [1.00001e5, 1.000015e5],
+    ],
+)
+def test_no_two_ticks_have_the_same_label(ticks):
+    assert len(set(tick_labels(ticks))) == len(ticks)
+
+
+@settings(max_examples=60)
+@given(low=st.floats(-1e5, 1e5), width=st.floats(1e-8, 1e5))
+def test_labels_of_any_range_are_told_apart_and_say_where_they_stand(low, width):
+    assume(width > 1e-9 * (abs(low) + width))
+    ticks = nice_ticks(low, low + width, outward=True)
+    labels = tick_labels(ticks)
+    assert len(set(labels)) == len(labels)
+
+
+def test_an_axis_of_nearly_equal_values_has_labels_that_differ():
+    drawn = line_chart(curve(0.90001, 0.90003, 0.90006))
+    labels = re.findall(r'text-anchor="end">([^<]+)</text>', drawn)
+    assert len(labels) == len(set(labels)) > 3
+
+
+def test_the_ends_of_a_common_axis_differ():
+    ends, _ = dot_tracks(Comparison("m", True, (("federated", 0.164612, ""), ("centralised", 0.164618, ""))))
+    assert ends[0] != ends[1]
+
+
+def test_a_band_lies_around_its_line_and_below_all_lines():
+    banded = Series("one", (0.0, 0.5, 1.0), (0.2, 0.4, 0.6), low=(0.1, 0.3, 0.5), high=(0.3, 0.5, 0.8))
+    drawn = line_chart(Curve("t", "x", "y", (banded, Series("two", (0.0, 1.0), (0.0, 1.0)))))
+    assert drawn.count('class="band main ink0"') == 1
+    assert drawn.index("band main ink0") < drawn.index('class="main ink0"')
+    path = re.search(r'd="(M[^"]+Z)" class="band', drawn)[1]
+    assert path.count("L") == 5
+    highest = line_chart(Curve("t", "x", "y", (Series("s", (1.0, 2.0), (0.5, 0.5), low=(0.0, 0.0), high=(7.0, 9.0)),)))
+    assert ">10<" in highest  # the axis holds the band
+    broken = Series("one", (0.0, 1.0), (0.2, 0.4), low=(math.nan, 0.3), high=(0.3, 0.5))
+    assert "band" not in line_chart(Curve("t", "x", "y", (broken,)))

@@ -28,3 +28,12 @@ def test_names_cannot_style_or_steer_the_terminal(report):
     assert "[red]evil[/red]" in words
     assert "\x1b" not in words
     assert "\u202e" not in words
+
+
+def test_bounds_of_many_keys_do_not_fill_the_terminal(report):
+    bounds = "log_loss: linf(36.0437) per record; brier: linf(1) per record; cells: l1(1) per record"
+    left = Grid("What left each party", ("query", "times", "bound"), (("a", 1, bounds), ("b", 2, "l1(1) per record")))
+    words = printed(replace(report, left=left))
+    assert "3 bounds" in words
+    assert "log_loss" not in words
+    assert "l1(1) per record" in words

@@ -88,7 +88,7 @@ def test_robust_lines_and_machines_are_measured_too(ill):
     predicted = line.coef_[0] + line.coef_[1] * clinic()["age"]
     np.testing.assert_allclose(linear_metrics(fed, line).mse, sk.mean_squared_error(clinic()["pain"], predicted), rtol=1e-10)
     machine = svm(fed, "ill ~ age + dose", C=0.1)
-    assert roc(fed, machine).auc == pytest.approx(sk.roc_auc_score(y, machine.decide(clinic().to_pandas())), abs=1e-6)
+    assert roc(fed, machine, tol=1e-7).auc == pytest.approx(sk.roc_auc_score(y, machine.decide(clinic().to_pandas())), abs=1e-6)
 
 
 # ---- binary targets -------------------------------------------------------------------------------------------------
@@ -180,14 +180,14 @@ def test_scores_beyond_every_probability_are_still_ordered(size):
 def test_classes_that_are_separated_have_an_area_of_one():
     fed = federation()
     found = roc(fed, np.array([-0.5, 1.0]), formula="smoker ~ I(smoker > 0)")
-    assert (found.auc, found.error, found.rounds) == (1.0, 0.0, 1)
+    assert (found.auc, found.error, found.rounds) == (1.0, 0.0, 2)  # coefficients do not say how many events there were
     assert found.conf_int() == (1.0, 1.0)
 
 
 # ---- calibration ----------------------------------------------------------------------------------------------------
 def test_calibration_counts_what_came_true_in_each_bin(ill):
     fed, fit, y, p = ill
-    found = calibration(fed, fit)
+    found = calibration(fed, fit, least=0)
     bins = np.minimum((p * 10).astype(int), 9)
     np.testing.assert_allclose(found.n, np.bincount(bins, minlength=10))
     np.testing.assert_allclose(found.events, np.bincount(bins, weights=y, minlength=10))

@@ -20,6 +20,7 @@ from entries import entry
 
 from hedgerow import Budget
 from hedgerow.core import Ledger
+from hedgerow.engines.party_states import PartyStates, keeping
 from hedgerow.network.coordinator.store import Store
 from hedgerow.network.station.base import Base
 from hedgerow.network.station.journal import StationEntry, StationJournal
@@ -165,6 +166,33 @@ def found_snapshot(folder):
     return about["round"]
 
 
+def party_states(folder):
+    """A question to three parties, each of which went on from what it kept in the one before."""
+    with closing(PartyStates(folder / "states.sqlite")) as states:
+        for number in itertools.count(questions(states) + 1):
+            counted = dict.fromkeys("abc", number - 1) if number > 1 else {}
+            with keeping(states):
+                for party in "abc":
+                    assert states.settle(party, counted).get("x", np.zeros(1))[0] == number - 1
+                    states.propose(party, {"x": np.full(300, number)}, number)
+            yield
+
+
+def found_party_states(folder):
+    with closing(PartyStates(folder / "states.sqlite")) as states:
+        number = questions(states)
+        for last in {number - 1, number} - {0, -1}:
+            kept = [states.settle(party, {party: last})["x"] for party in "abc"]
+            assert (np.stack(kept) == last).all()
+        return number
+
+
+def questions(states):
+    """The question in which all parties kept something last."""
+    [number] = {one.waiting for one in states.numbers().values()} or {0}
+    return number
+
+
 USERS = {
     "shared": User(shared, lambda folder: debited(LedgerBase(folder / "ledger.sqlite", "run"))),
     "guard": User(guard, lambda folder: len(Guard(OPEN, LedgerBase(folder / "guard.sqlite", "party")).ledger)),
@@ -175,6 +203,7 @@ USERS = {
     "answered": User(answered, found_answered),
     "gathered": User(gathered, found_gathered),
     "snapshot": User(snapshot, found_snapshot),
+    "states": User(party_states, found_party_states),
 }
 
 

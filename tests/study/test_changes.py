@@ -1,11 +1,9 @@
-"""Changes by dotted key: what a new program leaves behind, what it refuses, and TOML that reads back."""
-
-import tomllib
+"""Changes by dotted key: what a new program leaves behind and what it refuses."""
 
 import pytest
 
 from hedgerow.errors import StudyInvalid
-from hedgerow.study.changes import change, changed, to_toml
+from hedgerow.study.changes import change, changed
 
 PROX = {
     "program": {"name": "fedprox", "mu": 0.5, "rounds": 3},
@@ -48,15 +46,3 @@ def test_a_value_is_no_section():
 @pytest.mark.parametrize(("text", "found"), [("a.b=1", ("a.b", 1)), ("a=[1,2]", ("a", [1, 2])), ("a=word", ("a", "word"))])
 def test_a_change_is_read_as_toml_or_as_a_word(text, found):
     assert change(text) == found
-
-
-def test_toml_reads_back_with_tables_in_lists_and_foreign_letters():
-    values = {
-        "name": "größe 😀",
-        "rows": [{"name": "μ = 1", "set": {"program.mu": 1.0, "partition": {"by": "iid"}}}, {"name": "leer", "set": {}}],
-        "published": {"μ = 1": {"FedAvg": 0.5}},
-        "flags": [True, False],
-        "small": 1e-05,
-    }
-    assert tomllib.loads(to_toml(values)) == values
-    assert tomllib.loads(to_toml({"left out": None, "kept": {"a": None, "b": 1}})) == {"kept": {"b": 1}}

@@ -161,7 +161,7 @@ def _column(column: data.Column) -> dict[str, Any]:
 
 
 def _write(path: Path, values: Mapping[str, Any]) -> None:
-    from hedgerow.study.changes import to_toml
+    from hedgerow.study.toml import to_toml
 
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(to_toml(values).lstrip() + "\n", encoding="utf-8")

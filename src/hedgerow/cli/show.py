@@ -89,6 +89,8 @@ def show_result(result: Any, console: Console) -> None:
     """Print a finished run in short, and where its page is."""
     print_report(result.report, console)
     show_finding(result.report, console)
+    if result.report.nothing:
+        console.print(f"\n{result.report.nothing}", style="bold red", markup=False, highlight=False)
     console.print(f"\nReport: {result.folder / 'report.html'}", highlight=False, soft_wrap=True)
 
 

@@ -37,6 +37,7 @@ def report_of(
         title=study.title or study.name,
         study=study.name,
         description=_said_first(study, found),
+        nothing=no_use(found),
         privacy=privacy,
         privacy_ok=private,
         privacy_weak=any(run.said.weak for run in found.runs if run.said is not None),
@@ -66,6 +67,12 @@ def report_of(
         warnings=warnings_of(found, study, quick=quick, interrupted=interrupted),
         provenance=provenance(study, command),
     )
+
+
+def no_use(found: Standings) -> str:
+    """That all runs learned nothing, where that is so."""
+    reports = [run.report for run in found.runs if run.report is not None]
+    return f"None of the {len(reports)} runs learned anything." if reports and all(one.nothing for one in reports) else ""
 
 
 def table(found: Standings) -> Grid:
@@ -261,6 +268,10 @@ def warnings_of(found: Standings, study: Study, *, quick: bool, interrupted: boo
             f"The comparison was interrupted: {missing} of {len(found.runs)} runs have not ended. Add --resume to continue."
         )
     said += [f"The run {run.cell.name!r} failed: {run.problem.splitlines()[0]}" for run in found.runs if run.problem]
+    useless = [run.cell.name for run in found.runs if run.report is not None and run.report.nothing]
+    if useless:
+        names = ", ".join(useless[:6]) + ", ..." * (len(useless) > 6)
+        said.append(f"{len(useless)} of {len(found.runs)} runs learned nothing or diverged, as their own pages say: {names}.")
     lacking = [run.problem.splitlines()[1:] for run in found.runs if run.problem.startswith(MissingData.__name__)]
     said += list(dict.fromkeys(" ".join(line.strip() for line in lines) for lines in lacking))  # where to get them, once
     if quick:

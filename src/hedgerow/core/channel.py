@@ -134,6 +134,7 @@ class Channel:
             records=hidden.records,
             meaning=LAWFUL[self.noise_at, hidden.hides_rows],
             shows=hidden.shows,
+            shared=mechanism is not None and mechanism.key is not None,
         )
 
 
@@ -155,6 +156,8 @@ class Protection:
         Range of a number, and of a party's record weights, of aggregations that make whole numbers of contributions.
     meaning, shows : str
         Who sees what, in words.
+    shared : bool
+        Whether several questions share the mechanism's noise or its charge.
     """
 
     clip: Bounds | None
@@ -169,6 +172,7 @@ class Protection:
     records: float | None
     meaning: str
     shows: str
+    shared: bool = False
 
     @property
     def noisy(self) -> bool:

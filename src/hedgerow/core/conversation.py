@@ -54,6 +54,9 @@ class Contribution:
     least : int
         The smallest total of which it may become part: of fewer, shares of noise are not whole. Parties see to it themselves,
         for whoever takes the masks off has seen the total.
+    steady : bool
+        Whether noise of the parties covers no difference of such totals, and everybody is asked: then they are all over the
+        same parties, which between organisations see to it themselves (`hedgerow.crypto.standing`).
     """
 
     layout: Layout
@@ -61,6 +64,7 @@ class Contribution:
     encoding: Any
     context: bytes = b""
     least: int = 0
+    steady: bool = False
 
 
 Conversation = Generator[Step, Mapping[str, bytes], Result]

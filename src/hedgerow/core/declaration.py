@@ -106,7 +106,8 @@ class Declaration:
     alone : callable
         `(settings, rounds) -> settings` with which baselines run on one party, given the rounds that the run took.
     ask : callable, optional
-        `(federation, settings, state) -> dict`: metrics by a federated sum, for `evaluation.on = "parties"`.
+        `(federation, settings, state) -> dict`: metrics by a federated sum, for `evaluation.on = "parties"`; among the settings
+        is `evaluation.bins`, the resolution of a curve.
     claim : callable, optional
         `(settings) -> str`: what the program computes as a guarantee without a proof, as a paper has it, and why it is none;
         "" where it does not. A statement then says that it is claimed and not proved.

@@ -21,9 +21,9 @@ from .answer import made_by
 from .arrays import Layout, items
 from .cohort import Cohort
 from .engine import Outbox
-from .party import Parties
 from .question import Question
 from .randomness import Streams
+from .reading import Seen, Watched
 from .state import State
 
 ONE, SEVERAL = 1, 7
@@ -53,12 +53,19 @@ class Foreseen:
         Why no layout is known.
     error : Exception, optional
         With which made-up records were answered, where that is why.
+    reads : frozenset of str
+        The declared columns that the question reads: its local function, its first state, and its preparations. Made-up
+        records have no missing values; what a function reads of some records only may not be among them.
+    bare : frozenset of str
+        Those of them that are read by what does not know of missing values.
     """
 
     layout: Layout | None = None
     rows: bool = False
     why: str = ""
     error: Exception | None = None
+    reads: frozenset[str] = frozenset()
+    bare: frozenset[str] = frozenset()
 
     @property
     def unknown(self) -> bool:
@@ -95,16 +102,19 @@ class Layouts:
         found = self._found.pop(key, None)
         if found is None:
             # no other object may have an address by which one is told from others
-            found = self._foreseen(question, streams), question.local if " at 0x" in key[2] else None
+            seen = Seen()
+            foreseen = self._foreseen(question, streams, seen)
+            foreseen = replace(foreseen, reads=frozenset(seen.reads), bare=frozenset(seen.bare))
+            found = foreseen, question.local if " at 0x" in key[2] else None
         self._found[key] = found  # the last one that was asked for
         while len(self._found) > MOST_FOUND:
             self._found.pop(next(iter(self._found)))
         return found[0]
 
-    def _foreseen(self, question: Question, streams: Streams) -> Foreseen:
+    def _foreseen(self, question: Question, streams: Streams, seen: Seen) -> Foreseen:
         found = []
         for n in (ONE, SEVERAL):
-            layout, why, error = self._about(n, question, streams)
+            layout, why, error = self._about(n, question, streams, seen)
             if question.verb == "each":
                 continue
             if layout is None:
@@ -115,17 +125,18 @@ class Layouts:
         one, several = found
         return Foreseen(one) if one == several else Foreseen(rows=True, why="it follows the records")
 
-    def _about(self, n: int, question: Question, streams: Streams) -> tuple[Layout | None, str, Exception | None]:
+    def _about(self, n: int, question: Question, streams: Streams, seen: Seen) -> tuple[Layout | None, str, Exception | None]:
         """The layout of an answer about n made-up records, of weight zero or, where that fails, of weight one."""
         made_up, why, known = self.schema.synthetic(n, np.random.default_rng(0)), "", None
         for weight in (0.0, 1.0):
             try:
                 with np.errstate(all="ignore"), warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    nobody = Parties(("nobody",), made_up, [n], np.full(n, weight)).prepared(question.view, together=False)
+                    nobody = Watched.nobody(made_up, np.full(n, weight), seen).prepared(seen.view(question), together=False)
                     asking = Outbox(nobody.ids, replace(question, cohort=Cohort(nobody.ids)), streams=streams)
                     nobody.states.restore({"nobody": self._kept[n]} if self._kept[n] else {})
-                    made, party = made_by(asking, nobody, np.array([0]))
+                    with seen.by(question.function):
+                        made, party = made_by(asking, nobody, np.array([0]))
                     self._kept[n] = dict(party.state) or self._kept[n]  # some questions are asked without it
                     return (None if question.verb == "each" else Layout.of(made)), "", None
             except Exception as error:  # whatever a local function makes of records that do not exist

@@ -144,6 +144,9 @@ class Limit(Protocol):
 
     def running(self) -> Spending: ...
 
+    def warn_of(self, units: int) -> None:
+        """Warn where the limit protects nobody among so many units."""
+
 
 class Spending(Protocol):
     """What was charged so far under a limit, kept up to date debit by debit."""

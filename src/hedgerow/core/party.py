@@ -30,6 +30,9 @@ log = logging.getLogger("hedgerow")
 WEIGHTS = "record weights"
 """The column by which a preparation sets record weights; no table holds one of this name."""
 
+PRESENT = "record present"
+"""The column by which a preparation leaves records out: false where a record has weight zero from then on."""
+
 MOST_PREPARED = 32
 """Preparations of which parties keep the columns."""
 
@@ -222,7 +225,12 @@ class Parties(Sequence[Party]):
     def _extended(self, made: dict[str, Array]) -> Parties:
         """The same parties with more columns, one row for each record that is kept."""
         w = made.pop(WEIGHTS, self.w)
-        return self._same(Parties(self.ids, self.columns | made, self.sizes, w))
+        columns = self.columns | made
+        return self._same(self._like(columns, present_only(columns, w)))
+
+    def _like(self, columns: dict[str, Array], w: Array) -> Parties:
+        """Parties of the same kind with other columns."""
+        return Parties(self.ids, columns, self.sizes, w)
 
     def _without(self, failed: Array) -> Parties:
         """The same parties without some of the records that are kept."""
@@ -270,7 +278,8 @@ class OwnColumns(Parties):
             raise own.with_traceback(None)
         party = self._before[i]
         made = {name: values for name, values in own.items() if name != WEIGHTS}
-        return Party(party.id, ChainMap(made, party.columns), own.get(WEIGHTS, party.w))
+        columns = ChainMap(made, party.columns)
+        return Party(party.id, columns, present_only(columns, own.get(WEIGHTS, party.w)))
 
     def stack(self, which: Array) -> Party:
         """Stack parties along a leading axis, as `Parties` does."""
@@ -290,6 +299,11 @@ class OwnColumns(Parties):
         columns = {name: np.concatenate([one.columns[name] for one in chosen]) for name in chosen[0].columns}
         w = np.concatenate([one.w for one in chosen])
         return Parties([one.id for one in chosen], columns, [len(one.w) for one in chosen], w)
+
+
+def present_only(columns: Mapping[str, Array], w: Array) -> Array:
+    """Record weights, zero for records that a preparation has left out."""
+    return np.where(columns[PRESENT], w, 0.0) if PRESENT in columns else w
 
 
 def _made_by(parties: Parties, i: int, one: Callable[[Party], Mapping[str, Array]]) -> dict[str, Array] | Exception:

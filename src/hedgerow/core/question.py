@@ -32,6 +32,12 @@ def travels(thing: Marked) -> Marked:
     return thing
 
 
+def minds_missing(function: Marked) -> Marked:
+    """Mark a preparation or local function that knows what to do where a value of an optional column is missing."""
+    function.minds_missing = True  # type: ignore[attr-defined]
+    return function
+
+
 def elementwise(function: Marked) -> Marked:
     """Mark a preparation whose new values have the bits that they would have if their record were the only one.
 

@@ -170,7 +170,10 @@ class Release:
             suspicious = not np.isfinite(rows.sum())  # one pass; a sum that overflows alone is looked at more closely
         if suspicious and not np.isfinite(rows).all():
             if self.clip is None and self.mechanism is None and self.plan is None:
-                raise ContributionInvalid("a contribution is not finite.", remedy="Look for missing or overflowing values.")
+                raise ContributionInvalid(
+                    "a contribution is not finite.",
+                    remedy="Look for missing or overflowing values, and too large a learning rate.",
+                )
             rows = np.where(np.isfinite(rows).all(-1, keepdims=True), rows, 0.0)  # a refusal would reveal it
         if self.clip is None:
             return rows

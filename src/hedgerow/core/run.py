@@ -28,6 +28,7 @@ from .layouts import Layouts
 from .ledger import Entry, Ledger
 from .question import MAIN, Question, plan_of
 from .randomness import Streams
+from .reading import refuse_missing
 from .records import in_whole_steps
 from .release import Release
 from .rules import RULES, Proposal, Rule
@@ -67,6 +68,8 @@ class Run:
         Number of the last question whose answer was counted, of parties that may keep something.
     missing : int
         Answers that never came.
+    findings : dict
+        What programs found out once and for all, as plain values; checkpoints hold it.
     sessions : Sessions
         The server's side of conversations.
     """
@@ -80,6 +83,7 @@ class Run:
     counts: dict[str, Counts] = field(default_factory=lambda: defaultdict(Counts))
     counted: dict[str, int] = field(default_factory=dict)
     missing: int = 0
+    findings: dict[str, Any] = field(default_factory=dict)
     sessions: Sessions = field(default_factory=Sessions, repr=False)
     _asking: Lock = field(default_factory=Lock, init=False, repr=False)
 
@@ -146,6 +150,7 @@ class Run:
         channel = replace(channel, aggregation=channel.aggregation.carrying(outbox))
         entry = self._entry(outbox, channel)
         foreseen = self.layouts.of(question, self.streams)
+        refuse_missing(question, foreseen.bare, self.schema)
         proposal = Proposal(outbox, channel, self.size, self._moves_state(outbox), entry, self.ledger, foreseen.why)
         for rule in self.rules:
             rule(proposal)

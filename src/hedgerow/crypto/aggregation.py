@@ -154,7 +154,8 @@ class Hidden(Aggregation):
             sessions.open[self] = AggregationSession(self, enrolment(self.scheme, engine))
         session: AggregationSession = sessions.open[self]
         server = session.server(ids, tuple(engine.parties) if question.cohort.sampling.kind == "all" else ids)
-        conversation = server.question(ids, encoding, context_of(outbox, outbox.layout), release.least)
+        steady = steadily(outbox) and getattr(engine, "elsewhere", False)  # a simulated drop-out is nobody's
+        conversation = server.question(ids, encoding, context_of(outbox, outbox.layout), release.least, steady)
         carried = carry(conversation, engine, outbox, session)
         found: Total = carried.result
         rows = np.stack([found.masked[name] for name in found.counted]) if outbox.keep_rows and found.masked else None
@@ -180,7 +181,8 @@ class Hidden(Aggregation):
         """Return the function by which a party hands its row to its correspondent; by what the party itself was sent."""
         code, least = outbox.release.code(layout), outbox.release.least
         encoding = self.encoding(outbox.release, code, outbox.asked)
-        return partial(Contribution, code, encoding=encoding, context=context_of(outbox, layout), least=least)
+        about = context_of(outbox, layout)
+        return partial(Contribution, code, encoding=encoding, context=about, least=least, steady=steadily(outbox))
 
     def __str__(self) -> str:
         return self.name
@@ -329,6 +331,14 @@ def description_digest(value: Any) -> bytes:
     return digest("value", kind.encode(), repr(value).encode())
 
 
+def steadily(outbox: Outbox) -> bool:
+    """Whether hidden totals of such questions are over the same parties: where parties add no noise, and none is drawn by lot.
+
+    The noise of a server is none between two totals that it sees itself.
+    """
+    return not outbox.release.at_parties and outbox.question.cohort.sampling.kind in ("all", "records", "part")
+
+
 def _by_name(item: tuple[Any, Any]) -> str:
     return str(item[0])
 
@@ -353,9 +363,11 @@ def SecAgg(
     dropouts: float = 0.1,
     adversary: Literal["curious", "active"] = "curious",
     rounds_per_epoch: int = 16,
+    once_per_context: bool = False,
 ) -> Hidden:
     """Secure aggregation that survives dropouts; parameters as `hedgerow.crypto.secagg.SecAgg` and `Hidden`."""
-    settings = secagg.SecAgg(neighbours, threshold, least, corrupt, dropouts, adversary, rounds_per_epoch, bits)
+    given = (neighbours, threshold, least, corrupt, dropouts, adversary, rounds_per_epoch, bits, once_per_context)
+    settings = secagg.SecAgg(*given)
     return _chosen(DoubleMasks(settings), bits, records, largest, mode)
 
 

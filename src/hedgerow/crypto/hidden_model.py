@@ -21,7 +21,7 @@ from hedgerow.core.engine import Engine, Inbox, Outbox
 from hedgerow.errors import SettingsInvalid, UnboundedSum, UnlawfulChannel
 
 from . import privfl
-from .aggregation import Hidden, SecAgg, carry, context_of, enrolment
+from .aggregation import Hidden, SecAgg, carry, context_of, enrolment, steadily
 from .conversation import Total
 from .schemes import Credentials
 
@@ -129,8 +129,8 @@ class HiddenModel(Aggregation):
         if self not in sessions.open:
             sessions.open[self] = ModelSession.of(self, engine)
         session: ModelSession = sessions.open[self]
-        sent = withheld(outbox)
-        conversation = session.question(ids, np.asarray(question.broadcast, dtype=np.float64), grid, context_of(sent))
+        sent, steady = withheld(outbox), steadily(outbox) and getattr(engine, "elsewhere", False)
+        conversation = session.question(ids, np.asarray(question.broadcast, dtype=np.float64), grid, context_of(sent), steady)
         carried = carry(conversation, engine, sent, session)
         found: Total = carried.result
         rows = np.stack([found.masked[name] for name in found.counted]) if outbox.keep_rows else None
@@ -154,7 +154,8 @@ class HiddenModel(Aggregation):
         """Return the function by which a party hands its terms to its correspondent; a plain row where no model is hidden."""
         if "grid" not in outbox.question.settings:
             return self.masks.contribution(outbox, layout)
-        return partial(Contribution, layout, encoding=outbox.question.settings["grid"], context=context_of(outbox))
+        grid, steady = outbox.question.settings["grid"], steadily(outbox)
+        return partial(Contribution, layout, encoding=grid, context=context_of(outbox), steady=steady)
 
     def __str__(self) -> str:
         return self.name
@@ -176,11 +177,11 @@ class ModelSession:
         parties = {id: privfl.PrivFLParty(id, settings, inner) for id, inner in both.parties.items()}
         return cls(aggregation, parties, privfl.PrivFLServer(settings, ids, both.server(ids).held))
 
-    def question(self, ids: tuple[str, ...], theta: Array, grid: Any, context: bytes) -> Conversation[Total]:
+    def question(self, ids: tuple[str, ...], theta: Array, grid: Any, context: bytes, steady: bool) -> Conversation[Total]:
         """One total, behind the key where a party has not accepted it yet."""
         if missing := [id for id in ids if id not in self.server.ready]:
             yield from self.server.open(missing)
-        found: Total = yield from self.server.total(ids, theta, grid, context)
+        found: Total = yield from self.server.total(ids, theta, grid, context, steady)
         return found
 
     def correspondents(self, ids: tuple[str, ...]) -> Mapping[str, Correspondent]:

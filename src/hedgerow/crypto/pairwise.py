@@ -48,6 +48,7 @@ from .conversation import Contribution, Conversation, Step, Total
 from .fixedpoint import WORDS, RingEncoding
 from .keys import AgreementKey, Identity, Roster, derive
 from .messages import FieldKind, MessageForm, Octets, Several, Whole, Words, digest, exactly
+from .standing import PartySet, StandingSet, names_digest
 from .streams import NONCE_BYTES, add_streams
 
 CHECK = 8
@@ -160,6 +161,8 @@ class PairwiseParty:
         Who may be in a group with this party; the roster, or anybody where there is none.
     journal : Answered, optional
         Keeps answered rounds across restarts.
+    standing : StandingSet, optional
+        The group in which this party's exact totals are, where they are held to be over the same parties.
     """
 
     def __init__(
@@ -171,10 +174,11 @@ class PairwiseParty:
         identity: Identity | None = None,
         known: Container[str] | None = None,
         journal: Answered | None = None,
+        standing: StandingSet | None = None,
     ) -> None:
         if (roster is None) != (identity is None):
             raise KeyInvalid("a roster and an identity go together.", remedy="Give both or neither.", asked=False)
-        self.id, self.settings, self.journal = id, settings, journal
+        self.id, self.settings, self.journal, self.standing = id, settings, journal, standing
         self.roster, self.identity = roster, identity
         self.known = roster if known is None else known
         self._last: dict[bytes, int] = {}
@@ -221,6 +225,9 @@ class PairwiseParty:
         masked, signature = row.tobytes(), b""
         if self.identity is not None:
             signature = self.identity.sign(_sent(group.session, group.round, self.id, masked))
+        if self.standing is not None and contribution.steady:
+            everybody = np.ones(len(group.ids), bool)
+            self.standing.keep(PartySet.of(names_digest(group.ids), everybody), max(self.settings.least, contribution.least))
         if self.journal is not None:
             self._write(group.session, group.round, "contribution", group.seen)
         self._open = None
@@ -277,7 +284,9 @@ class PairwiseServer:
         self.settings, self.members, self.roster = settings, frozenset(members), roster
         self._session, self._round = secrets.token_bytes(32), 0
 
-    def total(self, ids: Iterable[str], encoding: RingEncoding, context: bytes = b"", least: int = 0) -> Conversation[Total]:
+    def total(
+        self, ids: Iterable[str], encoding: RingEncoding, context: bytes = b"", least: int = 0, steady: bool = False
+    ) -> Conversation[Total]:
         """Ask parties for one total.
 
         Parameters
@@ -289,6 +298,9 @@ class PairwiseServer:
             Digest of model and question; the same at every party.
         least : int
             What the parties want of each group of this total, where it is more than they want of every group.
+        steady : bool
+            The parties hold groups to be the same in all such totals: they follow from the names of those who are asked, and
+            one of which a key is missing gives none.
 
         Raises
         ------
@@ -304,8 +316,11 @@ class PairwiseServer:
         head = {"session": self._session, "round": self._round}
         answers = yield Step("keys", dict.fromkeys(asked, KEYS.pack(**head)))
         keys = self._keys(asked, answers, head)
-        groups = divided(keys, self.settings.group, self._session + self._round.to_bytes(4, "little"))
-        smallest = min(len(group) for group in groups)
+        if steady:
+            groups = [ids for ids in divided(asked, self.settings.group, b"steady") if keys.keys() >= set(ids)]
+        else:
+            groups = divided(keys, self.settings.group, self._session + self._round.to_bytes(4, "little"))
+        smallest = min((len(group) for group in groups), default=0)
         if smallest < least:
             raise RoundRefused(
                 f"{len(keys)} of {len(asked)} parties sent a key; a group of {smallest} is too small, {least} are needed.",

@@ -16,6 +16,7 @@ from .aggregator import Aggregator
 from .conversation import Total
 from .fixedpoint import RingEncoding
 from .keys import AgreementKey, Identity, Roster
+from .standing import StandingSet, StandingSets
 
 SEED = 32
 TAG = 16
@@ -43,11 +44,18 @@ class Credentials:
         Of each of the parties here.
     journal : Callable[[str], Answered], optional
         Opens what a party has answered; in memory if not given.
+    standing : StandingSets, optional
+        Of whom the exact totals of a study are, where its parties hold them to be the same; not in a simulation.
     """
 
     roster: Roster | None = None
     identity: Callable[[str], Identity] | None = None
     journal: Callable[[str], Answered] | None = None
+    standing: StandingSets | None = None
+
+    def standing_of(self, id: str) -> StandingSet | None:
+        """The standing set of a party."""
+        return None if self.standing is None else self.standing.of(id)
 
     def journal_of(self, id: str) -> Answered | None:
         """The journal of a party."""
@@ -133,7 +141,8 @@ class DoubleMasks:
         roster = own.roster if self.settings.active else None
         for id in ids:
             identity = own.identity(id) if self.settings.active and own.identity is not None else None
-            found[id] = secagg.SecAggParty(id, self.settings, roster, identity, own.journal_of(id), gateway)
+            journal, standing = own.journal_of(id), own.standing_of(id)
+            found[id] = secagg.SecAggParty(id, self.settings, roster, identity, journal, gateway, standing)
         return found
 
     def asking(self, roster: Roster | None) -> Callable[[tuple[str, ...]], Questions]:
@@ -183,7 +192,10 @@ class GroupMasks:
 
     def sides(self, ids: tuple[str, ...], own: Credentials) -> Mapping[str, Correspondent]:
         """Make the sides of these parties, for whom the others of a group are whom the server names."""
-        return {id: pairwise.PairwiseParty(id, self.settings, journal=own.journal_of(id)) for id in ids}
+        return {
+            id: pairwise.PairwiseParty(id, self.settings, journal=own.journal_of(id), standing=own.standing_of(id))
+            for id in ids
+        }
 
     def asking(self, roster: Roster | None) -> Callable[[tuple[str, ...]], Questions]:
         """Make the server's side."""
@@ -256,7 +268,10 @@ class Questions:
         """Whether the members, asked together with others, are those of this server."""
         return self.members == frozenset(members)
 
-    def question(self, ids: tuple[str, ...], encoding: RingEncoding, context: bytes, least: int) -> Conversation[Total]:
-        """One total, of `least` parties or more."""
-        found: Conversation[Total] = self.held.total(ids, encoding, context, least)
+    def question(
+        self, ids: tuple[str, ...], encoding: RingEncoding, context: bytes, least: int, steady: bool = False
+    ) -> Conversation[Total]:
+        """One total, of `least` parties or more; a `steady` one over the same parties as others of the study."""
+        how = {"steady": True} if steady else {}  # asked of parties elsewhere alone
+        found: Conversation[Total] = self.held.total(ids, encoding, context, least, **how)
         return found

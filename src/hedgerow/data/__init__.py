@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from .cases import LeftOut, complete_cases
     from .catalogue import load, names
     from .column import Column
+    from .inference import infer
     from .join import join
     from .loaders import read, read_idx
     from .partition import LabelCounts, Partition, Partitioner
     from .partitioners import PARTITIONERS, partitioner
-    from .schema import Schema, infer
+    from .schema import Schema
     from .shift import concept_drift, concept_shift, covariate_shift, feature_noise
     from .skew import dirichlet_labels, dirichlet_quantity, labels_per_party, shards
     from .splits import by_column, iid, stores
@@ -23,11 +25,13 @@ __all__ = [
     "PARTITIONERS",
     "Column",
     "LabelCounts",
+    "LeftOut",
     "Partition",
     "Partitioner",
     "Schema",
     "Table",
     "by_column",
+    "complete_cases",
     "concept_drift",
     "concept_shift",
     "covariate_shift",

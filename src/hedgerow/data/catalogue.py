@@ -17,7 +17,7 @@ from pathlib import Path
 from hedgerow.errors import MissingData, UnknownDataset, suggestion
 
 from .download import cache_folder, fetch
-from .entry import CatalogueEntry
+from .entry import CatalogueEntry, Form
 from .loaders import Columns, admit, read
 from .sets_bundled import BUNDLED
 from .sets_images import IMAGES
@@ -72,35 +72,41 @@ def load(name: str | Path, *, data_dir: str | Path | None = None) -> Table:
     entry = CATALOGUE.get(str(name))
     if entry is None:
         raise UnknownDataset(f"no data set is called {str(name)!r}.", remedy=suggestion(str(name), CATALOGUE))
-    train, test = entry.reader(*_find(str(name), entry, data_dir))
-    table = _admitted(str(name), entry, train)
-    return table if test is None else replace(table, test=_admitted(str(name), entry, test))
+    form, paths = _find(str(name), entry, data_dir)
+    train, test = form.reader(*paths)
+    source = entry.sentence if form is entry else f"{entry.sentence} {form.sentence}"
+    table = _admitted(str(name), entry, train, source)
+    return table if test is None else replace(table, test=_admitted(str(name), entry, test, source))
 
 
-def _admitted(name: str, entry: CatalogueEntry, columns: Columns) -> Table:
-    return admit(columns, entry.schema, name=name, source=entry.sentence, missing=entry.missing)
+def _admitted(name: str, entry: CatalogueEntry, columns: Columns, source: str) -> Table:
+    return admit(columns, entry.schema, name=name, source=source, missing=entry.missing)
 
 
-def _find(name: str, entry: CatalogueEntry, data_dir: str | Path | None) -> list[Path]:
+def _find(name: str, entry: CatalogueEntry, data_dir: str | Path | None) -> tuple[CatalogueEntry | Form, list[Path]]:
+    """Return the form of a set that is there, and where its files lie."""
     if not entry.files:
-        return []
+        return entry, []
     given = data_dir or os.environ.get("HEDGEROW_DATA")
     if not given and entry.published:
         cached = [cache_folder() / file.removesuffix(".gz") for file in entry.files]
-        return [fetch(published, path) for published, path in zip(entry.published, cached, strict=True)]
+        return entry, [fetch(published, path) for published, path in zip(entry.published, cached, strict=True)]
     choice = "Name no folder, and Hedgerow downloads it; or get" if entry.published else "Hedgerow does not download it: get"
+    address = f" ({', '.join(one.address for one in entry.published)})" if entry.published else ""
+    wanted = ", or ".join(", ".join(form.files) for form in (entry, *entry.also))
     remedy = (
-        f"It is: {entry.sentence}\n{choice} it from its publisher, put {', '.join(entry.files)} "
+        f"It is: {entry.sentence}\n{choice} it from its publisher{address}, put {wanted} "
         "into a folder,\nand name that folder with --data-dir or HEDGEROW_DATA."
     )
     if not given:
         raise MissingData(f"data set {name!r} is read from a folder and none is named.", remedy=remedy)
     folder = Path(given).expanduser()
-    found = [_locate(folder, file) for file in entry.files]
-    absent = [file for file, path in zip(entry.files, found, strict=True) if path is None]
-    if absent:
-        raise MissingData(f"data set {name!r} needs {', '.join(absent)}, not found in {folder}.", remedy=remedy)
-    return [path for path in found if path is not None]
+    for form in (entry, *entry.also):
+        found = [path for path in (_locate(folder, file) for file in form.files) if path is not None]
+        if len(found) == len(form.files):
+            return form, found
+    absent = [file for file in entry.files if _locate(folder, file) is None]
+    raise MissingData(f"data set {name!r} needs {', '.join(absent)}, not found in {folder}.", remedy=remedy)
 
 
 def _locate(folder: Path, file: str) -> Path | None:

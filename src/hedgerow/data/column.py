@@ -43,6 +43,11 @@ class Column:
         Whether values outside the range are clipped to it; otherwise they are refused.
     description : str
         One sentence for people.
+    formula : str
+        The expression of other columns by which it is computed, of a derived column.
+    optional : bool
+        Whether values may be missing: NaN, or code -1 of a category. Each model leaves out the records that lack a value
+        that it reads (`hedgerow.data.complete_cases`). Otherwise a missing value is refused.
 
     Raises
     ------
@@ -60,6 +65,8 @@ class Column:
     shape: tuple[int, ...] = ()
     clip: bool = False
     description: str = ""
+    formula: str = ""
+    optional: bool = False
 
     def __post_init__(self) -> None:
         self._check_word("kind", self.kind, get_args(Kind))
@@ -90,11 +97,13 @@ class Column:
         -------
         array of shape (n, *shape)
             float64; int16 codes for a category; array-shaped columns keep float32, float16, uint8 and integer types.
+            Of an optional column NaN where a value is missing or infinite, and code -1.
 
         Raises
         ------
         NotFinite (HR-404), OutOfRange (HR-405), SchemaInvalid (HR-409)
-            A value is missing or infinite; outside the range or levels; of another type or shape.
+            A value is missing or infinite, and the column is not optional; outside the range or levels; of another type or
+            shape.
         """
         array = np.asarray(values)
         if array.ndim == 0 or array.shape[1:] != self.shape:
@@ -104,13 +113,38 @@ class Column:
             )
         if self.kind == "category":
             return self._codes(array)
+        if self.optional and array.dtype.kind == "O":
+            array = np.where(lacking(array), np.nan, array)
         numbers = self._numbers(array)
-        self._refuse_where(~np.isfinite(numbers) if numbers.dtype.kind == "f" else None, NotFinite, "missing or infinite")
+        absent = ~np.isfinite(numbers) if numbers.dtype.kind == "f" else np.zeros(numbers.shape, bool)
+        if not self.optional:
+            self._refuse_where(absent, NotFinite, "missing or infinite")
+        elif absent.any():
+            numbers = np.where(absent, np.asarray(np.nan, numbers.dtype), numbers)
         if self.kind == "binary":
-            self._refuse_where((numbers != 0) & (numbers != 1), OutOfRange, "neither 0 nor 1")
+            self._refuse_where((numbers != 0) & (numbers != 1) & ~absent, OutOfRange, "neither 0 nor 1")
         if self.kind == "integer" and numbers.dtype.kind == "f":
-            self._refuse_where(numbers != np.rint(numbers), OutOfRange, "not whole")
+            self._refuse_where((numbers != np.rint(numbers)) & ~absent, OutOfRange, "not whole")
         return self._within_range(numbers)
+
+    def lacks(self, values: np.ndarray) -> np.ndarray:
+        """Return which records lack a value of this column, from admitted values (..., n, *shape): shape (..., n)."""
+        if self.kind == "category":
+            absent = values < 0
+        else:
+            absent = ~np.isfinite(values) if values.dtype.kind == "f" else np.zeros(values.shape, bool)
+        found: np.ndarray = absent.any(axis=tuple(range(-len(self.shape), 0))) if self.shape else absent
+        return found
+
+    @property
+    def stand_in(self) -> float:
+        """A lawful value, by the declaration alone, that stands where a missing one was; the record counts for nothing."""
+        if self.kind in ("category", "binary"):
+            return 0.0
+        low = self.low if self.low is not None else self.high if self.high is not None else 0.0
+        high = self.high if self.high is not None else low
+        middle = low + (high - low) / 2
+        return math.floor(middle) if self.kind == "integer" else middle
 
     def settle(self, numbers: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
         """Return computed `numbers` as values of this column: clipped to the range, whole where it is, in `dtype`."""
@@ -206,32 +240,36 @@ class Column:
             codes = array
         else:
             codes = self._match(array)
-        self._refuse_where((codes < 0) | (codes >= len(self.levels)), OutOfRange, "not among its levels")
+        least = -1 if self.optional else 0
+        self._refuse_where((codes < least) | (codes >= len(self.levels)), OutOfRange, "not among its levels")
         return codes
 
     def _match(self, array: np.ndarray) -> np.ndarray:
         flat, known = array.ravel(), {level: code for code, level in enumerate(self.levels)}
         values = flat.tolist() if flat.dtype.kind in "OUbiu" or flat.dtype == np.float64 else list(flat)  # spelt as they were
-        code_of = {value: -2 if _is_missing(value) else known.get(_word(value), -1) for value in dict.fromkeys(values)}
+        code_of = {value: -2 if _is_missing(value) else known.get(spelling(value), -1) for value in dict.fromkeys(values)}
         codes = np.fromiter(map(code_of.__getitem__, values), np.int16, len(values)).reshape(array.shape)
-        self._refuse_where(codes == -2, NotFinite, "missing")
-        strange = [repr(_word(value)) for value, code in code_of.items() if code == -1]
+        if not self.optional:
+            self._refuse_where(codes == -2, NotFinite, "missing")
+        strange = [repr(spelling(value)) for value, code in code_of.items() if code == -1]
         if strange:
             raise OutOfRange(
                 f"column {self.name!r} holds {', '.join(strange[:3])}, not among its {len(self.levels)} levels.",
                 remedy="Add the level to the schema, or recode the value. " + suggestion(strange[0][1:-1], self.levels),
             )
+        codes[codes == -2] = -1
         return codes
 
     def _within_range(self, numbers: np.ndarray) -> np.ndarray:
         low = -math.inf if self.low is None else self.low
         high = math.inf if self.high is None else self.high
-        if not numbers.size or (numbers.min() >= low and numbers.max() <= high):
+        known = numbers[np.isfinite(numbers)] if self.optional and numbers.dtype.kind == "f" else numbers
+        if not known.size or (known.min() >= low and known.max() <= high):
             return numbers
         if self.clip:
             return np.clip(numbers, low, high).astype(numbers.dtype)
         span = f"outside its declared range [{low:g}, {high:g}]{' ' + self.unit if self.unit else ''}"
-        reached = f"{span}: it reaches from {numbers.min():g} to {numbers.max():g}"
+        reached = f"{span}: it reaches from {known.min():g} to {known.max():g}"
         self._refuse_where((numbers < low) | (numbers > high), OutOfRange, reached)
         return numbers
 
@@ -287,7 +325,7 @@ def _is_missing(value: Any) -> bool:
         return False
 
 
-def _word(value: Any) -> str:
+def spelling(value: Any) -> str:
     """Return a level's spelling: 1, 1.0 and '1' are one level."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))

@@ -1,7 +1,7 @@
 """Files of catalogued data sets: downloaded once, checked, and kept in the cache folder.
 
-Files are kept unpacked, and so are they checked: a file that its publisher packs again is still the same file. What fails
-its check is never written.
+Gzipped files are kept unpacked, and so are they checked: a file that its publisher packs again is still the same file. An
+archive is kept as it is. What fails its check is never written.
 """
 
 from __future__ import annotations
@@ -25,10 +25,14 @@ _ELSE = "or get it elsewhere, put it into a folder,\nand name that folder with -
 
 @dataclass(frozen=True)
 class Published:
-    """The address of a file, which may be gzipped there, and the checksum of its unpacked bytes, in hexadecimal."""
+    """The address of a file, which may be gzipped there, and the checksum of its unpacked bytes, in hexadecimal.
+
+    An `archive` is kept as it is, and the checksum is its own.
+    """
 
     address: str
     sha256: str
+    archive: bool = False
 
 
 def cache_folder() -> Path:
@@ -51,7 +55,8 @@ def fetch(published: Published, path: Path) -> Path:
     """
     if path.is_file() and sha256(path.read_bytes()).hexdigest() == published.sha256:
         return path
-    content = _unpacked(_download(published.address))
+    content = _download(published.address)
+    content = content if published.archive else _unpacked(content)
     found = sha256(content).hexdigest()
     if found != published.sha256:
         raise ChecksumMismatch(

@@ -8,16 +8,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from .column import Column
+from .declared import series_values
 from .download import Published
 from .loaders import Columns, read_csv
 from .schema import Schema
-from .table import series_values
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Parts = tuple[Columns, Columns | None]
 """Raw columns of the training part and, where one is published, of the test part."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """Another form of a data set, read where the files of its first one are not there.
+
+    Parameters
+    ----------
+    sentence : str
+        What is other about it: it ends the sentence of a table's source.
+    reader : callable
+        As of `CatalogueEntry`.
+    files : tuple of str
+        Paths inside the data folder.
+    """
+
+    sentence: str
+    reader: Callable[..., Parts]
+    files: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -38,6 +57,8 @@ class CatalogueEntry:
         Where each of `files` can be downloaded; none where no stable address with a known checksum exists.
     missing : {"refuse", "drop"}
         What happens to records with missing values.
+    also : tuple of Form
+        Other forms, tried in this order.
     """
 
     sentence: str
@@ -46,6 +67,7 @@ class CatalogueEntry:
     files: tuple[str, ...] = ()
     published: tuple[Published, ...] = ()
     missing: Literal["refuse", "drop"] = "refuse"
+    also: tuple[Form, ...] = ()
 
 
 def number(name: str, low: float, high: float, unit: str = "", **more: Any) -> Column:

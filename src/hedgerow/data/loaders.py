@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from tarfile import TarError
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from zipfile import BadZipFile
 
@@ -16,9 +19,12 @@ import numpy as np
 
 from hedgerow.errors import MissingData, MissingExtra, SchemaInvalid, suggestion
 
+from .cases import lacking_in
 from .column import Column, lacking
-from .schema import Schema, infer
-from .table import Table, series_values
+from .declared import Declared, all_declared, declared_in, fit, numbers_or_words
+from .schema import Schema
+from .table import Table
+from .text_files import lines_of, read_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +44,10 @@ def read(
     target: str | None = None,
     columns: Collection[str] | None = None,
     missing: Literal["refuse", "drop"] = "refuse",
+    declared: Mapping[str, Declared | Column | Mapping[str, Any]] | None = None,
+    na_values: Iterable[str | float] = (),
+    separator: str | None = None,
+    decimal: Literal[".", ","] = ".",
 ) -> Table:
     """Return the table in a file.
 
@@ -47,13 +57,23 @@ def read(
         A csv, tsv, parquet or npz file, or the images of an idx pair (`train-images-idx3-ubyte`); csv, tsv and idx files
         may be gzipped.
     schema : Schema, optional
-        Declared columns; inferred without ranges otherwise (see `infer`).
+        All columns to keep, declared; inferred without ranges otherwise (see `infer`).
     target : str, optional
         Column that a model predicts.
     columns : collection of str, optional
         The columns to keep; what others lack does not matter.
     missing : {"refuse", "drop"}
-        What happens to records with missing or infinite values. The table's `source` says how many were dropped.
+        Whether missing and infinite values are refused; or kept in the table, so that each model drops the records that
+        lack a value it reads (`hedgerow.data.complete_cases`). Columns are then declared optional.
+    declared : mapping of str to Column or mapping, optional
+        Single columns, with the keys of `[data.columns.NAME]` of a study file: kind, range (or low and high), levels (a list,
+        or a mapping from word to code in the file), na_values, unit, clip, many, role, description. The others are inferred.
+    na_values : iterable of str or float
+        What stands for a missing value in every column, beside an empty place, NA and their like.
+    separator : str, optional
+        Between the values of a csv or tsv file: a comma, or a tab, by default.
+    decimal : {".", ","}
+        The decimal sign of a csv or tsv file.
 
     Raises
     ------
@@ -61,15 +81,34 @@ def read(
         No such file.
     MissingExtra (HR-105)
         A parquet file, and no pyarrow.
-    MissingColumn, NotFinite, OutOfRange, SchemaInvalid (HR-403, 404, 405, 409)
-        The file cannot be read, or does not fit the schema.
+    MissingColumn, NotFinite, OutOfRange, SchemaInvalid, ColumnUndeclared (HR-403, 404, 405, 409, 410)
+        The file cannot be read, or does not fit what is declared; a column's kind would have to be guessed. One error tells
+        all columns, with the line of the first value.
     """
     path = _existing(Path(path))
-    found = _read_columns(path)
-    if columns is not None:
-        found = {name: values for name, values in found.items() if name in columns}
-    schema = _infer_columns(found, target) if schema is None else schema.with_roles(target=target)
-    return admit(found, schema, name=_stem(path), source=f"Read from {path.name}.", missing=missing)
+    given = all_declared(declared if schema is None else {column.name: column for column in schema})
+    kind = Path(path.name.removesuffix(".gz")).suffix.lower()
+    between = separator or ("\t" if kind == ".tsv" else ",")
+    found = _read_columns(path, lambda: read_columns(path, between, decimal, given, na_values, columns))
+    kept = columns if schema is None else [name for name in given if declared_in(found, name, path.name)]
+    if kept is not None:
+        found = {name: values for name, values in found.items() if name in kept}
+    fitted, inferred, note = fit(
+        found,
+        given,
+        where=path.name,
+        na_values=na_values,
+        missing=missing,
+        lines_of=partial(lines_of, path, between) if kind in (".csv", ".tsv") else None,
+        others=given if columns is not None else (),
+        decimal=decimal,
+    )
+    schema = (inferred if schema is None else schema).with_roles(target=target)
+    if missing == "drop":
+        schema = schema.allowing(missing=True)
+    table = admit(fitted, schema, name=_stem(path), source=f"Read from {path.name}.{note}")
+    lost = lacking_in(table, schema.names)
+    return table if lost is None or not lost.any() else replace(table, source=f"{table.source} {_lacking(lost)}")
 
 
 def admit(columns: Columns, schema: Schema, *, name: str, source: str, missing: Literal["refuse", "drop"] = "refuse") -> Table:
@@ -84,7 +123,7 @@ def read_csv(path: Path, **options: Any) -> pd.DataFrame:
     """Return the data frame in a csv file; `options` go to `pandas.read_csv`."""
     import pandas as pd
 
-    return _refuse_unreadable(path, lambda: pd.read_csv(path, low_memory=False, **options))
+    return refuse_unreadable(path, lambda: pd.read_csv(path, low_memory=False, **options))
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:
@@ -94,7 +133,7 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
 
-    return _refuse_unreadable(path, arrays)
+    return refuse_unreadable(path, arrays)
 
 
 def read_idx(path: str | Path) -> np.ndarray:
@@ -103,7 +142,7 @@ def read_idx(path: str | Path) -> np.ndarray:
     Source: Y. LeCun, C. Cortes, C. Burges, The MNIST database, "the idx file format".
     """
     path = _existing(Path(path))
-    return _refuse_unreadable(path, lambda: _parse_idx(path))
+    return refuse_unreadable(path, lambda: _parse_idx(path))
 
 
 def read_idx_pair(images: Path) -> dict[str, np.ndarray]:
@@ -112,21 +151,20 @@ def read_idx_pair(images: Path) -> dict[str, np.ndarray]:
     return {"image": read_idx(images), "label": read_idx(labels)}
 
 
-def _read_columns(path: Path) -> Columns:
+def _read_columns(path: Path, text: Callable[[], Any]) -> Columns:
     name = path.name.removesuffix(".gz")
     if "images-idx3" in name:
         return read_idx_pair(path)
     readers: dict[str, Callable[[], Any]] = {
-        ".csv": lambda: read_csv(path),
-        ".tsv": lambda: read_csv(path, sep="\t"),
-        ".parquet": lambda: _read_parquet(path),
+        ".csv": lambda: refuse_unreadable(path, text),
+        ".tsv": lambda: refuse_unreadable(path, text),
+        ".parquet": lambda: dict(_read_parquet(path).items()),
         ".npz": lambda: read_npz(path),
     }
     suffix = Path(name).suffix.lower()
     if suffix not in readers:
         raise MissingData(f"{path.name} has the suffix {suffix!r}.", remedy=suggestion(suffix, readers))
-    columns = readers[suffix]()
-    return columns if isinstance(columns, dict) else {str(key): series_values(series) for key, series in columns.items()}
+    return {str(key): numbers_or_words(values) for key, values in readers[suffix]().items()}
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -136,7 +174,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         raise MissingExtra(f"{path.name} needs pyarrow.", remedy="pip install 'hedgerow[data]'") from None
     import pandas as pd
 
-    return _refuse_unreadable(path, lambda: pd.read_parquet(path, engine="pyarrow"))
+    return refuse_unreadable(path, lambda: pd.read_parquet(path, engine="pyarrow"))
 
 
 def _parse_idx(path: Path) -> np.ndarray:
@@ -151,25 +189,15 @@ def _parse_idx(path: Path) -> np.ndarray:
     return values.reshape(shape).astype(dtype.newbyteorder("="))
 
 
-def _infer_columns(columns: Columns, target: str | None) -> Schema:
-    import pandas as pd
-
-    scalars = {name: values for name, values in columns.items() if np.ndim(values) == 1}
-    inferred = infer(pd.DataFrame(scalars))
-    shaped = {
-        name: Column(name, "integer" if values.dtype.kind in "iu" else "number", shape=values.shape[1:])
-        for name, values in columns.items()
-        if name not in scalars
-    }
-    declared = [shaped[name] if name in shaped else inferred[name] for name in columns]
-    return Schema(tuple(declared)).with_roles(target=target)
-
-
 def _drop_missing(columns: Columns) -> tuple[Columns, int]:
     if len({len(values) for values in columns.values()}) != 1:
         return columns, 0  # `Schema.admit` refuses them with a better message
     dropped = np.logical_or.reduce([lacking(values).reshape(len(values), -1).any(axis=1) for values in columns.values()])
     return {name: values[~dropped] for name, values in columns.items()}, int(dropped.sum())
+
+
+def _lacking(lost: np.ndarray) -> str:
+    return f"{lost.sum()} of {len(lost)} records lack a value; each model leaves out those that lack one it reads."
 
 
 def _existing(path: Path) -> Path:
@@ -180,10 +208,11 @@ def _existing(path: Path) -> Path:
     raise MissingData(f"{path} does not exist.", remedy=suggestion(path.name, [p.name for p in path.parent.iterdir()]))
 
 
-def _refuse_unreadable(path: Path, reader: Callable[[], T]) -> T:
+def refuse_unreadable(path: Path, reader: Callable[[], T]) -> T:
+    """Return what a reader returns; SchemaInvalid (HR-409) where the file is damaged, or none of its kind."""
     try:
         return reader()
-    except (ValueError, OSError, EOFError, BadZipFile, zlib.error) as cause:
+    except (ValueError, OSError, EOFError, BadZipFile, TarError, zlib.error) as cause:
         raise SchemaInvalid(
             f"{path.name} cannot be read: {cause}.",
             remedy="Check that the file is whole, that its suffix is right, and that npz files hold no Python objects.",

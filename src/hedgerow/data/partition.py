@@ -172,7 +172,7 @@ def require_number(scheme: Partitioner, setting: str, least: float = 0, most: fl
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The labels by which records are told apart: levels of the target, or quantile bins of a numeric one.
+    """The labels by which records are told apart: levels of the target, or quantile bins of a numeric one; `missing` besides.
 
     Parameters
     ----------
@@ -191,6 +191,11 @@ class Labels:
             return cls(np.zeros(len(table), int), ("records",))
         values = table[target]
         column = table.schema[target]
+        if column.optional and (lost := column.lacks(values)).any():
+            known = cls.of(replace(table.take(~lost), schema=table.schema.allowing(missing=False)))
+            codes = np.full(len(table), len(known.names))
+            codes[~lost] = known.codes
+            return cls(codes, (*known.names, "missing"))
         if column.kind == "category":
             return cls(values.astype(int), column.levels)
         if column.kind == "binary":

@@ -3,23 +3,19 @@
 columns    Column(name, kind, role, unit, low, high, levels, shape, clip)
 admit      arrays in  ->  the same arrays, checked and in the dtypes that programs expect
 synthetic  records drawn from the declaration alone, to rehearse a study without touching data
-infer      kinds and levels from a data frame; ranges are declared or absent, never inferred
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from hedgerow.errors import DataError, MissingColumn, SchemaInvalid, suggestion
 
-from .column import Column, Kind, Role
-
-if TYPE_CHECKING:
-    import pandas as pd
+from .column import Column, Role
 
 MOST_PROBLEMS = 5
 """How many wrong columns one error names."""
@@ -69,6 +65,15 @@ class Schema:
     def classifies(self) -> bool:
         """Whether the target is a class."""
         return self.target is not None and self[self.target].kind in ("binary", "category")
+
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """Names of the columns whose values may be missing."""
+        return tuple(column.name for column in self.columns if column.optional)
+
+    def allowing(self, missing: bool) -> Schema:
+        """Return the schema with every column's values allowed to be missing, or none's."""
+        return Schema(tuple(replace(column, optional=missing) for column in self.columns))
 
     @property
     def weight(self) -> str | None:
@@ -191,60 +196,6 @@ class Schema:
 
     def _with_role(self, role: str) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns if column.role == role)
-
-
-def infer(
-    frame: pd.DataFrame,
-    *,
-    target: str | None = None,
-    features: Sequence[str] | None = None,
-    ranges: Mapping[str, tuple[float, float]] | None = None,
-) -> Schema:
-    """Return a schema with the kinds of a data frame.
-
-    Booleans and numbers that are only 0 or 1 become `binary`, other integers `integer`, floats `number`, text and
-    categoricals `category` with sorted levels. Ranges are declared in `ranges` or absent: they are never taken from the
-    data. Levels are taken from the data; where the mere presence of a level is private, write the schema by hand.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        One record per row.
-    target : str, optional
-        Column that a model predicts.
-    features : sequence of str, optional
-        Columns that a model may read; all but the target by default.
-    ranges : mapping of str to (low, high), optional
-        Declared ranges.
-
-    Raises
-    ------
-    MissingColumn (HR-403), SchemaInvalid (HR-409)
-        A named column is absent; a column is neither numbers nor text.
-    """
-    schema = Schema(tuple(_infer_column(str(name), series) for name, series in frame.items()))
-    for name, (low, high) in (ranges or {}).items():
-        schema = schema.replace(replace(schema[name], low=low, high=high))
-    return schema.with_roles(target=target, features=features)
-
-
-def _infer_column(name: str, series: pd.Series) -> Column:
-    import pandas as pd
-
-    known = series.dropna()
-    dtype = series.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        return Column(name, "category", levels=tuple(sorted(map(str, dtype.categories))))
-    if pd.api.types.is_numeric_dtype(dtype):
-        is_binary = len(known) > 0 and bool(known.isin([0, 1]).all())
-        kind: Kind = "binary" if is_binary else "integer" if pd.api.types.is_integer_dtype(dtype) else "number"
-        return Column(name, kind)
-    if pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype):
-        return Column(name, "category", levels=tuple(sorted(map(str, known.unique()))))
-    raise SchemaInvalid(
-        f"column {name!r} holds {dtype}, which is neither numbers nor text.",
-        remedy="Convert it (dates, for example, to days since a fixed date), or drop it.",
-    )
 
 
 def _missing(name: str, known: Mapping[str, Any] | Sequence[str]) -> MissingColumn:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from .archives import activity, cifar_binary, cifar_python
 from .download import Published
-from .entry import CatalogueEntry, Parts, binary, category, declare, integer, number
+from .entry import CatalogueEntry, Form, Parts, binary, category, declare, integer, number
 from .loaders import Columns, read_idx, read_npz
 
 UCI_TEST_SUBJECTS = (2, 4, 9, 10, 12, 13, 18, 20, 24)
@@ -59,7 +60,6 @@ def _activity(path: Path) -> Parts:
         "signals": (steps / 1000).astype(np.float32),
         "activity": file["y"].astype(np.int16),
         "subject": file["subject"],
-        "within_subject_test": file["is_test"],
     }
     held_out = np.isin(file["subject"], UCI_TEST_SUBJECTS)
     train = {name: values[~held_out] for name, values in columns.items()}
@@ -103,14 +103,29 @@ IMAGES = {
         ),
     ),
     "cifar10": CatalogueEntry(
-        "CIFAR-10, a subset: 20000 colour images in ten classes, 4000 for testing, 32 x 32 pixels; A. Krizhevsky, "
-        "V. Nair and G. Hinton, University of Toronto; free for research with citation.",
+        "CIFAR-10: 50000 colour images in ten classes, 10000 for testing, 32 x 32 pixels; A. Krizhevsky, V. Nair and "
+        "G. Hinton, University of Toronto; free for research with citation.",
         declare(
             integer("image", 0, 255, shape=(3, 32, 32), description="red, green and blue planes"),
             category("object", _OBJECTS, role="target"),
         ),
-        _cifar,
-        ("cifar10/cifar10_train20k.npz", "cifar10/cifar10_test4k.npz"),
+        cifar_binary,
+        ("cifar10/cifar-10-binary.tar.gz",),
+        (
+            Published(
+                "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+                "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+                archive=True,
+            ),
+        ),
+        also=(
+            Form("From its archive for Python.", cifar_python, ("cifar10/cifar-10-python.tar.gz",)),
+            Form(
+                "This is a subset of it: 20000 images for training, 4000 for testing.",
+                _cifar,
+                ("cifar10/cifar10_train20k.npz", "cifar10/cifar10_test4k.npz"),
+            ),
+        ),
     ),
     "pneumoniamnist": CatalogueEntry(
         "PneumoniaMNIST: 4708 chest X-rays of children, 624 for testing, 28 x 28 pixels (the 524 validation images are "
@@ -126,9 +141,19 @@ IMAGES = {
             number("signals", -10, 10, "g, rad/s", shape=(9, 128), description="body, rotation, gravity; x, y, z each"),
             category("activity", _ACTIVITIES, role="target"),
             category("subject", [str(subject) for subject in range(1, 31)], role="id"),
-            binary("within_subject_test", role="ignore", description="a random quarter within each volunteer"),
         ),
-        _activity,
-        ("har/ucihar_by_subject.npz",),
+        activity,
+        ("har/human+activity+recognition+using+smartphones.zip",),
+        (
+            Published(
+                "https://archive.ics.uci.edu/static/public/240/human+activity+recognition+using+smartphones.zip",
+                "c00b803081a5c797cd5e4b83700a9810b38d53d9d84e01917e090e1fdbc81031",
+                archive=True,
+            ),
+        ),
+        also=(
+            Form("From the archive inside.", activity, ("har/UCI HAR Dataset.zip",)),
+            Form("Signals are rounded to 0.001, and windows are in another order.", _activity, ("har/ucihar_by_subject.npz",)),
+        ),
     ),
 }

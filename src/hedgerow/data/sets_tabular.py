@@ -77,6 +77,13 @@ def _diagnoses(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+_PAYMENT = (
+    integer("time", 0, 172_800, "s", description="since the first payment"),
+    *(number(f"v{i}", -125, 125, description="principal component") for i in range(1, 29)),
+    number("amount", 0, 30_000, "euro"),
+    binary("fraud", role="target"),
+)
+
 TABULAR = {
     "adult": CatalogueEntry(
         "Adult (census income): 32561 people, 16281 for testing, whether they earn over 50000 dollars a year; R. Kohavi "
@@ -236,15 +243,23 @@ TABULAR = {
         ("tabular/diabetic_data.csv.gz",),
     ),
     "credit_card": CatalogueEntry(
-        "Credit card fraud, a subset: 34267 card payments of two days in 2013 with all 492 frauds (1.4 % instead of "
-        "0.17 %; column `part` tells how a payment was sampled); Worldline and ULB Machine Learning Group, ODbL.",
-        declare(
-            integer("time", 0, 172_800, "s", description="since the first payment"),
-            *(number(f"v{i}", -125, 125, description="principal component") for i in range(1, 29)),
-            number("amount", 0, 30_000, "euro"),
-            binary("fraud", role="target"),
-            category("part", "fraud head_or_tail random_full random_partial", role="ignore"),
+        "Credit card fraud: 284807 card payments of two days in 2013, of which 492 were fraud; Worldline and ULB Machine "
+        "Learning Group, ODbL.",
+        declare(*_PAYMENT),
+        csv(renamed({"Class": "fraud"})),
+        ("tabular/creditcard.csv",),
+        (
+            Published(
+                "https://storage.googleapis.com/download.tensorflow.org/data/creditcard.csv",
+                "76274b691b16a6c49d3f159c883398e03ccd6d1ee12d9d8ee38f4b4b98551a89",
+            ),
         ),
+    ),
+    "credit_card_subset": CatalogueEntry(
+        "Credit card fraud, a subset that was gathered from published samples: 34267 of 284807 payments with all 492 frauds "
+        "(1.4 % instead of 0.17 %; column `part` tells how a payment was sampled); Worldline and ULB Machine Learning "
+        "Group, ODbL.",
+        declare(*_PAYMENT, category("part", "fraud head_or_tail random_full random_partial", role="ignore")),
         csv(renamed({"Class": "fraud"})),
         ("tabular/creditcard_subset_34267.csv.gz",),
     ),

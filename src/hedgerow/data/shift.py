@@ -203,7 +203,8 @@ class concept_shift(Partitioner):
         altered = table[target].copy()
         for records in _records_of(owner, self.parties):
             chosen = rng.permutation(records)[: round(self.fraction * len(records))]
-            altered[chosen] = _derangement(n_labels, rng)[altered[chosen].astype(int)]
+            known = chosen[~table.schema[target].lacks(altered[chosen])]
+            altered[known] = _derangement(n_labels, rng)[altered[known].astype(int)]
         return altered
 
 
@@ -220,7 +221,7 @@ def _numeric_features(scheme: Partitioner, table: Table) -> list[Column]:
 def _scale(column: Column, values: np.ndarray) -> float:
     if column.low is not None and column.high is not None:
         return column.high - column.low
-    return float(values.std())
+    return float(np.nanstd(values))
 
 
 def _spread(parties: int) -> np.ndarray:

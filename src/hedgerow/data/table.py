@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from hedgerow.core.randomness import Streams
 from hedgerow.errors import PartitionInvalid, SchemaInvalid
 
-from .schema import Schema, infer
+from .column import Column
+from .declared import Declared, all_declared, fit
+from .schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,8 +135,11 @@ class Table:
         *,
         target: str | None = None,
         schema: Schema | None = None,
+        declared: Mapping[str, Declared | Column | Mapping[str, Any]] | None = None,
+        na_values: Iterable[str | float] = (),
         name: str = "frame",
         source: str = "",
+        missing: Literal["refuse", "drop"] = "refuse",
     ) -> Table:
         """Return the table of a data frame.
 
@@ -145,22 +150,24 @@ class Table:
         target : str, optional
             Column that a model predicts.
         schema : Schema, optional
-            Declared columns; inferred without ranges otherwise (see `infer`).
+            All columns to keep, declared; inferred without ranges otherwise (see `infer`).
+        declared, na_values
+            As of `read`.
+        missing : {"refuse", "drop"}
+            As `hedgerow.data.read`.
 
         Raises
         ------
-        MissingColumn, NotFinite, OutOfRange, SchemaInvalid (HR-403, 404, 405, 409)
-            The frame does not fit the schema.
+        MissingColumn, NotFinite, OutOfRange, SchemaInvalid, ColumnUndeclared (HR-403, 404, 405, 409, 410)
+            The frame does not fit what is declared; a column's kind would have to be guessed. Tells all columns.
         """
-        schema = infer(frame, target=target) if schema is None else schema.with_roles(target=target)
-        columns = {str(key): series_values(series) for key, series in frame.items()}
-        return cls(schema.admit(columns), schema, name=name, source=source)
-
-
-def series_values(series: pd.Series) -> np.ndarray:
-    """Return a series as a numpy array, a missing value of a nullable dtype as NaN."""
-    from pandas.api.types import is_numeric_dtype
-
-    if is_numeric_dtype(series.dtype):
-        return series.to_numpy(dtype=np.float64, na_value=np.nan)
-    return series.to_numpy(dtype=object)
+        given = all_declared(declared if schema is None else {column.name: column for column in schema})
+        columns = {str(key): series for key, series in frame.items() if schema is None or str(key) in schema}
+        if len(columns) != len(frame.columns) and schema is None:
+            twice = sorted({str(key) for key in frame.columns if list(map(str, frame.columns)).count(str(key)) > 1})
+            raise SchemaInvalid(f"{name} has the columns {twice} twice.", remedy="Give each column its own name.")
+        found, fitting, note = fit(columns, given, where=name, na_values=na_values, missing=missing)
+        schema = (fitting if schema is None else schema).with_roles(target=target)
+        if missing == "drop":
+            schema = schema.allowing(missing=True)
+        return cls(schema.admit(found), schema, name=name, source=f"{source}{note}".strip())

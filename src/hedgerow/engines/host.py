@@ -19,6 +19,7 @@ from hedgerow.wire.question import Received, answer, question
 from hedgerow.wire.values import HEDGEROW, Names
 
 from .inprocess import InProcess
+from .party_states import keeping
 
 
 class Host:
@@ -79,7 +80,8 @@ class Host:
         outbox = asked.outbox
         if outbox.step is not None:
             outbox = replace(outbox, protocol=Side(asked.aggregation, self.own))
-        return self.engine.exchange(outbox)
+        with keeping(self.engine.held.states):
+            return self.engine.exchange(outbox)
 
     def answer(self, common: bytes, own: bytes) -> bytes:
         """Answer a question: bytes in, bytes out."""

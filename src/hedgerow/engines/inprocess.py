@@ -31,6 +31,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.engine import Inbox, Outbox, collect, declined
 from hedgerow.core.party import Parties
+from hedgerow.core.state import StateStore
 from hedgerow.errors import CannotWrite, CheckpointMismatch
 from hedgerow.privacy.guard import Guard, willing
 
@@ -89,8 +90,10 @@ class InProcess:
         self._arrivals = Arrivals(self.dropout_rate, self.dropped, self.returns, self.deadline, self.latency)
         self._leaving = self._arrivals.leaving
 
-    def hosting(self, held: Parties) -> InProcess:
-        """Return this engine with these parties."""
+    def hosting(self, held: Parties, states: StateStore | None = None) -> InProcess:
+        """Return this engine with these parties; what they keep is in `states`, where they are given."""
+        if states is not None:
+            held.states = states
         if self.state_folder is not None:
             held.states = OnDisk(self.state_folder)
         return replace(self, held=held)

@@ -17,7 +17,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.columns import Rows
-from hedgerow.core.party import WEIGHTS, Parties, Party
+from hedgerow.core.party import PRESENT, WEIGHTS, Parties, Party
 from hedgerow.data import Partition
 from hedgerow.errors import HedgerowWarning
 
@@ -75,6 +75,8 @@ class SharedParties(Parties):
         w = made.pop(WEIGHTS, None)
         after = SharedParties(self.ids, self.columns | made, self.sizes, self.rows, w)
         after.w = self.w if w is None else after.w
+        if PRESENT in after.columns:
+            after.w = np.where(after.columns[PRESENT][self.rows], after.w, 0.0)
         return self._same(after)
 
     def _without(self, failed: Array) -> Parties:

@@ -14,27 +14,34 @@ from hedgerow.core.bound import linf
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.data import Table
+from hedgerow.data.cases import whole_cases
 
 from .local import score
 from .models import Model, Weights, model_for
-from .tensors import inputs_and_target, prepared, scaling, settings
+from .scale import Scale, scale_for
+from .tensors import columns_of, inputs_and_target, prepared, scaling, settings
 from .training import model_of
 
 
 def evaluate(
     federation: Federation,
     module: nn.Module,
-    weights: Weights,
+    weights: Weights | Any,
     features: Sequence[str] | None = None,
     *,
     held_out: str | None = None,
+    scale: Scale = "ranges",
 ) -> dict[str, float]:
     """Metrics of a model over all parties' records, by one federated sum that leaves a program's randomness as it is.
 
     Parameters
     ----------
+    weights : mapping or state
+        Parameters by name, or a state of a program that trains (`.weights`).
     held_out : str, optional
         A 0/1 column: only records with 1 are counted, which training with the same setting leaves out.
+    scale : {"ranges", "numbers", "none"}
+        How features reach the module, as it was trained.
 
     Returns
     -------
@@ -43,7 +50,7 @@ def evaluate(
         (see `matthews`). Through a channel that adds noise the last two are left out, as a loss has no bound and every
         further sum costs; the others are noised per record and charged.
     """
-    model, ready = judged(federation, module, features, held_out)
+    model, ready = judged(federation, module, features, held_out, scale, whole=True)
     noisy, weight = federation.protection.noisy, federation.schema.heaviest
     bounded = noisy and weight is not None and model.kind != "number"
     bound = {"hits": linf(weight, "record"), "n": linf(weight, "record")} if bounded else None
@@ -52,19 +59,35 @@ def evaluate(
 
 
 def judged(
-    federation: Federation, module: nn.Module, features: Sequence[str] | None, held_out: str | None
+    federation: Federation,
+    module: nn.Module,
+    features: Sequence[str] | None,
+    held_out: str | None,
+    scale: Scale,
+    *,
+    whole: bool = False,
 ) -> tuple[Model, Federation]:
     """A model and the records on which it is measured, aside from any program: all, or those that are held out."""
     chosen = features or [name for name in federation.schema.features if name != held_out]
-    ready = prepared(federation, features, held_out=held_out, validation=True)
-    return model_of(module, federation, chosen), ready.aside()
+    scale = scale_for(module, scale)
+    ready = prepared(federation, features, held_out=held_out, validation=True, scale=scale)
+    return model_of(module, federation, chosen, whole=whole, scale=scale), ready.aside()
 
 
-def evaluate_on(table: Table, module: nn.Module, weights: Weights, features: Sequence[str] | None = None) -> dict[str, float]:
+def evaluate_on(
+    table: Table,
+    module: nn.Module,
+    weights: Weights | Any,
+    features: Sequence[str] | None = None,
+    *,
+    scale: Scale = "ranges",
+) -> dict[str, float]:
     """Metrics of a model on a table that the server holds, such as a public test set; nothing is asked of a party."""
-    columns = inputs_and_target(table.columns, **settings(table.schema, features))  # type: ignore[arg-type]
-    low, scale = scaling(table.schema, features)
-    model = model_for(module, table.schema, columns["model_input"][:2], low, scale)
+    table = whole_cases(table, columns_of(table.schema, features))
+    scale = scale_for(module, scale)
+    columns = inputs_and_target(table.columns, **settings(table.schema, features, scale))  # type: ignore[arg-type]
+    low, by = scaling(table.schema, features, scale)
+    model = model_for(module, table.schema, columns["model_input"][:2], low, by, whole=True)
     w = np.ones(len(table)) if table.schema.weight is None else table[table.schema.weight]
     sums = score(model.flat(weights), Party("server", columns, w), None, model=model)
     return metrics(model, sums)

@@ -33,6 +33,7 @@ from hedgerow.core.party import Local
 from .local import gradient, local_sgd
 from .models import Weights
 from .results import declares
+from .scale import Scale
 from .settings import Settings
 from .training import Training, mean_of
 
@@ -112,6 +113,7 @@ def fedsgd(
     size: int | None = None,
     learning_rate: float = 1.0,
     features: list[str] | None = None,
+    scale: Scale = "ranges",
     start: ModelState | None = None,
 ) -> Iterator[ModelState]:
     """Federated SGD (McMahan et al. 2017, section 2): one gradient step on the cohort's records a round.
@@ -126,11 +128,13 @@ def fedsgd(
         Of the step along the cohort's mean gradient.
     features : list of str, optional
         Columns that the module reads; all features by default.
+    scale : {"ranges", "numbers", "none"}
+        How they reach it: numbers by their declared ranges, the same without integers, or as they are.
 
     Others, and what it yields, as `hedgerow.learn.fedavg`. Through an open channel the parties' gradient sums are asked, which
     an engine may take in one pass over all records; through any other, FedAvg with one epoch and one batch, which is the same.
     """
-    own: Settings = {"rate": rate, "size": size, "learning_rate": learning_rate, "features": features}
+    own: Settings = {"rate": rate, "size": size, "learning_rate": learning_rate, "features": features, "scale": scale}
     if not federation.protection.open:
         yield from fedavg(federation, module, rounds=rounds, start=start, epochs=1, batch_size=None, **own)
         return

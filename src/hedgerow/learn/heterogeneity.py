@@ -248,7 +248,7 @@ def _measure(training: Training, weights: Any, measures: tuple[Measure, ...]) ->
     training = replace(training, federation=training.federation.aside())
     model, cohort, keys = training.model, training.cohort(), _keys(training, measures)
     bounds = {key: BOUNDED[key] for key in keys} if set(keys) <= set(BOUNDED) else None
-    at = model.initial if weights is None else model.flat(getattr(weights, "weights", weights))
+    at = model.initial if weights is None else model.flat(weights)
     ask = training.ask(differences, getattr(weights, "round", 0), measures=measures)
     return measured(cohort.sum(ask, at, bound=bounds), model, cohort, bounds)
 

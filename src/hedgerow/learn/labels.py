@@ -26,6 +26,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, travels
 from hedgerow.core.whole import held
+from hedgerow.data import complete_cases
 from hedgerow.errors import SchemaInvalid
 
 
@@ -96,6 +97,7 @@ def label_spread(federation: Federation, *, unit: Unit = "record") -> LabelSprea
             f"the target {'is missing' if target is None else f'{target.name!r} is of kind {target.kind!r}'}.",
             remedy="Declare a category or a binary column as the target.",
         )
+    federation = complete_cases(federation, [target.name], count=False)
     levels = tuple(target.levels) if target.kind == "category" else ("0", "1")
     heaviest, counted = schema.heaviest, federation.protection.exact
     bounds = {key: linf(1.0, unit) for key in (("distance", "parties") if counted else ("distance",))}

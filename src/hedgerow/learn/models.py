@@ -6,7 +6,7 @@ import copy
 import math
 import random
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,15 +23,14 @@ from hedgerow.data import Schema
 from hedgerow.errors import ModelInvalid, SettingsInvalid
 
 from .descent.stack import Stack, stack_of
+from .fixed import Weights, arrived, checked, fixed_of, same, weights_of
+from .fixed import told as fixed_told
 from .made import Made, leaves_note, made_of
-
-Weights = Mapping[str, np.ndarray]
-"""Parameters by name, as in a module's `state_dict`."""
 
 KINDS = ("category", "binary", "number")
 """Kinds of a model's target."""
 
-TOLD = ("kind", "stackable", "wide", "least_stack", "flops", "low", "scale")
+TOLD = ("kind", "stackable", "wide", "least_stack", "flops", "low", "scale", "whole")
 """What a party elsewhere is told of a model, beside how its module was made."""
 
 
@@ -75,6 +74,14 @@ class Model:
         Of one record's forward pass.
     low, scale : float
         The module sees (input - low) * scale, so that records stay in the type in which they are kept.
+    whole : bool
+        Whether all parameters are in its flat vector, as to be evaluated; otherwise those that are trained (`requires_grad`).
+
+    Attributes
+    ----------
+    names, shapes : of the parameters in its flat vector, in their order
+    fixed : dict of Tensor
+        The others, which keep the module's values.
     """
 
     module: nn.Module
@@ -85,7 +92,9 @@ class Model:
     flops: float = 0.0
     low: float = 0.0
     scale: float = 1.0
+    whole: bool = False
     names: tuple[str, ...] = field(init=False)
+    fixed: dict[str, Tensor] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         parameters = dict(self.module.named_parameters())
@@ -99,21 +108,31 @@ class Model:
                     f"layer {name!r} is {type(part).__name__}, which mixes records and keeps statistics of them.",
                     remedy="Use nn.GroupNorm or nn.LayerNorm.",
                 )
-        object.__setattr__(self, "names", tuple(parameters))
+        object.__setattr__(self, "fixed", {} if self.whole else fixed_of(self.module))
+        object.__setattr__(self, "names", tuple(name for name in parameters if name not in self.fixed))
+        if not self.names:
+            raise ModelInvalid("no parameter of the module is trained.", remedy="Leave requires_grad on in at least one layer.")
 
     def __travel__(self) -> dict[str, Any]:
         """What crosses a wire: how the module was made, and the rest as it is."""
-        return {"made": made_of(self.module)} | {name: getattr(self, name) for name in TOLD}
+        return {"made": made_of(self.module)} | {name: getattr(self, name) for name in TOLD} | self._fixed_told
+
+    @cached_property
+    def _fixed_told(self) -> dict[str, Any]:
+        return fixed_told(self.fixed, made_of(self.module).make()) if self.fixed else {}
 
     @classmethod
-    def __arrive__(cls, *, made: Made, **told: Any) -> Model:
+    def __arrive__(cls, *, made: Made, fixed: bytes = b"", values: Weights | None = None, **told: Any) -> Model:
         """A model whose module is made again."""
         numbers = [told[name] for name in ("flops", "low", "scale", "least_stack")]
-        flags = [told["stackable"], told["wide"]]
+        flags = [told["stackable"], told["wide"], told["whole"]]
         finite = all(isinstance(n, (int, float)) and math.isfinite(n) for n in numbers)
         if set(told) != set(TOLD) or told["kind"] not in KINDS or not finite or not all(isinstance(f, bool) for f in flags):
             raise ModelInvalid("what arrived is no model.", remedy="Both sides must run the same version of Hedgerow.")
-        return cls(made.make(), **told)
+        module = made.make()
+        if not told["whole"]:
+            arrived(module, fixed, values or {})
+        return cls(module, **told)
 
     @cached_property
     def programs(self) -> dict[Any, Any]:
@@ -122,7 +141,7 @@ class Model:
 
     @cached_property
     def stack(self) -> Stack | None:
-        """The module as a chain of linear layers, where it is one."""
+        """The module as a chain of linear layers, where it is one and all of them are trained."""
         return stack_of(self.module, self.kind)
 
     @cached_property
@@ -131,21 +150,35 @@ class Model:
 
     @cached_property
     def shapes(self) -> list[torch.Size]:
-        return [value.shape for value in self.module.parameters()]
+        return [value.shape for name, value in self.module.named_parameters() if name not in self.fixed]
 
     @property
     def initial(self) -> np.ndarray:
         """The template's parameters as a flat float32 vector."""
-        return torch.cat([value.detach().reshape(-1) for value in self.module.parameters()]).numpy().astype(np.float32)
+        own = [value.detach().reshape(-1) for name, value in self.module.named_parameters() if name not in self.fixed]
+        return torch.cat(own).numpy().astype(np.float32)
 
     def named(self, flat: np.ndarray) -> dict[str, np.ndarray]:
-        """Split a flat vector into parameters by name."""
+        """All parameters by name: those of a flat vector, and the fixed ones."""
         parts = np.split(np.asarray(flat, np.float32), np.cumsum([shape.numel() for shape in self.shapes])[:-1])
-        return {name: part.reshape(shape) for name, part, shape in zip(self.names, parts, self.shapes, strict=True)}
+        made = {name: part.reshape(shape) for name, part, shape in zip(self.names, parts, self.shapes, strict=True)}
+        if not self.fixed:
+            return made
+        made |= {name: value.numpy().copy() for name, value in self.fixed.items()}
+        return {name: made[name] for name, _ in self.module.named_parameters()}
 
-    def flat(self, weights: Weights) -> np.ndarray:
-        """Join parameters by name into a flat vector."""
-        return np.concatenate([np.asarray(weights[name], np.float32).reshape(-1) for name in self.names])
+    def flat(self, weights: Any) -> np.ndarray:
+        """Join parameters by name, or those of a state, into a flat vector.
+
+        Raises
+        ------
+        ModelInvalid (HR-510)
+            One is missing or has another shape, or a fixed one differs from the module's.
+        """
+        given = weights_of(weights)
+        found = checked(given, dict(zip(self.names, self.shapes, strict=True)))
+        same(self.fixed, given)
+        return np.concatenate([value.reshape(-1) for value in found])
 
     def outputs(self, flat: Tensor, x: Tensor, *, scaled: bool = False) -> Tensor:
         """Apply the module with these parameters to records of shape (n, ...): as they are kept, or `scaled` already."""
@@ -155,7 +188,7 @@ class Model:
 
     def call(self, parts: Sequence[Tensor], x: Tensor) -> Tensor:
         """Apply the module with these parameters to its input."""
-        return functional_call(self._of_this_thread, dict(zip(self.names, parts, strict=True)), (x,))
+        return functional_call(self._of_this_thread, dict(zip(self.names, parts, strict=True)) | self.fixed, (x,))
 
     def scaled(self, x: Tensor) -> Tensor:
         """The module's input: float32, from values in the type in which they are kept."""
@@ -182,18 +215,17 @@ class Model:
         """Whether the module has a layer of torch's that draws random numbers while it trains."""
         return any(_draws(part) for part in self.module.modules())
 
-    def with_weights(self, weights: Weights) -> nn.Module:
-        """Return a copy of the module with these parameters."""
-        module = copy.deepcopy(self.module)
-        module.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights.items()}, strict=False)
-        return module
 
-
-def model_for(module: nn.Module, schema: Schema, x: np.ndarray, low: float = 0.0, scale: float = 1.0) -> Model:
+def model_for(
+    module: nn.Module, schema: Schema, x: np.ndarray, low: float = 0.0, scale: float = 1.0, *, whole: bool = False
+) -> Model:
     """Pair a module with the schema's target, and try it on some records before any party is asked."""
     declared = schema[schema.target] if schema.target else None
     kind = declared.kind if declared is not None and declared.kind in ("category", "binary") else "number"
-    model, n_levels = Model(module, kind, low=low, scale=scale), len(declared.levels) if declared is not None else 0
+    model, n_levels = (
+        Model(module, kind, low=low, scale=scale, whole=whole),
+        len(declared.levels) if declared is not None else 0,
+    )
     name, weights = type(module).__name__, torch.from_numpy(model.initial)
     try:
         with torch.no_grad():

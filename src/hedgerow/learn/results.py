@@ -20,6 +20,7 @@ from .evaluate import evaluate, evaluate_on
 from .evaluate_own import evaluate_personal
 from .made import has_note, note
 from .models import linear, mlp
+from .scale import Scale, said, scale_for
 from .tensors import width
 from .zoo import ZOO
 
@@ -138,7 +139,11 @@ def _first_parameter(factory: Callable[..., Any]) -> str:
 
 def on_table(settings: Mapping[str, Any], state: ModelState, schema: Schema, test: Table | None) -> dict[str, float]:
     """Metrics of a state on the server's table; nothing where it holds none."""
-    return {} if test is None else named(evaluate_on(test, module_for(schema, settings), state.weights), "test ")
+    return (
+        {}
+        if test is None
+        else named(evaluate_on(test, module_for(schema, settings), state.weights, **scaled(settings)), "test ")
+    )
 
 
 def over_parties(federation: Federation, settings: Mapping[str, Any], state: ModelState) -> dict[str, float]:
@@ -150,7 +155,7 @@ def over_parties(federation: Federation, settings: Mapping[str, Any], state: Mod
     held_out, module = settings.get("held_out"), module_for(federation.schema, settings)
     noisy = federation.protection.noisy
     judge = evaluate_personal if federation.protection.open else evaluate
-    found = judge(federation, module, state.weights, held_out=held_out)
+    found = judge(federation, module, state.weights, held_out=held_out, **scaled(settings))
     return named(found, "noisy " * noisy + "validation " * bool(held_out))
 
 
@@ -159,22 +164,38 @@ def own_models(federation: Federation, settings: Mapping[str, Any], state: Model
     held_out, module = settings.get("held_out"), module_for(federation.schema, settings)
     own = over_parties(federation, settings, state)
     prefix = "global " + "noisy " * (federation.protection.noisy) + "validation " * bool(held_out)
-    return own | named(evaluate(federation, module, state.weights, held_out=held_out), prefix)
+    found = evaluate(federation, module, state.weights, held_out=held_out, **scaled(settings))
+    return own | named(found, prefix)
 
 
 def accuracy(settings: Mapping[str, Any], state: ModelState, schema: Schema, table: Table) -> float:
     """The headline score of a state on a table: accuracy, or mean squared error of a numeric target."""
-    found = evaluate_on(table, module_for(schema, settings), state.weights)
+    found = evaluate_on(table, module_for(schema, settings), state.weights, **scaled(settings))
     return found.get("accuracy", found.get("mean_squared_error", float("nan")))
 
 
 def outcome(federation: Federation, settings: Mapping[str, Any], state: ModelState) -> Outcome:
-    """The trained weights, and a table of their shapes."""
+    """The trained weights, a table of their shapes, and how features reached the module."""
     import pandas
 
+    schema = federation.schema
+    chosen = settings.get("features") or [name for name in schema.features if name != settings.get("held_out")]
+    told = {"How features reach the model": said(schema, chosen, _scale(schema, settings))}
     shapes = [(name, " x ".join(map(str, value.shape)), int(value.size)) for name, value in state.weights.items()]
     table = pandas.DataFrame(shapes, columns=["parameter", "shape", "numbers"])
-    return Outcome(tables={"Model": table}, arrays=dict(state.weights))
+    return Outcome(tables={"Model": table}, text=told, arrays=dict(state.weights))
+
+
+def _scale(schema: Schema, settings: Mapping[str, Any]) -> Scale:
+    """How features are scaled; a module of somebody's own may embed integers."""
+    wanted: Scale = settings.get("scale", "ranges")
+    own = ":" in settings["model"] and not {"inputs", "components"} & settings.keys()
+    return scale_for(module_for(schema, settings), wanted) if own else wanted
+
+
+def scaled(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """How features are scaled, as evaluations are told it."""
+    return {"scale": settings.get("scale", "ranges")}
 
 
 def named(found: Mapping[str, float], prefix: str) -> dict[str, float]:

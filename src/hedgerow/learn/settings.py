@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 from hedgerow.errors import SettingsInvalid, suggestion
 
 from .descent.rules import RuleName
+from .scale import Scale
 
 Weighting = Literal["records", "uniform", "expected"]
 ScheduleName = Literal["constant", "step", "exponential", "inverse", "cosine"]
@@ -52,6 +53,9 @@ class Settings(StepSettings, total=False):
     precision: Annotated[Literal["float32", "bfloat16"], Field("float32", description="of products in large modules")]
     path: Annotated[
         Literal["auto", "native", "traced", "eager"], Field("auto", description="how local steps are computed; auto is fastest")
+    ]
+    scale: Annotated[
+        Scale, Field("ranges", description="numbers by their declared ranges; numbers: not integers; none: all as they are")
     ]
     features: Annotated[list[str] | None, Field(None, description="columns that the module reads; all features by default")]
 

@@ -47,6 +47,7 @@ from .local import score
 from .models import Model, Weights
 from .pruning import Pruning
 from .results import declares
+from .scale import Scale, scale_for
 from .settings import Settings, Weighting
 from .tensors import prepared
 from .training import Training, mean_of, model_of
@@ -175,16 +176,18 @@ def score_subnetwork(x: np.ndarray, party: Party, rng: Any, *, model: Model) -> 
 def evaluate_subnetworks(
     federation: Federation,
     module: nn.Module,
-    weights: Weights,
+    weights: Weights | Any,
     features: Sequence[str] | None = None,
     *,
     held_out: str | None = None,
+    scale: Scale = "ranges",
 ) -> dict[str, float]:
     """Metrics of the parties' personal subnetworks, each on its own records, by one federated sum.
 
     Parameters and result as `hedgerow.learn.evaluate`; a party that never pruned is scored with all weights. A mask depends on
     all records of its party, so there is no bound per record: a channel that adds noise needs a clip.
     """
-    model = model_of(module, federation, features or [name for name in federation.schema.features if name != held_out])
-    ready = prepared(federation, features, held_out=held_out, validation=True)
+    scale, chosen = scale_for(module, scale), features or [name for name in federation.schema.features if name != held_out]
+    model = model_of(module, federation, chosen, scale=scale)
+    ready = prepared(federation, features, held_out=held_out, validation=True, scale=scale)
     return metrics(model, ready.sum(partial(score_subnetwork, model=model), model.flat(weights), init=everything))

@@ -9,8 +9,10 @@ import numpy as np
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import WEIGHTS
 from hedgerow.core.question import elementwise, travels
-from hedgerow.data import Schema
+from hedgerow.data import Schema, complete_cases
 from hedgerow.errors import MissingColumn, SchemaInvalid, suggestion
+
+from .scale import Scale, span
 
 
 @travels
@@ -27,38 +29,39 @@ def inputs_and_target(
     """Prepare `model_input`, of shape (n, ...), and `model_target`, of shape (n,).
 
     A single array-shaped column is taken as it is, in its own type and without a copy: the model scales a batch when it
-    takes it. Other features are joined to a float32 vector: array-shaped ones with a declared range are mapped to 0..1,
-    categories become indicators of their levels.
+    takes it. Other features are joined to a float32 vector: categories become indicators of their levels, and of `ranges` the
+    first number is subtracted from a feature, which is then divided by the second (see `scale`).
     """
     kind = np.int64 if target_kind == "category" else np.float32
     wanted = np.asarray(columns[target]).astype(kind)
     if len(features) == 1 and not levels[0] and np.ndim(columns[features[0]]) > 1:
         return {"model_input": columns[features[0]], "model_target": wanted}
     parts = []
-    for name, span, n_levels in zip(features, ranges, levels, strict=True):
+    for name, taken, n_levels in zip(features, ranges, levels, strict=True):
         values = np.asarray(columns[name])
         if n_levels:
             values = (values[:, None] == np.arange(n_levels)).astype(np.float32)
-        elif span is not None:
-            values = (values.astype(np.float32) - span[0]) / (span[1] - span[0])
+        elif taken is not None:
+            values = (values.astype(np.float32 if values.ndim > 1 else np.float64) - taken[0]) / taken[1]
         parts.append(values.astype(np.float32))
     joined = np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
     return {"model_input": joined.astype(np.float32), "model_target": wanted}
 
 
-def scaling(schema: Schema, features: Sequence[str] | None = None) -> tuple[float, float]:
+def scaling(schema: Schema, features: Sequence[str] | None = None, scale: Scale = "ranges") -> tuple[float, float]:
     """`low` and `scale` that map a single array-shaped column's declared range to 0..1; 0 and 1 for joined features.
 
     A range with both signs is left as it is: its zero means something, as in signals.
     """
     chosen = [schema[name] for name in features or schema.features]
     column = chosen[0]
-    if len(chosen) > 1 or not column.shape or column.low is None or column.high is None or column.low < 0:
+    found = span(column, scale)
+    if len(chosen) > 1 or not column.shape or column.low is None or column.low < 0 or found is None:
         return 0.0, 1.0
-    return float(column.low), 1.0 / float(column.high - column.low)
+    return found[0], 1.0 / found[1]
 
 
-def settings(schema: Schema, features: Sequence[str] | None = None) -> dict[str, object]:
+def settings(schema: Schema, features: Sequence[str] | None = None, scale: Scale = "ranges") -> dict[str, object]:
     """Return the settings of `inputs_and_target` for a schema's features and target."""
     chosen = tuple(features or schema.features)
     if schema.target is None or not chosen:
@@ -69,7 +72,7 @@ def settings(schema: Schema, features: Sequence[str] | None = None) -> dict[str,
     columns = [schema[name] for name in chosen]
     return {
         "features": chosen,
-        "ranges": tuple((c.low, c.high) if c.shape and c.low is not None and c.high is not None else None for c in columns),
+        "ranges": tuple(span(column, scale) for column in columns),
         "levels": tuple(len(c.levels) if c.kind == "category" else 0 for c in columns),
         "target": schema.target,
         "target_kind": schema[schema.target].kind,
@@ -85,7 +88,12 @@ def only(columns: Mapping[str, np.ndarray], *, column: str, value: int, weight: 
 
 
 def prepared(
-    federation: Federation, features: Sequence[str] | None = None, *, held_out: str | None = None, validation: bool = False
+    federation: Federation,
+    features: Sequence[str] | None = None,
+    *,
+    held_out: str | None = None,
+    validation: bool = False,
+    scale: Scale = "ranges",
 ) -> Federation:
     """Return the federation with `model_input` and `model_target` prepared at each party.
 
@@ -93,14 +101,26 @@ def prepared(
     ----------
     held_out : str, optional
         A 0/1 column: only its zeros count, or only its ones for `validation`.
+
+    Notes
+    -----
+    Records that lack a feature or the target are left out. How many is asked by whoever trains without noise (`counted`).
     """
     schema = federation.schema
+    federation = complete_cases(federation, columns_of(schema, features, held_out), count=False)
     if held_out is not None:
         if held_out not in schema.names:
             raise MissingColumn(f"held_out names {held_out!r}, which is no column.", remedy=suggestion(held_out, schema.names))
         features = features or [name for name in schema.features if name != held_out]
         federation = federation.prepare(only, column=held_out, value=int(validation), weight=schema.weight)
-    return federation.prepare(inputs_and_target, **settings(schema, features))
+    return federation.prepare(inputs_and_target, **settings(schema, features, scale))
+
+
+def columns_of(schema: Schema, features: Sequence[str] | None = None, held_out: str | None = None) -> tuple[str, ...]:
+    """The columns that a model reads: its features, the target, and what marks records that are held out."""
+    chosen = features or [name for name in schema.features if name != held_out]
+    aside = [held_out] if held_out is not None and held_out in schema else []
+    return (*chosen, *([] if schema.target is None else [schema.target]), *aside)
 
 
 def width(schema: Schema, features: Sequence[str] | None = None) -> tuple[int, ...]:
@@ -108,6 +128,7 @@ def width(schema: Schema, features: Sequence[str] | None = None) -> tuple[int, .
     return blank(schema, features)["model_input"].shape[1:]
 
 
-def blank(schema: Schema, features: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+def blank(schema: Schema, features: Sequence[str] | None = None, scale: Scale = "ranges") -> dict[str, np.ndarray]:
     """Prepare two made-up records, to try a model on."""
-    return inputs_and_target(schema.synthetic(2, np.random.default_rng(0)), **settings(schema, features))  # type: ignore[arg-type]
+    given = settings(schema, features, scale)
+    return inputs_and_target(schema.synthetic(2, np.random.default_rng(0)), **given)  # type: ignore[arg-type]

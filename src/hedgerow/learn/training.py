@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,14 +17,17 @@ from torch.func import grad, vmap
 from hedgerow.core.bound import Bound
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Local
+from hedgerow.data import complete_cases
 from hedgerow.errors import SettingsInvalid
 
 from .descent import Solver
 from .descent.eager import mean_loss
-from .models import Model, Weights, model_for
+from .fixed import weights_of
+from .models import Model, model_for
+from .scale import Scale, scale_for, warn_unscaled
 from .schedule import Schedule
 from .settings import Settings, Weighting, fields, filled
-from .tensors import blank, prepared, scaling
+from .tensors import blank, columns_of, prepared, scaling
 
 log = logging.getLogger("hedgerow.learn")
 
@@ -84,9 +88,12 @@ class Training:
             raise SettingsInvalid("; ".join(problems) + ".", remedy="Counts are at least one, rates are above zero.")
         weighting = weighting_of(given["weighting"], federation, lawful)
         features, held_out = given["features"], given["held_out"]
-        ready = prepared(federation, features, held_out=held_out)
+        complete_cases(federation, columns_of(federation.schema, features, held_out), count="records" in lawful)
+        scale = scale_for(module, given["scale"])
+        ready = prepared(federation, features, held_out=held_out, scale=scale)
         chosen = features or [name for name in federation.schema.features if name != held_out]
-        model = model_of(module, federation, chosen, given["batch_size"] or 256)
+        model = model_of(module, federation, chosen, given["batch_size"] or 256, scale=scale)
+        warn_unscaled(federation.schema, chosen, scale)
         who = {name: given[name] for name in ("rate", "size", "spare", "every")}
         return cls(ready, model, solver, rounds, weighting, given["largest_weight"], schedule, **who)
 
@@ -144,11 +151,19 @@ def weighting_of(wanted: Weighting | None, federation: Federation, lawful: Seque
     return weighting
 
 
-def model_of(module: nn.Module, federation: Federation, features: Sequence[str] | None, batch_size: int = 1) -> Model:
-    """Pair a module with the federation's schema, and find out what an engine may do with it."""
-    made_up = blank(federation.schema, features)
-    low, scale = scaling(federation.schema, features)
-    model = model_for(module, federation.schema, made_up["model_input"], low=low, scale=scale)
+def model_of(
+    module: nn.Module,
+    federation: Federation,
+    features: Sequence[str] | None,
+    batch_size: int = 1,
+    *,
+    whole: bool = False,
+    scale: Scale = "ranges",
+) -> Model:
+    """Pair a module with the federation's schema, and find out what an engine may do with it; see `Model`."""
+    made_up = blank(federation.schema, features, scale)
+    low, by = scaling(federation.schema, features, scale)
+    model = model_for(module, federation.schema, made_up["model_input"], low=low, scale=by, whole=whole)
     stackable = not model.large(batch_size) and can_be_stacked(model, made_up)
     return replace(model, stackable=stackable, wide=model.large(batch_size))
 
@@ -202,5 +217,6 @@ def mean_of(total: Mapping[str, np.ndarray], cohort: Federation, key: str = "upd
 
 def with_weights(module: nn.Module, state: Any) -> nn.Module:
     """Return a copy of a module with the weights of a state (`.weights`) or of a mapping from name to array."""
-    weights: Weights = getattr(state, "weights", state)
-    return Model(module, "number").with_weights(weights)
+    filled = copy.deepcopy(module)
+    filled.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights_of(state).items()}, strict=False)
+    return filled

@@ -9,7 +9,7 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from hedgerow.report.console import print_report
     from hedgerow.report.model import Comparison, Curve, Grid, Heat, Report, Series
-    from hedgerow.report.outcome import Outcome, plain_outcome
+    from hedgerow.report.outcome import Measured, Outcome, plain_outcome
     from hedgerow.report.page import render, write
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Curve",
     "Grid",
     "Heat",
+    "Measured",
     "Outcome",
     "Report",
     "Series",

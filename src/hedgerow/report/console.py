@@ -21,6 +21,8 @@ def print_report(report: Report, console: Console) -> None:
     """Print a compact summary of a report; names that parties chose cannot style or steer the terminal."""
     console.print(_plain(report.title, "bold"))
     console.print(_plain(report.description, "dim"))
+    if report.nothing:
+        console.print(_plain(report.nothing, "bold red"))
     name, kind = report.promise
     style = {"private": "green", "weak": "yellow", "open": "blue"}[kind]
     said = Text("\n").join(_plain(words) for words in (report.privacy, report.exposed) if words)
@@ -47,8 +49,15 @@ def _print_comparison(comparison: Comparison, console: Console) -> None:
 def _print_grid(grid: Grid, console: Console) -> None:
     columns: list[tuple[Cell, ...]] = list(zip(*grid.rows, strict=True)) or [() for _ in grid.columns]
     shown = [show_column(name, column) for name, column in zip(grid.columns, columns, strict=True)]
+    for i, name in enumerate(grid.columns):
+        shown[i] = [_few_words(cell) for cell in shown[i]] if name == "bound" else shown[i]
     console.print(_plain(grid.title, "bold"))
     console.print(_table(grid.columns, zip(*shown, strict=True), numeric=[all_numeric(column) for column in columns]))
+
+
+def _few_words(bound: str) -> str:
+    """A bound for each key of a contribution is too wide for a terminal; the page has them."""
+    return bound if "; " not in bound else f"{bound.count('; ') + 1} bounds"
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numeric: Sequence[bool], headed: bool = True) -> Table:

@@ -25,7 +25,8 @@ _TRACK_WIDTH, _TRACK_HEIGHT = 180.0, 24.0
 def line_chart(curve: Curve) -> Html | None:
     """Return the drawing of a curve, or `None` when no value is finite."""
     log_x, log_y = "x" in curve.log, "y" in curve.log
-    values = [y for series in curve.series for y in series.y] + ([] if curve.line is None else [curve.line])
+    values = [y for series in curve.series for y in (*series.y, *series.low, *series.high)]
+    values += [] if curve.line is None else [curve.line]
     places = [x for series in curve.series if not series.is_level for x in series.x]
     values, places = _drawable(values, log_y), _drawable(places, log_x)
     if not values or not places:
@@ -53,6 +54,8 @@ def line_chart(curve: Curve) -> Html | None:
         parts.append(label)
     inks = series_inks(curve.series)
     order = sorted(zip(curve.series, inks, strict=True), key=lambda pair: pair[0].style, reverse=True)
+    for series, ink in order:
+        parts += _band(series, across, upward, ink)
     for series, ink in order:  # by name of style: references and context first, so that the main lines lie on top
         if not series.is_level:
             parts += _line(series, across, upward, ink)
@@ -75,8 +78,8 @@ def swatch(ink: str) -> Html:
     return tag("svg", tag("line", x1=0, x2=22, y1=5, y2=5, class_=ink), viewBox="0 0 22 10", aria_hidden="true")
 
 
-def dot_tracks(comparison: Comparison) -> tuple[tuple[float, float], list[Html]] | None:
-    """Return the ends of the common axis and one drawing per row, or `None` when no value is finite."""
+def dot_tracks(comparison: Comparison) -> tuple[tuple[str, str], list[Html]] | None:
+    """Return the ends of the common axis, in words, and one drawing per row, or `None` when no value is finite."""
     ranges = {name: (low, high) for name, low, high in comparison.ranges}
     values = [value for _, value, _ in comparison.rows] + [end for pair in ranges.values() for end in pair]
     if not _drawable(values):
@@ -93,7 +96,8 @@ def dot_tracks(comparison: Comparison) -> tuple[tuple[float, float], list[Html]]
         if math.isfinite(value):
             parts.append(tag("circle", cx=across(value), cy=middle, r=5, class_=f"dot ink{index % 5}"))
         tracks.append(tag("svg", *parts, viewBox=f"0 0 {_TRACK_WIDTH:g} {_TRACK_HEIGHT:g}", aria_hidden="true"))
-    return (ticks[0], ticks[-1]), tracks
+    labels = tick_labels(ticks)
+    return (labels[0], labels[-1]), tracks
 
 
 def nice_ticks(low: float, high: float, *, whole: bool = False, outward: bool = False) -> list[float]:
@@ -139,10 +143,13 @@ def log_ticks(low: float, high: float, *, outward: bool = False) -> list[float]:
 
 
 def tick_labels(ticks: Sequence[float]) -> list[str]:
-    """Return the ticks with as many decimals as their step needs."""
+    """Return the ticks with as many decimals as their step needs; powers of ten where all of them are small."""
     step = ticks[1] - ticks[0] if len(ticks) > 1 else 1.0
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-    return [show(tick) if decimals > 4 else fixed(tick, decimals) for tick in ticks]
+    powers = [show(tick if abs(tick) > step / 2 else 0.0) for tick in ticks]
+    if decimals <= 4 or max(map(abs, ticks)) >= 1e-3 or len(set(powers)) < len(powers):
+        return [fixed(tick, decimals) for tick in ticks]
+    return powers
 
 
 def _ticks(values: list[float], log: bool, *, whole: bool = False, outward: bool = False) -> tuple[list[float], list[str]]:
@@ -188,6 +195,16 @@ def _line(series: Series, across: _Scale, upward: _Scale, ink: str) -> list[Html
             path += "M" + "L".join(run)
         run = []
     return [tag("path", d=path, class_=ink)] * bool(path) + dots
+
+
+def _band(series: Series, across: _Scale, upward: _Scale, ink: str) -> list[Html]:
+    """Return the area between the ends of a series' band, where all of them have a place."""
+    ends = (*series.low, *series.high)
+    if not ends or len(_drawable(ends, upward.log)) < len(ends) or len(_drawable(series.x, across.log)) < len(series.x):
+        return []
+    above = [f"{across(x):.1f} {upward(y):.1f}" for x, y in zip(series.x, series.high, strict=True)]
+    below = [f"{across(x):.1f} {upward(y):.1f}" for x, y in zip(series.x, series.low, strict=True)]
+    return [tag("path", d=f"M{'L'.join(above + below[::-1])}Z", class_=f"band {ink}")]
 
 
 def _level(y: float, left: float, ink: str) -> list[Html]:

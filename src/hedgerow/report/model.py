@@ -31,14 +31,23 @@ class Series:
         figure, as the level that a baseline reaches.
     style : {"main", "reference", "muted"}
         What the reader came for, what it is compared with, and context.
+    low, high : tuple of float
+        Ends of a band around the line, one for each x; none by default.
     """
 
     name: str
     x: tuple[float, ...]
     y: tuple[float, ...]
     style: Literal["main", "reference", "muted"] = "main"
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        if {len(self.low), len(self.high)} not in ({0}, {len(self.x)}):
+            raise StudyInvalid(
+                f"series {self.name!r} has {len(self.x)} x, and a band of {len(self.low)} and {len(self.high)} ends",
+                remedy="Give two ends for every x, or none.",
+            )
         if len(self.x) != len(self.y):
             raise StudyInvalid(
                 f"series {self.name!r} has {len(self.x)} x and {len(self.y)} y",
@@ -100,6 +109,8 @@ class Comparison:
         What the reader should take from it.
     ranges : tuple of (name, lowest, highest)
         Spread of a row over parties, drawn as a bar behind its dot.
+    useful : bool
+        Whether the federated model predicts anything; a loss beside the centralised one is of no meaning where it does not.
     """
 
     metric: str
@@ -107,12 +118,13 @@ class Comparison:
     rows: tuple[tuple[str, float, str], ...]
     sentence: str = ""
     ranges: tuple[tuple[str, float, float], ...] = ()
+    useful: bool = True
 
     @property
     def loss(self) -> float | None:
         """How much worse the federated value is than the centralised one; negative when it is better."""
         federated, centralised = self._value("federated"), self._value("centralised", "centralized")
-        if federated is None or centralised is None:
+        if federated is None or centralised is None or not self.useful:
             return None
         return centralised - federated if self.higher_is_better else federated - centralised
 
@@ -138,6 +150,8 @@ class Report:
     ----------
     title, study, description : str
         A heading, the name of the study, one line on what was done.
+    nothing : str
+        That the run learned nothing, or diverged, where it did: the first thing on the page.
     privacy : str
         The guarantee in one sentence, from the ledger.
     privacy_ok : bool
@@ -156,6 +170,8 @@ class Report:
         What left each party: query, times, numbers per party, bound, mechanism, event.
     published : Grid or None
         What was published, of whose data, and whether that is charged.
+    tables_first : bool
+        Whether the tables are what the reader came for, and stand above the figures.
     parties : Grid or None
         One row per party.
     tables : tuple of Grid
@@ -188,6 +204,8 @@ class Report:
     privacy_weak: bool = False
     exposed: str = ""
     published: Grid | None = None
+    nothing: str = ""
+    tables_first: bool = False
 
     @property
     def promise(self) -> tuple[str, str]:
@@ -200,7 +218,7 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain lists, dictionaries and strictly lawful JSON numbers."""
-        data: dict[str, Any] = _thaw(self)
+        data: dict[str, Any] = to_plain(self)
         return data
 
     @classmethod
@@ -217,8 +235,7 @@ class Report:
             for key, kind in {"heat": Heat, "comparison": Comparison, "parties": Grid, "left": Grid, "published": Grid}.items():
                 if values.get(key) is not None:
                     values[key] = kind(**values[key])
-            curves = [curve | {"series": tuple(Series(**s) for s in curve["series"])} for curve in values["curves"]]
-            values["curves"] = tuple(Curve(**curve) for curve in curves)
+            values["curves"] = tuple(map(curve_from, values["curves"]))
             values["tables"] = tuple(Grid(**grid) for grid in values["tables"])
             return cls(**values)
         except (AttributeError, KeyError, TypeError) as error:
@@ -228,11 +245,18 @@ class Report:
             ) from error
 
 
-def _thaw(value: Any) -> Any:
+def curve_from(data: dict[str, Any]) -> Curve:
+    """The curve of which `to_plain` made these values, as JSON gives them back."""
+    values = {key: _freeze(value) for key, value in data.items()}
+    return Curve(**values | {"series": tuple(Series(**one) for one in values["series"])})
+
+
+def to_plain(value: Any) -> Any:
+    """Lists, dictionaries and strictly lawful JSON numbers instead of the values of a report."""
     if is_dataclass(value):
-        return {field.name: _thaw(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple | list):
-        return [_thaw(item) for item in value]
+        return [to_plain(item) for item in value]
     if hasattr(value, "item"):  # a scalar of numpy
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

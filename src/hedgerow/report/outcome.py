@@ -44,6 +44,14 @@ class Outcome:
         return cls(tables={title: frame}, coefficients=frame)
 
 
+class Measured(dict[str, float]):
+    """Metrics of a model, with `figures` that were made of the same answers."""
+
+    def __init__(self, metrics: Mapping[str, float], *figures: Curve) -> None:
+        super().__init__(metrics)
+        self.figures = figures
+
+
 def plain_outcome(federation: Any, settings: Mapping[str, Any], state: Any) -> Outcome:
     """Show a state as it is: its `to_frame()`, or a table of its fields."""
     import pandas

@@ -18,6 +18,8 @@ from hedgerow.report.numerals import fixed, show, show_column
 from hedgerow.report.style import STYLE
 from hedgerow.report.tables import curve_table, folded, heat_table, party_tables, table
 
+ROUNDING, UNSEEN = 1e-9, 1e-6
+"""Differences of up to such a part of a value are rounding, or nothing that a reader would want to know."""
 _NOTHING_LOADS = "default-src 'none'; style-src 'unsafe-inline'"
 
 
@@ -65,13 +67,16 @@ def _header(report: Report) -> Html:
 
 def _main(report: Report) -> Html:
     r = report
+    tables = [_grid(grid, table(grid)) for grid in r.tables]
     parts = [
+        tag("section", tag("h2", "Read this first"), tag("p", r.nothing), class_="warnings nothing") if r.nothing else None,
         _privacy(r),
         _warnings(r.warnings),
         _section("At a glance", "glance", _figures_of_merit(r)) if r.metrics or r.facts else None,
+        *(tables if r.tables_first else ()),
         _section(_over(r.curves), None, tag("div", *map(_curve, r.curves), class_="curves")) if r.curves else None,
         _comparison(r.comparison) if r.comparison else None,
-        *(_grid(grid, table(grid)) for grid in r.tables),
+        *(() if r.tables_first else tables),
         *(_section(title, None, tag("pre", block, tabindex="0")) for title, block in r.text),
         _heat(r.heat) if r.heat else None,
         _grid(r.published, table(r.published)) if r.published else None,
@@ -121,7 +126,8 @@ def _figures_of_merit(report: Report) -> Html:
 
 
 def _pairs(pairs: Pairs, class_: str) -> Html:
-    return tag("dl", *(tag("div", tag("dt", name), tag("dd", show(value))) for name, value in pairs), class_=class_)
+    said = (tag("dd", show(value), class_="words" if isinstance(value, str) else None) for _, value in pairs)
+    return tag("dl", *(tag("div", tag("dt", name), dd) for (name, _), dd in zip(pairs, said, strict=True)), class_=class_)
 
 
 def _provenance(pairs: Pairs) -> Html:
@@ -135,7 +141,10 @@ def _over(curves: Sequence[Curve]) -> str:
 
 
 def _curve(curve: Curve) -> Html:
-    legend = [_legend(series, ink) for series, ink in zip(curve.series, series_inks(curve.series), strict=True)]
+    lasts = [show(series.y[-1]) if series.y else None for series in curve.series]
+    apart = len(lasts) == 1 or len(set(lasts)) > 1
+    inks = series_inks(curve.series)
+    legend = [_legend(one, ink, last if apart else None) for one, ink, last in zip(curve.series, inks, lasts, strict=True)]
     return tag(
         "figure",
         tag("figcaption", tag("h3", curve.title), tag("ul", *legend, class_="legend")),
@@ -145,9 +154,9 @@ def _curve(curve: Curve) -> Html:
     )
 
 
-def _legend(series: Series, ink: str) -> Html:
-    last = tag("b", show(series.y[-1])) if series.y else None
-    return tag("li", swatch(ink), tag("span", series.name), last)
+def _legend(series: Series, ink: str, last: str | None) -> Html:
+    """Name a line, and where it ended."""
+    return tag("li", swatch(ink), tag("span", series.name), None if last is None else tag("b", last))
 
 
 def _comparison(comparison: Comparison) -> Html:
@@ -160,7 +169,7 @@ def _comparison(comparison: Comparison) -> Html:
         "tr",
         tag("td"),
         tag("th", comparison.metric, scope="col", class_="number"),
-        tag("th", *(tag("span", show(end)) for end in ends), class_="track", aria_hidden="true") if ends else None,
+        tag("th", *(tag("span", end) for end in ends), class_="track", aria_hidden="true") if ends else None,
     )
     rows = [
         tag(
@@ -186,8 +195,11 @@ def loss_sentence(comparison: Comparison) -> str | None:
     loss = comparison.loss
     if loss is None or not math.isfinite(loss):
         return None
-    if not loss:
+    scale = abs(comparison.rows[0][1]) or 1.0
+    if abs(loss) <= ROUNDING * scale:
         return f"Federated {comparison.metric} equals the centralised one."
+    if abs(loss) < UNSEEN * scale:
+        return f"Federated {comparison.metric} equals the centralised one to six digits."
     size = show(abs(loss)) if abs(loss) < 1e-3 else fixed(abs(loss), 4).rstrip("0").rstrip(".")
     return f"Federated {comparison.metric} is {size} {'worse' if loss > 0 else 'better'} than centralised."
 

@@ -56,6 +56,7 @@ dd { font-family: var(--sans); font-variant-numeric: tabular-nums; overflow-wrap
 .glance { margin-top: 2.5rem; }
 .metrics { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: 1.5rem; }
 .metrics dd { font-size: 2.25rem; line-height: 1.15; font-weight: 300; letter-spacing: -0.02em; white-space: nowrap; }
+.metrics dd.words { font-size: 1.5rem; line-height: 1.725; font-weight: 400; letter-spacing: 0; }
 .facts { display: flex; flex-wrap: wrap; gap: 0.9rem 2.25rem; margin-top: 1.75rem; padding-top: 1.1rem;
   border-top: 1px solid var(--hair); }
 .provenance { display: grid; gap: 0.5rem; margin-top: 0.9rem; }
@@ -63,7 +64,7 @@ dd { font-family: var(--sans); font-variant-numeric: tabular-nums; overflow-wrap
 .provenance dd { font: 0.875rem/1.5 var(--mono); }
 
 .curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 2.5rem 3rem; }
-figure { max-width: 34rem; min-width: 0; }
+figure { max-width: 30rem; min-width: 0; }
 figure > svg { display: block; width: 100%; height: auto; margin-top: 0.7rem; overflow: visible; }
 .legend { list-style: none; display: flex; flex-wrap: wrap; gap: 0.15rem 1.15rem; padding: 0; margin-top: 0.3rem;
   font: 0.8125rem/1.5 var(--sans); color: var(--soft); }
@@ -78,6 +79,7 @@ svg .main { stroke-width: 2.4; }
 svg .reference { stroke-width: 1.6; stroke-dasharray: 7 4; }
 svg .muted { --stroke: var(--faint); stroke-width: 1.2; }
 svg .dot { fill: var(--stroke); stroke: var(--paper); stroke-width: 1.5; }
+svg .band { fill: var(--stroke); stroke: none; opacity: 0.16; }
 svg .spread { stroke-width: 7; stroke-linecap: round; opacity: 0.35; }
 .ink0 { --stroke: var(--ink0); } .ink1 { --stroke: var(--ink1); } .ink2 { --stroke: var(--ink2); }
 .ink3 { --stroke: var(--ink3); } .ink4 { --stroke: var(--ink4); }
@@ -118,6 +120,19 @@ summary { font: 0.875rem/1.5 var(--sans); color: var(--leaf); cursor: pointer; w
 footer { margin-top: 4rem; padding-top: 1rem; border-top: 1px solid var(--hair); }
 footer p { font: 0.8125rem/1.5 var(--sans); color: var(--soft); }
 
+@media screen and (max-width: 40rem) {
+  .cards, .cards tbody, .cards tr, .cards th, .cards td { display: block; }
+  .cards thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+  .cards tbody tr { display: grid; gap: 0.15rem 1.25rem; padding: 0.7rem 0 0.8rem; border-bottom: 1px solid var(--hair); }
+  .cards tbody th, .cards tbody td { border: 0; padding: 0; min-width: 0; max-width: none; text-align: left; }
+  .cards tbody td { display: grid; grid-template-columns: minmax(4.5rem, 32%) 1fr; gap: 0.75rem; white-space: normal;
+    overflow-wrap: anywhere; }
+  .cards tbody td:empty, .cards td.none { display: none; }
+  .pairs tbody tr { grid-template-columns: 1fr 1fr; }
+  .pairs tbody th { grid-column: 1 / -1; }
+  .pairs tbody td { grid-template-columns: 1fr auto; text-align: right; }
+  .cards tbody td::before { content: attr(data-label); color: var(--soft); text-align: left; }
+}
 @media (max-width: 32rem) {
   body { padding: 2rem 1.1rem 3rem; font-size: 1rem; }
   section { margin-top: 2.5rem; }
@@ -129,6 +144,7 @@ footer p { font: 0.8125rem/1.5 var(--sans); color: var(--soft); }
   .provenance div { grid-template-columns: 1fr; gap: 0; }
   th, td { padding-right: 1rem; }
   .comparison thead td, .comparison tbody th { min-width: 0; }
+  pre { font-size: 0.6875rem; padding: 0.8rem; }
   .heat th, .heat td { min-width: 1.65rem; padding-inline: 0.1rem; }
   .heat.dense td { min-width: 0.85rem; }
   svg text { font-size: 15px; }

@@ -17,11 +17,12 @@ ROWS_SHOWN, PARTIES_DRAWN, LABELS_DRAWN, _SHORT = 30, 40, 100, 12
 
 
 def table(grid: Grid) -> Html:
-    """Return a table that scrolls sideways by itself where it does not fit.
+    """Return a table; one of four columns or more becomes cards on a phone, a narrower one scrolls by itself.
 
     Columns of numbers are aligned to the right and share their decimals. The first column names its row, so whole
-    numbers there are written as they are.
+    numbers there are written as they are. Columns in which nothing is known are left out, and named beneath.
     """
+    grid, unknown = _without_empty_columns(grid)
     cells = list(zip(*grid.rows, strict=True)) or [() for _ in grid.columns]
     shown = [show_column(name, column) for name, column in zip(grid.columns, cells, strict=True)]
     shown[:1] = [[str(cell) if isinstance(cell, int | np.integer) else show(cell) for cell in cells[0]]] if cells else []
@@ -32,11 +33,31 @@ def table(grid: Grid) -> Html:
         tag(
             "tr",
             tag("th", row[0], scope="row"),
-            *(tag("td", c, class_=s) for c, s in zip(row[1:], sides[1:], strict=True)),
+            *(
+                tag("td", c, class_=side or ("none" if cell is None else None), data_label=name)
+                for name, c, cell, side in zip(grid.columns[1:], row[1:], given[1:], sides[1:], strict=True)
+            ),
         )
-        for row in zip(*shown, strict=True)
+        for row, given in zip(zip(*shown, strict=True), grid.rows, strict=True)
     ]
-    return _scrolling(grid.title, tag("thead", tag("tr", *head)), tag("tbody", *body))
+    wide = None if len(grid.columns) <= 3 else "cards pairs" if all(sides[1:]) else "cards"
+    made = _scrolling(grid.title, tag("thead", tag("tr", *head)), tag("tbody", *body), class_=wide)
+    return (
+        join([made, tag("p", f"Left out, as there is nothing in it: {', '.join(unknown)}.", class_="note")])
+        if unknown
+        else made
+    )
+
+
+def _without_empty_columns(grid: Grid) -> tuple[Grid, list[str]]:
+    """A grid without columns of which no cell is known, and their names; a grid that would have no other keeps them."""
+    columns = list(zip(*grid.rows, strict=True))
+    empty = [i for i, column in enumerate(columns) if i and all(cell is None or cell != cell for cell in column)]
+    if not empty or len(empty) == len(grid.columns) - 1:
+        return grid, []
+    kept = [i for i in range(len(grid.columns)) if i not in empty]
+    rows = tuple(tuple(row[i] for i in kept) for row in grid.rows)
+    return Grid(grid.title, tuple(grid.columns[i] for i in kept), rows, grid.note), [grid.columns[i] for i in empty]
 
 
 def party_tables(grid: Grid) -> Html:

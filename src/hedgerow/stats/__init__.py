@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         independence,
         level_totals,
     )
+    from .derived import Derivation, derive
     from .design import Design, design, design_of
     from .firth import firth
     from .fit import Fit, fit_of
@@ -82,6 +83,7 @@ __all__ = [
     "Calibration",
     "CountState",
     "CrossState",
+    "Derivation",
     "DescentState",
     "Design",
     "DeviationState",
@@ -122,6 +124,7 @@ __all__ = [
     "cross_of",
     "cross_totals",
     "cross_validated",
+    "derive",
     "design",
     "design_of",
     "firth",

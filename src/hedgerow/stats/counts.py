@@ -19,9 +19,9 @@ from hedgerow.core.bound import Bound, Bounds, l1
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.question import local
+from hedgerow.core.question import local, minds_missing
 from hedgerow.core.whole import held
-from hedgerow.data import Schema, load
+from hedgerow.data import Schema, complete_cases, load
 from hedgerow.errors import SettingsInvalid
 from hedgerow.report import Outcome
 
@@ -32,12 +32,18 @@ if TYPE_CHECKING:
     import pandas
 
 
+@minds_missing
 @local(additive=True, stackable=True, holds=True)
 def level_counts(
     broadcast: None, party: Party, rng: Any, *, sizes: tuple[tuple[str, int], ...], bounds: Bounds | None = None
 ) -> dict[str, Array]:
-    """Count the levels of each column; `sizes` pairs columns with their numbers of levels."""
-    return {name: tally(party[name].astype(np.intp), held(party.w, bounds, name), size) for name, size in sizes}
+    """Count the levels of each column; `sizes` pairs columns with their numbers of levels. Of each, what is missing is not."""
+    found = {}
+    for name, size in sizes:
+        there = party[name] >= 0  # neither NaN nor the code -1
+        w = np.where(there, party.w, 0.0)
+        found[name] = tally(np.where(there, party[name], 0).astype(np.intp), held(w, bounds, name), size)
+    return found
 
 
 @local(additive=True, stackable=True, holds=True)
@@ -190,6 +196,7 @@ def cross_totals(federation: Federation, rows: str, columns: str, *, start: Cros
         schema = schema_of(federation)
         first, second = chosen(schema, [rows, columns], COUNTED)
         shape = len(levels_of(first)), len(levels_of(second))
+        federation = complete_cases(federation, [rows, columns])
         ask = partial(pair_counts, pair=(rows, columns), shape=shape)
         found = federation.sum(ask, bound=count_bound(heaviest(schema)))
         yield CrossState(1, found.reshape(shape))
@@ -300,6 +307,7 @@ def bin_totals(
             raise SettingsInvalid(
                 f"edges {list(edges)[:6]} do not enclose bins.", remedy="Give two or more edges in rising order."
             )
+        federation = complete_cases(federation, [column])
         found = federation.sum(partial(bin_counts, column=column), points, bound=count_bound(heaviest(schema)))
         yield HistogramState(1, points, found)
 

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.party import WEIGHTS
+from hedgerow.core.party import PRESENT, WEIGHTS
 from hedgerow.core.question import elementwise_where, travels
 from hedgerow.errors import FormulaInvalid, NotBinary, OutOfRange
 
-from .columns import heaviest
+from .columns import heaviest, warn_of_fractions
 from .expressions import Interval, evaluate, interval, is_arithmetic, is_binary
 from .factors import Factor, Levels, Number, Term
 from .formula import read_formula, read_number
@@ -90,7 +90,8 @@ class Design:
         aside = [name for text in (offset, weights) if text for name in read_number(text, schema).reads(schema)]
         response, terms = read_formula(formula, schema, aside, classes=classes)
         spec = cls(formula, response, terms, schema, offset, weights, heaviest(schema, weights))
-        return replace(spec, schema=schema.select(tuple(dict.fromkeys([*response.reads(schema), *spec.reads, *aside]))))
+        read = schema.select(tuple(dict.fromkeys([*response.reads(schema), *spec.reads, *aside])))
+        return replace(spec, schema=read.allowing(missing=False))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -203,6 +204,7 @@ def design_of(
 ) -> Design:
     """Read a formula and check that its target fits the family; nobody is asked."""
     spec = Design.of(formula, schema, offset=offset, weights=weights)
+    warn_of_fractions(schema, weights)
     law = loss_of(family)
     if not law.binary and isinstance(spec.response, Levels):
         raise FormulaInvalid(f"target {spec.response.column!r} is a category.", remedy="Use logistic_regression.")
@@ -225,12 +227,21 @@ def design_of(
 def design(columns: Mapping[str, Array], *, spec: Design) -> dict[str, Array]:
     """Prepare the rows of a regression at a party: `X` (n, size), `y` (n,), `offset` (n,), and record weights if any.
 
+    Of records that were left out before (`hedgerow.data.complete_cases`) rows are zeros and targets 1, whatever the formula
+    makes of the values that stand in.
+
     Examples
     --------
     >>> federation.prepare(design, spec=Design.of("malignant ~ mean_radius", federation.schema))
     """
     y = spec.response.columns(columns)[:, 0]
     prepared = {"X": spec.matrix(columns, len(y)), "y": y, "offset": spec.offsets(columns, len(y))}
+    if PRESENT in columns and not (there := np.asarray(columns[PRESENT])).all():
+        prepared = {
+            "X": np.where(there[:, None], prepared["X"], 0.0),
+            "y": np.where(there, y, 1.0),
+            "offset": np.where(there, prepared["offset"], 0.0),
+        }
     if spec.weights is None:
         return prepared
     w = np.asarray(columns[spec.weights], dtype=np.float64)

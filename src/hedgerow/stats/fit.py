@@ -11,6 +11,7 @@ from scipy import special
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
+from hedgerow.data import LeftOut
 from hedgerow.errors import SettingsInvalid
 
 from .columns import is_exact, upper_end
@@ -60,6 +61,8 @@ class Fit:
         Of a negative binomial, whose variance is m + alpha m^2; without an error where alpha was given.
     method : str
         How it was estimated, in words; empty for maximum likelihood.
+    cases : LeftOut or None
+        Records that lack a value of the formula; None where none may.
     """
 
     spec: Design
@@ -81,6 +84,7 @@ class Fit:
     alpha: float | None = None
     alpha_se: float | None = None
     method: str = ""
+    cases: LeftOut | None = None
 
     @property
     def law(self) -> Loss:
@@ -293,7 +297,7 @@ def fit_of(
         dispersion=dispersion,
         n_records=state.n,
         rounds=state.round,
-        **provenance(federation, asked_before),
+        **provenance(federation, asked_before, spec.schema.names),
         deviance=state.deviance if exact else None,
         total_squares=(state.total_squares if spec.has_constant else state.raw_squares) if exact else None,
         target_mean=state.mean if exact else None,

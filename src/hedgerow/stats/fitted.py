@@ -11,6 +11,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound
 from hedgerow.core.federation import Federation
+from hedgerow.data import complete_cases
 from hedgerow.errors import SettingsInvalid
 
 from .columns import schema_of
@@ -36,12 +37,15 @@ class Fitted:
         Of the columns, the target included where it is named, before the design reads them.
     mean : float or None
         Of the target, where a fit released it.
+    sizes : pair of float or None
+        Events and other records of a binary target, where they were released.
     """
 
     spec: Design
     coef: Array
     scaling: Scaling | None = None
     mean: float | None = None
+    sizes: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, federation: Federation, model: Any, formula: str | None = None) -> Fitted:
@@ -61,7 +65,7 @@ class Fitted:
             return model
         if hasattr(model, "spec") and hasattr(model, "coef_"):
             mean = _mean_of(model) if isinstance(model, Fit) else None
-            return cls(model.spec, np.asarray(model.coef_, dtype=np.float64), None, mean)
+            return cls(model.spec, np.asarray(model.coef_, dtype=np.float64), None, mean, _sizes_of(model))
         if formula is None:
             raise SettingsInvalid("these coefficients have no formula.", remedy="Give formula='y ~ a + b', or pass a fit.")
         scale = getattr(model, "scaling", None)
@@ -97,7 +101,8 @@ class Fitted:
 
     def ask(self, federation: Federation) -> Federation:
         """The federation with the design's rows prepared at each party."""
-        return scaled(federation, self.scaling).prepare(design, spec=self.spec)
+        known = complete_cases(federation, self.spec.schema.names)
+        return scaled(known, self.scaling).prepare(design, spec=self.spec)
 
     @property
     def reach(self) -> Reach | None:
@@ -134,3 +139,9 @@ def _mean_of(fit: Fit) -> float | None:
             remedy="Look at log_likelihood and aic of the fit; or measure a logistic regression.",
         )
     return fit.target_mean
+
+
+def _sizes_of(model: Any) -> tuple[float, float] | None:
+    """Events and other records of a fit that says how many there were."""
+    n, events = getattr(model, "n_records", None), getattr(model, "n_events", None)
+    return None if n is None or events is None else (float(events), float(n - events))

@@ -190,7 +190,8 @@ def _levels(text: str, column: Column, base: str | None) -> Levels:
     if column.kind not in ("category", "binary"):
         raise FormulaInvalid(
             f"{text!r}: column {column.name!r} is of kind {column.kind!r} and declares no levels.",
-            remedy="Declare it a category with levels in the schema: parties must agree on them before they are asked.",
+            remedy=f'Declare its levels: [data.columns.{column.name}] levels = ["1", "2"], or {{ word = code }}, in the study\n'
+            "(or in station.toml, or by read(..., declared=...)). Parties must agree on them before they are asked.",
         )
     labels = levels_of(column)
     if base is not None and base not in labels:

@@ -20,7 +20,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.bound import l1
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
-from hedgerow.data import load
+from hedgerow.data import complete_cases, load
 from hedgerow.errors import SettingsInvalid
 
 from .columns import COUNTED, chosen, levels_of, schema_of
@@ -107,6 +107,7 @@ def frequencies(
     """
     [read] = chosen(schema_of(federation), [column], COUNTED)
     levels, n = len(levels_of(read)), federation.size
+    federation = complete_cases(federation, [column], count=False)  # an exact count would not be private
     state = start or FrequencyState(0, np.zeros(0), np.zeros(0), np.zeros((0, levels)))
     asked = [(epsilon, parties or n), *((e, parties or n) for e in epsilons), *((epsilon, few) for few in numbers)]
     for _, few in asked:

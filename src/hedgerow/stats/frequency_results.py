@@ -64,10 +64,11 @@ def exact(records: Parties, column: str, levels: int, parties: int) -> Array:
     """How many of the first parties hold each level; one that holds several records counts as shares of one."""
     sizes = records.sizes[:parties]
     owner = np.repeat(np.arange(parties), sizes)
-    w = records.w[: len(owner)]
+    codes = records.columns[column][: len(owner)]
+    w = np.where(codes >= 0, records.w[: len(owner)], 0.0)  # NaN, or -1 of a category, where it is missing
     total = np.bincount(owner, weights=w, minlength=parties)
     share = w / np.where(total > 0, total, 1.0)[owner]
-    return np.bincount(records.columns[column][: len(owner)].astype(int), weights=share, minlength=levels)
+    return np.bincount(np.where(codes >= 0, codes, 0).astype(int), weights=share, minlength=levels)
 
 
 def oracle(settings: Mapping[str, Any], epsilon: float, name: str | None = None) -> Reports:

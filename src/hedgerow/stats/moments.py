@@ -25,7 +25,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.core.whole import BITS, bound_in, held
-from hedgerow.data import load
+from hedgerow.data import complete_cases, load
 from hedgerow.report import Outcome
 
 from .blocks import by_blocks
@@ -198,6 +198,7 @@ def centred_sums(
     """
     schema = schema_of(federation)
     read = chosen(schema, columns, NUMERIC)
+    federation = complete_cases(federation, names_of(read))
     ask = partial(deviations, columns=names_of(read), cross=cross)
     rounds = 2 if is_exact(federation) else 1
     state = start
@@ -269,7 +270,8 @@ def moments(federation: Federation, columns: Sequence[str] | None = None) -> Mom
 
     Notes
     -----
-    Weights count as repeated records. Minimum and maximum are not sums and are not asked for; see `quantiles`.
+    Weights count as repeated records. All columns are of the same records, those that lack none of them; name one column for
+    the moments of all records that have it. Minimum and maximum are not sums and are not asked for; see `quantiles`.
 
     Raises
     ------
@@ -337,6 +339,7 @@ def mean_totals(
     if start is None:
         schema = schema_of(federation)
         read = chosen(schema, columns, NUMERIC)
+        federation = complete_cases(federation, names_of(read))
         low, high = np.array([range_of(column) or (-1.0, 1.0) for column in read], dtype=float).T
         centre, half = (low + high) / 2, np.where(high > low, (high - low) / 2, 1.0)
         bounds = mean_bounds(read, heaviest(schema))

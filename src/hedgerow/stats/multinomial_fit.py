@@ -11,11 +11,11 @@ from scipy.special import logsumexp, ndtr, ndtri
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
-from hedgerow.data import Schema, Table
+from hedgerow.data import LeftOut, Schema, Table
 from hedgerow.errors import FormulaInvalid
 from hedgerow.report import Outcome
 
-from .columns import schema_of, upper_end
+from .columns import schema_of, upper_end, warn_of_fractions
 from .design import Design
 from .factors import Levels
 from .provenance import provenance
@@ -43,7 +43,7 @@ class MultinomialFit:
         Records of each level.
     deviance : float
         Minus twice the log-likelihood.
-    rounds, n_parties, n_missing, left, protection
+    rounds, n_parties, n_missing, left, protection, cases
         As in `Fit`.
     """
 
@@ -58,6 +58,7 @@ class MultinomialFit:
     n_missing: int
     left: str
     protection: str
+    cases: LeftOut | None = None
 
     @property
     def n_records(self) -> float:
@@ -147,6 +148,7 @@ def labels_of(spec: Design) -> tuple[str, ...]:
 def classes_of(schema: Any, formula: str, *, weights: str | None = None) -> Design:
     """Read a formula whose target is a category of any number of levels; nobody is asked."""
     spec = Design.of(formula, schema, weights=weights, classes=True)
+    warn_of_fractions(schema, weights)
     if spec.offset:
         raise FormulaInvalid(
             f"the offset {spec.offset!r} has no meaning for {len(labels_of(spec)) + 1} levels.",
@@ -172,7 +174,7 @@ def multinomial_fit(federation: Federation, spec: Design, state: NewtonState, as
         counts=state.kept["levels"],
         deviance=state.deviance,
         rounds=state.round,
-        **provenance(federation, asked_before),
+        **provenance(federation, asked_before, spec.schema.names),
     )
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from hedgerow.core.bound import describe
 from hedgerow.core.federation import Federation
+from hedgerow.data.cases import cases_of
 
 
-def provenance(federation: Federation, asked_before: int = 0) -> dict[str, Any]:
-    """Return `n_parties`, `n_missing`, `left` and `protection` of a fit; `asked_before` is the ledger's length before it.
+def provenance(federation: Federation, asked_before: int = 0, columns: Sequence[str] = ()) -> dict[str, Any]:
+    """Return `n_parties`, `n_missing`, `left`, `protection` and `cases` of a fit of these columns.
+
+    `asked_before` is the ledger's length before it.
 
     Of a cohort whose parties joined by chance the expected number is told: how many came is a secret.
     """
@@ -19,6 +23,7 @@ def provenance(federation: Federation, asked_before: int = 0) -> dict[str, Any]:
         "n_missing": federation.missing,
         "left": left_of(federation, asked_before),
         "protection": protection_of(federation),
+        "cases": cases_of(federation, columns) if columns else None,
     }
 
 

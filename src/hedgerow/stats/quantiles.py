@@ -26,7 +26,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.core.whole import held
-from hedgerow.data import load
+from hedgerow.data import complete_cases, load
 from hedgerow.errors import SchemaInvalid, SettingsInvalid
 from hedgerow.report import Outcome
 
@@ -100,6 +100,7 @@ def bisection(
     if not tol > 4 * np.spacing(max(abs(bottom), abs(top))):
         raise SettingsInvalid(f"tol={tol!r} is never reached.", remedy="Give a tolerance above zero, or leave it out.")
     state = start or QuantileState(0, np.full(len(shares), bottom), np.full(len(shares), top))
+    federation = complete_cases(federation, [column])
     ask, bounds = partial(counts_below, column=column), below_bounds(heaviest(schema))
     while (state.high - state.low).max() > tol:
         middle = (state.low + state.high) / 2

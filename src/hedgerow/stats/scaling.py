@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
-from hedgerow.core.question import elementwise, travels
+from hedgerow.core.question import elementwise, minds_missing, travels
 from hedgerow.errors import SchemaInvalid
 
 from .columns import chosen, names_of, schema_of
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 @travels
 @elementwise
+@minds_missing
 def rescale(
     columns: Mapping[str, Array], *, names: tuple[str, ...], means: tuple[float, ...], scales: tuple[float, ...]
 ) -> dict[str, Array]:
-    """Subtract a mean and divide by a scale, column by column."""
+    """Subtract a mean and divide by a scale, column by column; what is missing stays so."""
     return {name: (columns[name] - mean) / scale for name, mean, scale in zip(names, means, scales, strict=True)}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,15 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, Table
+from hedgerow.report import Measured
 
 from .columns import is_exact
 from .design import design_of
 from .factors import Number
 from .fitted import Fitted
 from .linear.losses import FamilyName, family_of, loss_of
+from .quality.cells import BINS
+from .quality.curve import figure_of
 from .quality.metrics import binary_metrics, linear_metrics
 from .quality.roc import roc
 from .scaling import rescale, rescaled
@@ -24,11 +28,6 @@ Settings = Mapping[str, Any]
 Read = Callable[[Schema, Settings, Any], Fitted]
 Judge = Callable[[Settings, Any, Array, Array, Array], float]
 Score = Callable[[Settings, Any, Schema, Table], float]
-
-AREA_TOLERANCE = 1e-3
-"""To which the area under a ROC curve is asked for: finer bins tell more of single records."""
-FINE_BINS, NOISY_BINS = 1024, 32
-"""Bins of the first question about a ROC curve; each of them has its own noise, where there is any."""
 
 
 def scored(read: Read, judge: Judge, metric: str, *, more: bool = False, ask: bool = True) -> dict[str, Any]:
@@ -162,6 +161,10 @@ def over_parties(read: Read) -> Callable[[Federation, Settings, Any], dict[str, 
     def ask(federation: Federation, settings: Settings, state: Any) -> dict[str, float]:
         trained = {"training loss": float(state.loss)} if settings.get("with_loss") else {}
         fitted = read(federation.schema, settings, state)
+
+        def named(metrics: dict[str, float]) -> dict[str, float]:
+            return {f"noisy {name}" if federation.protection.noisy else name: value for name, value in metrics.items()}
+
         if not finished(settings, state) or not np.isfinite(fitted.coef).all():
             return trained
         law = loss_of(settings.get("family") or ("binomial" if fitted.binary else "gaussian"))
@@ -169,15 +172,20 @@ def over_parties(read: Read) -> Callable[[Federation, Settings, Any], dict[str, 
             return {}
         if fitted.binary:
             found = binary_metrics(federation, fitted)
-            bins = FINE_BINS if is_exact(federation) else NOISY_BINS
-            area = roc(federation, fitted, bins=bins, tol=AREA_TOLERANCE).auc
-            return trained | {"log-loss": found.log_loss, "accuracy": found.accuracy, "AUC": area}
+            confusion, exact = found.confusion, is_exact(federation)
+            sizes = (confusion[2] + confusion[3], confusion[0] + confusion[1])
+            curve = roc(federation, replace(fitted, sizes=sizes), bins=settings.get("evaluation.bins", BINS))
+            error = {"AUC standard error": curve.standard_error()} if exact else {}  # DeLong's knows nothing of noise
+            metrics = {"log-loss": found.log_loss, "accuracy": found.accuracy, "AUC": curve.auc}
+            return Measured(trained | named(metrics) | error, figure_of(curve, exact=exact))
         numbers, size = linear_metrics(federation, fitted), target_units(fitted)[1]
-        return trained | {
-            "R2": numbers.r_squared,
-            "mean squared error": numbers.mse * size**2,
-            "mean absolute error": numbers.mae * size,
-        }
+        return trained | named(
+            {
+                "R2": numbers.r_squared,
+                "mean squared error": numbers.mse * size**2,
+                "mean absolute error": numbers.mae * size,
+            }
+        )
 
     return ask
 

@@ -28,7 +28,8 @@ def summarise(fit: Fit, level: float) -> str:
     lines = [
         title + ending.rjust(WIDTH - len(title)),
         *textwrap.wrap(fit.spec.formula + _event(fit), WIDTH, subsequent_indent="  "),
-        _pairs(("parties", _answered(fit)), ("records", _count(fit.n_records)), ("events", _count(fit.n_events))),
+        _pairs(("parties", _answered(fit)), ("records", _records(fit)), ("events", _count(fit.n_events))),
+        *_cases(fit),
         *([_pairs(*_goodness(fit))] if fit.deviance is not None else []),
         "",
         *_table(fit, level),
@@ -53,7 +54,8 @@ def penalised_summary(fit: PenalisedFit) -> str:
     lines = [
         title + ending.rjust(WIDTH - len(title)),
         *textwrap.wrap(fit.spec.formula, WIDTH, subsequent_indent="  "),
-        _pairs(("parties", f"{fit.n_parties} ({missing})"), ("records", _count(fit.n_records))),
+        _pairs(("parties", f"{fit.n_parties} ({missing})"), ("records", _records(fit))),
+        *_cases(fit),
         _pairs(("penalty", f"{show(fit.penalty)} ({ratio}{scaled})"), ("selected", f"{fit.n_selected} columns")),
         "",
         *(f"{name.ljust(width)}  {cell}" for name, cell in zip(fit.names, cells, strict=True)),
@@ -73,7 +75,8 @@ def multinomial_summary(fit: MultinomialFit, level: float) -> str:
     lines = [
         title + ending.rjust(WIDTH - len(title)),
         *textwrap.wrap(f"{fit.spec.formula}    reference: {fit.levels[0]}", WIDTH, subsequent_indent="  "),
-        _pairs(("parties", f"{fit.n_parties} ({missing})"), ("records", _count(fit.n_records))) + "     " + counts,
+        _pairs(("parties", f"{fit.n_parties} ({missing})"), ("records", _records(fit))) + "     " + counts,
+        *_cases(fit),
         _pairs(*((name, _shown(value)) for name, value in goodness)),
     ]
     intervals = fit.conf_int(level)
@@ -93,6 +96,18 @@ def _ending(fit: Fit) -> str:
 def _answered(fit: Fit) -> str:
     missing = "all answered" if not fit.n_missing else f"{fit.n_missing} answers missing"
     return f"{fit.n_parties} ({missing})"
+
+
+def _records(fit: Fit | PenalisedFit | MultinomialFit) -> str | None:
+    """How many records the fit read: rounded where their exact number, beside that of all, would tell of a few."""
+    if fit.cases is None or fit.cases.exact:
+        return _count(fit.n_records)
+    return f"about {fit.cases.shown(fit.n_records)}"
+
+
+def _cases(fit: Fit | PenalisedFit | MultinomialFit) -> list[str]:
+    """One line about records that lack a value, where there may be any."""
+    return [] if fit.cases is None else [fit.cases.sentence()]
 
 
 def _event(fit: Fit) -> str:
@@ -177,6 +192,11 @@ def _paragraph(heading: str, words: str) -> Iterable[str]:
 
 def _shown(value: float | None) -> str | None:
     return None if value is None else show(value)
+
+
+def _records(fit: Fit) -> str | None:
+    """The number of records; about how many, where it arrived clipped or noisy."""
+    return _count(fit.n_records) if fit.deviance is not None else f"about {show(max(round(fit.n_records), 0))}"
 
 
 def _count(value: float | None) -> str | None:

@@ -33,7 +33,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.core.whole import held
-from hedgerow.data import load
+from hedgerow.data import complete_cases, load
 from hedgerow.errors import SettingsInvalid
 from hedgerow.report import Curve, Outcome, Series
 
@@ -133,6 +133,7 @@ def survival_totals(
         chosen(schema, [time], NUMERIC)
         chosen(schema, [event], ("binary",))
         ends, n_groups = _rising(times), len(groups_of(schema, group))
+        federation = complete_cases(federation, [time, event, *([] if group is None else [group])])
         ask = partial(survival_tally, time=time, event=event, group=group, n_groups=n_groups)
         found = federation.sum(ask, ends, bound=count_bound(heaviest(schema)))
         yield SurvivalState(1, ends, found.reshape(n_groups, len(ends) + 1, 2))

@@ -8,7 +8,7 @@ Where parties' states are on disk the file says where they lie, and the engine k
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -26,23 +26,28 @@ from .snapshot import read_arrays, write_arrays
 
 @dataclass(frozen=True)
 class Mark:
-    """Where a federation stood when a state was yielded: questions, cohorts, ledger entries and missing answers so far."""
+    """Where a federation stood when a state was yielded: questions, cohorts, ledger entries, missing answers, and findings."""
 
     queries: int
     cohorts: int
     entries: int
     missing: int = 0
     aside: tuple[int, int] = (0, 0)
+    findings: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, run: Run) -> Mark:
         main, aside = run.counts[MAIN], run.counts[ASIDE]
-        return cls(main.questions, main.cohorts, len(run.ledger), run.missing, (aside.questions, aside.cohorts))
+        return cls(
+            main.questions, main.cohorts, len(run.ledger), run.missing, (aside.questions, aside.cohorts), dict(run.findings)
+        )
 
     def restore(self, run: Run) -> None:
         """Set the counters of a run back."""
         run.counts[MAIN], run.counts[ASIDE] = Counts(self.queries, self.cohorts), Counts(*self.aside)
         run.missing = self.missing
+        run.findings.clear()
+        run.findings.update(self.findings)
 
 
 @dataclass(frozen=True)

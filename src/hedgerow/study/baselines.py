@@ -14,6 +14,7 @@ from hedgerow.data import Table
 from hedgerow.engines import InProcess
 from hedgerow.engines.simulate import parties_of
 from hedgerow.errors import HedgerowError
+from hedgerow.report.numerals import show
 from hedgerow.store import last
 
 from .build import Built
@@ -55,7 +56,7 @@ def baselines(built: Built, state: Any) -> Baselines:
     table, on = where(built)
 
     def judge(found: object, records: Table) -> float:
-        return score(built.settings, found, built.schema, records)
+        return score(built.settings, found, built.schema, records)  # of complete records, as the model itself
 
     settings = built.listing.alone(built.settings, state.round)
     whole = parties_of(built.table, built.partition)
@@ -76,8 +77,9 @@ def baselines(built: Built, state: Any) -> Baselines:
         failed=len(spread) - len(alone),
         tried=len(spread),
         at_parties={
-            name: (len(party.w), judge(state, replace(built.table, columns=dict(party.columns), test=None)))
+            name: (len(there), judge(state, there))
             for name, party in held.items()
+            if len(there := built.complete(replace(built.table, columns=dict(party.columns), test=None)))
         },
         on=on,
     )
@@ -87,10 +89,16 @@ def where(built: Built) -> tuple[Table, str]:
     """The table on which models are scored, and what it is."""
     held_out = built.held_out
     if held_out is not None:
-        return held_out, f"the {len(held_out)} records that the parties held out"
+        return _complete(built, held_out, "the {} records that the parties held out")
     if built.test is not None:
-        return built.test, f"the server's {len(built.test)} test records"
-    return built.whole, f"all {len(built.whole)} records of the parties"
+        return _complete(built, built.test, "the server's {} test records")
+    return _complete(built, built.whole, "all {} records of the parties")
+
+
+def _complete(built: Built, table: Table, words: str) -> tuple[Table, str]:
+    """The records of a table that lack nothing that the program reads, in words."""
+    kept = built.complete(table)
+    return kept, words.format(show(len(kept))) + (" that lack no value" if len(kept) < len(table) else "")
 
 
 def _fit(built: Built, settings: Settings, parties: Parties) -> object | None:

@@ -17,15 +17,18 @@ from hedgerow.core.federation import Federation, inside
 from hedgerow.core.ledger import Ledger
 from hedgerow.core.run import Run
 from hedgerow.data import Partition, Schema, Table, load, partitioner, read
+from hedgerow.data.cases import all_left_out, whole_cases
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.engines.shared import warn_of_copies
 from hedgerow.engines.simulate import parties_of
 from hedgerow.errors import HedgerowWarning, StudyInvalid, suggestion
-from hedgerow.privacy.budget import warn_if_large
 from hedgerow.report import Outcome, plain_outcome
+from hedgerow.stats.derived import derive_columns
+from hedgerow.stats.quality.cells import number_of_bins
 from hedgerow.store import read_chain
 
 from .catalogue import listing
+from .declared import agree
 from .keys import settings_of
 from .study import EngineSection, Study
 from .validation import with_held_out
@@ -72,6 +75,11 @@ class Built:
         """All records of the parties as the partition made them."""
         return replace(self.table, columns=self.table.columns | (self.partition.columns or {}))
 
+    def complete(self, table: Table) -> Table:
+        """The records of a table that lack none of the columns which the program has read so far, as its own records do."""
+        read = {name for one in all_left_out(self.federation) for name in one.optional}
+        return whole_cases(table, [name for name in table.schema.names if name in read])
+
     @property
     def simulated(self) -> bool:
         """Whether the report may show what only a simulation can know: exact values of the parties' records."""
@@ -83,6 +91,11 @@ class Built:
         limit, budget = self.run.ledger.limit, self.study.budget
         shared = budget.shared if budget else None
         return Ledger(limit) if shared is None or not shared.exists() else read_chain(shared).ledger(limit)
+
+    @property
+    def bins(self) -> int:
+        """Bins of a curve that parties are asked for; they follow the number of records where it is known before."""
+        return self.study.evaluation.bins or number_of_bins(len(self.table))
 
     @cached_property
     def digest(self) -> str:
@@ -100,16 +113,24 @@ class Built:
         return (self.listing.outcome or plain_outcome)(*given)
 
     def measure(self, state: Any) -> dict[str, float]:
-        """Metrics of a state, where they are due in its round."""
-        due = state.round % self.study.evaluation.every == 0 or state.round == self.settings.get("rounds")
+        """Metrics of a state, where they are due in its round; where parties are asked once, what nobody is asked for."""
+        between = self.study.evaluation.between
+        if between is None:
+            return self.listing.watch(self.settings, state, self.schema, None) if self.listing.watch else {}
+        due = state.round % between == 0 or state.round == self.settings.get("rounds")
         return self.metrics(state) if due else {}
+
+    def measure_last(self, state: Any) -> dict[str, float]:
+        """Metrics of the last state, where they are asked for once."""
+        return self.metrics(state) if self.study.evaluation.between is None else {}
 
     def metrics(self, state: Any) -> dict[str, float]:
         """Metrics of a state: on the server's table, or by a sum over the parties."""
         on = self.study.evaluation.on
         if on == "parties" and self.listing.ask is not None:
-            return self.listing.ask(self.federation, self.settings, state)
-        return self.listing.watch(self.settings, state, self.schema, self.test) if self.listing.watch and on != "none" else {}
+            return self.listing.ask(self.federation, self.settings | {"evaluation.bins": self.bins}, state)
+        test = None if self.test is None else self.complete(self.test)
+        return self.listing.watch(self.settings, state, self.schema, test) if self.listing.watch and on != "none" else {}
 
 
 def build(
@@ -152,7 +173,6 @@ def build(
     budget = study.budget.budget() if study.budget else None
     if budget is not None:
         federation = federation.within(budget)
-        warn_if_large(budget.delta, federation.size if budget.unit == "party" else len(table))
         if budget.unit == "record":
             warn_of_copies(partition)
     if seed is not None:
@@ -166,9 +186,11 @@ def tables(study: Study, data_dir: Path | None, table: Table | None = None) -> t
     if table is not None:
         pass
     elif data.path:
-        table = read(data.path, target=data.target, columns=used_columns(study), missing=data.missing)
+        table = read_declared(study)
     else:
         table = load(str(data.name), data_dir=data_dir)
+        agree(data.columns, data.derived, table.schema, f"the catalogue and {data.name}")
+    table = derive_columns(table, {name: one.derivation() for name, one in data.derived.items() if name not in table.schema})
     roles = {"target": data.target, "weight": data.weight, "features": data.features}
     table = table.with_roles(**{role: given for role, given in roles.items() if given is not None})
     if data.ranges:
@@ -184,6 +206,20 @@ def tables(study: Study, data_dir: Path | None, table: Table | None = None) -> t
     return table, test
 
 
+def read_declared(study: Study) -> Table:
+    """Read a study's file by what the study declares of its columns."""
+    data = study.data
+    return read(
+        str(data.path),
+        columns=used_columns(study),
+        missing=data.missing,
+        declared={name: one.declared(name) for name, one in data.columns.items()},
+        na_values=data.na_values,
+        separator=data.separator,
+        decimal=data.decimal,
+    )
+
+
 def used_columns(study: Study) -> set[str] | None:
     """The columns that a study names, where it says which features it uses; None for all."""
     if study.data.features is None:
@@ -191,6 +227,7 @@ def used_columns(study: Study) -> set[str] | None:
     used = {*study.data.features, study.data.target, study.data.weight, *study.data.ranges}
     for value in [*(study.partition.model_extra or {}).values(), *(study.program.model_extra or {}).values()]:
         used |= set(re.findall(r"\w+", value)) if isinstance(value, str) else set(value) if isinstance(value, list) else set()
+    used |= {source for one in study.data.derived.values() for source in one.derivation().sources}
     return {str(name) for name in used if name is not None}
 
 
@@ -216,7 +253,9 @@ def _warn_of_one_class(table: Table, partition: Partition) -> None:
     if target is None or table.schema[target].kind not in ("binary", "category") or len(partition.indices) > 1000:
         return
     values = (partition.columns or {}).get(target, table.columns[target])
-    single = [name for name, rows in zip(partition.names, partition.indices, strict=True) if len(np.unique(values[rows])) == 1]
+    known = ~table.schema[target].lacks(values)
+    parts = zip(partition.names, partition.indices, strict=True)
+    single = [name for name, rows in parts if len(np.unique(values[rows[known[rows]]])) == 1]
     if single:
         shown = ", ".join(single[:5]) + (f" and {len(single) - 5} more" if len(single) > 5 else "")
         warnings.warn(

@@ -1,9 +1,7 @@
-"""Changes to a study before it is checked, by dotted keys, and studies written as TOML."""
+"""Changes to a study before it is checked, by dotted keys."""
 
 from __future__ import annotations
 
-import json
-import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
@@ -50,33 +48,6 @@ def changed(found: Mapping[str, Any], changes: Iterable[Change]) -> dict[str, An
             former = known(before.get(name)) - known(now.get(name))
             made[section] = {key: value for key, value in now.items() if key not in former or f"{section}.{key}" in given}
     return made
-
-
-def to_toml(values: Mapping[str, Any], prefix: str = "") -> str:
-    """Write nested mappings of plain values as TOML; None is left out."""
-    plain = {key: value for key, value in values.items() if value is not None and not isinstance(value, Mapping)}
-    lines = [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
-    for key, value in values.items():
-        if isinstance(value, Mapping) and value:
-            lines += ["", f"[{prefix}{_key(key)}]", to_toml(value, f"{prefix}{_key(key)}.")]
-    return "\n".join(lines)
-
-
-def _value(value: Any) -> str:
-    """A value on one line; json writes all but tables as TOML does."""
-    if isinstance(value, Mapping):
-        pairs = ", ".join(f"{_key(key)} = {_value(part)}" for key, part in value.items() if part is not None)
-        return f"{{ {pairs} }}" if pairs else "{}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # inf, -inf, nan
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _key(key: str) -> str:
-    bare = key.isascii() and key.replace("_", "").replace("-", "").isalnum()
-    return key if bare else json.dumps(key, ensure_ascii=False)
 
 
 def _put(found: dict[str, Any], dotted: str, value: Any) -> None:

@@ -15,7 +15,15 @@ class Evaluation(BaseModel):
         "test", description="a table that the server holds, or sums over the parties"
     )
     holdout: float = Field(0.0, ge=0, lt=1, description="share of the records that become the server's test table")
-    every: int = Field(1, ge=1, description="rounds between two measurements")
+    every: int | None = Field(
+        None, ge=1, description='rounds between two measurements; by default 1, and once at the end for on = "parties"'
+    )
+    bins: int | None = Field(
+        None,
+        ge=2,
+        le=10_000,
+        description='bins of the ROC curve that on = "parties" asks for; by default 20, and more of many records',
+    )
     validation: float = Field(
         0.0, ge=0, lt=1, description='share of each party\'s records that is never trained on; on = "parties" measures there'
     )
@@ -32,4 +40,18 @@ class Evaluation(BaseModel):
             raise ValueError("stop ends a run at its target: give one, e.g. target = 0.9")
         if self.validation and self.on != "parties":
             raise ValueError(f'validation is measured at the parties: choose on = "parties" (given: {self.on!r})')
+        if self.bins is not None and self.on != "parties":
+            raise ValueError(
+                f'bins are those of the curve that parties are asked for: choose on = "parties" (given: {self.on!r})'
+            )
         return self
+
+    @property
+    def between(self) -> int | None:
+        """Rounds between two measurements; None where there is one, at the end.
+
+        Parties are asked once, since each measurement is a further release of their records, unless `every` is given, or a
+        metric by round is what the study asks for: patience, a target.
+        """
+        once = self.on == "parties" and self.patience is None and self.target is None
+        return self.every or (None if once else 1)

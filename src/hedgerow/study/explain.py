@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
@@ -18,17 +18,21 @@ from hedgerow.data import LabelCounts as PartitionHeat
 from hedgerow.privacy import Budget
 from hedgerow.privacy.statement import Statement, statement
 from hedgerow.report import Comparison, Curve, Grid, Heat, Outcome, Report, Series
-from hedgerow.report.model import Cell
+from hedgerow.report.model import Cell, curve_from
 from hedgerow.store import Driven
 
 from .baselines import Baselines
 from .build import Built
+from .flow import records_left_out
+from .learned import nothing_learned
 from .published import exposed, published, table_of
-from .rounds import Row, best, first_metric, metrics_of, reached
+from .rounds import FIGURES, Row, best, first_metric, metrics_of, reached
 from .study import Study
 
 EPSILON_POINTS = 12
 """At most so many points of the epsilon curve are computed."""
+LEAST_POINTS = 3
+"""Fewer are no curve: the numbers stand at the top of the page."""
 
 
 def explain(
@@ -57,6 +61,7 @@ def explain(
     }
     last_row = metrics_of(history[-1]) if history else {}
     stations = getattr(run.engine, "stations", ())
+    nothing = "" if ended.stopped == "interrupted" else nothing_learned(built, history, outcome.metrics, compared)
     notes = [built.table.source]
     if ended.reason:
         notes.insert(0, f"The run stopped: {ended.reason}")
@@ -69,7 +74,8 @@ def explain(
     return Report(
         title=study.title or study.name,
         study=study.name,
-        description=study.description or built.listing.sentence,
+        description=study.description or sentence_of(built),
+        nothing=nothing,
         privacy=said.sentence,
         exposed=said.exposed,
         privacy_ok=said.private,
@@ -87,19 +93,34 @@ def explain(
             ("seconds", round(seconds, 2)),
             *target_facts(history, study.evaluation.target),
         ),
-        metrics=tuple(outcome.metrics.items()) + tuple(last_row.items()),
-        curves=(*outcome.curves, *metric_curves(history, compared, study.evaluation.target), *epsilon_curve(built)),
+        metrics=tuple(outcome.metrics.items()) + with_intervals(last_row),
+        curves=(
+            *outcome.curves,
+            *map(curve_from, history[-1].get(FIGURES, ()) if history else ()),
+            *metric_curves(history, compared, study.evaluation.target),
+            *epsilon_curve(built),
+        ),
         heat=heat_of(built.partition.heat, built.partition.sentence) if built.simulated else None,
-        comparison=comparison_of(built, compared),
+        comparison=comparison_of(built, compared, useful=not nothing),
         parties=party_grid(built, compared),
         left=what_left(run.ledger.entries, federation.protection.shows),
         published=table_of(said.published),
-        tables=tuple(grid_of(title, frame) for title, frame in outcome.tables.items()),
+        tables=(*(grid_of(title, frame) for title, frame in outcome.tables.items()), *records_left_out(built)),
         text=tuple(outcome.text.items()),
         notes=tuple(note for note in notes if note),
         warnings=warnings,
         provenance=provenance(study, command),
+        tables_first=outcome.coefficients is not None,
     )
+
+
+def sentence_of(built: Built) -> str:
+    """What the program does, as it says itself; that a fit is the pooled one only where nothing is clipped or noised."""
+    does, _, claim = built.listing.sentence.partition(";")
+    if "pooled" not in claim:
+        return built.listing.sentence
+    exact = built.federation.protection.exact
+    return f"{does}; equal to the pooled fit." if exact else f"{does}; behind clip or noise, so not the pooled fit."
 
 
 def statement_of(built: Built, ledger: Ledger) -> Statement:
@@ -107,6 +128,19 @@ def statement_of(built: Built, ledger: Ledger) -> Statement:
     said = statement(ledger, {"party": built.federation.size, "record": len(built.table)})
     found = published(built, ledger)
     return replace(said, published=found, exposed=exposed(built, found))
+
+
+def with_intervals(metrics: Mapping[str, float]) -> tuple[tuple[str, Cell], ...]:
+    """Metrics in their order; instead of a standard error the 95 % interval, normal and within 0 and 1."""
+    shown: list[tuple[str, Cell]] = []
+    for name, value in metrics.items():
+        of = name.removesuffix(" standard error")
+        if of == name or of not in metrics:
+            shown.append((name, value))
+        elif math.isfinite(value):
+            low, high = (min(max(metrics[of] + sign * 1.96 * value, 0.0), 1.0) for sign in (-1, 1))
+            shown.append((f"{of}, 95 % interval", f"{low:.3f} to {high:.3f}"))
+    return tuple(shown)
 
 
 def target_facts(history: Sequence[Row], target: float | None) -> tuple[tuple[str, Cell], ...]:
@@ -122,12 +156,12 @@ def target_facts(history: Sequence[Row], target: float | None) -> tuple[tuple[st
 
 
 def metric_curves(history: Sequence[Row], compared: Baselines, target: float | None = None) -> tuple[Curve, ...]:
-    """One figure for each metric that was measured in more than one round; the first has a line at the target."""
+    """One figure for each metric that was measured in three rounds or more; the first has a line at the target."""
     names = list(dict.fromkeys(key for row in history for key in metrics_of(row)))
     curves = []
     for name in names:
         points = [(row["round"], row[name]) for row in history if name in row]
-        if len(points) < 2:
+        if len(points) < LEAST_POINTS:
             continue
         series = [Series("federated", *_columns(points))]
         if name.endswith(("accuracy", "mean squared error")) and compared.on.startswith("the "):  # the same records
@@ -142,7 +176,7 @@ def epsilon_curve(built: Built) -> tuple[Curve, ...]:
     """Epsilon spent after each question, where all releases are private."""
     ledger, budget = built.run.ledger, built.run.ledger.limit
     charges = ledger.charges(budget.unit) if isinstance(budget, Budget) else []
-    if not isinstance(budget, Budget) or len(charges) < 2 or not math.isfinite(budget.spent(charges)):
+    if not isinstance(budget, Budget) or len(charges) < LEAST_POINTS or not math.isfinite(budget.spent(charges)):
         return ()
     counts = sorted({round(x) for x in np.linspace(1, len(charges), min(EPSILON_POINTS, len(charges)))})
     spent = tuple((float(k), budget.spent(charges[:k])) for k in counts)
@@ -150,8 +184,8 @@ def epsilon_curve(built: Built) -> tuple[Curve, ...]:
     return (Curve("Epsilon spent", "releases", "epsilon", (Series("epsilon", *_columns(spent)),), budget.epsilon, note),)
 
 
-def comparison_of(built: Built, compared: Baselines) -> Comparison | None:
-    """Federated beside centralised and local-only."""
+def comparison_of(built: Built, compared: Baselines, *, useful: bool = True) -> Comparison | None:
+    """Federated beside centralised and local-only; no words on what federation costs where the model is of no use."""
     if compared.federated is None:
         return None
     metric, more = built.listing.metric(built.schema)
@@ -167,7 +201,7 @@ def comparison_of(built: Built, compared: Baselines) -> Comparison | None:
     sentence = f"Measured on {compared.on}."
     if compared.failed:
         sentence += f" {compared.failed} of {compared.tried} parties that were tried cannot fit this model alone."
-    return Comparison(metric, more, tuple(rows), sentence, ranges)
+    return Comparison(metric, more, tuple(rows), sentence, ranges, useful)
 
 
 def party_grid(built: Built, compared: Baselines) -> Grid | None:

@@ -124,6 +124,7 @@ class AggregationSection(Section):
         None, description="secagg: a server that keeps to the protocol, or one that does not"
     )
     rounds_per_epoch: int | None = Field(None, description="secagg: questions for which keys and shares are made at once")
+    once_per_context: bool | None = Field(None, description="secagg: parties answer the same question once; false")
     group: int | None = Field(None, description="pairwise: parties of a group, whose total the server sees; all if not given")
     key_bits: int | None = Field(None, description="privfl: length of the server's Paillier key; 3072")
     most_rounds: int | None = Field(None, description="privfl: rounds that a party answers under one key; 1000")

@@ -81,8 +81,14 @@ def chosen(built: Built) -> bool:
 
 
 def inferred(built: Built) -> bool:
-    """Whether columns were read off a file, which declares none."""
-    return local(built) and built.study.data.path is not None
+    """Whether kinds or levels of columns were read off a file, since the study does not declare them."""
+    told = {name: one.declared(name) for name, one in built.study.data.columns.items()}
+    known = {name for name, one in told.items() if one.told_kind and (one.levels or one.told_kind != "category")}
+    return (
+        local(built)
+        and built.study.data.path is not None
+        and not known | set(built.study.data.derived) >= set(built.schema.names)
+    )
 
 
 KINDS: dict[str, Kind] = {
@@ -254,9 +260,11 @@ REPORT: dict[str, tuple[str, ...]] = {
     "title": ("words",),
     "study": ("words",),
     "description": ("words", "choice"),
+    "nothing": ("results", "held-out table", "test table", "baselines"),
     "privacy": ("plan",),
     "privacy_ok": ("plan",),
     "privacy_weak": ("plan",),
+    "tables_first": ("plan",),
     "published": ("plan",),
     "exposed": ("plan",),
     "facts": (),  # `FACTS` has them one by one

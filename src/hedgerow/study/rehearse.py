@@ -24,7 +24,7 @@ from hedgerow.privacy import Budget
 from hedgerow.privacy.accounting import epsilon
 from hedgerow.privacy.statement import Statement
 from hedgerow.report import Grid
-from hedgerow.store import drive
+from hedgerow.store import Driven, drive
 
 from .build import Built, build
 from .explain import statement_of, what_left
@@ -46,6 +46,8 @@ class Rehearsal:
         Every question in order, as it would be debited.
     ended : str
         Why the program stopped.
+    whole : bool
+        Whether it came to its own end.
     """
 
     study: Study
@@ -54,6 +56,7 @@ class Rehearsal:
     statement: Statement
     left: Grid
     ended: str
+    whole: bool = True
 
     @property
     def entries(self) -> list[Entry]:
@@ -97,6 +100,7 @@ def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
     channel = replace(values.channel, aggregation=aggregation.rehearsed())
     federation = handle(values._replace(run=run, channel=channel))
     made_ready = replace(built, federation=federation, test=None)
+    ended: Driven | None = None
     try:
         seen: list[int] = []
 
@@ -108,6 +112,8 @@ def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
             return "rehearsed no further" if rounds is not None and len(seen) >= rounds else ""
 
         ended = drive(built.listing.program(built.settings), federation, watch=watch, enough=enough)
+        if ended.state is not None:
+            made_ready.measure_last(ended.state)
         n = ended.state.round if ended.state else 0
         taken = f"{n} round{'s' * (n != 1)}"
         words = f"ends after {taken}" if ended.stopped == "finished" else f"stops after {taken}: {ended.reason}"
@@ -116,5 +122,5 @@ def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
     except (NotIdentified, Separated, RangeExceeded) as error:
         words = f"on made-up records the fit stops early ({type(error).__name__}); real records decide how many rounds it takes"
     ledger = run.ledger
-    left = what_left(ledger.entries, aggregation.shows)
-    return Rehearsal(built.study, federation.size, ledger, statement_of(built, ledger), left, words)
+    left, whole = what_left(ledger.entries, aggregation.shows), ended is not None and ended.stopped == "finished"
+    return Rehearsal(built.study, federation.size, ledger, statement_of(built, ledger), left, words, whole)

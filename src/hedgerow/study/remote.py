@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from hedgerow.errors import StudyInvalid
 
 from .build import Built
 from .catalogue import listing
+from .declared import agree
 from .keys import settings_of
 from .study import Study
 
@@ -36,10 +38,12 @@ def schema_for(study: Study, schema: Schema) -> Schema:
     Raises
     ------
     StudyInvalid (HR-101)
-        The study declares a range that is narrower than the stations': nobody would enforce it.
+        The study declares a range that is narrower than the stations': nobody would enforce it; or it declares a
+        column otherwise than they do.
     MissingColumn (HR-403)
         The study names a column that stations do not have.
     """
+    agree(study.data.columns, study.data.derived, schema, "the stations")
     for name, (low, high) in study.data.ranges.items():
         column = schema[name]
         inside = (
@@ -97,7 +101,7 @@ def build_remote(study: Study, schema: Schema, engine: Any) -> Built:
 
 
 def same_columns(schemas: Mapping[str, Schema], names: tuple[str, ...]) -> Schema:
-    """The columns of these names, which every station declares alike.
+    """The columns of these names, which every station declares alike; values may be missing where they may at one of them.
 
     Raises
     ------
@@ -106,15 +110,16 @@ def same_columns(schemas: Mapping[str, Schema], names: tuple[str, ...]) -> Schem
     MissingColumn (HR-403)
     """
     first, *others = schemas.items()
+    optional = {name for schema in schemas.values() for name in schema.optional}
     agreed = first[1].select(names)
     for station, schema in others:
         for mine, theirs in zip(agreed, schema.select(names), strict=True):
-            if mine != theirs:
+            if mine != replace(theirs, optional=mine.optional):
                 raise StudyInvalid(
                     f"{first[0]} and {station} declare {mine.name!r} differently: {_words(mine)}; and {_words(theirs)}.",
                     remedy="Stations agree on kinds, ranges, units and levels before a study is submitted.",
                 )
-    return agreed
+    return Schema(tuple(replace(column, optional=column.name in optional) for column in agreed))
 
 
 def _words(column: Column) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hedgerow.errors import CannotWrite
+from hedgerow.errors import BudgetExhausted, CannotWrite, HedgerowWarning
 from hedgerow.privacy import Budget
+from hedgerow.report.model import to_plain
 from hedgerow.store import write_bytes
 
 from .build import Built
@@ -21,6 +23,8 @@ Row = dict[str, Any]
 
 COSTS = ("seconds", "bytes_up", "bytes_down")
 """Since the run began: seconds of work, and bytes sent and received by a party on average."""
+FIGURES, ASKED = "figures", "evaluated at the end"
+"""Beside the metrics of a last round: figures that go with them, and a mark that they were asked for once."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Progress:
 
 def metrics_of(row: Row) -> dict[str, float]:
     """What was measured in a round."""
-    return {key: value for key, value in row.items() if key != "round" and key not in COSTS}
+    return {key: value for key, value in row.items() if key not in ("round", FIGURES, ASKED, *COSTS)}
 
 
 def first_metric(history: Sequence[Row]) -> str | None:
@@ -119,6 +123,26 @@ class Rounds:
         self.on_progress(
             Progress(state.round, self.built.settings.get("rounds"), metrics, self._spent(), limit and limit.epsilon)
         )
+
+    def finish(self, state: Any) -> None:
+        """Measure the last state, where that is done once; a budget that does not allow it leaves the run without.
+
+        A run that is resumed behind its end asks again where a seed repeats the answers, and not where that would be charged.
+        """
+        done = self.built.run.streams.seed is None and bool(self.history) and ASKED in self.history[-1]
+        if self.built.study.evaluation.between is not None or done:
+            return
+        try:
+            metrics = self.built.measure_last(state)
+        except BudgetExhausted as refusal:
+            warnings.warn(f"The evaluation was not asked: {refusal.reason}", HedgerowWarning, stacklevel=2)
+            return
+        if not self.history:
+            self.history.append({"round": state.round, "seconds": round(self._seconds, 4)})
+        if not metrics:
+            return
+        self.history[-1] |= {**self._traffic(), **metrics, ASKED: True, FIGURES: to_plain(getattr(metrics, "figures", ()))}
+        write_bytes(self.path, "".join(json.dumps(row) + "\n" for row in self.history).encode())
 
     def enough(self) -> str:
         """Why the run should stop early, or nothing."""

@@ -25,12 +25,12 @@ from hedgerow.store import Driven, drive, load_checkpoint, record_of, write_arra
 
 from .baselines import Baselines, baselines
 from .build import Built, build
-from .changes import to_toml
 from .check import check
 from .explain import explain
 from .planned import Make, with_noise
 from .rounds import Progress, Rounds
 from .study import Study
+from .toml import to_toml
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,8 @@ def run(
                 study=built.digest,
                 start=start,
             )
+            if ended.state is not None and ended.stopped != "interrupted":
+                rounds.finish(ended.state)
             seconds = time.perf_counter() - started
             outcome = built.shown(ended.state) if ended.state else Outcome()
         compare = built.study.baselines and built.simulated and ended.state and ended.stopped != "interrupted"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from hedgerow.errors import StudyInvalid, UnknownStudy, suggestion
 from hedgerow.privacy import Budget
@@ -18,9 +17,11 @@ from hedgerow.privacy.accounting import Accountant, Filter
 
 from .changes import changed
 from .comparison import ComparisonSection
+from .declared import DerivedSection, StudyColumn, problems_of, words_from
 from .evaluation import Evaluation
 from .protection import ProtectionSection
 from .section import Section, problems
+from .toml import read_toml
 
 
 class Data(Section):
@@ -35,13 +36,33 @@ class Data(Section):
         default_factory=dict, description="declared ranges, from which bounds are made"
     )
     clip: bool = Field(False, description="clip values to their declared range instead of refusing them")
-    missing: Literal["refuse", "drop"] = Field("refuse", description="what to do with records that miss a value")
+    missing: Literal["refuse", "drop"] = Field(
+        "refuse", description="refuse missing values, or let each model drop the records that lack one it reads"
+    )
+    na_values: tuple[str, ...] = Field((), description="what stands for a missing value in every column of the file, e.g. ?")
+    separator: str | None = Field(None, min_length=1, max_length=1, description="between values of a text file; a comma")
+    decimal: Literal[".", ","] = Field(".", description="the decimal sign of a text file")
+    columns: dict[str, StudyColumn] = Field(default_factory=dict, description="what columns are, by name")
+    derived: dict[str, DerivedSection] = Field(default_factory=dict, description="columns that are computed, by name")
+
+    @field_validator("na_values", mode="before")
+    @classmethod
+    def numbers_too(cls, given: Any) -> Any:
+        return words_from(given)
 
     @model_validator(mode="after")
     def one_source(self) -> Data:
+        found = problems_of(self.columns)
         if (self.name is None) == (self.path is None):
-            raise ValueError("give data.name or data.path, one of the two")
+            found.insert(0, "give data.name or data.path, one of the two")
+        found += [f"{name!r} is in data.ranges and has a range in data.columns" for name in self.ranges if self._spans(name)]
+        if found:
+            raise ValueError("; ".join(found))
         return self
+
+    def _spans(self, name: str) -> bool:
+        one = self.columns.get(name)
+        return one is not None and any(end is not None for end in (one.range, one.low, one.high))
 
 
 class PartitionSection(BaseModel):
@@ -159,13 +180,13 @@ def load(study: str | Path, changes: Mapping[str, Any] | None = None) -> Study:
     """
     path = bundled().get(str(study)) or Path(study)
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = read_toml(path.read_bytes(), str(path))
     except FileNotFoundError as error:
         raise UnknownStudy(
             f"no study {str(study)!r}, by name or as a file.", remedy=suggestion(str(study), bundled())
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise StudyInvalid(f"{path} is not a TOML file: {error}.") from error
+    except OSError as error:
+        raise StudyInvalid(f"{path} cannot be read: {error}.") from error
     found.setdefault("name", path.stem)
     found = changed(found, (changes or {}).items())
     _anchor(found, path.parent)

@@ -25,8 +25,8 @@ from hedgerow.store import drive
 from hedgerow.store.checkpoint import load_checkpoint, save_checkpoint
 from hedgerow.study import PROGRAMS, load, rehearse_built, run_study
 from hedgerow.study.build import build
-from hedgerow.study.changes import to_toml
 from hedgerow.study.keys import keys_of
+from hedgerow.study.toml import to_toml
 from hedgerow.wire.names import Names
 
 from .neighbours import Heard, few, hearing, longest, padded

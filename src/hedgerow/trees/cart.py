@@ -33,7 +33,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.core.whole import bound_in, whole
-from hedgerow.data import load
+from hedgerow.data import complete_cases, load
 from hedgerow.errors import SettingsInvalid
 
 from . import results
@@ -149,6 +149,7 @@ def grow(
             remedy="Give a depth of 1 or more and min_records above zero.",
         )
     bins = Bins.of(federation.schema, features=features, target=target, n_bins=n_bins)
+    federation = complete_cases(federation, [*(column.name for column in bins.features), bins.target.name])
     prepared = federation.prepare(binned, bins=bins)
     count = partial(histogram, sizes=bins.sizes, n_classes=len(bins.classes))
     state = start or TreeState.root(bins)

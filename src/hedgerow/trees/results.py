@@ -50,12 +50,13 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: TreeStat
     import pandas
 
     tree = tree_of(settings, state, federation.schema)
+    nodes = tree.to_frame()
     shares = sorted(tree.importance.items(), key=lambda pair: -pair[1])
     arrays = {name: value for name, value in vars(state).items() if isinstance(value, np.ndarray)}
     return Outcome(
         tables={
             "Importance of the features": pandas.DataFrame(shares, columns=["feature", "share of the gain"]),
-            "Nodes": tree.to_frame(),
+            "Nodes": nodes.assign(**{side: nodes[side].where(nodes[side] >= 0) for side in ("left", "right")}),
         },
         text={"The tree": tree.to_text()},
         arrays=arrays,

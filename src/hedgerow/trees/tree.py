@@ -10,7 +10,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.data import Column, Schema, Table
-from hedgerow.data.table import series_values
+from hedgerow.data.declared import series_values
 
 from .bins import Bins
 

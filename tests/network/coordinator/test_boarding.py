@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from made_up_stations import COLUMNS, STUDY, World
 
@@ -26,6 +27,39 @@ def test_nobody_boards_where_two_stations_declare_a_column_differently(tmp_path)
     for words in ("beta", "'age'", "20 to 90", "20 to 110"):
         assert words in kept.reason
     assert all("board" not in station.seen for station in world.stations.values())
+
+
+def test_a_study_that_declares_what_stations_declare_is_carried_out(tmp_path):
+    world = World(tmp_path)
+    columns = {"age": {"kind": "number", "range": [20, 90]}, "ill": {"kind": "binary"}, "ward": {"levels": ["a", "b"]}}
+    kept = world.go(world.submit(data={"name": "trial", "columns": columns, "na_values": ["?"]}))
+    assert kept.state == "finished"
+    assert '"?"' not in world.stations["alpha"].told[0]  # how the coordinator's own file is spelt
+
+
+def test_nobody_boards_where_the_study_declares_a_column_otherwise(tmp_path):
+    world = World(tmp_path)
+    kept = world.go(world.submit(data={"name": "trial", "columns": {"age": {"kind": "number", "range": [18, 90]}}}))
+    assert kept.state == "failed"
+    assert "data.columns.age: low is 18.0, and the stations declare 20.0" in kept.reason
+    assert all("board" not in station.seen for station in world.stations.values())
+
+
+def test_a_column_that_a_study_derives_is_derived_at_stations(tmp_path):
+    world = World(tmp_path)
+    given = {
+        "data": {"name": "trial", "derived": {"log_age": {"as": "log(age)"}}},
+        "program": {"name": "logistic_regression", "formula": "ill ~ log_age + dose"},
+    }
+    kept = world.go(world.submit(**given))
+    assert kept.state == "failed"
+    assert "no column 'log_age'" in kept.reason
+    assert "[data.derived.log_age] of station.toml" in kept.reason
+    for station in world.stations.values():
+        station.columns = (*COLUMNS, Column("log_age", "number", low=2.9, high=4.6, formula="log(age)"))
+        station.table["log_age"] = np.log(station.table["age"])
+        station.__post_init__()
+    assert world.go(world.submit(**given)).state == "finished"
 
 
 def test_columns_that_the_study_does_not_use_may_differ(tmp_path):

@@ -20,6 +20,7 @@ from hedgerow.core.randomness import Streams
 from hedgerow.core.release import Release
 from hedgerow.crypto import SecAgg
 from hedgerow.data import Table
+from hedgerow.engines.party_states import PartyStates, keeping
 from hedgerow.errors import BudgetExhausted, HedgerowError, ProtectionRequired, QuestionUnannounced, StateLost
 from hedgerow.network.station.accounts import Account
 from hedgerow.network.station.config import GuardSection, StorePolicy, parse_config
@@ -273,16 +274,22 @@ def stateful(number, counted=None):
 
 
 def test_a_party_goes_on_from_what_it_keeps_and_from_nothing_else():
-    memory = PartyMemory()
+    states = PartyStates()
+    memory = PartyMemory.of(states)
     for number, counted in [(1, None), (2, 1), (3, 1), (4, 3)]:  # the answer to 2 never came
         memory.refuse_lost(stateful(number, counted), ("a",))
-        memory.take(stateful(number, counted), ("a",))
+        with keeping(states):
+            states.settle("a", stateful(number, counted).counted)
+            states.propose("a", {"n": np.array(number)}, number)
     for counted in (None, 1, 2):  # a server that resumed from an older checkpoint
         with pytest.raises(StateLost, match="HR-615"):
             memory.refuse_lost(stateful(5, counted), ("a",))
+    for counted in (3, 4):
+        memory.refuse_lost(stateful(5, counted), ("a",))
+    PartyMemory().refuse_lost(stateful(5, 4), ("a",))  # who never kept anything goes on from nothing
     with pytest.raises(StateLost):
-        PartyMemory().refuse_lost(stateful(5, 4), ("a",))  # a station that was restarted
-    PartyMemory().refuse_lost(query(5, local=totals, counted={"a": 4}), ("a",))
+        PartyMemory(lost=True).refuse_lost(stateful(5, 4), ("a",))  # a station that lost what was kept
+    PartyMemory(lost=True).refuse_lost(query(5, local=totals, counted={"a": 4}), ("a",))
 
 
 # ---- answered once --------------------------------------------------------------------------------------------------

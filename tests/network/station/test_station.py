@@ -391,19 +391,6 @@ def test_another_study_under_the_same_name_is_refused(tmp_path):
     assert asked(house, MEANS, ("age", "dose")).n == 60
 
 
-@pytest.mark.slow
-def test_what_parties_keep_is_lost_with_the_process_and_is_said_so(tmp_path):
-    text = LOGISTIC.split("[program]")[0] + "[program]\nname = 'scaffold'\nmodel = 'linear'\nrounds = 3\n"
-    house = House(tmp_path, {"alpha": {}}, approval="automatic", programs=[{"name": "scaffold"}])
-    house.board(text)
-    built = house.built(text)
-    states = iter(built.listing.program(built.settings)(built.federation))
-    next(states)
-    next(states)
-    house.start("alpha")
-    assert refused_by(house, "alpha", lambda: next(states)) == "HR-615"
-
-
 def test_bytes_from_anywhere_get_no_answer(tmp_path):
     house = House(tmp_path, {"alpha": {}})
     station, rng = house.stations["alpha"], np.random.default_rng(0)

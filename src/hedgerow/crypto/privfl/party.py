@@ -143,7 +143,7 @@ class PrivFLParty:
         n = question.public.n
         replies, limbs = _masked(question.public, limbs_of(grid, n), rows, plain)
         context = masks_context(contribution.context, grid, key, model)
-        answered = self.inner.answer(step, inner, masks_contribution(limbs, grid, n, context))
+        answered = self.inner.answer(step, inner, masks_contribution(limbs, grid, n, context, contribution.steady))
         self.journal.write(_place(key, self.rounds(key)), digest("privfl round", letter))
         self._pending = None
         return REPLY.pack(reply=question.public.pack(replies), inner=answered)

@@ -39,7 +39,9 @@ from .settings import MODEL, PREDICTORS, REPLY, PrivFL, limbs_of, masks_context,
 class SumOfMasks(Protocol):
     """The server's side of the sum that adds up masks."""
 
-    def total(self, ids: Iterable[str], encoding: RingEncoding, context: bytes = b"") -> Conversation[Total]:
+    def total(
+        self, ids: Iterable[str], encoding: RingEncoding, context: bytes = b"", *, steady: bool = False
+    ) -> Conversation[Total]:
         """Form a total over those of `ids` who stay."""
 
 
@@ -91,7 +93,9 @@ class PrivFLServer:
     def _proof(self) -> bytes:
         return prove(self.key)
 
-    def total(self, ids: Iterable[str], theta: Array, encoding: GradientGrid, context: bytes = b"") -> Conversation[Total]:
+    def total(
+        self, ids: Iterable[str], theta: Array, encoding: GradientGrid, context: bytes = b"", steady: bool = False
+    ) -> Conversation[Total]:
         """Form the total gradient of those of `ids` who stay.
 
         Parameters
@@ -101,6 +105,8 @@ class PrivFLServer:
             Public steps; `encoding.decode` makes the total a gradient.
         context : bytes
             Digest of question and settings, as parties compute it.
+        steady : bool
+            Parties hold such totals to be over the same of them.
 
         Returns
         -------
@@ -123,7 +129,7 @@ class PrivFLServer:
         if isinstance(encoding, Cubic):
             powers = yield from self._powers(asked, model, encoding)
         parts, context = Slots(public.n).parts(encoding.size), masks_context(context, encoding, self.digest, model)
-        inner = self.inner.total(tuple(powers), residues(encoding, public.n), context)
+        inner = self.inner.total(tuple(powers), residues(encoding, public.n), context, **({"steady": True} if steady else {}))
         found: dict[str, list[int]] = {}
         answers: Mapping[str, bytes] | None = None
         while True:

@@ -89,6 +89,6 @@ def masks_context(context: bytes, grid: GradientGrid, key: bytes, model: bytes) 
     return digest("privfl masks", context, grid.digest, key, model)
 
 
-def masks_contribution(limbs: Array, grid: GradientGrid, n: int, context: bytes) -> Contribution:
+def masks_contribution(limbs: Array, grid: GradientGrid, n: int, context: bytes, steady: bool = False) -> Contribution:
     """A party's masks for the sum, from their limbs."""
-    return Contribution(Layout((("", limbs.shape),)), limbs.view(np.int64), residues(grid, n), context)
+    return Contribution(Layout((("", limbs.shape),)), limbs.view(np.int64), residues(grid, n), context, steady=steady)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.crypto import keys, shamir, streams
 from hedgerow.crypto.graph import Indices
 from hedgerow.crypto.messages import digest
+from hedgerow.crypto.standing import PartySet
 from hedgerow.errors import MessageRefused
 
 from . import letters
@@ -38,6 +40,8 @@ class Round:
     """Which neighbours are in the cohort, shape (k,)."""
     least: int = 0
     """Fewest rows in a total that this one may be part of."""
+    steady: bool = False
+    """Whether the total has to be over the study's standing set."""
     agreed: Members | None = None
     """The survivors that the party has signed."""
     closed: bool = False
@@ -62,6 +66,8 @@ class Epoch:
         Neighbours' shares: of b[1..R], then of e[1..R].
     present : array of shape (k,)
         Whose shares are held.
+    everybody : PartySet
+        Its members, over an order that outlasts it.
     """
 
     name: bytes
@@ -79,6 +85,7 @@ class Epoch:
     present: NDArray[np.bool_] | None = None
     last: int = 0
     round: Round | None = None
+    everybody: PartySet | None = None
     signs: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -125,13 +132,18 @@ class Epoch:
         used = [seeds[32 * j : 32 * j + 32] for j in chosen]
         streams.add_streams(row, [own, *used], [1, *(self.signs[j] for j in chosen)], nonce)
 
-    def begin(self, number: int, cohort: Members, near: NDArray[np.bool_], least: int = 0) -> None:
+    def parties(self, members: Members) -> PartySet:
+        """Some members of this epoch, as a set that can be held against those of other epochs."""
+        assert self.everybody is not None, "said at set-up"
+        return _over(self.everybody, members.flags.tobytes())
+
+    def begin(self, number: int, cohort: Members, near: NDArray[np.bool_], least: int = 0, steady: bool = False) -> None:
         """Enter a round: what masked its row, and all that earlier rounds have left, is erased."""
         for r in range(self.last, number):
             self.own[r] = self.seeds[r] = None
             if r + 1 < number:
                 self._erase(r + 1)
-        self.last, self.round = number, Round(number, cohort, near, least)
+        self.last, self.round = number, Round(number, cohort, near, least, steady)
 
     def reveal(self, survivors: Members) -> bytes:
         """Take the shares that open the round, of neighbours in the cohort in order, and erase the round's."""
@@ -148,6 +160,14 @@ class Epoch:
     def _erase(self, number: int) -> None:
         if self.held is not None:
             self.held[:, [number - 1, self.rounds + number - 1]] = 0
+
+
+@lru_cache(maxsize=64)
+def _over(everybody: PartySet, flags: bytes) -> PartySet:
+    """Members by their places in an epoch, as a set over the order of its names; computed once for all parties of a process."""
+    found = np.zeros(len(everybody.flags), bool)
+    found[np.flatnonzero(everybody.flags)[np.frombuffer(flags, bool)]] = True
+    return PartySet.of(everybody.order, found)
 
 
 class Gateway:

@@ -20,6 +20,7 @@ from hedgerow.crypto.graph import LARGEST_DEGREE
 from hedgerow.crypto.keys import KEY_BYTES, SIGNATURE_BYTES, TAG_BYTES
 from hedgerow.crypto.messages import MessageForm, Octets, Whole, digest, exactly
 from hedgerow.crypto.shamir import SHARE_BYTES
+from hedgerow.crypto.standing import REPORT_BYTES
 from hedgerow.errors import MessageRefused
 
 from .settings import MOST_PARTIES, MOST_ROUNDS
@@ -34,10 +35,11 @@ _signature = Octets(0, SIGNATURE_BYTES)
 _boxes = Octets(0, LARGEST_DEGREE * (2 * MOST_ROUNDS * SHARE_BYTES + TAG_BYTES))
 
 KEYS_ASKED = MessageForm("secagg keys asked", epoch=_epoch, binding=_digest)
-KEY = MessageForm("secagg key", epoch=_epoch, public=exactly(KEY_BYTES), signature=_signature)
+KEY = MessageForm("secagg key", epoch=_epoch, public=exactly(KEY_BYTES), signature=_signature, standing=Octets(0, REPORT_BYTES))
 NEIGHBOURS = MessageForm(
     "secagg neighbours",
     epoch=_epoch,
+    order=_digest,
     members=Octets(1, MOST_PARTIES // 8),
     size=Whole(1, MOST_PARTIES),
     place=Whole(0, MOST_PARTIES),
@@ -135,6 +137,11 @@ def bond(epoch: bytes, bound: bytes, members: bytes, size: int) -> bytes:
 def members_digest(ids: tuple[str, ...]) -> bytes:
     """Identifies ordered members."""
     return digest("secagg members", *(id.encode() for id in ids))
+
+
+def members_told(order: bytes, members: bytes) -> bytes:
+    """Identifies the members of an epoch to parties that have no roster: a set, and the digest of the names that it is over."""
+    return digest("secagg members told", order, members)
 
 
 def graph_seed(bond: bytes) -> bytes:

@@ -7,6 +7,7 @@ repeated letter nor a restart makes a party answer twice:
     one row                for each round, and for each context where the settings say so
     one set of survivors   for each round, signed
     one opening            for each round: of every neighbour one of its two secrets
+    one standing set       for each study, where totals are exact: see `standing`
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from hedgerow.crypto.cohort import FLOOR
 from hedgerow.crypto.graph import neighbours_of
 from hedgerow.crypto.keys import AgreementKey, Identity, Roster
 from hedgerow.crypto.messages import digest
+from hedgerow.crypto.standing import PartySet, StandingSet, names_digest
 from hedgerow.errors import HedgerowError, KeyInvalid, MessageRefused, SettingsInvalid
 from hedgerow.store import Answered
 
@@ -47,6 +49,8 @@ class SecAggParty:
         What was answered; give one with a path where the party may be restarted.
     gateway : Gateway, optional
         Shared by parties of one process, which then set up at half the cost.
+    standing : StandingSet, optional
+        The parties of the study's exact totals, where they are held to be the same; not in a simulation.
 
     Raises
     ------
@@ -64,6 +68,7 @@ class SecAggParty:
         identity: Identity | None = None,
         journal: Answered | None = None,
         gateway: Gateway | None = None,
+        standing: StandingSet | None = None,
     ) -> None:
         if settings.active:
             if roster is None or identity is None:
@@ -75,7 +80,7 @@ class SecAggParty:
                 raise KeyInvalid(f"the roster does not list party {id!r} with this identity.", remedy="Enrol the party first.")
         self.id, self.settings, self.roster, self.identity = id, settings, roster, identity
         self.journal = Answered(None) if journal is None else journal
-        self._gateway = gateway
+        self._gateway, self.standing = gateway, standing
         self._binding = letters.binding(settings.digest, None if roster is None else roster.digest)
         self._pending: tuple[bytes, AgreementKey] | None = None
         self._epoch: Epoch | None = None
@@ -112,10 +117,11 @@ class SecAggParty:
             signature = self.identity.sign(letters.key_statement(self._binding, name, self.id, key.public))
         self.journal.write(once, digest("secagg journal", key.public))
         self._pending = name, key
-        return letters.KEY.pack(epoch=name, public=key.public, signature=signature)
+        standing = b"" if self.standing is None else self.standing.report()
+        return letters.KEY.pack(epoch=name, public=key.public, signature=signature, standing=standing)
 
     def _shares(self, letter: bytes) -> bytes:
-        name, members, size, place, raw, publics, signatures = letters.NEIGHBOURS.unpack(letter)
+        name, order, members, size, place, raw, publics, signatures = letters.NEIGHBOURS.unpack(letter)
         if self._pending is None or self._pending[0] != name:
             _refuse("shares are asked for an epoch that has no key of this party", "Ask for its key first, and once.")
         key = self._pending[1]
@@ -131,11 +137,15 @@ class SecAggParty:
             _refuse("two neighbours have the same key, or this party's", "Each party makes its own.")
         if self.settings.active:
             ids, everybody = self._check_neighbours(name, members, size, place, neighbours)
+            if self.roster is not None and order != _order(self.roster):
+                _refuse("members over other names than the roster's", "Pin the same roster everywhere.")
             self._check_keys(name, ids, given, signatures)
         else:
-            ids, everybody = (), members
-            if len(members) != 32 or signatures:
-                _refuse("members without a digest, or signatures without a roster", "Take the same settings on both sides.")
+            ids, everybody = (), letters.members_told(order, members)
+            if len(PartySet(order, members)) != size or signatures:
+                _refuse(
+                    f"{size} members who are not told, or signatures without a roster", "Take the same settings on both sides."
+                )
         epoch, boxes, lists, commitments = set_up(
             key,
             name=name,
@@ -149,6 +159,7 @@ class SecAggParty:
             rounds=self.settings.rounds_per_epoch,
             gateway=self._gateway,
         )
+        epoch.everybody = PartySet(order, members)
         answer = letters.SHARES.pack(epoch=name, boxes=boxes, lists=lists, commitments=commitments)
         self._epoch, self._pending = epoch, None
         return answer
@@ -191,6 +202,8 @@ class SecAggParty:
             _refuse("a row is asked and there is none", "Rows go with the step that contributes.")
         self._check_enough(epoch, cohort, near, "a cohort", contribution.least)
         self._check_context(contribution, cohort, context, about)
+        if self.standing is not None and contribution.steady:
+            self.standing.refuse_other(epoch.parties(cohort), self._least(contribution.least))
         present, held = self._inbox(epoch, bits, inbox)
         if (near & ~present).any():
             _refuse("the cohort has neighbours whose shares never came", "Leave them out until the next epoch.")
@@ -202,7 +215,7 @@ class SecAggParty:
             self.journal.write(about, digest("secagg journal", once.encode()))
         if epoch.held is None:
             epoch.keep(present, inbox, held)
-        epoch.begin(number, cohort, near, contribution.least)
+        epoch.begin(number, cohort, near, contribution.least, contribution.steady)
         return answer
 
     def _consistency(self, letter: bytes) -> bytes:
@@ -214,6 +227,7 @@ class SecAggParty:
         if now.agreed is not None:
             _refuse("the survivors of this round are signed already", "One set for each round.")
         self._check_survivors(epoch, now, survivors)
+        self._keep(epoch, now, survivors)
         self.journal.write(f"{name.hex()}/{number}/survivors", survivors.digest)
         now.agreed = survivors
         statement = letters.survivors_statement(epoch.bond, number, now.cohort.digest, survivors.digest)
@@ -231,6 +245,7 @@ class SecAggParty:
         once = f"{name.hex()}/{number}/opening"
         if self.journal.seen(once) is not None:
             _refuse(f"round {number} was opened before", "One opening for each round.")
+        self._keep(epoch, now, survivors)
         self.journal.write(once, survivors.digest)
         return letters.OPENING.pack(epoch=name, round=number, shares=epoch.reveal(survivors))
 
@@ -256,13 +271,21 @@ class SecAggParty:
 
     def _check_enough(self, epoch: Epoch, members: Members, near: NDArray[np.bool_], what: str, least: int) -> None:
         """This party and enough others, also among its neighbours, and for shares of noise to be whole."""
-        least = max(self.settings.least, FLOOR, least)
+        least = self._least(least)
         if not members.flags[epoch.place]:
             _refuse(f"{what} without this party", "Ask only members of it.")
         if members.count < least:
             _refuse(f"{what} of {members.count} parties", f"{least} or more hide a row.")
         if int(near.sum()) < epoch.threshold:
             _refuse(f"{what} with {int(near.sum())} neighbours of this party", f"{epoch.threshold} or more hide a row.")
+
+    def _least(self, least: int) -> int:
+        return max(self.settings.least, FLOOR, least)
+
+    def _keep(self, epoch: Epoch, now: Round, survivors: Members) -> None:
+        """Keep of whom the total is that is about to be opened, or refuse it beside the study's earlier ones."""
+        if self.standing is not None and now.steady:
+            self.standing.keep(epoch.parties(survivors), self._least(now.least))
 
     def _check_survivors(self, epoch: Epoch, now: Round, survivors: Members) -> None:
         if (survivors.flags & ~now.cohort.flags).any():
@@ -314,6 +337,12 @@ def _listed(roster: Roster, members: bytes) -> tuple[tuple[str, ...], bytes]:
     flags = letters.read_set(members, len(ids)).flags
     found = tuple(id for id, is_in in zip(ids, flags.tolist(), strict=True) if is_in)
     return found, letters.members_digest(found)
+
+
+@lru_cache(maxsize=32)
+def _order(roster: Roster) -> bytes:
+    """Digest of the roster's names in their order, over which sets of members are told."""
+    return names_digest(tuple(sorted(roster)))
 
 
 def _refuse(why: str, remedy: str) -> NoReturn:

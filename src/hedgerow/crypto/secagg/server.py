@@ -20,6 +20,7 @@ from hedgerow.crypto.fixedpoint import WORDS, RingEncoding
 from hedgerow.crypto.graph import Graph
 from hedgerow.crypto.keys import SIGNATURE_BYTES, TAG_BYTES, AgreementKey, Roster
 from hedgerow.crypto.shamir import SHARE_BYTES
+from hedgerow.crypto.standing import ServerStanding
 from hedgerow.errors import (
     CohortTooSmall,
     HedgerowError,
@@ -58,7 +59,7 @@ class Server:
         if roster is not None and not self.members <= set(roster):
             raise KeyInvalid("a member is not on the roster.", remedy="Enrol every member first.", asked=False)
         self._binding = letters.binding(settings.digest, None if roster is None else roster.digest)
-        self._order = sorted(roster) if roster is not None and settings.active else []
+        self._standing = ServerStanding(sorted(roster if roster is not None and settings.active else self.members))
         self._book: EpochRecord | None = None
 
     def serves(self, ids: Iterable[str]) -> bool:
@@ -88,6 +89,7 @@ class Server:
         answers = yield Step("keys", dict.fromkeys(invited, letter))
         publics = self._publics(name, invited, answers)
         book = self._draw(name, invited, publics)
+        self._standing.hear([letters.KEY.unpack(answers[id])[3] for id in publics])
         self._book = None  # parties leave the epoch before this one
         answers = yield Step("shares", self._introductions(book, publics))
         for place, answer in self._heard(book.places, answers):
@@ -103,7 +105,7 @@ class Server:
         probe, found = AgreementKey.fresh(), dict[str, tuple[bytes, bytes]]()
         for id in sorted(invited):
             try:
-                epoch, public, signature = letters.KEY.unpack(answers.get(id, b""))
+                epoch, public, signature, _ = letters.KEY.unpack(answers.get(id, b""))
                 if epoch != name or len(signature) != (SIGNATURE_BYTES if self.settings.active else 0):
                     continue
                 if self.roster is not None and self.settings.active:
@@ -125,15 +127,16 @@ class Server:
         except HedgerowError as error:
             raise RoundRefused(f"{len(ids)} keys came of {len(invited)}: {error.reason}", remedy="Set up again.") from None
         everybody = letters.members_digest(ids)
+        if not self.settings.active:
+            told = self._standing.set_of(ids)
+            everybody = letters.members_told(told.order, told.places)
         bond = letters.bond(name, self._binding, everybody, len(ids))
         graph = Graph(letters.graph_seed(bond), len(ids), k)
         return EpochRecord(name, bond, everybody, ids, frozenset(invited), graph, t, self.settings.rounds_per_epoch)
 
     def _introductions(self, book: EpochRecord, publics: Mapping[str, tuple[bytes, bytes]]) -> dict[str, bytes]:
         """Tell every member its neighbours and their keys."""
-        members, n = book.everybody, len(book.ids)
-        if self.settings.active:
-            members = letters.write_set(np.array([id in book.places for id in self._order]))
+        n, everybody = len(book.ids), self._standing.set_of(book.ids)
         keys = np.frombuffer(b"".join(public for public, _ in publics.values()), np.uint8).reshape(n, -1)
         signatures = np.frombuffer(b"".join(signature for _, signature in publics.values()), np.uint8).reshape(n, -1)
         told = {}
@@ -141,7 +144,8 @@ class Server:
             near = book.graph.neighbours[place]
             told[id] = letters.NEIGHBOURS.pack(
                 epoch=book.name,
-                members=members,
+                order=everybody.order,
+                members=everybody.places,
                 size=n,
                 place=place,
                 neighbours=near.astype("<u4").tobytes(),
@@ -166,7 +170,9 @@ class Server:
             book.ready[place] = True
 
     # ---- a total ---------------------------------------------------------------------------------------------------
-    def total(self, ids: Iterable[str], encoding: RingEncoding, context: bytes = b"", least: int = 0) -> Conversation[Total]:
+    def total(
+        self, ids: Iterable[str], encoding: RingEncoding, context: bytes = b"", least: int = 0, steady: bool = False
+    ) -> Conversation[Total]:
         """Add up what these members contribute; two steps, three when the server may lie, and a set-up before if one is due.
 
         An epoch serves as long as it has rounds left and those who are asked were invited to it and are neighbours enough
@@ -180,6 +186,8 @@ class Server:
             Digest of model and question; these two the same at every party.
         least : int
             What the parties want of this total, where it is more than they want of every total.
+        steady : bool
+            The parties hold such totals to be over one standing set: of those who are asked it alone is.
 
         Raises
         ------
@@ -195,20 +203,23 @@ class Server:
             )
         fits(encoding, len(asked))
         self._degree(len(asked))
-        if self._book is None or self._cohort(self._book, asked, least) is None:
+        if self._book is None or self._cohort(self._book, asked, least, steady) is None:
             yield from self.open(asked)
         book = self._book
-        cohort = None if book is None else self._cohort(book, asked, least)
+        cohort = None if book is None else self._cohort(book, asked, least, steady)
         if book is None or cohort is None:
             raise RoundRefused(
                 f"those who completed the set-up are fewer than {least}, or too few neighbours of each other.",
                 remedy="Set up again.",
             )
-        return (yield from self._round(book, cohort, encoding, letters.context(context, encoding.digest), least))
+        about = letters.context(context, encoding.digest)
+        return (yield from self._round(book, cohort, encoding, about, least, steady))
 
     def _round(
-        self, book: EpochRecord, cohort: NDArray[np.bool_], encoding: RingEncoding, context: bytes, least: int
+        self, book: EpochRecord, cohort: NDArray[np.bool_], encoding: RingEncoding, context: bytes, least: int, steady: bool
     ) -> Conversation[Total]:
+        if steady:
+            cohort = self._standing.settled(book.ids, cohort, least)
         book.used += 1
         number, raw = book.used, letters.write_set(cohort)
         nonce = letters.nonce(book.bond, number, context, letters.read_set(raw, len(book.ids)).digest)
@@ -219,7 +230,12 @@ class Server:
         alive[list(rows)] = True
         if int(book.served.sum()) < least:
             self._book = None  # somebody's boxes do not open, and those whom it sent them will never answer in this epoch
+        if steady:
+            alive = self._standing.settled(book.ids, alive, least)
+            rows = {place: row for place, row in rows.items() if alive[place]}
         self._check_survivors(book, cohort, alive, least)
+        if steady:
+            self._standing.keep(self._standing.set_of(book.ids, alive))
         total = np.zeros(encoding.size, WORDS[encoding.bits])
         for row in rows.values():
             np.add(total, row, out=total)
@@ -235,13 +251,15 @@ class Server:
         counted = tuple(book.ids[place] for place in rows)
         return Total(total, counted, {book.ids[place]: row for place, row in rows.items()})
 
-    def _cohort(self, book: EpochRecord, asked: tuple[str, ...], least: int) -> NDArray[np.bool_] | None:
+    def _cohort(self, book: EpochRecord, asked: tuple[str, ...], least: int, steady: bool = False) -> NDArray[np.bool_] | None:
         """Those who can be asked in this epoch, or None if another one is due."""
         if book.used >= book.rounds or not book.invited.issuperset(asked):
             return None
         cohort = np.zeros(len(book.ids), bool)
         cohort[[book.places[id] for id in asked if id in book.places]] = True
         cohort &= book.ready & ~book.doubted
+        if steady:
+            cohort = self._standing.part(book.ids, cohort)
         near = book.near(cohort)
         if int(cohort.sum()) < least or (cohort & (near < book.threshold)).any():
             return None

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.federation import Federation
-from hedgerow.data import Column, Schema, Table
+from hedgerow.data import Column, Schema, Table, complete_cases
 from hedgerow.errors import SchemaInvalid, SettingsInvalid
+
+from ..tensors import columns_of
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class FeatureStep:
 
     def at_parties(self, federation: Federation) -> Federation:
         """The federation whose parties make the column when they are first asked; nothing leaves."""
+        federation = complete_cases(federation, columns_of(federation.schema), count=False)
         before = federation.schema
         declared = [column for column in self.schema(before) if column not in before.columns]
         return federation.prepare(self.function, declares=declared, **dict(self.settings))

@@ -30,6 +30,7 @@ from torch import nn
 
 from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
+from hedgerow.data import complete_cases
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn.records.dpsgd import GradientStep as DescentStep
 from hedgerow.learn.records.dpsgd import RecordTask
@@ -39,7 +40,7 @@ from ..models import Weights
 from ..records import Clipping, RecordState, dpsgd
 from ..schedule import Schedule
 from ..settings import ScheduleName
-from ..tensors import width
+from ..tensors import columns_of, width
 from ..training import at_least
 from .centre import centre
 from .chain import Features
@@ -166,6 +167,7 @@ def dpsgd_on_features(
     ModelInvalid (HR-510), SettingsInvalid (HR-511), UnlawfulChannel (HR-211)
         Before any party is asked.
     """
+    federation = complete_cases(federation, columns_of(federation.schema), count=False)
     given: dict[str, Any] = {"clip": clip, "learning_rate": learning_rate, "solver": solver}
     given |= {"momentum": momentum, "schedule": schedule}
     wanted: dict[str, Any] = {"straighten": straighten, "scatter": scatter, "length": length}
@@ -214,4 +216,5 @@ def _averaged(mean: Weights | None, new: Weights, kept: float) -> dict[str, np.n
     """A running mean that follows closely at first."""
     if mean is None or not kept:
         return dict(new)
-    return {name: (kept * mean[name] + (1 - kept) * value).astype(value.dtype) for name, value in new.items()}
+    moved = {name: (kept * mean[name] + (1 - kept) * value).astype(value.dtype) for name, value in new.items()}
+    return {name: np.where(mean[name] == value, value, moved[name]) for name, value in new.items()}  # fixed ones stay

@@ -77,7 +77,7 @@ def accuracy(settings: Mapping[str, Any], state: PrivateState, schema: Schema, t
 def scores(settings: Mapping[str, Any], state: PrivateState, schema: Schema, table: Table) -> dict[str, float]:
     """Metrics of a state on a table, which is given the program's features once."""
     module = module_of_inputs(schema, settings)
-    found = evaluate_on(_with_features(table, settings["inputs"]), module, state.weights)
+    found = evaluate_on(_with_features(table, settings["inputs"]), module, state.weights, **results.scaled(settings))
     return {name.replace("_", " "): value for name, value in found.items() if name != "n"}
 
 

@@ -23,7 +23,7 @@ WIDTHS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 def pooled(records: Parties, spec: Inputs, share: float = 1.0) -> tuple[Array, Array, Array]:
     """All parties' rows, targets and weights in one place, or a share of them by their buckets; a simulation holds them."""
     made = inputs(records.columns, spec=spec)
-    kept = made[BUCKET] < share
+    kept = (made[BUCKET] < share) & np.isfinite(made[X]).all(1) & np.isfinite(made[Y])
     return made[X][kept], made[Y][kept], records.w[kept]
 
 

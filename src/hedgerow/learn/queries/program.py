@@ -30,7 +30,7 @@ from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.question import local
 from hedgerow.core.whole import BITS, bound_in
-from hedgerow.data import load
+from hedgerow.data import complete_cases, load
 from hedgerow.errors import BudgetExhausted, SettingsInvalid, UnboundedSum
 
 from . import results
@@ -147,7 +147,8 @@ def gradient_queries(
     _check(n_records, rounds)
     zero = np.zeros(spec.size)
     state = start or QueryState(0, zero, zero)
-    asked, bound = federation.prepare(inputs, spec=spec), bound_of(federation, loss, spec, steps.box)
+    known = complete_cases(federation, [*spec.features, spec.target], count=False)
+    asked, bound = known.prepare(inputs, spec=spec), bound_of(federation, loss, spec, steps.box)
     if answers is not None:
         answers.refuse_strangers(federation.members)
         answers.fit(spec.size)

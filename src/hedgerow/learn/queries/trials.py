@@ -34,7 +34,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.question import local, travels
-from hedgerow.data import load
+from hedgerow.data import complete_cases, load
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel
 from hedgerow.privacy import Gaussian
 
@@ -161,7 +161,8 @@ def query_trials(
     if repeats < 1 or n_records < 1 or min(horizons, default=0) < 1:
         raise SettingsInvalid(f"{repeats=}, {n_records=}, {horizons=}.", remedy="Each is a whole number of at least 1.")
     steps, trials, looks = Steps(rule, step, box, convexity), trials_of(noises, epsilons, shares, horizons), looks_of(horizons)
-    shape, prepared = (repeats, spec.size), federation.prepare(inputs, spec=spec)
+    known = complete_cases(federation, [*spec.features, spec.target], count=False)
+    shape, prepared = (repeats, spec.size), known.prepare(inputs, spec=spec)
     questions = [_question(prepared, trial, loss, spec, box, repeats, delta, neighbours) for trial in trials]
     empty = np.full((len(looks), len(trials), *shape), np.nan)
     state = start or TrialState(0, np.zeros((len(trials), *shape)), empty)

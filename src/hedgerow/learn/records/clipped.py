@@ -47,8 +47,8 @@ def clipped_sum(
 
     Parameters
     ----------
-    flat : shape (all,)
-        All parameters, those that are not trained included.
+    flat : shape (d,)
+        The trained parameters.
     x, target, w : shape (n, ...), (n,), (n,)
         Records as the model reads them, and their weights; n may be zero.
     clip : float or sequence of float
@@ -89,7 +89,7 @@ def _by_torch(model: Model, flat: Tensor, x: Tensor, target: Tensor, w: Tensor, 
     recipe = recipe_of(model, x, target)
     recipe.trained.check(clipping)
     w = torch.nan_to_num(w, nan=0.0, posinf=0.0).clamp(min=0.0)
-    total = torch.zeros(len(recipe.trained.indices), dtype=torch.float64)
+    total = torch.zeros(recipe.trained.size, dtype=torch.float64)
     squares, start = [torch.zeros(0, recipe.trained.n_layers)], 0
     while start < len(x):
         part = slice(start, start + recipe.at_once(x))

@@ -36,6 +36,7 @@ from hedgerow.errors import SettingsInvalid, UnlawfulChannel
 from ..descent.rules import RULES, RuleName
 from ..descent.work import tensors
 from ..models import Model, Weights
+from ..scale import Scale, scale_for, warn_unscaled
 from ..schedule import Schedule
 from ..settings import StepSettings, filled
 from ..tensors import blank, prepared
@@ -124,15 +125,18 @@ class RecordTask:
         clipping: Clipping,
         *,
         exact: bool = True,
+        scale: Scale = "ranges",
     ) -> RecordTask:
         """Check a module and a clip before any party is asked, and find out how gradients are found."""
         separate(module)
-        model = model_of(module, federation, features, max(int(batch_size), 1))
-        names = {name: np.repeat(value, 2, 0)[:3] for name, value in blank(federation.schema, features).items()}
+        scale = scale_for(module, scale)
+        model = model_of(module, federation, features, max(int(batch_size), 1), scale=scale)
+        names = {name: np.repeat(value, 2, 0)[:3] for name, value in blank(federation.schema, features, scale).items()}
         x, target, _ = tensors(Party("nobody", names, np.ones(3)))
         trained = (exact_of(model, tuple(x.shape[1:])) if exact else recipe_of(model, x, target)).trained
         trained.check(clipping)
-        return cls(prepared(federation, features), model, trained)
+        warn_unscaled(federation.schema, features or list(federation.schema.features), scale)
+        return cls(prepared(federation, features, scale=scale), model, trained)
 
 
 @program(
@@ -148,6 +152,7 @@ def dpsgd(
     batch_size: float,
     clip: float | list[float] = 1.0,
     features: list[str] | None = None,
+    scale: Scale = "ranges",
     start: RecordState | None = None,
     **settings: Unpack[StepSettings],
 ) -> Iterator[RecordState]:
@@ -170,6 +175,8 @@ def dpsgd(
         Largest length of a record's gradient, or one for each trained layer.
     features : list of str, optional
         Columns that the module reads; all features by default.
+    scale : {"ranges", "numbers", "none"}
+        How they reach it: numbers by their declared ranges, the same without integers, or as they are.
     start : RecordState, optional
         Continue after this state.
     **settings
@@ -195,17 +202,16 @@ def dpsgd(
     above(0.0, batch_size=batch_size, sampling_rate=sampling_rate)
     unclipped(federation)
     exact = protected(federation)
-    task = RecordTask.of(federation, module, features, batch_size, clipping, exact=exact)
-    model, trained = task.model, task.trained.indices.numpy()
+    task = RecordTask.of(federation, module, features, batch_size, clipping, exact=exact, scale=scale)
+    model = task.model
     ask = partial(clipped_gradients, model=model, clipping=clipping, exact=exact)
     w = model.initial if start is None else model.flat(start.weights)
-    nothing = np.zeros(len(trained), np.float32)
+    nothing = np.zeros(len(w), np.float32)
     first, second = (nothing, nothing) if start is None else (start.first, start.second)
     for t in range(start.round if start else 0, rounds):
         cohort = task.federation.sample(records=sampling_rate)
         total: Any = cohort.sum(ask, w, bound=clipping.bound if exact else None)["gradient"]
-        w = w.copy()
-        w[trained], first, second = step(w[trained], total / batch_size, first, second, t + 1, t)
+        w, first, second = step(w, total / batch_size, first, second, t + 1, t)
         yield RecordState(t + 1, model.named(w), first, second)
 
 

@@ -42,9 +42,10 @@ from hedgerow.privacy.accounting import Accountant
 
 from ..descent.work import tensors
 from ..models import Model, Weights
+from ..scale import Scale
 from ..settings import StepSettings
 from ..training import above, at_least
-from .clipped import clipped_sum, exact_of
+from .clipped import clipped_sum
 from .clipping import Clipping
 from .dpsgd import GradientStep, RecordTask, unclipped
 from .plan import RecordPlan
@@ -93,8 +94,7 @@ def noisy_steps(
     flat = torch.from_numpy(np.array(broadcast["w"], np.float32))
     done = max(int(broadcast["asked"]), int(party.state["rounds"]))
     budget, divisor = budgets.get(party.id), batch_sizes.get(party.id, 1.0)
-    where, n = exact_of(model, tuple(x.shape[1:])).trained.indices, len(w)
-    began = flat[where].numpy()
+    began, n = flat.numpy().copy(), len(w)
     if budget is not None and plan.most_rounds(budget, rounds) <= done:
         return {"update": np.zeros_like(began), "n": np.zeros(())}
     party.state["rounds"] = np.asarray(done + 1.0)
@@ -105,7 +105,7 @@ def noisy_steps(
         y, first, second = step(
             y, plan.noisy(total.numpy(), rng.entropy) / divisor, first, second, t + 1, int(broadcast["round"])
         )
-        flat[where] = torch.from_numpy(y)
+        flat = torch.from_numpy(y)
     return {"update": y - began, "n": np.ones(())}
 
 
@@ -127,6 +127,7 @@ def local_dpsgd(
     delta: float = 1e-5,
     accountant: Accountant = "rdp",
     features: list[str] | None = None,
+    scale: Scale = "ranges",
     start: OwnBudgetsState | None = None,
     **settings: Unpack[StepSettings],
 ) -> Iterator[OwnBudgetsState]:
@@ -179,8 +180,8 @@ def local_dpsgd(
     above(0.0, **{f"batch_size of {name}": value for name, value in batch_sizes.items()})
     limits = {} if stop_at is None else _for_each("stop_at", stop_at, names)
     budgets = {name: Budget(limit, delta, "record", accountant=accountant) for name, limit in limits.items()}
-    task = RecordTask.of(federation, module, features, max(batch_sizes.values()), plan.clipping)
-    model, trained = task.model, task.trained.indices.numpy()
+    task = RecordTask.of(federation, module, features, max(batch_sizes.values()), plan.clipping, scale=scale)
+    model = task.model
     ask = partial(noisy_steps, plan=plan, model=model, step=step, batch_sizes=batch_sizes, budgets=budgets, rounds=rounds)
     w = model.initial if start is None else model.flat(start.weights)
     for t in range(start.round if start else 0, rounds):
@@ -189,8 +190,7 @@ def local_dpsgd(
             return
         sent = {"w": w, "asked": np.asarray(float(asked)), "round": np.asarray(float(t))}
         total: Any = task.federation.sum(ask, sent, init=no_rounds)
-        w = w.copy()
-        w[trained] += (total["update"] / max(float(total["n"]), 1.0)).astype(np.float32)
+        w = w + (total["update"] / max(float(total["n"]), 1.0)).astype(np.float32)
         known = rounds_asked(federation.ledger, plan)
         yield OwnBudgetsState(t + 1, model.named(w), _spent(plan, budgets, names, known, rounds, delta), int(total["n"]))
 

@@ -82,7 +82,7 @@ class Recipe:
 
     def at_once(self, x: Tensor) -> int:
         """Records of one pass, so that it fits in `MEMORY`."""
-        numbers = len(self.trained.indices) if self.path != "ghost" else self._tape.numbers or 16 * (x[0].numel() + 1)
+        numbers = self.trained.size if self.path != "ghost" else self._tape.numbers or 16 * (x[0].numel() + 1)
         return max(1, min(1024, MEMORY // (4 * numbers)))
 
     def find(self, flat: Tensor, x: Tensor, target: Tensor) -> RecordGradients:

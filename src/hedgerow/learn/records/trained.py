@@ -1,15 +1,14 @@
-"""Which parameters of a module are trained: their layers, and where they lie in the flat vector."""
+"""The trained parameters of a model, and their layers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
 
 import torch
 from torch import Tensor
 
-from hedgerow.errors import ModelInvalid, SettingsInvalid
+from hedgerow.errors import SettingsInvalid
 
 from ..models import Model
 from .clipping import Clipping
@@ -29,13 +28,9 @@ class Trained:
 
     model: Model
 
-    def __post_init__(self) -> None:
-        if not self.names:
-            raise ModelInvalid("no parameter of the module is trained.", remedy="Leave requires_grad on in at least one layer.")
-
-    @cached_property
+    @property
     def names(self) -> tuple[str, ...]:
-        return tuple(name for name, value in self.model.module.named_parameters() if value.requires_grad)
+        return self.model.names
 
     @cached_property
     def layers(self) -> tuple[int, ...]:
@@ -47,25 +42,21 @@ class Trained:
     def n_layers(self) -> int:
         return max(self.layers) + 1
 
-    @cached_property
-    def where(self) -> dict[str, slice]:
-        """Where each parameter of the model lies in its flat vector."""
-        ends = accumulate((shape.numel() for shape in self.model.shapes), initial=0)
-        return {name: slice(*part) for name, part in zip(self.model.names, pairwise(ends), strict=True)}
+    @property
+    def size(self) -> int:
+        """Numbers of the flat vector."""
+        return sum(shape.numel() for shape in self.model.shapes)
 
     @cached_property
     def shapes(self) -> dict[str, torch.Size]:
-        """Of all parameters, by name."""
+        """Of the trained parameters, by name."""
         return dict(zip(self.model.names, self.model.shapes, strict=True))
 
-    @cached_property
-    def indices(self) -> Tensor:
-        """Indices of the trained coordinates in the flat vector, shape (d,)."""
-        return torch.cat([torch.arange(self.where[name].start, self.where[name].stop) for name in self.names])
-
     def weights(self, flat: Tensor) -> dict[str, Tensor]:
-        """Parameters by name, as views of a flat vector."""
-        return {name: flat[part].view(self.shapes[name]) for name, part in self.where.items()}
+        """All parameters by name: the trained ones as views of a flat vector, and the fixed ones."""
+        parts = torch.split(flat, [shape.numel() for shape in self.model.shapes])
+        trained = {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
+        return trained | self.model.fixed
 
     def check(self, clipping: Clipping) -> None:
         """Refuse a clip with another number of radii than there are trained layers."""

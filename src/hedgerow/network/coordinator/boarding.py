@@ -24,10 +24,10 @@ from hedgerow.crypto.keys import Roster, verify
 from hedgerow.data import Column, Schema
 from hedgerow.errors import HedgerowError, KeyInvalid, MessageRefused, StationUnknown
 from hedgerow.study import Study, build_remote
-from hedgerow.study.changes import to_toml
 from hedgerow.study.check import check
 from hedgerow.study.planned import with_noise
 from hedgerow.study.remote import data_name
+from hedgerow.study.toml import to_toml
 from hedgerow.wire.boarding import decision, submission_digest
 from hedgerow.wire.envelope import Letter, PublicIdentity
 from hedgerow.wire.question import common
@@ -41,8 +41,8 @@ from .states import Boarded, Kept
 
 log = logging.getLogger("hedgerow")
 
-PATIENT = frozenset({"HR-104", "HR-610", "HR-611"})
-"""Codes that waiting may change: a full disk, opening hours, a rate."""
+PATIENT = frozenset({"HR-104", "HR-245", "HR-610", "HR-611", "HR-618"})
+"""Codes that waiting may change: a full disk, a party that is missing, opening hours, a rate, a journal that was lost."""
 
 
 class Asks(Protocol):
@@ -117,7 +117,8 @@ class Hello:
 
 def as_stations_see_it(study: Study) -> Study:
     """A study as stations see it: its data by their name, and no path of the coordinator's machine."""
-    data = study.data.model_copy(update={"name": data_name(study), "path": None})
+    spelt = {"separator": None, "decimal": ".", "na_values": ()}  # of the coordinator's file, if it has one
+    data = study.data.model_copy(update={"name": data_name(study), "path": None, **spelt})
     budget = None if study.budget is None else study.budget.model_copy(update={"ledger": None})
     return study.model_copy(update={"data": data, "budget": budget})
 

@@ -33,6 +33,8 @@ def agreed_schema(study: Study, schemas: Mapping[str, Schema]) -> Schema:
             if name not in schema:
                 why = "" if named is not None else ", and the study names no columns, so that it would use all"
                 hint = "" if named is not None else "Name the columns in data.features. "
+                if name in study.data.derived:
+                    hint = f"Stations compute it themselves: [data.derived.{name}] of station.toml, as in the study. "
                 raise MissingColumn(f"{station} has no column {name!r}{why}.", remedy=hint + suggestion(name, schema.names))
     if not used:
         raise StudyInvalid("the study uses no column of the stations.", remedy=suggestion(str(study.data.target), known))
@@ -52,6 +54,7 @@ def _named(study: Study, known: list[str]) -> set[str] | None:
         return None
     named = {name for name in (data.target, data.weight, *(data.features or ())) if name} | set(data.ranges)
     words = set(_words(settings)) | set(_words(study.evaluation.model_dump()))
+    named |= words & set(data.derived)
     return named | {
         name for name in known if name in words or (not name.isidentifier() and any(name in side for side in sides))
     }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection, Sequence
 
 from hedgerow.errors import StationUnknown, StudyInvalid, suggestion
 from hedgerow.study import Study, parse
 from hedgerow.study.catalogue import listing
-from hedgerow.study.changes import to_toml
 from hedgerow.study.keys import settings_of
+from hedgerow.study.toml import read_toml, to_toml
 
 from .states import Kept
 from .store import Store
@@ -58,4 +57,4 @@ def refuse_simulation(study: Study) -> None:
 
 def study_of(kept: Kept) -> Study:
     """The study that was submitted."""
-    return parse(tomllib.loads(kept.text))
+    return parse(read_toml(kept.text))

@@ -5,7 +5,6 @@ What reads and rehearses studies is imported when one comes: a station that wait
 
 from __future__ import annotations
 
-import tomllib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from hedgerow.wire.values import unpack
 from .accounts import Account
 from .code import code_hash, installed_version
 from .config import GuardSection, StationConfig
+from .counts import Asked, limits_of, most_rounds
 from .local_data import Held
 from .policy import (
     admit_columns,
@@ -31,6 +31,7 @@ from .policy import (
     admit_records,
     admit_rehearsed,
     admit_size,
+    answers_once,
     as_forbidden,
     named_columns,
     smallest_total,
@@ -95,11 +96,9 @@ def read_study(toml: bytes) -> Study:
     StudyInvalid (HR-101)
     """
     from hedgerow.study import parse
+    from hedgerow.study.toml import read_toml
 
-    try:
-        study = parse(tomllib.loads(toml.decode("utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise StudyInvalid("what came as a study is no TOML.", remedy=str(error)[:200]) from error
+    study = parse(read_toml(toml))
     if study.data.path is not None or (study.budget is not None and study.budget.ledger is not None):
         raise StudyInvalid("the study names a file, which would be one of this machine.", remedy="Name the data: data.name.")
     return study
@@ -107,9 +106,11 @@ def read_study(toml: bytes) -> Study:
 
 def title_of(toml: bytes) -> str:
     """What a study calls itself, also one that is refused: so that people know which it was."""
+    from hedgerow.study.toml import read_toml
+
     try:
-        found = tomllib.loads(toml.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
+        found = read_toml(toml)
+    except StudyInvalid:
         return ""
     description = next((found[key] for key in ("title", "name") if isinstance(found.get(key), str) and found[key]), "")
     return str(description)[:200]
@@ -188,16 +189,19 @@ def _rehearsed(
         built = make(with_noise(study, make, submission.digest, most=guard.limits.rehearsed_rounds))
         found, heard = rehearsed(built, guard.limits.rehearsed_rounds)
     aggregation = inside(built.federation).channel.aggregation
-    kinds = announced(found.entries, heard, aggregation)
+    noisy = any(entry.mechanism != "none" for entry in found.entries)
+    kinds = announced(found.entries, heard, aggregation, most_rounds(built, noisy))
     by_name = {(entry.branch, entry.round): entry.aggregation for entry in found.entries}
     asked = [
         (outbox, by_name.get((asked.branch, asked.number), "").replace("plain", "") * (asked.verb == "sum"), len(whom))
         for outbox, whom in heard
         for asked in [outbox.question]
     ]
-    admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), withstood=withstands(aggregation))
+    how = {"withstood": withstands(aggregation), "once": answers_once(aggregation)}
+    admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), **how)
     _fits([outbox for outbox, whom in heard if held.ids[0] in whom], accounts)
-    rows = tuple({name: plain(value) for name, value in row.items()} for row in rows_of(found))
+    told = zip(rows_of(found), limits_of(found, heard, kinds), strict=True)
+    rows = tuple({name: plain(value) for name, value in (row | limits).items()} for row, limits in told)
     return replace(
         submission,
         ready=True,
@@ -239,6 +243,8 @@ class AdmittedStudy:
         Who answers for it.
     account : Account
         Of this study, for each party.
+    asked : Asked
+        What it has asked, held against what it announced.
     n_questions : int
         How many were to be answered from records.
     """
@@ -246,6 +252,7 @@ class AdmittedStudy:
     submission: Submission
     parties: StudyChild
     account: Account
+    asked: Asked
     n_questions: int = 0
 
     def close(self) -> None:

@@ -92,6 +92,9 @@ class RequireSection(Section):
     )
     noise: Noise = Field("none", description="who adds noise, at least: the server, parties in shares, each party by itself")
     noise_multiplier: float = Field(0.0, ge=0, description="least noise, relative to the bound")
+    once_per_context: bool = Field(
+        False, description="secagg: the same question is answered once, also where no total came of it"
+    )
 
     @model_validator(mode="after")
     def noise_for_a_multiplier(self) -> RequireSection:
@@ -99,6 +102,8 @@ class RequireSection(Section):
             raise ValueError("noise_multiplier without noise: say who adds it, at least, e.g. noise = 'server'")
         if self.adversary == "active" and not self.hidden_rows:
             raise ValueError("an adversary from whom nothing is hidden: add hidden_rows = true")
+        if self.once_per_context and not self.hidden_rows:
+            raise ValueError("once_per_context is of hidden rows: add hidden_rows = true")
         return self
 
 

@@ -21,25 +21,29 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import numpy as np
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from hedgerow.data import Column, Schema, Table
-from hedgerow.data.column import Kind, Role, lacking
-from hedgerow.errors import ConfigInvalid, DataError, SchemaInvalid
+from hedgerow.data.cases import lacking_in
+from hedgerow.data.column import Kind
+from hedgerow.data.declared import fit
+from hedgerow.errors import ConfigInvalid, DataError, FormulaInvalid, SchemaInvalid
+from hedgerow.stats.derived import Derivation, derive_columns, derive_schema
+from hedgerow.study.declared import DeclaredColumn, DerivedSection, words_from
 from hedgerow.study.section import Section, problems
 
-from .sources import RawColumns, read_source
+from .sources import read_source
 from .sources.fhir.mapping import SPEAKING, meaning
 
 LOG = logging.getLogger("hedgerow")
 FILES, NETWORK = ("path",), ("url", "url_env")
 KEYS: dict[str, tuple[str, ...]] = {
-    "csv": (*FILES, "separator"),
+    "csv": (*FILES, "separator", "decimal"),
     "parquet": FILES,
     "sql": (*NETWORK, "query"),
     "fhir": (*FILES, *NETWORK, "token_env", "searches", "page_size", "pages", "megabytes", "seconds"),
@@ -49,19 +53,12 @@ FHIR_KEYS = tuple(key for keys in SPEAKING.values() for key in keys)
 """What only a column of a FHIR source is told."""
 
 
-class ColumnSection(Section):
+class ColumnSection(DeclaredColumn):
     """The declaration of one column, and where the source has it."""
 
-    kind: Kind | None = Field(None, description="number, integer, binary or category; category where levels are given")
-    role: Role = Field("feature", description="what a program may use it for; a study may say otherwise")
-    low: float | None = Field(None, description="smallest value, declared")
-    high: float | None = Field(None, description="largest value, declared")
-    range: tuple[float, float] | None = Field(None, description="low and high together")
-    levels: tuple[str, ...] = Field((), description="the words of a category; others are refused")
-    unit: str = Field("", description="physical unit; of a FHIR quantity its UCUM code, which is checked")
-    clip: bool = Field(False, description="clip values to the range instead of refusing them")
-    missing: Literal["refuse", "drop"] | None = Field(None, description="records without this value; data.missing by default")
-    description: str = Field("", description="one sentence for people")
+    missing: Literal["refuse", "drop"] | None = Field(
+        None, description="whether it may be missing: models that read it drop such records; data.missing by default"
+    )
     origin: str | None = Field(None, alias="from", description="name in the source, or FHIR element; the column's by default")
     form: Literal["age", "year"] | None = Field(None, alias="as", description="FHIR: what is made of a date of birth")
     at: str | None = Field(None, description="FHIR: the day on which the age is taken")
@@ -101,18 +98,28 @@ class DataSection(Section):
     url_env: str | None = Field(None, description="environment variable that holds the url")
     query: str | None = Field(None, description="one SELECT statement")
     separator: str = Field(",", min_length=1, max_length=1, description="between the values of a CSV file")
+    decimal: Literal[".", ","] = Field(".", description="the decimal sign of a CSV file")
+    na_values: tuple[str, ...] = Field((), description="what stands for a missing value in every column, e.g. ?")
     token_env: str | None = Field(None, description="environment variable that holds the FHIR server's bearer token")
     searches: tuple[str, ...] = Field((), description="FHIR searches; made from the columns by default")
     page_size: int = Field(200, ge=1, le=10_000, description="resources asked for in one page")
     pages: int = Field(1_000, ge=1, description="most pages of one search")
     megabytes: int = Field(512, ge=1, description="most that a FHIR server may send in all")
     seconds: float = Field(60.0, gt=0, description="longest wait for one page")
-    missing: Literal["refuse", "drop"] = Field("refuse", description="what to do with records that miss a value")
+    missing: Literal["refuse", "drop"] = Field(
+        "refuse", description="whether values may be missing: each model drops the records that lack one it reads"
+    )
     columns: dict[str, ColumnSection] = Field(min_length=1, description="the columns, by name")
+    derived: dict[str, DerivedSection] = Field(default_factory=dict, description="columns that are computed, by name")
+
+    @field_validator("na_values", mode="before")
+    @classmethod
+    def numbers_too(cls, given: Any) -> Any:
+        return words_from(given)
 
     @model_validator(mode="after")
     def fits_its_source(self) -> DataSection:
-        problems = [*self._source_problems(), *self._column_problems()]
+        problems = [*self._source_problems(), *self._column_problems()] or self._derived_problems()
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -138,6 +145,13 @@ class DataSection(Section):
             found.append("url holds a password: put it into an environment variable, and name that one in url_env")
         return found
 
+    def _derived_problems(self) -> list[str]:
+        try:
+            schema_of(self)
+        except (DataError, FormulaInvalid) as error:
+            return [f"derived: {error.reason.rstrip('.')}. {error.remedy}".strip().rstrip(".")]
+        return []
+
     def _column_problems(self) -> list[str]:
         found: list[str] = []
         for name, column in self.columns.items():
@@ -146,10 +160,14 @@ class DataSection(Section):
                 found.append(f"columns.{name}: {', '.join(strange)} are for source 'fhir'")
             if column.range is not None and {"low", "high"} & column.given():
                 found.append(f"columns.{name}: give range, or low and high")
+                continue
+            if self.source == "fhir" and isinstance(column.levels, dict):
+                found.append(f"columns.{name}: levels are a list here, and codes says the level of each system|code")
+                continue
             try:
                 if self.source == "fhir":
                     meaning(name, column)
-                declared(name, column, self.source)
+                declared(name, column, self)
             except (SchemaInvalid, ConfigInvalid) as error:
                 found.append(f"columns.{name}: {error.reason.rstrip('.')}. {error.remedy}".strip().rstrip("."))
         return found
@@ -172,7 +190,7 @@ def parse_data(values: Mapping[str, Any]) -> DataSection:
         ) from None  # the cause would show values, which may be secret
 
 
-def declared(name: str, column: ColumnSection, source: str) -> Column:
+def declared(name: str, column: ColumnSection, section: DataSection) -> Column:
     """Return the public declaration of a column.
 
     Raises
@@ -183,20 +201,27 @@ def declared(name: str, column: ColumnSection, source: str) -> Column:
     low, high = column.ends
     return Column(
         name,
-        column.kind or _kind(name, column, source),
+        column.kind or _kind(name, column, section.source),
         column.role,
         unit=column.unit,
         low=low,
         high=high,
-        levels=column.levels,
+        levels=tuple(column.levels),
         clip=column.clip,
         description=column.description,
+        optional=(column.missing or section.missing) == "drop",
     )
 
 
 def schema_of(section: DataSection) -> Schema:
-    """Return the public declaration of a station's columns, without touching data."""
-    return Schema(tuple(declared(name, column, section.source) for name, column in section.columns.items()))
+    """Return the public declaration of a station's columns, those that are computed at the end, without touching data."""
+    schema = Schema(tuple(declared(name, column, section) for name, column in section.columns.items()))
+    return derive_schema(schema, derivations(section))
+
+
+def derivations(section: DataSection) -> dict[str, Derivation]:
+    """How derived columns are computed, by name."""
+    return {name: one.derivation() for name, one in section.derived.items()}
 
 
 def open_table(section: DataSection, folder: str | Path) -> Table:
@@ -211,7 +236,8 @@ def open_table(section: DataSection, folder: str | Path) -> Table:
     Returns
     -------
     Table
-        With the declared columns only. Rows are in the order of the source; for FHIR, that of the patients.
+        With the declared columns only. Rows are in the order of the source; for FHIR, that of the patients. Records that miss
+        a value of a column with `missing = "drop"` stay: each model leaves out those that lack one it reads.
 
     Raises
     ------
@@ -222,30 +248,35 @@ def open_table(section: DataSection, folder: str | Path) -> Table:
     MissingExtra (HR-105)
         A package for this source is not installed.
     """
-    schema = schema_of(section)
+    schema = schema_of(section).select([*section.columns])
     found = read_source(section, schema, Path(folder))
-    columns, dropped = _without_missing(section, found)
-    note = f"{found.note} {dropped} records with missing values were dropped." if dropped else found.note
+    given = {name: replace(column.declared(name), kind=schema[name].kind) for name, column in section.columns.items()}
+    held, _, _ = fit(
+        found.columns,
+        given,
+        where=f"data {section.name!r}",
+        na_values=section.na_values,
+        missing={name: column.missing or section.missing for name, column in section.columns.items()},
+        lines_of=found.lines_of,
+        decimal=section.decimal,
+        shown=False,
+        advice=REMEDY,
+    )
     try:
-        table = Table(schema.admit(columns), schema, name=section.name, source=note)
+        table = Table(schema.admit(held), schema, name=section.name, source=found.note)
+        table = derive_columns(table, derivations(section), shown=False)
     except DataError as error:
         raise type(error)(error.reason, remedy=f"{error.remedy}\n{REMEDY}".strip()) from None
-    LOG.info("data %r: %d records, %d columns, %d dropped", section.name, len(table), len(table.columns), dropped)
-    return table
+    lost = lacking_in(table, schema.names)
+    n_lost = 0 if lost is None else int(lost.sum())
+    LOG.info("data %r: %d records, %d columns, %d lack a value", section.name, len(table), len(table.columns), n_lost)
+    return replace(table, source=f"{found.note} {n_lost} of {len(table)} records lack a value.") if n_lost else table
 
 
-REMEDY = 'In station.toml: `missing = "drop"`, `clip = true`, a wider `range` or more `levels` of the column. No study is told.'
-
-
-def _without_missing(section: DataSection, found: RawColumns) -> tuple[dict[str, np.ndarray], int]:
-    """Leave out the records that miss a value of a column with `missing = "drop"`."""
-    lengths = {len(values) for values in found.columns.values()}
-    dropping = [name for name, column in section.columns.items() if (column.missing or section.missing) == "drop"]
-    absent = [lacking(found.columns[name]) for name in dropping if name in found.columns]
-    if not absent or len(lengths) != 1:
-        return dict(found.columns), 0
-    dropped = np.logical_or.reduce(absent)
-    return {name: values[~dropped] for name, values in found.columns.items()}, int(dropped.sum())
+REMEDY = (
+    'In station.toml: `na_values`, `missing = "drop"`, `clip = true`, a wider `range` or more `levels` of the column. '
+    "Values are not shown here, and no study is told."
+)
 
 
 def _kind(name: str, column: ColumnSection, source: str) -> Kind:

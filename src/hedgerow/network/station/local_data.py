@@ -11,6 +11,7 @@ import numpy as np
 
 from hedgerow.core.party import Parties
 from hedgerow.data import Schema, Table
+from hedgerow.data.cases import whole_cases
 from hedgerow.errors import ConfigInvalid, EmptyParty
 from hedgerow.wire.values import pack, unpack
 
@@ -142,6 +143,8 @@ def local_data(
     columns = {name: table.columns[name] for name in schema.names}
     if config.stores is None:
         return LocalData(schema, Roll((config.name,)), columns, np.array([len(table)]))
+    table = whole_cases(table, [config.stores.by])  # a record of no store is nobody's
+    columns = {name: table.columns[name] for name in schema.names}
     values, owner = np.unique(table[config.stores.by], return_inverse=True)
     words = [_word(value, table.schema[config.stores.by].levels) for value in values]
     policies = policies or {}

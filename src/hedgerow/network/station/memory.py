@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from hedgerow.core.answer import NEVER
 from hedgerow.core.engine import Outbox
-from hedgerow.errors import StateLost
+from hedgerow.engines.party_states import Numbers, PartyStates, holds, state_lost
 
 
-@dataclass
+@dataclass(frozen=True)
 class PartyMemory:
-    """Of which questions the states of one study's parties are, in this life of the station.
+    """Of which questions the states of one study's parties are.
 
-    A party keeps the state of the last question that the server counted, and the one that waits to be counted. After a
-    restart it keeps nothing; and a server that resumed from a checkpoint may ask it to go on from an older state.
+    A party keeps the state of the last question that the server counted, and the one that waits to be counted; both outlive
+    a restart. A server that resumed from an old checkpoint may ask it to go on from a state that is older than both.
+
+    Parameters
+    ----------
+    numbers : callable
+        Returns the numbers of questions by party, as they are now; of those that keep something.
+    lost : bool
+        Whether the station lost what parties had kept.
     """
 
-    settled: dict[str, int] = field(default_factory=dict)
-    waiting: dict[str, int] = field(default_factory=dict)
+    numbers: Callable[[], Mapping[str, Numbers]] = dict
+    lost: bool = False
+
+    @classmethod
+    def of(cls, states: PartyStates) -> PartyMemory:
+        """The memory of these states."""
+        return cls(states.numbers, states.lost)
 
     def refuse_lost(self, outbox: Outbox, ids: tuple[str, ...]) -> None:
         """Refuse a question that reads what a party does not keep.
@@ -29,20 +41,7 @@ class PartyMemory:
         """
         if outbox.stateless:
             return
+        kept = self.numbers()
         for id in ids:
-            counted = outbox.counted.get(id)
-            if counted != self.settled.get(id) and (counted is None or counted != self.waiting.get(id)):
-                raise StateLost(
-                    f"{outbox.question.name} is to go on from what {id} kept in question {counted}, and it keeps that of "
-                    f"{self.settled.get(id)}.",
-                    remedy="The station, or the study, began anew in between: submit the study anew.",
-                )
-
-    def take(self, outbox: Outbox, ids: tuple[str, ...]) -> None:
-        """Learn that a question was answered."""
-        if outbox.stateless:
-            return
-        for id in ids:
-            if id in outbox.counted:
-                self.settled[id] = outbox.counted[id]
-            self.waiting[id] = outbox.question.number if outbox.question.counts else NEVER
+            if not holds(kept.get(id), outbox.counted.get(id), self.lost):
+                raise state_lost(id, kept.get(id), outbox.counted.get(id))

@@ -22,9 +22,10 @@ from .accounts import Account
 from .asking import GUARD, Keys, account_of
 from .base import Base
 from .config import StationConfig, read_config
+from .heads import refuse_missing
 from .journal import StationEntry, StationJournal, unpack_parties
 from .local_data import Roll
-from .rules import kept_rules, notes_of
+from .rules import kept_in, kept_rules, notes_of
 from .submissions import Status, Submission, Submissions
 
 DATABASE = Path("state") / "station.sqlite"
@@ -80,21 +81,19 @@ class Review:
 
         Raises
         ------
-        ConfigInvalid (HR-601), KeyInvalid (HR-244), CannotWrite (HR-104)
+        ConfigInvalid (HR-601), KeyInvalid (HR-244), CannotWrite (HR-104), JournalLost (HR-618)
         """
         try:
             config, folder = read_config(path)
         except ConfigInvalid:
             folder = Path(path) if Path(path).is_dir() else Path(path).parent
-            if not (folder / DATABASE).exists():
-                raise
-            base = Base(folder / DATABASE)
-            rules = kept_rules(base)
+            rules = kept_in(folder / DATABASE)
             if rules is None:
-                base.close()
                 raise
-            return cls(rules.config, keys_of(rules.config, folder), base, file=Path(path))
-        return cls(config, keys_of(config, folder), Base(folder / DATABASE), file=Path(path))
+            config = rules.config
+        keys = keys_of(config, folder)
+        refuse_missing(keys.path, folder / DATABASE)
+        return cls(config, keys, Base(folder / DATABASE), file=Path(path))
 
     @property
     def config(self) -> StationConfig:

@@ -68,6 +68,17 @@ def kept_rules(base: Base) -> Rules | None:
         return None
 
 
+def kept_in(database: Path) -> Rules | None:
+    """The same of a database that may not be there."""
+    if not database.exists():
+        return None
+    base = Base(database)
+    try:
+        return kept_rules(base)
+    finally:
+        base.close()
+
+
 def differing(before: StationConfig, after: StationConfig) -> list[str]:
     """Keys in which two configurations differ, as the file spells them."""
     one, other = (_flat(config.model_dump(mode="json", by_alias=True)) for config in (before, after))

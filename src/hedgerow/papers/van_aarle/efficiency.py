@@ -27,7 +27,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.declaration import Case, Key, program
 from hedgerow.core.federation import Federation
 from hedgerow.crypto import AdditiveShares, Hidden, HiddenModel, PairwiseMasks, PrivFL, SecAgg
-from hedgerow.data import load
+from hedgerow.data import complete_cases, load
 from hedgerow.errors import RoundRefused, SettingsInvalid
 from hedgerow.stats import design_of
 from hedgerow.stats.design import design
@@ -182,6 +182,7 @@ def efficiency(
             remedy=f"From {LEAST} stores to as many as there are (partition.rows), of which at most 0.3 are lost.",
         )
     spec = design_of(federation.schema, formula, "binomial").to_unit()
+    federation = complete_cases(federation, spec.schema.names, count=False)
     gradient = Gradient(federation.prepare(design, spec=spec), spec)
     plan = [(way, n) for n in sorted(set(stores)) for way in _chosen(ways) if way != "privfl" or n <= most_hidden]
 

@@ -16,6 +16,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, Bounds, linf
 from hedgerow.core.federation import Federation
+from hedgerow.data import complete_cases
 from hedgerow.errors import ContributionInvalid, NotFinite, PartyDeclined
 
 from ..design import Design, design
@@ -188,7 +189,7 @@ class Asked:
 
 
 def ask_for(federation: Federation, spec: Design, prepare: Any = design, *, target: bool = True, scaled: bool = False) -> Asked:
-    """Prepare a design at the parties.
+    """Prepare a design at the parties, of the records that lack none of its columns.
 
     Parameters
     ----------
@@ -204,6 +205,7 @@ def ask_for(federation: Federation, spec: Design, prepare: Any = design, *, targ
     UnboundedSum (HR-210)
         Rows are hidden, a range is not declared, and the aggregation has none of its own.
     """
+    federation = complete_cases(federation, spec.schema.names)
     protection = federation.protection
     hidden, noisy = protection.hides_rows, protection.noisy
     unit = spec.to_unit() if hidden or noisy or scaled else spec

@@ -28,7 +28,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.declaration import Case, Key, program
 from hedgerow.core.federation import Federation
-from hedgerow.data import load
+from hedgerow.data import complete_cases, load
 from hedgerow.errors import NotFinite, SettingsInvalid, suggestion
 from hedgerow.report import Outcome
 
@@ -212,12 +212,13 @@ def gradient_descent(
     spec = read(schema_of(federation))
 
     def program() -> Iterator[DescentState]:
+        known = complete_cases(federation, spec.schema.names)
         scale = standardise if isinstance(standardise, Scaling) else None
         if start is not None and start.round > 0:
             scale = start.scaling
         elif standardise is True:
-            scale = scaling_of(federation, spec, target=family == "gaussian")
-        prepared = scaled(federation, scale)
+            scale = scaling_of(known, spec, target=family == "gaussian")
+        prepared = scaled(known, scale)
         asked = ask_for(prepared, read(schema_of(prepared)), target=False)
         ask = partial(asked.sums_in_own_units, family, shape=share, batch=batch)
         state = start if start is not None and start.round > 0 else _begin(spec.size, scale, start)

@@ -19,7 +19,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
-from hedgerow.data import load
+from hedgerow.data import complete_cases, load
 from hedgerow.errors import SettingsInvalid
 from hedgerow.report import Outcome
 
@@ -148,8 +148,9 @@ def margins(
     spec = read(schema_of(federation))
 
     def machine() -> Iterator[SmoothState]:
-        scale = start.scaling if start else scaling_of(federation, spec, target=False) if standardise else None
-        prepared = scaled(federation, scale)
+        known = complete_cases(federation, spec.schema.names)
+        scale = start.scaling if start else scaling_of(known, spec, target=False) if standardise else None
+        prepared = scaled(known, scale)
         asked, zeros = ask_for(prepared, read(schema_of(prepared)), target=False), np.zeros(spec.size)
         first = SmoothState.at(zeros, 2.0, zeros)  # at zero every record lies inside this corner
         state = start or replace(first, **kept_in_state(scale))

@@ -10,6 +10,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
+from hedgerow.data import LeftOut
 from hedgerow.errors import SettingsInvalid
 
 from ..design import Design
@@ -56,6 +57,7 @@ class Path:
     n_missing: int
     left: str
     protection: str
+    cases: LeftOut | None = None
 
     @property
     def mean(self) -> Array:
@@ -88,7 +90,7 @@ class Path:
                 remedy="Fit it by itself: penalised_regression(..., penalty=...).",
             )
         shared = ("spec", "family", "l1_ratio", "standardised", "n_records", "rounds", "n_parties", "n_missing")
-        kept = {name: getattr(self, name) for name in (*shared, "left", "protection")}
+        kept = {name: getattr(self, name) for name in (*shared, "left", "protection", "cases")}
         return PenalisedFit(coef_=self.coefs[i], penalty=float(penalty), deviance=float(self.deviances[i]), **kept)
 
     def to_frame(self) -> pandas.DataFrame:
@@ -110,6 +112,6 @@ def path_of(federation: Federation, spec: Design, state: PathState, asked_before
         deviances=state.deviance,
         n_records=state.n,
         rounds=state.round,
-        **provenance(federation, asked_before),
+        **provenance(federation, asked_before, spec.schema.names),
         **settings,
     )

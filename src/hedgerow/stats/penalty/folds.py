@@ -20,11 +20,15 @@ from ..linear.sums import At, along, products, triangle
 
 
 def folds_of(party: Party, rng: Any, n_folds: int) -> Array:
-    """Return each record's fold, of the shape of the weights: they take turns, from a place that the party's name decides."""
+    """Return each record's fold, of the shape of the weights: they take turns, from a place that the party's name decides.
+
+    Records of weight zero take no turn.
+    """
     stacked = party.w.ndim == 2
     names = [rng.ids[int(i)] for i in rng.which] if stacked else [party.id]
     first = np.array([first_fold(name, n_folds) for name in names])
-    folds: Array = (first[:, None] + np.arange(party.w.shape[-1])) % n_folds
+    counted = np.atleast_2d(party.w) != 0
+    folds: Array = (first[:, None] + np.maximum(counted.cumsum(-1) - 1, 0)) % n_folds
     return folds if stacked else folds[0]
 
 

@@ -29,7 +29,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
-from hedgerow.data import load
+from hedgerow.data import LeftOut, load
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel
 from hedgerow.report import Outcome
 
@@ -236,7 +236,7 @@ class PenalisedFit:
         Records, or the sum of their weights.
     deviance : float
         Without the penalty.
-    rounds, n_parties, n_missing, left, protection
+    rounds, n_parties, n_missing, left, protection, cases
         As in `Fit`.
     """
 
@@ -253,6 +253,7 @@ class PenalisedFit:
     n_missing: int
     left: str
     protection: str
+    cases: LeftOut | None = None
 
     @property
     def law(self) -> Loss:
@@ -326,6 +327,6 @@ def penalised_fit(
         n_records=state.n,
         deviance=state.deviance,
         rounds=state.round,
-        **provenance(federation, asked_before),
+        **provenance(federation, asked_before, spec.schema.names),
         **settings,
     )

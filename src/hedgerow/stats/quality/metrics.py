@@ -30,6 +30,7 @@ from ..blocks import by_blocks
 from ..columns import is_exact
 from ..counts import tally
 from ..fitted import Fitted
+from .cells import LEAST, added_up, declared_edges, starts_of_cells
 
 LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 """Predicted probabilities count as no nearer to 0 and 1 than this, as in scikit-learn's `log_loss`."""
@@ -263,25 +264,29 @@ class Calibration:
         return statistic, float(chdtrc(df, statistic)) if df > 0 else float("nan")
 
 
-def calibration(federation: Federation, model: Any, *, formula: str | None = None, bins: int | Array = 10) -> Calibration:
+def calibration(
+    federation: Federation, model: Any, *, formula: str | None = None, bins: int | Array = 10, least: float = LEAST
+) -> Calibration:
     """Compare probabilities with what came true.
 
     Parameters
     ----------
     bins : int or array of shape (k + 1,)
         Bins of equal width, or edges from 0 to 1; public.
+    least : float
+        Neighbouring bins are taken together until each holds so many records of the total.
 
     Releases
     --------
     records, events and predicted events of each bin; once.
     """
-    edges = np.linspace(0, 1, max(bins, 0) + 1) if isinstance(bins, int) else np.asarray(bins, dtype=np.float64)
-    if len(edges) < 2 or not (np.diff(edges) > 0).all() or edges[0] != 0 or edges[-1] != 1:
-        raise SettingsInvalid(f"bins={bins!r} do not cover the probabilities.", remedy="Give a number, or edges from 0 to 1.")
+    edges = declared_edges(bins)
     fitted = Fitted.of(federation, model, formula)
     fitted.require(binary=True)
     w = fitted.weight
     bounds = None if w is None else {key: l1(w, "record") for key in ("n", "events", "expected")}
     broadcast = {"beta": fitted.coef, "edges": edges}
     sums = fitted.ask(federation).sum(calibrated, broadcast, bound=fitted.bounded(federation, bounds))
-    return Calibration(edges, sums["n"], sums["events"], sums["expected"])
+    starts = starts_of_cells(sums["n"], least)
+    kept = (added_up(sums[key], starts) for key in ("n", "events", "expected"))
+    return Calibration(np.append(edges[starts], 1.0), *kept)

@@ -2,14 +2,15 @@
 
     edges                -> every party                                                broadcast
     events, others       <- count of scores in each bin, by target                     sum
-    bins that hold both  -> cut into finer ones, until they cannot move the area       next round
+    neighbouring bins    taken together until each holds `least` records of the total  at the server
 
-An event and another record in different bins are ordered for certain. Those that share a bin leave the area uncertain by
-at most their number of pairs; this is the released error bound. Scores nearer than `resolution` count as tied, for half a
-pair each, as in the Mann-Whitney statistic.
+An event and another record in different bins are ordered for certain. Those that share a bin count as tied, for half a pair
+each, as in the Mann-Whitney statistic. About twenty bins leave the area off by a fraction of its standard error (`shift`);
+finer ones tell more of single records and nothing more of the curve. With `tol` bins that hold both classes are cut into finer
+ones, round by round, until they cannot move the area by more.
 
-Releases : two counts for each bin; once a round. Exactly ordered scores tell much of single records: ask for no finer
-           `tol` than is needed.
+Releases : two counts for each bin, once; with `tol` once a round, and exactly ordered scores tell much of single records.
+           Two counts more, of all records by target, where the model does not bring them.
 Unit     : record.
 Source   : Hanley & McNeil 1982; DeLong et al. 1988.
 """
@@ -17,11 +18,11 @@ Source   : Hanley & McNeil 1982; DeLong et al. 1988.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import expit, logit, ndtri
+from scipy.special import expit, ndtri
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bounds
@@ -36,7 +37,10 @@ from ..columns import is_exact, upper_end
 from ..counts import count_bound, tally
 from ..fitted import Fitted
 from ..linear.asking import refuse_unbounded
+from .cells import LEAST, added_up, inner_edges, number_of_bins, starts_of_cells
 
+FINE = 1024
+"""Bins of the first question of a curve that is refined."""
 CUTS = 2**15
 """Bins into which all that are cut are cut together."""
 PIECES = (8, 256)
@@ -70,6 +74,10 @@ class Roc:
         Bins so narrow that their scores count as equal.
     rounds : int
         Questions asked.
+    bins : int
+        For which counts were released, before neighbours were taken together.
+    least : float
+        Records that a cell holds at least; 0 where bins are shown as they were counted.
     """
 
     edges: Array
@@ -77,6 +85,8 @@ class Roc:
     events: Array
     tied: Array
     rounds: int
+    bins: int = 0
+    least: float = 0.0
 
     @property
     def auc(self) -> float:
@@ -89,6 +99,26 @@ class Roc:
         """By how much the exact area may differ from `auc`."""
         open_pairs = np.where(self.tied, 0.0, self.events * self.others)
         return float(np.abs(open_pairs).sum() / 2 / self._pairs)
+
+    @property
+    def shift(self) -> float:
+        """About how much the bins take from the area: a third of what it loses when neighbours are taken together again.
+
+        Nothing where bins were refined until their scores are tied.
+        """
+        if self.error == 0 or len(self.events) < 4:
+            return 0.0 if self.error == 0 else float("nan")
+        pairs = np.arange(0, len(self.events), 2)
+        coarser = replace(self, others=added_up(self.others, pairs), events=added_up(self.events, pairs))
+        return (self.auc - coarser.auc) / 3
+
+    def merged(self, least: float) -> Roc:
+        """The curve with neighbouring bins taken together, from the lowest score on, until each holds `least` records."""
+        starts = starts_of_cells(self.others + self.events, least)
+        others, events = added_up(self.others, starts), added_up(self.events, starts)
+        alone = np.diff([*starts, len(self.events)]) == 1
+        tied, edges = self.tied[starts] & alone, self.edges[starts[1:] - 1]
+        return replace(self, edges=edges, others=others, events=events, tied=tied, least=least)
 
     @property
     def _pairs(self) -> float:
@@ -141,50 +171,69 @@ def roc(
     model: Any,
     *,
     formula: str | None = None,
-    bins: int = 1024,
-    tol: float = 1e-5,
+    bins: int | Array | None = None,
+    least: float | None = None,
+    tol: float | None = None,
     resolution: float = 1e-9,
     max_rounds: int = 8,
 ) -> Roc:
-    """ROC curve and area of a model's linear predictor.
+    """ROC curve and area of a model's linear predictor, by one question.
 
     Parameters
     ----------
     model : Fit, state, or array of shape (d,)
-    bins : int
-        Of the first question, equally wide in the probability.
-    tol : float
-        Ask about finer bins until the area is known to within this; 0 for exactly.
+    bins : int or array of shape (k + 1,)
+        Bins of the probability: how many, placed around the share of events (see `hedgerow.stats.quality.cells`), or their
+        edges from 0 to 1. By default 20, and slowly more from 3000 records on.
+    least : float
+        Neighbouring bins are taken together until each holds so many records of the total; 10, or none with `tol`.
+    tol : float, optional
+        Ask about finer bins until the area is known to within this; 0 for exactly. It tells much of single records.
     resolution : float
         Scores nearer than this, times the larger of 1 and their size, count as tied.
     max_rounds : int
-        Questions at most; `Roc.error` says what is left. One through a channel that clips or adds noise.
+        Questions at most, with `tol`; `Roc.error` says what is left. One through a channel that clips or adds noise.
 
     Releases
     --------
-    Two counts for each bin, once a round.
+    Two counts for each bin, once; with `tol` once a round. Of a model that is no fit two counts more, of records by target.
     """
-    lawful = bins >= 2 and tol >= 0 and resolution > 0 and max_rounds >= 1
-    if not lawful:
+    limit, fewest = (0.0 if tol is None else tol), (0.0 if tol is not None else LEAST) if least is None else least
+    if not (limit >= 0 and fewest >= 0 and resolution > 0 and max_rounds >= 1):
         raise SettingsInvalid(
-            f"bins={bins!r}, tol={tol!r}, resolution={resolution!r}, max_rounds={max_rounds!r} cannot be asked.",
-            remedy="Give two bins or more, a tolerance of at least 0, a resolution above 0, and one round or more.",
+            f"least={least!r}, tol={tol!r}, resolution={resolution!r}, max_rounds={max_rounds!r} cannot be asked.",
+            remedy="Give at least 0 records, a tolerance of at least 0, a resolution above 0, and one round or more.",
         )
+    inner_edges(2 if bins is None else bins)  # refused before anybody is asked
     fitted = Fitted.of(federation, model, formula)
     fitted.require(binary=True)
-    asked, edges, found, rounds = fitted.ask(federation), logit(np.linspace(0, 1, bins + 1)[1:-1]), None, 0
-    bound = count_bound(fitted.weight)
+    asked, bound = fitted.ask(federation), count_bound(fitted.weight)
     refuse_unbounded(federation, fitted.spec, None if bound is None else {"": bound})
-    most = max_rounds if is_exact(federation) else 1
-    while found is None or (found.error > tol and rounds < most):
-        edges = edges if found is None else _finer(found, resolution, tol)
-        if found is not None and np.array_equal(edges, found.edges):
-            break
+
+    def counted(edges: Array) -> tuple[Array, Array]:
         counts = asked.sum(scores_by_class, {"beta": fitted.coef, "edges": edges}, bound=bound)
         others, events = np.maximum(counts, 0.0).reshape(2, -1)  # noise may push a count below zero
-        rounds += 1
-        found = Roc(edges, others, events, _narrow(edges, resolution), rounds)
-    return found
+        return others, events
+
+    sizes, rounds = fitted.sizes, 0
+    if sizes is None and tol is None and (bins is None or isinstance(bins, int)):
+        others, events = counted(np.zeros(0))
+        sizes, rounds = (float(events.sum()), float(others.sum())), 1
+    share = None if sizes is None or min(sizes) <= 0 else sizes[0] / sum(sizes)
+    rarer = None if sizes is None else 2 * min(sizes)
+    edges = inner_edges((number_of_bins(rarer) if tol is None else FINE) if bins is None else bins, share)
+    found = _curve(edges, *counted(edges), resolution, rounds + 1)
+    most = max_rounds if is_exact(federation) and tol is not None else 1
+    while found.error > limit and found.rounds < most:
+        edges = _finer(found, resolution, limit)
+        if np.array_equal(edges, found.edges):
+            break
+        found = _curve(edges, *counted(edges), resolution, found.rounds + 1)
+    return found.merged(fewest)
+
+
+def _curve(edges: Array, others: Array, events: Array, resolution: float, rounds: int) -> Roc:
+    return Roc(edges, others, events, _narrow(edges, resolution), rounds, len(events))
 
 
 def _narrow(edges: Array, resolution: float) -> Array:

@@ -69,7 +69,7 @@ class Totals:
         by_name: dict[str, Array] = {}
         for key, total in self.sums.items():
             by_name |= self.kinds[key].named(total)
-        found, at = np.zeros(len(trained.indices)), 0
+        found, at = np.zeros(trained.size), 0
         for name in trained.names:
             size = trained.shapes[name].numel()
             if name in by_name:
@@ -101,7 +101,7 @@ class Exact:
     def at_once(self) -> int:
         """Records of one pass; the sum does not depend on it."""
         if self.graph is None:
-            return max(1, min(ALONE, MEMORY // (8 * len(self.trained.indices))))
+            return max(1, min(ALONE, MEMORY // (8 * self.trained.size)))
         return max(1, min(1024, MEMORY // (4 * self.numbers)))
 
     def prepare(self, flat: Tensor) -> Any:

@@ -34,6 +34,12 @@ class AskedQuestion:
         Parties that the whole conversation is about.
     signature : QuestionSignature or None
         The announced kind that it is of, where it bears.
+    branch : str
+        In which its number counts.
+    broadcast, about : str
+        Digests of what it sends ("" for nothing), and of everything that decides of its answer, its number included.
+    hidden : bool
+        Whether rows are hidden, and no noise of parties covers them.
     guarded : mapping from trust to GuardedQuestion
         What accounts decide about, where it bears.
     declined : mapping from party to code
@@ -49,6 +55,10 @@ class AskedQuestion:
     protected: bool = False
     asked: int = 0
     signature: QuestionSignature | None = None
+    branch: str = ""
+    broadcast: str = ""
+    about: str = ""
+    hidden: bool = False
     guarded: Mapping[Any, GuardedQuestion] = field(default_factory=dict)
     declined: Mapping[str, str] = field(default_factory=dict)
 
@@ -56,6 +66,18 @@ class AskedQuestion:
     def words(self) -> str:
         """The question in words, for journal and log."""
         return f"{self.verb} of {self.name}" + (f", {self.step}" if self.step else "")
+
+    @property
+    def place(self) -> str:
+        """Its number in its branch."""
+        return f"{self.branch}{self.number}"
+
+    @property
+    def counted_by(self) -> dict[str, str]:
+        """What a journal has of it, by which it is counted."""
+        if self.signature is None:
+            return {}
+        return {"signature": self.signature.mark, "branch": self.branch, "broadcast": self.broadcast, "about": self.about}
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -79,11 +101,14 @@ class Computed(NamedTuple):
     codes : mapping from party to code
         With which parties declined while they computed.
     n_answered : int
+    cohort : str
+        Of whom an exact total behind hidden rows is, where that was settled by this step.
     """
 
     body: bytes
     codes: Mapping[str, str]
     n_answered: int
+    cohort: str = ""
 
 
 class Uncomputed(Exception):

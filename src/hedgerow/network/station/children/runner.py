@@ -15,6 +15,8 @@ from typing import Protocol
 
 from hedgerow.crypto.keys import Identity, Roster
 from hedgerow.crypto.schemes import Credentials
+from hedgerow.crypto.standing import StandingSets
+from hedgerow.engines.party_states import StateFiles
 from hedgerow.network.station.asking import accounts_of
 from hedgerow.network.station.config import GuardSection, StationConfig
 from hedgerow.network.station.journal import PartyCharge
@@ -43,7 +45,7 @@ class OwnKeys:
 
     def credentials(self, answered: Answered) -> Credentials:
         """What the sides need, with the list of what was answered."""
-        return Credentials(self.roster, lambda id: self.identity, answered.of)
+        return Credentials(self.roster, lambda id: self.identity, answered.of, StandingSets(answered))
 
 
 @dataclass(frozen=True)
@@ -73,12 +75,18 @@ class ToOpen:
     ----------
     answered : Path or None
         File of what its parties have answered within protocols; in memory where None.
+    states : StateFiles
+        Where its parties keep what they need for later questions.
+    begun : bool
+        Whether it has asked questions before.
     """
 
     config: StationConfig
     submission: Submission
     keys: OwnKeys
     answered: Path | None
+    states: StateFiles
+    begun: bool
 
 
 class StudyChild(Protocol):
@@ -150,8 +158,10 @@ def opened(task: ToOpen, held: LocalData) -> StudyChild:
     from .study_host import StudyHost
 
     answered = Answered(task.answered, gather=True)
+    states = task.states.of(task.submission.study, begun=task.begun)
     try:
-        return StudyHost(task.config, held, task.submission, task.keys, answered)
+        return StudyHost(task.config, held, task.submission, task.keys, answered, states)
     except BaseException:
         answered.close()
+        states.close()
         raise

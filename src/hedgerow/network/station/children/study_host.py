@@ -10,10 +10,13 @@ import numpy as np
 from hedgerow.core.layouts import Layouts
 from hedgerow.engines import InProcess
 from hedgerow.engines.host import Host
+from hedgerow.engines.party_states import PartyStates
 from hedgerow.errors import HedgerowError
 from hedgerow.network.station.admitted import admitted, read_description, read_study
 from hedgerow.network.station.asking import bears, only, protects, said, trusts_of
+from hedgerow.network.station.cohorts import told_cohort
 from hedgerow.network.station.config import GuardSection, StationConfig
+from hedgerow.network.station.counts import about_of
 from hedgerow.network.station.local_data import LocalData
 from hedgerow.network.station.memory import PartyMemory
 from hedgerow.network.station.policy import admit_question, admit_rows, as_forbidden
@@ -42,6 +45,8 @@ class StudyHost:
         With which the parties' sides of protocols sign.
     answered : Answered
         What parties have answered within protocols; it is closed with this.
+    states : PartyStates
+        What parties keep for later questions; it is closed with this.
 
     Raises
     ------
@@ -49,18 +54,24 @@ class StudyHost:
     """
 
     def __init__(
-        self, config: StationConfig, held: LocalData, submission: Submission, keys: OwnKeys, answered: Answered
+        self,
+        config: StationConfig,
+        held: LocalData,
+        submission: Submission,
+        keys: OwnKeys,
+        answered: Answered,
+        states: PartyStates,
     ) -> None:
         from hedgerow.study.remote import schema_for
 
         description, study = read_description(submission.description), read_study(submission.toml)
         schema = admitted(config, held, description, study)
-        engine = InProcess().hosting(held.parties(schema.names, schema_for(study, schema).weight))
+        engine = InProcess().hosting(held.parties(schema.names, schema_for(study, schema).weight), states)
         names = Names(("hedgerow", *config.guard.modules))
         own = keys.credentials(answered)
         self.host = Host(engine, names=names, own=own, seeded=config.guard.randomness == "study")
-        self.held, self.submission, self.answered = held, submission, answered
-        self.memory, self.layouts = PartyMemory(), Layouts(schema_for(study, schema))
+        self.held, self.submission, self.answered, self.states = held, submission, answered, states
+        self.memory, self.layouts = PartyMemory.of(states), Layouts(schema_for(study, schema))
         self._position = {id: i for i, id in enumerate(held.ids)}
         self._at_hand: Received | None = None
 
@@ -96,6 +107,7 @@ class StudyHost:
             asked=asked.outbox.asked,
             signature=kind_of(asked) if bears(asked) else None,
             guarded=guarded,
+            **(about_of(asked) if bears(asked) else {}),
         )
 
     def compute(self, question: AskedQuestion) -> Computed:
@@ -116,13 +128,12 @@ class StudyHost:
             raise Uncomputed(known, said(error)[0]) from (error if known is error else error.__cause__)
         body = answer(replace(inbox, codes={**inbox.codes, **question.declined}), asked.ids)
         self.answered.flush()
-        if bears(asked):
-            self.memory.take(asked.outbox, left.ids)
-        return Computed(body, inbox.codes, len(inbox.answered))
+        return Computed(body, inbox.codes, len(inbox.answered), told_cohort(self.host.own))
 
     def close(self) -> None:
         """Release its files."""
         self.answered.close()
+        self.states.close()
 
     def _foreseen(self, guard: GuardSection, question: Received) -> tuple[Received, dict[str, GuardedQuestion]]:
         """A question as its parties answer it, and as accounts look at it: with the layout that this station foresees.

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import bz2
 import csv
-import gzip
 import lzma
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hedgerow.data import Column, Schema
+from hedgerow.data.faults import TRUTH
+from hedgerow.data.text_files import BLANKS, lines_in, lines_of, other_separator
 from hedgerow.errors import MissingExtra, SourceUnreadable, suggestion
 
 from .raw_columns import RawColumns, check_origins, origins, pick
 
 if TYPE_CHECKING:
-    from ..data_section import DataSection
-
-BLANKS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "#N/A", "<NA>")
-"""How a missing value is spelt in a CSV file. A declared level of one of these names is a level."""
-
-
-TRUTH = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FALSE": 0.0}
+    from ..data_section import ColumnSection, DataSection
 
 
 def read_csv(section: DataSection, schema: Schema, folder: Path) -> RawColumns:
@@ -36,39 +31,34 @@ def read_csv(section: DataSection, schema: Schema, folder: Path) -> RawColumns:
     path = existing(folder, section.paths[0])
     wanted = origins(section)
     head, lines = _attempt(path, lambda: _lines(path, section.separator))
+    if other := other_separator(head, section.separator):
+        raise SourceUnreadable(f"{path.name} {other[0]}", remedy=other[1])
     check_origins(section, head)
     if twice := sorted(name for name in set(wanted.values()) if head.count(name) > 1):
         raise SourceUnreadable(f"{path.name} has the columns {twice} twice.", remedy="Give each column its own name.")
     places = [head.index(wanted[column.name]) for column in schema]
     words = _attempt(path, lambda: _words(lines, len(head), places))
-    found = {column.name: _known(words[place], column) for column, place in zip(schema, places, strict=True)}
-    return RawColumns({column.name: numbers(found[column.name], column) for column in schema}, f"Read from {path.name}.")
+    blanks = {*BLANKS, *section.na_values}
+    found: dict[str, np.ndarray] = {}
+    for column, place in zip(schema, places, strict=True):
+        held = _known(words[place], blanks, section.columns[column.name])
+        found[column.name] = numbers(held, column) if section.decimal == "." else held
+    return RawColumns(found, f"Read from {path.name}.", partial(lines_of, path, section.separator))
 
 
-def _lines(path: Path, separator: str) -> tuple[list[str], Iterator[list[str]]]:
+def _lines(path: Path, separator: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """The header of a CSV file and the lines after it; the file is open until the last one is read."""
-    lines = (line for line in _parsed(path, separator) if not _is_blank(line, separator))
-    head = next(lines, None)
-    if head is None:
+    lines = lines_in(path, separator)
+    first = next(lines, None)
+    if first is None:
         raise ValueError("it holds no line")
-    return head, lines
+    return first[1], lines
 
 
-def _parsed(path: Path, separator: str) -> Iterator[list[str]]:
-    opener = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(path.suffix.lower(), open)
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-        yield from csv.reader(file, delimiter=separator, strict=True)
-
-
-def _is_blank(line: list[str], separator: str) -> bool:
-    """Whether a line holds nothing, not even an empty word in quotes."""
-    return not line or (len(line) == 1 and line[0] != "" and not line[0].strip(" \t"))
-
-
-def _words(lines: Iterable[list[str]], width: int, places: Sequence[int]) -> dict[int, list[str | None]]:
+def _words(lines: Iterable[tuple[int, list[str]]], width: int, places: Sequence[int]) -> dict[int, list[str | None]]:
     """The words at some places of all lines; None where a line has ended before."""
     words: dict[int, list[str | None]] = {place: [] for place in places}
-    for number, line in enumerate(lines, start=2):
+    for number, line in lines:
         if len(line) > width:
             raise ValueError(f"line {number} holds {len(line)} values, the header {width} names")
         for place, column in words.items():
@@ -76,10 +66,11 @@ def _words(lines: Iterable[list[str]], width: int, places: Sequence[int]) -> dic
     return words
 
 
-def _known(words: list[str | None], column: Column) -> np.ndarray:
+def _known(words: list[str | None], blanks: Collection[str], column: ColumnSection) -> np.ndarray:
     """The words of a column, None where one stands for a missing value."""
-    blanks = {word for word in BLANKS if word not in column.levels}
-    return np.array([None if word in blanks else word for word in words], dtype=object)
+    levels = column.levels.values() if isinstance(column.levels, dict) else column.levels
+    missing = {*blanks, *column.na_values} - {*levels}
+    return np.array([None if word in missing else word for word in words], dtype=object)
 
 
 def numbers(words: np.ndarray, column: Column) -> np.ndarray:
@@ -91,7 +82,7 @@ def numbers(words: np.ndarray, column: Column) -> np.ndarray:
     try:
         return words.astype(np.float64)
     except ValueError:
-        return words  # the schema refuses them, with the first one that is no number
+        return words  # they are refused later, with all that does not fit
 
 
 def read_parquet(section: DataSection, schema: Schema, folder: Path) -> RawColumns:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hedgerow.data.column import lacking
-from hedgerow.data.table import series_values
+from hedgerow.data.declared import series_values
+from hedgerow.data.faults import LinesOf
 from hedgerow.errors import MissingColumn, suggestion
 
 if TYPE_CHECKING:
@@ -28,10 +29,13 @@ class RawColumns:
         Numbers, or objects; a missing value is NaN or None.
     note : str
         Names the source, never an address with credentials in it.
+    lines_of : callable, optional
+        From positions of records to their lines, where the source is a text file.
     """
 
     columns: Mapping[str, np.ndarray]
     note: str
+    lines_of: LinesOf | None = None
 
 
 def origins(section: DataSection) -> dict[str, str]:

@@ -1,0 +1,180 @@
+"""Kinds and levels read off the records, for a first look at a table. What would have to be guessed is refused.
+
+    numbers               integer, number; binary where all of them are 0 or 1
+    words                 a category of the words that occur, at most `MOST_LEVELS`
+    mostly numbers        refused: `27,5` among numbers is a typo, not a reason for a level of each number
+    mostly true and false refused likewise; and mostly dates
+    more words than that  refused: a level of each name or note would be asked of every party
+
+*Mostly* is half of the records that hold a value, or half of the different values, whichever says so: a column of which nine
+tenths are `?` has hundreds of numbers and one `?`. A mistake to this side costs a declaration; one to the other side makes
+parties count records one by one, which gives them away.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hedgerow.errors import ColumnUndeclared, SchemaInvalid
+
+from .column import Column, Kind, spelling
+from .faults import SHOWN, TRUTH, Fault, Text, hints_for, numbers_of, refuse
+from .schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_LEVELS = 50
+"""Most levels of a category that nobody declares."""
+MOSTLY = 0.5
+"""Share of records, or of different values, from which on a column is taken to be of a kind."""
+NUMERIC_OBJECTS = ("integer", "floating", "mixed-integer-float", "decimal", "boolean")
+"""What pandas calls objects that are numbers."""
+DATE = r"\s*(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})(?:[T ]\d{1,2}:\d{2}.*)?\s*"
+"""What looks like a date."""
+
+
+def infer(
+    frame: pd.DataFrame,
+    *,
+    target: str | None = None,
+    features: Sequence[str] | None = None,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+) -> Schema:
+    """Return a schema with the kinds of a data frame.
+
+    Booleans and numbers that are only 0 or 1 become `binary`, other integers `integer`, floats `number`, text and
+    categoricals `category` with sorted levels. Ranges are declared in `ranges` or absent: they are never taken from the
+    data. Levels are taken from the data; where the mere presence of a level is private, write the schema by hand.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        One record per row.
+    target : str, optional
+        Column that a model predicts.
+    features : sequence of str, optional
+        Columns that a model may read; all but the target by default.
+    ranges : mapping of str to (low, high), optional
+        Declared ranges.
+
+    Raises
+    ------
+    MissingColumn (HR-403), SchemaInvalid (HR-409)
+        A named column is absent; a column is neither numbers nor text.
+    ColumnUndeclared (HR-410)
+        Text that is mostly numbers, truth values or dates, or that has more than 50 different values; of all columns.
+    """
+    found = [infer_column(str(name), series) for name, series in frame.items()]
+    refuse([one for one in found if isinstance(one, Fault)], "the table")
+    schema = Schema(tuple(one for one in found if isinstance(one, Column)))
+    for name, (low, high) in (ranges or {}).items():
+        schema = schema.replace(replace(schema[name], low=low, high=high))
+    return schema.with_roles(target=target, features=features)
+
+
+def infer_column(name: str, values: Any) -> Column | Fault:
+    """Return a column with the kind and levels of its values, or why they do not tell it.
+
+    Parameters
+    ----------
+    values : pandas.Series, array of shape (n,), or Text
+    """
+    import pandas as pd
+
+    if isinstance(values, Text):
+        return _of_words(name, values)
+    series = plain(values)
+    dtype = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return Column(name, "category", levels=tuple(sorted(map(str, dtype.categories))))
+    if pd.api.types.is_numeric_dtype(dtype):
+        known = series.dropna()
+        is_binary = len(known) > 0 and bool(known.isin([0, 1]).all())
+        kind: Kind = "binary" if is_binary else "integer" if pd.api.types.is_integer_dtype(dtype) else "number"
+        return Column(name, kind)
+    if pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype):
+        return _of_words(name, Text.of(series))
+    raise SchemaInvalid(
+        f"column {name!r} holds {dtype}, which is neither numbers nor text.",
+        remedy="Convert it (dates, for example, to days since a fixed date), or drop it.",
+    )
+
+
+def plain(values: Any) -> pd.Series:
+    """Return values as a series; objects that are all numbers become numbers."""
+    import pandas as pd
+
+    series = values if isinstance(values, pd.Series) else pd.Series(values)
+    if series.dtype == object and (held := pd.api.types.infer_dtype(series, skipna=True)) in NUMERIC_OBJECTS:
+        whole = held in ("integer", "boolean") and not series.isna().any()
+        return (
+            pd.to_numeric(series.astype("Int64")) if held == "integer" and not whole else series.astype(int if whole else float)
+        )
+    return series
+
+
+def levels_in(text: Text) -> tuple[str, ...]:
+    """The different values of a column as words: numbers by size, others by spelling."""
+    words = list(dict.fromkeys(re.sub(r"^(-?[1-9]\d*|0)\.0+$", r"\1", spelling(word)) for word in text.words))
+    numbers = dict(zip(words, numbers_of(np.array(words, dtype=object), text.decimal), strict=True))
+    return tuple(sorted(words, key=lambda word: (np.isnan(numbers[word]), np.nan_to_num(numbers[word]), word)))
+
+
+def _of_words(name: str, text: Text) -> Column | Fault:
+    """A category of the words that occur, where it is neither of another kind nor too large."""
+    import pandas as pd
+
+    words = np.array([str(word) for word in text.words], dtype=object)
+    counts = np.bincount(text.codes[text.codes >= 0], minlength=len(words))
+    numbers = ~np.isnan(numbers_of(words, text.decimal))
+    truth = np.array([word in TRUTH for word in words], bool)
+    dates = np.asarray(pd.Series(words, dtype=object).str.fullmatch(DATE), bool) if len(words) else truth
+    if numbers.any() and not numbers.all() and _mostly(numbers, counts):
+        return _mixed(name, text, words, numbers, "numbers", NUMBERS)
+    if truth.any() and not truth.all() and _mostly(truth, counts):
+        return _mixed(name, text, words, truth, "true or false", TRUTHS)
+    if dates.any() and _mostly(dates, counts):
+        return Fault(
+            name, 0, 0, f"column {name!r} holds dates or times, which no program reads", None, (), ColumnUndeclared, DATES
+        )
+    if len(words) > MOST_LEVELS:
+        said = (
+            f"column {name!r} holds {len(words)} different words, and at most {MOST_LEVELS} become levels that nobody declares"
+        )
+        return Fault(name, 0, 0, said, None, (), ColumnUndeclared, NUMBERS_AS_TEXT if numbers.all() else LEVELS)
+    return Column(name, "category", levels=tuple(sorted(set(words))))
+
+
+def _mostly(of_a_kind: np.ndarray, counts: np.ndarray) -> bool:
+    shares = of_a_kind.mean(), float(counts[of_a_kind].sum()) / max(int(counts.sum()), 1)
+    return bool(max(shares) >= MOSTLY)
+
+
+def _mixed(name: str, text: Text, words: np.ndarray, fits: np.ndarray, kind: str, remedy: str) -> Fault:
+    wrong = text.where(~fits)
+    n, known = int(wrong.sum()), int((~text.absent).sum())
+    what = f"that are not {kind}, and {known - n} that are"
+    strange = words[~fits]
+    first, hints = int(np.argmax(wrong)), hints_for(list(strange), text.decimal)
+    return Fault(name, n, len(text), what, first, tuple(strange[:SHOWN]), ColumnUndeclared, remedy, hints)
+
+
+NUMBERS = (
+    "Mend the file; name what stands for a missing value in `na_values`; or declare the column: kind, or levels if it is a "
+    "category."
+)
+TRUTHS = 'Mend the file; name what stands for a missing value in `na_values`; or declare kind = "binary", or levels.'
+DATES = 'Convert it, for example to days since a fixed date, leave it out, or declare kind = "category".'
+LEVELS = (
+    'Leave the column out; declare its levels, or many = true if all of them are meant; or role = "ignore" if it only names '
+    "records."
+)
+NUMBERS_AS_TEXT = (
+    'They are numbers as text: declare kind = "number" or "integer", or many = true if they are codes of a category.'
+)

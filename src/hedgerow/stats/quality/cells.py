@@ -1,0 +1,89 @@
+"""Cells of a score: where public bins lie, and how neighbours are taken together until none holds few records.
+
+    bins      equally wide in the probability that a record would have if both outcomes were equally frequent
+    cells     runs of bins, from the lowest score on, each ended as soon as it holds `least` records of the total
+
+A rare outcome leaves all predicted probabilities near zero, where bins of equal width would lie too far apart: odds are
+therefore taken relative to those of the outcome, log(p / (1 - p)) - log(share / (1 - share)).
+
+Merging is decided from the total over all parties, at the server, and governs what is shown. The server itself has seen the
+counts of the bins: those of the total where rows are hidden, each party's where they are not. It is therefore the number
+of bins, not the merging, that limits what a party with few records tells of one of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import logit
+
+from hedgerow.core.arrays import Array
+from hedgerow.errors import SettingsInvalid
+
+BINS, MOST_BINS, FEW = 20, 100, 3000.0
+"""Bins by default up to so many records, and at most."""
+LEAST = 10.0
+"""Records that a cell holds at least, of all parties together."""
+
+
+def number_of_bins(n_records: float | None) -> int:
+    """How many bins leave the area of a ROC curve off by much less than its standard error.
+
+    The standard error falls as n^(-1/2), what bins hide as k^(-2), so bins grow as n^(1/4).
+    """
+    return BINS if not n_records else int(np.clip(np.ceil(BINS * (n_records / FEW) ** 0.25), BINS, MOST_BINS))
+
+
+def inner_edges(bins: int | Array, share: float | None = None) -> Array:
+    """Inner edges of the log-odds, shape (k - 1,).
+
+    Parameters
+    ----------
+    bins : int or array of shape (k + 1,)
+        A number, or edges of the probability from 0 to 1.
+    share : float, optional
+        Of events; one half if not given.
+
+    Raises
+    ------
+    SettingsInvalid (HR-511)
+    """
+    if not isinstance(bins, int | np.integer):
+        edges: Array = logit(declared_edges(bins)[1:-1])
+        return edges
+    if bins < 2:
+        raise SettingsInvalid(f"bins={bins!r} tell no score from another.", remedy="Give two bins or more.")
+    centre = 0.0 if share is None or not 0 < share < 1 else float(logit(share))
+    evenly: Array = centre + logit(np.linspace(0, 1, bins + 1)[1:-1])
+    return evenly
+
+
+def declared_edges(bins: int | Array) -> Array:
+    """Edges of bins of the probability, shape (k + 1,): so many of equal width, or those that are given.
+
+    Raises
+    ------
+    SettingsInvalid (HR-511)
+    """
+    counted = isinstance(bins, int | np.integer)
+    edges = np.linspace(0, 1, max(int(bins), 0) + 1) if counted else np.asarray(bins, dtype=np.float64)
+    if len(edges) < 2 or not (np.diff(edges) > 0).all() or edges[0] != 0 or edges[-1] != 1:
+        raise SettingsInvalid(f"bins={bins!r} do not cover the probabilities.", remedy="Give a number, or edges from 0 to 1.")
+    return edges
+
+
+def starts_of_cells(n: Array, least: float) -> Array:
+    """The first bin of each cell, for records by bin (k,); a last cell with fewer than `least` joins the one before."""
+    if least <= 0:
+        return np.arange(len(n))
+    starts, held = [0], 0.0
+    for i, count in enumerate(n.tolist()):
+        if held >= least:
+            starts, held = [*starts, i], 0.0
+        held += count
+    return np.array(starts if held >= least or len(starts) == 1 else starts[:-1])
+
+
+def added_up(counts: Array, starts: Array) -> Array:
+    """Counts by cell, of counts by bin."""
+    found: Array = np.add.reduceat(counts, starts)
+    return found

@@ -1,0 +1,100 @@
+"""TOML that somebody else wrote, read within limits; and plain values written as TOML that reads back the same."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from hedgerow.errors import StudyInvalid
+
+MOST_BYTES = 1 << 18
+"""Of a text that is read. Studies have a few thousand; the parser takes less than two seconds for the worst of this size."""
+
+MOST_PARTS = 32
+"""Of one dotted key. The parser's time grows with their square, and each makes a section within another."""
+
+_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_DEEP = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MOST_PARTS}}}")
+
+
+def read_toml(raw: bytes | str, what: str = "the study") -> dict[str, Any]:
+    """Read TOML that may be hostile: its size and the depth of its keys are looked at before it is parsed.
+
+    Parameters
+    ----------
+    what : str
+        The text's name in an error.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+        It is too long, nested too deep, or no TOML.
+    """
+    size = len(raw) if isinstance(raw, bytes) else len(raw.encode("utf-8", "surrogatepass"))
+    if size > MOST_BYTES:
+        raise StudyInvalid(
+            f"{what} is a TOML text of {size:,} bytes, and {MOST_BYTES:,} are the most.",
+            remedy="Name long lists of values in the data, not in the text.",
+        )
+    try:
+        text = raw.decode("utf-8") if isinstance(raw, bytes) else raw
+        if deep := _DEEP.search(text):
+            line = text.count("\n", 0, deep.start()) + 1
+            raise StudyInvalid(
+                f"{what} has in line {line} a dotted key of more than {MOST_PARTS} parts.",
+                remedy="No section lies so deep.",
+            )
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError, UnicodeDecodeError, a number of too many digits
+        raise StudyInvalid(f"{what} is no TOML.", remedy=str(error)[:200]) from error
+
+
+def to_toml(values: Mapping[str, Any], prefix: str = "") -> str:
+    """Write nested mappings of plain values as TOML; None and empty sections are left out.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+        A text has half of a surrogate pair, which is no character; or a list has None.
+    """
+    plain = {key: value for key, value in values.items() if value is not None and not isinstance(value, Mapping)}
+    lines = [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            lines += ["", f"[{prefix}{_key(key)}]", to_toml(value, f"{prefix}{_key(key)}.")]
+    return "\n".join(lines)
+
+
+def _value(value: Any) -> str:
+    """A value on one line."""
+    if isinstance(value, Mapping):
+        pairs = ", ".join(f"{_key(key)} = {_value(part)}" for key, part in value.items() if part is not None)
+        return f"{{ {pairs} }}" if pairs else "{}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # inf, -inf, nan
+    if value is None:
+        raise StudyInvalid("a list holds None, for which TOML has no word.", remedy="Leave it out of the list.")
+    return _text(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _key(key: str) -> str:
+    bare = key.isascii() and key.replace("_", "").replace("-", "").isalnum()
+    return key if bare else _text(key)
+
+
+def _text(text: str) -> str:
+    """A text in quotes, as JSON has it; DEL is escaped besides, which TOML does not take as it is."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        remedy = "Write the text in UTF-8."
+        raise StudyInvalid(
+            f"the text {text[:40]!r} holds half of a surrogate pair, which is no character.", remedy=remedy
+        ) from None
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
