@@ -10,7 +10,7 @@ from test_hostile_coordinator import boarded as open_house
 
 from hedgerow.errors import QuestionUnannounced
 from hedgerow.network.station.children.facts import AskedQuestion
-from hedgerow.network.station.counts import ANY, Asked, broadcasts_of, numbers_of
+from hedgerow.network.station.counts import ANY, AskedBefore, broadcasts_of, numbers_of
 from hedgerow.network.station.signatures import Announced, QuestionSignature
 from station_house import LOGISTIC, MEANS
 
@@ -66,13 +66,13 @@ def test_further_rounds_of_an_approved_study_are_refused_also_after_a_restart(tm
 
 @pytest.mark.slow
 def test_a_twin_that_counts_nothing_answers_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr(Asked, "refuse_further", lambda self, question: None)
+    monkeypatch.setattr(AskedBefore, "refuse_further", lambda self, question: None)
     assert rounds(Rogue(boarded(tmp_path)), range(1, 6)) == [True] * 5
 
 
 def test_what_is_asked_again_is_no_further_question_and_random_answers_are_not_averaged():
     kind = question().signature
-    asked = Asked(Announced({kind: {}}, {}, {kind: 2}, {kind: "free"}))
+    asked = AskedBefore(Announced({kind: {}}, {}, {kind: 2}, {kind: "free"}))
     for number in range(1, 60):
         asked.refuse_further(question(number=number))
         asked.take(question(number=number))
@@ -88,7 +88,7 @@ def question(about="1", broadcast="", number=1, hidden=True):
 @pytest.mark.parametrize(("sends", "lawful"), [("none", ("",)), ("constant", ("b",)), ("free", ("b", "c", ""))])
 def test_a_broadcast_other_than_announced_is_refused(sends, lawful):
     kind = question().signature
-    asked = Asked(Announced({kind: {}}, {}, {kind: ANY}, {kind: sends}))
+    asked = AskedBefore(Announced({kind: {}}, {}, {kind: ANY}, {kind: sends}))
     if sends != "none":
         asked.take(question(broadcast="b"))
     for number, broadcast in enumerate(("b", "c", ""), 2):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from .children.facts import AskedQuestion
     from .journal import StationEntry
-    from .signatures import Announced, Heard, QuestionSignature
+    from .signatures import Announced, Overheard, QuestionSignature
 
 Broadcasts = Literal["none", "constant", "free"]
 """What a kind announced of what it sends: nothing, always the same, or what follows from earlier answers."""
@@ -108,7 +108,7 @@ def broadcasts_of(sent: Mapping[QuestionSignature, Sequence[bytes | None]]) -> d
 
 
 @dataclass
-class Asked:
+class AskedBefore:
     """What one study has asked at this station.
 
     Parameters
@@ -125,7 +125,7 @@ class Asked:
     _sent: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, announced: Announced, entries: Iterable[StationEntry]) -> Asked:
+    def of(cls, announced: Announced, entries: Iterable[StationEntry]) -> AskedBefore:
         """From the entries of a study's journal."""
         asked = cls(announced)
         for entry in entries:
@@ -182,7 +182,7 @@ def _refused(what: str) -> QuestionUnannounced:
     )
 
 
-def limits_of(rehearsal: Rehearsal, heard: Heard, announced: Announced) -> list[dict[str, str]]:
+def limits_of(rehearsal: Rehearsal, heard: Overheard, announced: Announced) -> list[dict[str, str]]:
     """For each run of equal questions how often such a question may be asked, and of whom its exact totals are, in words."""
     by_name = {(o.question.branch, o.question.number): (o, kind) for (o, _), kind in zip(heard, heard.kinds, strict=True)}
     said: list[dict[str, str]] = []
