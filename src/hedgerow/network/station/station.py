@@ -49,7 +49,7 @@ from .children.facts import AskedQuestion, Computed, Uncomputed
 from .children.runner import Inline, OwnKeys, Runner, ToOpen
 from .code import installed_version
 from .config import StationConfig
-from .counts import Asked
+from .counts import AskedBefore
 from .debits import Debits, debited
 from .disclosed import Disclosures
 from .heads import JournalHeads
@@ -334,7 +334,10 @@ class Station:
             account = account_of(self.config.guard.study_budget, self.held.roll)
             charges = (charge for _, charge in self.journal.charges(study) if charge.account == "study")
             charge_all(account, charges, self._position)
-            n_questions, asked = self.journal.n_questions(study), Asked.of(submission.announced, self.journal.questions(study))
+            n_questions, asked = (
+                self.journal.n_questions(study),
+                AskedBefore.of(submission.announced, self.journal.questions(study)),
+            )
             own = OwnKeys(self.keys.key_material.identity, getattr(self.keys, "roster", None))
             answered = None if self._answered is None else self._answered / f"{study}.journal"
             task = ToOpen(self.config, submission, own, answered, self._states, begun=n_questions > 0)
