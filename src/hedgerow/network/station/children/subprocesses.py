@@ -330,4 +330,6 @@ def _own(task: ToOpen) -> bytes:
     keys: OwnKeys = task.keys
     roster: dict[str, Any] | None = None if keys.roster is None else {k: v.hex() for k, v in keys.roster.items()}
     answered = None if task.answered is None else os.fspath(task.answered.resolve())
-    return json.dumps({"identity": keys.identity.private.hex(), "roster": roster, "answered": answered}).encode()
+    states = None if task.states.folder is None else os.fspath(task.states.folder.resolve())
+    about = {"answered": answered, "states": states, "begun": task.begun}
+    return json.dumps({"identity": keys.identity.private.hex(), "roster": roster, **about}).encode()
