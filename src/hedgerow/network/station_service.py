@@ -65,6 +65,7 @@ class Opened:
         found = Station(self.config, self.held, self.keys, self.base, answered=answered, runner=self.runner)
         found.journal.verify()
         found.heads.check()
+        found.tidy()
         return found
 
 

@@ -205,10 +205,14 @@ def test_a_station_that_lost_its_journal_does_not_start(world, loss):
     whole = world.backup()
     world.stop()
     loss(world)
+    kept = world.state() / "states" / "aa.sqlite"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_bytes(b"of a study that is open in the backup")
     with pytest.raises((JournalLost, LedgerDamaged)) as caught:
         world.start()
     assert caught.value.code == ("HR-231" if loss is tables_emptied else "HR-618")
     assert "estore" in caught.value.remedy
+    assert kept.exists()
     world.restore(whole)
     world.start()
     assert world.study() > 0
