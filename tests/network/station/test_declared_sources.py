@@ -78,6 +78,7 @@ def test_marks_of_missing_values_of_the_whole_file(tmp_path):
     found = opened(tmp_path, text, na_values=["?"], missing="drop", columns=COLUMNS | {"sex": {"levels": ["0", "1", "?"]}})
     np.testing.assert_array_equal(found["age"], [np.nan, 47, 50])
     np.testing.assert_array_equal(found["bmi"], [np.nan, 27.25, np.nan])
+    assert found["sex"].tolist() == [0, 1, 1]
 
 
 def test_a_station_derives_columns_and_declares_how(tmp_path):
