@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -29,7 +30,7 @@ from hedgerow.data import (
     shards,
     stores,
 )
-from hedgerow.errors import EmptyParty, MissingColumn, PartitionInvalid
+from hedgerow.errors import EmptyParty, HedgerowWarning, MissingColumn, PartitionInvalid
 
 LEVELS = ("a", "b", "c", "d")
 SCHEMA = Schema(
@@ -342,3 +343,17 @@ def test_wrong_names_and_settings_are_refused(name, settings, says):
 
 def test_a_table_without_target_has_one_label():
     assert iid(2)(TABLE.select(["x"]), 0).heat.columns == ("records",)
+
+
+def test_a_column_of_single_values_names_no_parties():
+    rng = np.random.default_rng(0)
+    table = Table.from_pandas(pd.DataFrame({"bmi": rng.normal(size=1300), "ward": rng.integers(0, 1200, 1300)}))
+    with pytest.raises(
+        PartitionInvalid, match=r"1300 parties of 1300 records, 1300 of them with a single[\s\S]*iid\(parties"
+    ):
+        by_column("bmi")(table, 0)
+    many = Table.from_pandas(pd.DataFrame({"writer": np.repeat(np.arange(1100), 3)}))
+    with pytest.warns(HedgerowWarning, match="makes 1100 parties of 3300 records"):
+        assert len(by_column("writer")(many, 0)) == 1100
+    few = Table.from_pandas(pd.DataFrame({"id": np.arange(50)}))
+    assert len(by_column("id")(few, 0)) == 50

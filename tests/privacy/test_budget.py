@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hedgerow as hr
 from hedgerow.core.events import Event, Sampling
 from hedgerow.errors import BudgetInvalid, HedgerowWarning
 from hedgerow.privacy import accounting
@@ -109,3 +112,12 @@ def test_warns_of_a_delta_that_allows_publishing_somebody(delta):
 
 def test_small_delta_needs_no_warning():
     warn_if_large(0.0099, 100)
+
+
+def test_a_budget_with_a_large_delta_is_told_where_it_is_set():
+    frame = pd.DataFrame({"x": np.arange(40.0)})
+    with pytest.warns(HedgerowWarning, match=r"delta 0\.05 is at least 1/n for n = 40"):
+        hr.simulate(frame, hr.data.iid(parties=4)).within(Budget(1.0, 0.05, unit="record"))
+    with pytest.warns(HedgerowWarning, match=r"delta 0\.3 is at least 1/n for n = 4"):
+        hr.simulate(frame, hr.data.iid(parties=4)).within(Budget(1.0, 0.3))
+    hr.simulate(frame, hr.data.iid(parties=4)).within(Budget(1.0, 0.02, unit="record"))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import random
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
-from hedgerow.errors import PartitionInvalid
+from hedgerow.errors import HedgerowWarning, PartitionInvalid
 
 from .partition import NO_PARTY, Draw, Partitioner, deal, numbered, require_whole
 from .table import Table
+
+MANY, VERY_MANY = 100, 1_000
+"""Parties of a column's values: so many with a single record each are refused, and so many are warned of."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,16 @@ class by_column(Partitioner):
     ----------
     column : str
         A column with one value for each record; its role does not matter.
+
+    Raises
+    ------
+    PartitionInvalid (HR-408)
+        Most of more than 100 parties would have a single record: the column is a measurement or names records.
+
+    Warns
+    -----
+    HedgerowWarning
+        There are more than 1000 parties.
     """
 
     column: str
@@ -37,13 +51,30 @@ class by_column(Partitioner):
                 "and belong to no party.",
                 remedy="Take them out before, or give them a value of their own.",
             )
-        values, owner = np.unique(table[self.column], return_inverse=True)
+        values, owner, sizes = np.unique(table[self.column], return_inverse=True, return_counts=True)
+        self._refuse_single(sizes, len(table))
         if column.kind == "category":
             names = [column.levels[code] for code in values]
         else:
             names = [repr(int(value)) if value.is_integer() else repr(float(value)) for value in values]
         sentence = f"{len(names)} natural parties, one for each value of {self.column} that occurs."
         return Draw(owner, names, sentence)
+
+    def _refuse_single(self, sizes: np.ndarray, n_records: int) -> None:
+        single = int((sizes == 1).sum())
+        if len(sizes) > MANY and 2 * single > len(sizes):
+            raise PartitionInvalid(
+                f"{self} makes {len(sizes)} parties of {n_records} records, {single} of them with a single record.",
+                remedy="Name a column of groups, such as a hospital; deal records at random by iid(parties=...); or say\n"
+                "stores() if each record is a party of its own.",
+            )
+        if len(sizes) > VERY_MANY:
+            warnings.warn(
+                f"{self} makes {len(sizes)} parties of {n_records} records, {single} of them with a single record. Name a "
+                "column of fewer groups, or iid(parties=...), unless all of them are meant.",
+                HedgerowWarning,
+                stacklevel=4,
+            )
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from hedgerow.network.identity.key_folder import KeyFolder
 from hedgerow.network.station.base import Base
 from hedgerow.network.station.config import StationConfig, read_config, read_policies
 from hedgerow.network.station.data_section import open_table
+from hedgerow.network.station.heads import refuse_missing
 from hedgerow.network.station.station import Station
 
 from .console.contact import Contact
@@ -57,10 +58,13 @@ class Opened:
         Raises
         ------
         LedgerDamaged (HR-231)
+        JournalLost (HR-618)
+            It is not the one that the station had, or lacks its end.
         """
         answered = self.folder / "state" / "answered"
         found = Station(self.config, self.held, self.keys, self.base, answered=answered, runner=self.runner)
         found.journal.verify()
+        found.heads.check()
         return found
 
 
@@ -72,6 +76,8 @@ def open_folder(path: Path | str) -> Opened:
     ConfigInvalid (HR-601), KeyInvalid (HR-244), SourceUnreadable (HR-614), CannotWrite (HR-104)
     StationUnknown (HR-613)
         The coordinator's public identity is not among the keys.
+    JournalLost (HR-618)
+        The station had a database, and it is not there.
     """
     config, folder, keys, base = open_without_records(path)
     try:
@@ -109,6 +115,7 @@ def open_without_records(path: Path | str) -> tuple[StationConfig, Path, KeyFold
     """Read configuration and keys, and open the database."""
     config, folder = read_config(path)
     keys = keys_of(config, folder)
+    refuse_missing(keys.path, folder / DATABASE)
     if config.coordinator.name not in keys.public_identities:
         known = ", ".join(sorted(keys.public_identities)) or "nobody's"
         raise StationUnknown(
@@ -210,6 +217,7 @@ def console(opened: Opened, line: Contact) -> Iterator[None]:
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Keep a second process of this station out: two would not know of each other's answers."""
+    (folder / "state").mkdir(mode=0o700, exist_ok=True)
     descriptor = os.open(folder / "state" / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if fcntl is not None:

@@ -103,6 +103,10 @@ class Budget:
             return None
         return filters.measure(self.filter, self.epsilon, self.delta, self.order)
 
+    def warn_of(self, units: int) -> None:
+        """Warn where delta is at least one over the number of units (`warn_if_large`)."""
+        warn_if_large(self.delta, units)
+
     def admits(self, charges: Iterable[Charge]) -> bool:
         """Tell whether all of `charges` together, the next query's included, stay within the budget."""
         charges, measure = tuple(charges), self.measure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.errors import SchemaInvalid, SettingsInvalid
+from hedgerow.errors import HedgerowWarning, SchemaInvalid, SettingsInvalid
 
 if TYPE_CHECKING:
     from hedgerow.data import Column, Schema
@@ -88,6 +89,26 @@ def range_of(column: Column) -> tuple[float, float] | None:
 def heaviest(schema: Schema, weights: str | None = None) -> float | None:
     """Return the largest weight that a record may have: 1 without weights, `None` where their range is not declared."""
     return schema.heaviest if weights is None else schema.absolute(weights)
+
+
+def warn_of_fractions(schema: Schema, weights: str | None = None) -> None:
+    """Warn where weights, which count repeated records, may be fractions by their declaration.
+
+    Warns
+    -----
+    HedgerowWarning
+        With all weights 0.5 a fit would be of half as many records, and standard errors 1.41 times as large.
+    """
+    name = weights or schema.weight
+    if name is None or (name in schema and schema[name].kind in ("integer", "binary")):
+        return
+    warnings.warn(
+        f"weights {name!r} are not declared whole numbers, and they count repeated records: of fractions, such as survey or "
+        f'probability weights, standard errors are wrong. Declare {name!r} with kind = "integer", and fractions are refused '
+        "when records are read; or fit without weights.",
+        HedgerowWarning,
+        stacklevel=4,
+    )
 
 
 def matrix(party: Party, names: Sequence[str]) -> Array:

@@ -22,7 +22,7 @@ from hedgerow.core.party import PRESENT, WEIGHTS
 from hedgerow.core.question import elementwise_where, travels
 from hedgerow.errors import FormulaInvalid, NotBinary, OutOfRange
 
-from .columns import heaviest
+from .columns import heaviest, warn_of_fractions
 from .expressions import Interval, evaluate, interval, is_arithmetic, is_binary
 from .factors import Factor, Levels, Number, Term
 from .formula import read_formula, read_number
@@ -204,6 +204,7 @@ def design_of(
 ) -> Design:
     """Read a formula and check that its target fits the family; nobody is asked."""
     spec = Design.of(formula, schema, offset=offset, weights=weights)
+    warn_of_fractions(schema, weights)
     law = loss_of(family)
     if not law.binary and isinstance(spec.response, Levels):
         raise FormulaInvalid(f"target {spec.response.column!r} is a category.", remedy="Use logistic_regression.")

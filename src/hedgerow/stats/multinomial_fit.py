@@ -15,7 +15,7 @@ from hedgerow.data import LeftOut, Schema, Table
 from hedgerow.errors import FormulaInvalid
 from hedgerow.report import Outcome
 
-from .columns import schema_of, upper_end
+from .columns import schema_of, upper_end, warn_of_fractions
 from .design import Design
 from .factors import Levels
 from .provenance import provenance
@@ -148,6 +148,7 @@ def labels_of(spec: Design) -> tuple[str, ...]:
 def classes_of(schema: Any, formula: str, *, weights: str | None = None) -> Design:
     """Read a formula whose target is a category of any number of levels; nobody is asked."""
     spec = Design.of(formula, schema, weights=weights, classes=True)
+    warn_of_fractions(schema, weights)
     if spec.offset:
         raise FormulaInvalid(
             f"the offset {spec.offset!r} has no meaning for {len(labels_of(spec)) + 1} levels.",

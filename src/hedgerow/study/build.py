@@ -22,7 +22,6 @@ from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.engines.shared import warn_of_copies
 from hedgerow.engines.simulate import parties_of
 from hedgerow.errors import HedgerowWarning, StudyInvalid, suggestion
-from hedgerow.privacy.budget import warn_if_large
 from hedgerow.report import Outcome, plain_outcome
 from hedgerow.stats.derived import derive_columns
 from hedgerow.stats.quality.cells import number_of_bins
@@ -30,6 +29,7 @@ from hedgerow.store import read_chain
 
 from .catalogue import listing
 from .declared import agree
+from .disclosed import holdings_of
 from .keys import settings_of
 from .study import EngineSection, Study
 from .validation import with_held_out
@@ -171,10 +171,10 @@ def build(
     settings, table = with_held_out(study, found, settings, table, partition)
     hosted = engine_of(study.engine, threads, state_folder) if engine is None else engine
     federation = simulate(table, partition, seed=seed, engine=hosted).protect(**study.protection.slots())
+    inside(federation).run.holdings = holdings_of(study, found, [len(part) for part in partition.indices], table.schema)
     budget = study.budget.budget() if study.budget else None
     if budget is not None:
         federation = federation.within(budget)
-        warn_if_large(budget.delta, federation.size if budget.unit == "party" else len(table))
         if budget.unit == "record":
             warn_of_copies(partition)
     if seed is not None:

@@ -264,6 +264,7 @@ REPORT: dict[str, tuple[str, ...]] = {
     "privacy": ("plan",),
     "privacy_ok": ("plan",),
     "privacy_weak": ("plan",),
+    "tables_first": ("plan",),
     "published": ("plan",),
     "exposed": ("plan",),
     "facts": (),  # `FACTS` has them one by one

@@ -22,6 +22,7 @@ from .accounts import Account
 from .asking import GUARD, Keys, account_of
 from .base import Base
 from .config import StationConfig, read_config
+from .heads import refuse_missing
 from .journal import StationEntry, StationJournal, unpack_parties
 from .local_data import Roll
 from .submissions import Status, Submission, Submissions
@@ -71,10 +72,12 @@ class Review:
 
         Raises
         ------
-        ConfigInvalid (HR-601), KeyInvalid (HR-244), CannotWrite (HR-104)
+        ConfigInvalid (HR-601), KeyInvalid (HR-244), CannotWrite (HR-104), JournalLost (HR-618)
         """
         config, folder = read_config(path)
-        return cls(config, keys_of(config, folder), Base(folder / DATABASE))
+        keys = keys_of(config, folder)
+        refuse_missing(keys.path, folder / DATABASE)
+        return cls(config, keys, Base(folder / DATABASE))
 
     def approve(self, name: str, by: str, because: str = "") -> Submission:
         """Let a study ask what it announced.

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.core.disclosure import rounded
 from hedgerow.engines.party_states import StateFiles
 from hedgerow.errors import (
     HedgerowError,
@@ -49,7 +50,10 @@ from .children.facts import AskedQuestion, Computed, Uncomputed
 from .children.runner import Inline, OwnKeys, Runner, ToOpen
 from .code import installed_version
 from .config import StationConfig
+from .counts import Asked
 from .debits import Debits, debited
+from .disclosed import Disclosures
+from .heads import JournalHeads
 from .journal import PartyCharge, StationEntry, StationJournal
 from .local_data import Held, LocalData
 from .policy import admit_hours, admit_size
@@ -95,12 +99,16 @@ class Station:
     ) -> None:
         self.config, self.held, self.keys, self.base, self.now = config, held, keys, base, now
         self.journal, self.submissions = StationJournal(base), Submissions(base)
+        self.heads = JournalHeads(self.journal, keys, config.coordinator.name)
+        self.disclosures = Disclosures(held, self.journal)
         self.account = account_of(config.guard.budget, held.roll, own=True)
         if runner is None:
             assert isinstance(held, LocalData), "who runs nothing elsewhere holds the records"
             runner = Inline(held)
         self.runner: Runner = runner
         self._answered, self._closed = answered, False
+        self._states = StateFiles(None if answered is None else answered.with_name("states"))
+        self._states.sweep([one.study for one in self.submissions.all("waiting", "approved")])
         self._position = {id: i for i, id in enumerate(held.ids)}
         self._admitted: dict[str, AdmittedStudy] = {}
         self._remembered = Remembered()
@@ -129,6 +137,7 @@ class Station:
             log.warning("a letter from %s, who is not the coordinator, or that answers one, gets no answer", letter.sender)
             return None
         study = letter.study.hex()
+        letter, closed = self.heads.opened(letter)
         with self._lock:
             if self._closed or letter.digest in self._at_work:
                 return None
@@ -143,7 +152,7 @@ class Station:
         try:
             reply = self._reply(letter, study, len(raw))
             about: dict[str, Any] = {"study": letter.study, "number": letter.number, "answers": letter.digest}
-            sealed = enclose(key_material, public_identities[letter.sender], reply.kind, reply.parts, **about)
+            sealed = enclose(key_material, public_identities[letter.sender], reply.kind, closed(reply.parts), **about)
             with self._lock:
                 if letter.kind != "hello":
                     self._remembered.keep(study, letter.digest, sealed)
@@ -175,6 +184,7 @@ class Station:
             if letter.kind not in kinds:
                 raise MessageRefused(f"a letter of kind {letter.kind!r}.", remedy="Both ends run the same version.")
             admit_size("a letter", size, self.config.guard.limits.bytes_in)
+            self.heads.admit(letter.kind)
             return kinds[letter.kind](letter, study, size)
         except Exception as error:
             return self._refused(letter, study, size, error)
@@ -201,7 +211,7 @@ class Station:
             "data": self.config.data.name,
             "schema": tuple(self.held.schema.columns),
             "parties": self.held.ids,
-            "records": int(self.held.sizes.sum()) if self.config.guard.tell_records else None,
+            "records": rounded(int(self.held.sizes.sum())) if self.config.guard.tell_records else None,
         }
         log.info("said hello to %s", letter.sender)
         return Reply("hello", [pack(about)])
@@ -263,6 +273,7 @@ class Station:
             if (admitted := self._admitted.pop(study, None)) is not None:
                 admitted.close()
             self._states.erase(study)
+            self.disclosures.drop(study)
         log.info("study %s has ended", study[:8])
         return Reply("end", [])
 
@@ -279,12 +290,17 @@ class Station:
                 self._admit(admitted, question, which)
                 left, debits = self._debited(admitted, question, which)
                 about: dict[str, Any] = {"function": question.words, "question": question.number, "n_parties": len(left.ids)}
-                self._note(letter, study, "asked", charges=debits.charges, bytes_in=size, **about)
+                told = self.disclosures.noted(guard, study, left.ids, left.exact)
+                self._note(
+                    letter, study, "asked", charges=debits.charges, bytes_in=size, **about, **told, **question.counted_by
+                )
                 debits.enter()  # they are on the disk now
+                admitted.asked.take(question)
             found = self._computed(admitted, left)
             with self._lock:
                 admit_size("an answer", len(found.body), guard.limits.bytes_out)
-                self._note(letter, study, "answered", bytes_in=size, bytes_out=len(found.body), **about)
+                about |= self.disclosures.counted(study, left.ids, found.came)
+                self._note(letter, study, "answered", bytes_in=size, bytes_out=len(found.body), cohort=found.cohort, **about)
             log.info("answered %s for %d parties: %d bytes", question.words, found.n_answered, len(found.body))
             return Reply("answer", [found.body])
 
@@ -310,7 +326,7 @@ class Station:
             account = account_of(self.config.guard.study_budget, self.held.roll)
             charges = (charge for _, charge in self.journal.charges(study) if charge.account == "study")
             charge_all(account, charges, self._position)
-            n_questions = self.journal.n_questions(study)
+            n_questions, asked = self.journal.n_questions(study), Asked.of(submission.announced, self.journal.questions(study))
             own = OwnKeys(self.keys.key_material.identity, getattr(self.keys, "roster", None))
             answered = None if self._answered is None else self._answered / f"{study}.journal"
             task = ToOpen(self.config, submission, own, answered, self._states, begun=n_questions > 0)
@@ -319,11 +335,12 @@ class Station:
             if self._closed or self.submissions.status(study) != "approved":
                 parties.close()
                 raise SubmissionUnapproved(f"the study {study[:8]} was taken back.")
-            self._admitted[study] = AdmittedStudy(submission, parties, account, n_questions)
+            self._admitted[study] = AdmittedStudy(submission, parties, account, asked, n_questions)
             return self._admitted[study]
 
     def _admit(self, admitted: AdmittedStudy, question: AskedQuestion, which: np.ndarray) -> None:
         """What the guard checks of several questions together, before budgets."""
+        admitted.asked.refuse_further(question)
         limits, now = self.config.guard.limits, self.now()
         if limits.questions_per_study is not None and admitted.n_questions >= limits.questions_per_study:
             raise LimitExceeded(f"the study has asked {admitted.n_questions} questions, which is the guard's limit.")

@@ -24,6 +24,7 @@ import numpy as np
 from hedgerow.engines.pipes import Sheet, laid_out
 from hedgerow.errors import LimitExceeded, SubmissionUnapproved
 from hedgerow.network.station.config import GuardSection, StationConfig
+from hedgerow.network.station.disclosed import AskedNumbers
 from hedgerow.network.station.local_data import HeldElsewhere, LocalData, Roll
 from hedgerow.network.station.submissions import Submission
 
@@ -252,7 +253,9 @@ class StudyProcess:
             about = json.loads(bytes(told.bodies[0]))
             raise Uncomputed(error_of(about), about["first"])
         about = json.loads(bytes(told.bodies[0]))
-        return Computed(bytes(told.bodies[1]), about["codes"], about["n_answered"])
+        return Computed(
+            bytes(told.bodies[1]), about["codes"], about["n_answered"], about["came"] and AskedNumbers(*about["came"])
+        )
 
     def rest(self) -> bool:
         """End the process unless it is at work; returns whether it has ended."""
