@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from hedgerow.network.station.config import GuardSection
 
@@ -55,6 +56,11 @@ def disclosed_words(guard: GuardSection) -> str:
     """How many exact numbers may be asked."""
     said = "any number" if math.isinf(guard.disclosure) else f"{guard.disclosure:.2g} of a study for each value held"
     return said if guard.disclosure_overall is None else f"{said}, {guard.disclosure_overall:.2g} of all studies"
+
+
+def noted(notes: Sequence[str]) -> list[tuple[str, str]]:
+    """What the owner is told of a file that is not what is in force."""
+    return [("The file", note) for note in notes]
 
 
 def counted(n: int, one: str, several: str = "") -> str:
