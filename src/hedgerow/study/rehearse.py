@@ -46,6 +46,8 @@ class Rehearsal:
         Every question in order, as it would be debited.
     ended : str
         Why the program stopped.
+    after : tuple of int
+        Questions that had been asked by the end of each round.
     """
 
     study: Study
@@ -54,6 +56,7 @@ class Rehearsal:
     statement: Statement
     left: Grid
     ended: str
+    after: tuple[int, ...] = ()
 
     @property
     def entries(self) -> list[Entry]:
@@ -97,12 +100,12 @@ def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
     channel = replace(values.channel, aggregation=aggregation.rehearsed())
     federation = handle(values._replace(run=run, channel=channel))
     made_ready = replace(built, federation=federation, test=None)
+    seen: list[int] = []
     try:
-        seen: list[int] = []
 
         def watch(state: Any) -> None:
             made_ready.measure(state)
-            seen.append(state.round)
+            seen.append(len(run.ledger))
 
         def enough() -> str:
             return "rehearsed no further" if rounds is not None and len(seen) >= rounds else ""
@@ -119,4 +122,4 @@ def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
         words = f"on made-up records the fit stops early ({type(error).__name__}); real records decide how many rounds it takes"
     ledger = run.ledger
     left = what_left(ledger.entries, aggregation.shows)
-    return Rehearsal(built.study, federation.size, ledger, statement_of(built, ledger), left, words)
+    return Rehearsal(built.study, federation.size, ledger, statement_of(built, ledger), left, words, tuple(seen))
