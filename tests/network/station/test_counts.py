@@ -10,7 +10,7 @@ from test_hostile_coordinator import boarded as open_house
 
 from hedgerow.errors import QuestionUnannounced
 from hedgerow.network.station.children.facts import AskedQuestion
-from hedgerow.network.station.counts import ANY, AskedBefore, broadcasts_of, numbers_of
+from hedgerow.network.station.counts import ANEW, ANY, AskedBefore, broadcasts_of, numbers_of
 from hedgerow.network.station.signatures import Announced, QuestionSignature
 from station_house import LOGISTIC, MEANS
 
@@ -120,9 +120,9 @@ def test_in_the_open_a_number_with_another_broadcast_counts_as_a_further_questio
     house = open_house(tmp_path, LOGISTIC + "max_rounds = 9\n", ("age", "dose", "sick"))
     seen = plain(first_question(house, LOGISTIC + "max_rounds = 9\n", ("age", "dose", "sick")))
     sent = seen.question.broadcast
-    moved = [{key: np.asarray(value) + step / 8 for key, value in sent.items()} for step in range(10)]
+    moved = [{key: np.asarray(value) + step / 8 for key, value in sent.items()} for step in range(9 + ANEW + 1)]
     codes = [found if isinstance(found := asked(house, seen, broadcast=one), str) else "" for one in moved]
-    assert codes == [""] * 9 + ["HR-609"]
+    assert codes == [""] * (9 + ANEW) + ["HR-609"]
     assert asked(house, seen, broadcast=moved[0]).answered == ("alpha",)
 
 

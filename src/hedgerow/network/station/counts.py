@@ -39,6 +39,11 @@ ANY = -1
 """A number of questions that nothing limits: the rehearsal was stopped, and the program says of no largest number of rounds."""
 
 
+ANEW = 3
+"""Further questions where a round that is asked anew may have a total of other parties, from which other broadcasts follow.
+
+Exact totals behind hidden rows are of the same parties, and so is what follows from them."""
+
 REPEATED = 10
 """Repetitions of questions whose answers are random, beyond as many as there are questions of their kind."""
 
@@ -154,6 +159,7 @@ class AskedBefore:
             if most != ANY and question.random and self._again[mark] >= most + REPEATED:
                 raise _refused(f"more than {most + REPEATED} repetitions of questions like {question.verb} of {question.name}")
             return
+        most += 0 if question.hidden or most == ANY else ANEW
         if most != ANY and self._counts[mark] >= most:
             raise _refused(f"more than {most} questions of the kind {question.verb} of {question.name}")
 
@@ -193,8 +199,11 @@ def limits_of(rehearsal: Rehearsal, heard: Overheard, announced: Announced) -> l
             said.append({})
             continue
         most = announced.most.get(kind, ANY)
-        words = {"may be asked": "any number of times" if most == ANY else f"{most} times at most, all of its kind together"}
-        if kind.aggregation and not outbox.release.at_parties:
+        exact = bool(kind.aggregation) and not outbox.release.at_parties
+        often = f"{most} times at most, all of its kind together"
+        often += "" if exact else f"; {ANEW} more where rounds are asked anew, and stations were missing"
+        words = {"may be asked": "any number of times" if most == ANY else often}
+        if exact:
             words["totals are of"] = SAME_PARTIES if steadily(outbox) else OTHER_PARTIES
         said.append(words)
     return said
