@@ -48,6 +48,7 @@ def start(path: PathArgument) -> None:
 @app.command()
 def check(path: PathArgument) -> None:
     """Read configuration, keys and records, connect nowhere, and print what a coordinator would see."""
+    from hedgerow.core.disclosure import rounded
     from hedgerow.errors import ConfigInvalid
     from hedgerow.network.station.code import code_hash, installed_version
     from hedgerow.network.station.rules import kept_rules, notes_of
@@ -67,7 +68,7 @@ def check(path: PathArgument) -> None:
         lines.add_row("station", config.name)
         lines.add_row("data", f"{config.data.name!r}, {len(held.schema)} columns")
         lines.add_row("parties", f"{len(held):,}" + (" stores" if config.stores else ""))
-        told = f"{int(held.sizes.sum()):,}" if config.guard.tell_records else "not told"
+        told = f"about {rounded(int(held.sizes.sum())):,}" if config.guard.tell_records else "not told"
         lines.add_row("records", told)
         lines.add_row("version", installed_version())
         console.print("[bold]What a coordinator sees[/bold]")
@@ -230,11 +231,14 @@ def show_notes(notes: list[str]) -> None:
 # ---- what is shown --------------------------------------------------------------------------------------------------
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
-    """A station's inbox."""
+    """A station's inbox; why it answers nothing is said first."""
+    from hedgerow.network.station.heads import trouble
     from hedgerow.network.station.review import Review
 
     box = Review.at(path)
     try:
+        if words := trouble(box.keys, box.journal):
+            Console(stderr=True).print(f"Nothing is answered: {escape(words)}", style="red", highlight=False, soft_wrap=True)
         yield box
     finally:
         box.close()

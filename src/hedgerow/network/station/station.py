@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.core.disclosure import rounded
 from hedgerow.engines.party_states import StateFiles
 from hedgerow.errors import (
     HedgerowError,
@@ -48,8 +49,9 @@ from .children.facts import AskedQuestion, Computed, Uncomputed
 from .children.runner import Inline, OwnKeys, Runner, ToOpen
 from .code import installed_version
 from .config import StationConfig
-from .counts import Asked
+from .counts import AskedBefore
 from .debits import Debits, debited
+from .disclosed import Disclosures
 from .heads import JournalHeads
 from .journal import PartyCharge, StationEntry, StationJournal
 from .local_data import Held, LocalData
@@ -101,12 +103,14 @@ class Station:
         self.config, self.held, self.keys, self.base, self.now = config, held, keys, base, now
         self.journal, self.submissions = StationJournal(base), Submissions(base)
         self.heads = JournalHeads(self.journal, keys, config.coordinator.name)
+        self.disclosures = Disclosures(held, self.journal)
         self.account = account_of(config.guard.budget, held.roll, own=True)
         if runner is None:
             assert isinstance(held, LocalData), "who runs nothing elsewhere holds the records"
             runner = Inline(held)
         self.runner: Runner = runner
         self._answered, self._closed = answered, False
+        self._states = StateFiles(None if answered is None else answered.with_name("states"))
         self._position = {id: i for i, id in enumerate(held.ids)}
         self._admitted: dict[str, AdmittedStudy] = {}
         self._remembered = Remembered()
@@ -116,8 +120,6 @@ class Station:
         self._minute: deque[datetime] = deque()
         self._lock, self._desk = threading.RLock(), threading.Lock()
         self._turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        self._states = StateFiles(None if answered is None else answered.with_name("states"))
-        self._states.sweep([one.study for one in self.submissions.all("waiting", "approved")])
         charge_all(self.account, self._charges(), self._position)
         own: dict[str, Any] = {"config": lambda: self.config, "charges": self._charges, "time": self._time, "lock": self._lock}
         self.rules = None if file is None else RulesFile(file, config, base, self.journal, at=self._time)
@@ -178,6 +180,10 @@ class Station:
         finally:
             self._lock.release()
 
+    def tidy(self) -> None:
+        """Delete what parties keep for studies that have ended; for a station whose journal is known to be whole."""
+        self._states.sweep([one.study for one in self.submissions.all("waiting", "approved")])
+
     def close(self) -> None:
         """End what runs and release the files of studies; the database is its owner's. Nothing is answered from then on.
 
@@ -228,7 +234,7 @@ class Station:
             "data": self.config.data.name,
             "schema": tuple(self.held.schema.columns),
             "parties": self.held.ids,
-            "records": int(self.held.sizes.sum()) if self.config.guard.tell_records else None,
+            "records": rounded(int(self.held.sizes.sum())) if self.config.guard.tell_records else None,
         }
         log.info("said hello to %s", letter.sender)
         return Reply("hello", [pack(about)])
@@ -282,6 +288,7 @@ class Station:
             if (admitted := self._admitted.pop(study, None)) is not None:
                 admitted.close()
             self._states.erase(study)
+            self.disclosures.drop(study)
         log.info("study %s has ended", study[:8])
         return Reply("end", [])
 
@@ -305,7 +312,7 @@ class Station:
                         "question": question.number,
                         "n_parties": len(left.ids),
                     }
-                    counted = question.counted_by
+                    counted = question.counted_by | self.disclosures.noted(guard, study, left.ids, left.exact)
                     self._note(letter, study, "asked", charges=debits.charges, bytes_in=size, **about, **counted)
                     debits.enter()  # they are on the disk now
                     admitted.asked.take(question)
@@ -313,6 +320,7 @@ class Station:
             found = self._computed(admitted, left)
             with self._lock:
                 admit_size("an answer", len(found.body), guard.limits.bytes_out)
+                about |= self.disclosures.counted(study, left.ids, found.came)
                 self._note(letter, study, "answered", bytes_in=size, bytes_out=len(found.body), cohort=found.cohort, **about)
             log.info("answered %s for %d parties: %d bytes", question.words, found.n_answered, len(found.body))
             return Reply("answer", [found.body])
@@ -329,7 +337,10 @@ class Station:
             account = account_of(self.config.guard.study_budget, self.held.roll)
             charges = (charge for _, charge in self.journal.charges(study) if charge.account == "study")
             charge_all(account, charges, self._position)
-            n_questions, asked = self.journal.n_questions(study), Asked.of(submission.announced, self.journal.questions(study))
+            n_questions, asked = (
+                self.journal.n_questions(study),
+                AskedBefore.of(submission.announced, self.journal.questions(study)),
+            )
             own = OwnKeys(self.keys.key_material.identity, getattr(self.keys, "roster", None))
             answered = None if self._answered is None else self._answered / f"{study}.journal"
             task = ToOpen(self.config, submission, own, answered, self._states, begun=n_questions > 0)
