@@ -30,7 +30,7 @@ from hedgerow.network.identity.key_folder import KeyFolder
 from hedgerow.network.station.config import read_config
 from hedgerow.store import last
 from hedgerow.study import build_remote, parse
-from hedgerow.study.changes import to_toml
+from hedgerow.study.toml import to_toml
 from hedgerow.wire.values import pack, unpack
 
 HELLO, GATE, SIGTERM = 0.5, 120.0, 2.0

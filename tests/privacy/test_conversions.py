@@ -169,3 +169,19 @@ def test_group_of_a_large_epsilon_does_not_overflow():
 def test_refuses_values_that_mean_nothing(wrong):
     with pytest.raises(BudgetInvalid, match="HR-214"):
         wrong()
+
+
+def test_the_least_epsilon_over_orders_is_bit_for_bit_that_of_dp_accounting():
+    from dp_accounting import rdp
+
+    from hedgerow.privacy.accounting.renyi import ORDERS, epsilon_of
+
+    rng = np.random.default_rng(0)
+    for delta in (1e-12, 1e-6, 1e-3, 0.3):
+        for scale in (0.0, 1e-13, 1e-6, 1e-2, 1.0, 50.0):
+            curve = np.sort(rng.random(len(ORDERS))) * scale
+            curve[-3:] = np.inf if scale > 1 else curve[-3:]
+            assert epsilon_of(curve, delta) == rdp.compute_epsilon(ORDERS, curve, delta)[0]
+    assert epsilon_of(np.full(len(ORDERS), np.nan), 1e-6) == np.inf
+    assert epsilon_of(np.ones(len(ORDERS)), 0.0) == np.inf
+    assert epsilon_of(np.zeros(len(ORDERS)), 0.0) == 0.0

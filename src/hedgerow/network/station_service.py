@@ -200,12 +200,13 @@ def serve(path: Path | str, stop: threading.Event) -> None:
 
 
 def watch(station: Station, stop: threading.Event) -> None:
-    """Keep to the guard of the file, also where no letters come."""
+    """Keep to the guard of the file, also where no letters come; then end what runs."""
     while not stop.wait(WATCH):
         try:
             station.refresh()
         except Exception:
             log.exception("what the configuration says now could not be taken over")
+    station.close()  # what runs ends while the connection is being closed
 
 
 @contextmanager

@@ -144,7 +144,7 @@ def house(tmp_path):
 
 def child_of(house):
     [study] = house.stations["alpha"].runner._studies.values()
-    return study._child
+    return study.child
 
 
 @pytest.mark.slow

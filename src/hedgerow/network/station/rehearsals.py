@@ -13,10 +13,12 @@ from typing import Any
 
 from hedgerow.errors import CannotWrite, HedgerowError, LimitExceeded
 
+from .admitted import MOST_STUDY
 from .asking import GUARD, Keys, said
 from .children.runner import Runner, ToRehearse
 from .config import StationConfig
 from .journal import PartyCharge
+from .policy import admit_size
 from .submissions import Submission, Submissions
 
 log = logging.getLogger("hedgerow")
@@ -73,6 +75,14 @@ class Rehearsals:
             raise failed
         if study in self._going:
             return came
+        most = self._config().guard.limits.studies_at_once
+        others = [one for one in self.submissions.all("waiting", "approved") if one.study != study]
+        if len(others) >= most:
+            raise LimitExceeded(
+                f"{len(others)} studies are here that have not ended, and the guard's limit is {most}.",
+                remedy="Wait until one has ended.",
+            )
+        admit_size("a study", len(came.toml) + len(came.description), MOST_STUDY)
         self.submissions.put(came)
         self._going.add(study)
         try:

@@ -72,6 +72,7 @@ class Review:
         file: Path | None = None,
     ) -> None:
         self._config, self.keys, self.base, self.now, self.file = config, keys, base, now, file
+        self._closed = False
         self.submissions, self.journal = Submissions(base), StationJournal(base)
         self._by_then: dict[tuple[str, int], float | None] = {}
 
@@ -97,8 +98,8 @@ class Review:
 
     @property
     def config(self) -> StationConfig:
-        """The configuration, with the guard that is in force."""
-        rules = kept_rules(self.base)
+        """The configuration, with the guard that is in force; after `close` that of then."""
+        rules = None if self._closed else kept_rules(self.base)
         return self._config if rules is None else rules.config
 
     def notes(self) -> list[str]:
@@ -168,6 +169,7 @@ class Review:
 
     def close(self) -> None:
         """Close the database."""
+        self._config, self._closed = self.config, True
         self.base.close()
 
     def _decide(self, name: str, status: Status, by: str, because: str, code: str = "") -> Submission:

@@ -42,7 +42,7 @@ from hedgerow.wire.boarding import submission_digest
 from hedgerow.wire.envelope import Letter, disclose, enclose
 from hedgerow.wire.values import pack
 
-from .admitted import MOST_STUDY, AdmittedStudy, title_of
+from .admitted import AdmittedStudy, title_of
 from .asking import GUARD, OUTSIDE, Keys, Reply, account_of, charge_all, said, tells
 from .base import Base
 from .children.facts import AskedQuestion, Computed, Uncomputed
@@ -267,14 +267,6 @@ class Station:
 
     def _judged(self, came: Submission) -> Submission:
         """Let the guard judge a study that is not rehearsed, and return what is known of it by then."""
-        limits = self.config.guard.limits
-        others = [one for one in self.submissions.all("waiting", "approved") if one.study != came.study]
-        if len(others) >= limits.studies_at_once:
-            raise LimitExceeded(
-                f"{len(others)} studies are here that have not ended, and the guard's limit is {limits.studies_at_once}.",
-                remedy="Wait until one has ended.",
-            )
-        admit_size("a study", len(came.toml) + len(came.description), MOST_STUDY)
         return self.rehearsals.begin(came)
 
     def _end(self, letter: Letter, study: str, size: int) -> Reply:

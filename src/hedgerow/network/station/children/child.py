@@ -45,7 +45,7 @@ log = logging.getLogger("hedgerow")
 Reply = tuple[str, Sequence[Body]]
 
 
-class Work:
+class ChildWork:
     """What one child has been told so far.
 
     Parameters
@@ -149,7 +149,7 @@ def main(descriptor: int, records: int) -> None:
         os.nice(5)  # the gate comes first
     end = socket.socket(fileno=descriptor)
     threading.Thread(target=end_with, args=(end.fileno(),), daemon=True).start()
-    line, work = Pipe(end), Work(records)
+    line, work = Pipe(end), ChildWork(records)
     try:
         line.send(0, "ready")
         while True:
@@ -165,7 +165,7 @@ def main(descriptor: int, records: int) -> None:
         return
 
 
-def _done(work: Work, told: PipeMessage) -> Reply | None:
+def _done(work: ChildWork, told: PipeMessage) -> Reply | None:
     try:
         return work.do(told)
     except Uncomputed as failed:

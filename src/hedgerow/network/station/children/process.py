@@ -127,6 +127,11 @@ class Child:
             raise error_of(json.loads(bytes(told.bodies[0])))
         return told
 
+    def kill(self) -> None:
+        """Let it end, and wait for nothing."""
+        self._ended = True
+        self._process.kill()
+
     def end(self) -> None:
         """End it now, whatever it is doing."""
         with self._ending:

@@ -132,7 +132,10 @@ class Subprocesses:
         """End all processes."""
         self._closed = True
         with self._lock:
+            running = [*self._rehearsing.values(), *(one.child for one in self._studies.values())]
             studies = {*self._rehearsing, *self._studies}
+        for child in filter(None, running):
+            child.kill()
         for study in studies:
             self.stop(study)
         self.records.sheet.close()
@@ -220,7 +223,7 @@ class StudyProcess:
 
     def __init__(self, runner: Subprocesses, task: ToOpen, off: Off) -> None:
         self._runner, self._task, self._stopped = runner, task, off
-        self._child: Child | None = None
+        self.child: Child | None = None
         self._busy = threading.Lock()
         self._closed = False
         self._guard = task.config.guard
@@ -229,7 +232,7 @@ class StudyProcess:
     @property
     def running(self) -> bool:
         """Whether it has a process now."""
-        return self._child is not None
+        return self.child is not None
 
     def foresee(self, guard: GuardSection, at: datetime, common: bytes, own: bytes) -> AskedQuestion:
         """Let the process read and judge a question."""
@@ -278,18 +281,18 @@ class StudyProcess:
     def _asking(self, again: bool = True) -> Iterator[Child]:
         with self._busy:
             try:
-                if self._child is None or not self._child.alive:
+                if self.child is None or not self.child.alive:
                     if not again:
                         raise LimitExceeded("the process that was to answer has ended.", remedy="Ask again.")
                     self._end()
                     self._start()
-                assert self._child is not None
-                yield self._child
+                assert self.child is not None
+                yield self.child
             except Stopped:
                 self._end()
                 raise SubmissionUnapproved("the study was taken back, or the station stops.") from None
             finally:
-                if self._child is not None and not self._child.alive:
+                if self.child is not None and not self.child.alive:
                     self._end()
                 self.used = time.monotonic()
 
@@ -299,17 +302,17 @@ class StudyProcess:
         self._runner.room(limits.processes, self, self._off)
         if self._off():
             raise Stopped
-        self._child = Child(records.sheet.descriptor)
+        self.child = Child(records.sheet.descriptor)
         self._guard = task.config.guard
         parts = [written(task.config), records.where, records.roll, records.sizes, *submitted(task.submission), _own(task)]
         try:
-            self._child.ask("open", parts, self._limits(self._guard), self._off)
+            self.child.ask("open", parts, self._limits(self._guard), self._off)
         except BaseException:
             self._end()
             raise
 
     def _end(self) -> None:
-        child, self._child = self._child, None
+        child, self.child = self.child, None
         if child is not None:
             child.end()
 
