@@ -122,6 +122,10 @@ class MixedUnits(WaistError, code="HR-215"):
     """A record-level and a party-level guarantee were mixed."""
 
 
+class DisclosureExceeded(WaistError, code="HR-216"):
+    """More exact numbers would be asked of a party, over a whole study, than the values that it holds allow."""
+
+
 class NobodyAnswered(WaistError, code="HR-220", asked=True):
     """No party of the cohort answered a question that needs an answer."""
 

@@ -120,7 +120,7 @@ class Hub:
         self.keys = KeyFolder(folder.parent / "hub" / "keys")
         self.rail = SocketRail(folder.parent / "hub" / "rail.sock")
         self.queue = MessageQueue(lambda: self.keys.key_material, lambda: self.keys.public_identities, self.rail)
-        self.number, self.life = 0, 0
+        self.number, self.life, self._declared = 0, 0, read_config(folder)[0].declared
 
     def ask(self, kind, parts=(), study=bytes(16)):
         assert self.queue.wait(PATIENCE, lambda: "alpha" in self.queue.alive())
@@ -129,7 +129,7 @@ class Hub:
         return self.queue.ask(kind, {"alpha": list(parts)}, seconds=PATIENCE, **about)["alpha"]
 
     def schema(self, *columns):
-        return read_config(self.folder)[0].declared.select(list(columns))
+        return self._declared.select(list(columns))
 
     def board(self, text, study, columns=("age", "dose")):
         told = {"coordinator": "hub", "stations": {"alpha": 1}, "schema": self.schema(*columns).columns, "version": "0.1.0"}

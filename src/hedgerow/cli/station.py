@@ -40,24 +40,35 @@ def start(path: PathArgument) -> None:
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: stop.set())
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, lambda *_: None)  # the file is looked at every second
     serve(path, stop)
 
 
 @app.command()
 def check(path: PathArgument) -> None:
     """Read configuration, keys and records, connect nowhere, and print what a coordinator would see."""
+    from hedgerow.core.disclosure import rounded
+    from hedgerow.errors import ConfigInvalid
     from hedgerow.network.station.code import code_hash, installed_version
+    from hedgerow.network.station.rules import kept_rules, notes_of
     from hedgerow.network.station_service import open_folder
 
-    opened = open_folder(path)
     try:
-        config, held = opened.config, opened.held
+        opened = open_folder(path)
+    except ConfigInvalid:
+        show_stale(path)
+        raise
+    try:
+        rules = kept_rules(opened.base)
+        config, held = opened.config if rules is None else rules.config, opened.held
+        show_notes(notes_of(rules, path))
         opened.station().close()
         lines = Table.grid(padding=(0, 2))
         lines.add_row("station", config.name)
         lines.add_row("data", f"{config.data.name!r}, {len(held.schema)} columns")
         lines.add_row("parties", f"{len(held):,}" + (" stores" if config.stores else ""))
-        told = f"{int(held.sizes.sum()):,}" if config.guard.tell_records else "not told"
+        told = f"about {rounded(int(held.sizes.sum())):,}" if config.guard.tell_records else "not told"
         lines.add_row("records", told)
         lines.add_row("version", installed_version())
         console.print("[bold]What a coordinator sees[/bold]")
@@ -81,6 +92,7 @@ def inbox(
 ) -> None:
     """List the studies that asked to board, and show what those that wait would ask."""
     with opened(path) as box:
+        show_notes(box.notes())
         submissions = [box.submissions.find(study)] if study else box.submissions.all()
         if not submissions:
             console.print("No study has come.")
@@ -195,6 +207,25 @@ def budget(path: PathArgument) -> None:
         words = "everything" if math.isinf(one.epsilon) else f"{one.epsilon:.4g}"
         table.add_row(escape(one.whose), words, f"{one.left:.4g}", str(one.budget), f"{one.n_parties:,}")
     console.print(table)
+
+
+def show_stale(path: Path) -> None:
+    """Print the rules that stay in force beside a file with a mistake, where there are any."""
+    from hedgerow.network.station.review import DATABASE
+
+    if ((path if path.is_dir() else path.parent) / DATABASE).exists():
+        with opened(path) as box:
+            show_notes(box.notes())
+            table = Table.grid(padding=(0, 2))
+            for row in guard_rows(box.config.guard):
+                table.add_row(*row)
+            console.print(table, highlight=False)
+
+
+def show_notes(notes: list[str]) -> None:
+    """Print where the file is not what is in force."""
+    for note in notes:
+        console.print(escape(note), style="bold red", highlight=False, soft_wrap=True)
 
 
 # ---- what is shown --------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from hedgerow.engines.party_states import StateFiles
 from hedgerow.engines.rails.rail import Link
 from hedgerow.errors import CannotWrite, StationUnknown
 from hedgerow.network.identity.key_folder import KeyFolder
@@ -40,6 +41,9 @@ log = logging.getLogger("hedgerow")
 AT_ONCE = 64
 """Letters that are answered at the same time: of each study one, so that none waits for another's."""
 
+WATCH = 1.0
+"""Seconds between two looks at the configuration."""
+
 
 @dataclass(frozen=True)
 class Opened:
@@ -51,6 +55,7 @@ class Opened:
     base: Base
     held: Held
     runner: Runner | None = None
+    file: Path | None = None
 
     def station(self) -> Station:
         """The station, ready to answer; its journal is whole.
@@ -62,10 +67,11 @@ class Opened:
             It is not the one that the station had, or lacks its end.
         """
         answered = self.folder / "state" / "answered"
-        found = Station(self.config, self.held, self.keys, self.base, answered=answered, runner=self.runner)
+        found = Station(self.config, self.held, self.keys, self.base, answered=answered, runner=self.runner, file=self.file)
         found.journal.verify()
         found.heads.check()
-        found.tidy()
+        going_on = [one.study for one in found.submissions.all("waiting", "approved")]  # of a journal that is whole
+        StateFiles(answered.with_name("states")).sweep(going_on)
         return found
 
 
@@ -109,7 +115,7 @@ def open_gate(path: Path | str, stop: threading.Event) -> Opened:
     except BaseException:
         base.close()
         raise
-    return Opened(config, folder, keys, base, records.held, Subprocesses(records))
+    return Opened(config, folder, keys, base, records.held, Subprocesses(records), Path(path))
 
 
 def open_without_records(path: Path | str) -> tuple[StationConfig, Path, KeyFolder, Base]:
@@ -183,6 +189,7 @@ def serve(path: Path | str, stop: threading.Event) -> None:
             line = Contact(link)
             with console(opened, line):
                 log.info("%s is up: %d parties, dialling %s", opened.config.name, len(opened.held), where)
+                threading.Thread(target=watch, args=(station, stop), name="hedgerow-rules", daemon=True).start()
                 try:
                     link.serve(line.listening(station.receive), stop, AT_ONCE)
                 finally:
@@ -192,6 +199,15 @@ def serve(path: Path | str, stop: threading.Event) -> None:
             opened.runner.close()
         opened.base.close()
         log.info("%s stopped", opened.config.name)
+
+
+def watch(station: Station, stop: threading.Event) -> None:
+    """Keep to the guard of the file, also where no letters come."""
+    while not stop.wait(WATCH):
+        try:
+            station.refresh()
+        except Exception:
+            log.exception("what the configuration says now could not be taken over")
 
 
 @contextmanager
@@ -208,7 +224,7 @@ def console(opened: Opened, line: Contact) -> Iterator[None]:
         return
     base = Base(opened.folder / DATABASE)  # of its own: it waits for its turn as the command does
     try:
-        inbox, records = Review(config, opened.keys, base), int(opened.held.sizes.sum())
+        inbox, records = Review(config, opened.keys, base, file=opened.file), int(opened.held.sizes.sum())
         with serving(inbox, line, config.console.port, records=records) as address, address_file(address, opened.folder):
             yield
     finally:

@@ -152,6 +152,11 @@ class ProtectionSection(Section):
     compression: CompressionSection | None = Field(None, description="shorter codes for large contributions")
     mechanism: MechanismSection | None = Field(None, description="noise; none leaves the release exact")
     aggregation: AggregationSection | None = Field(None, description="rows hidden from the server; it sees them if not given")
+    disclosure: float | None = Field(
+        None,
+        gt=0,
+        description="most exact numbers asked of a party, over all rounds, for each value that it holds; 1/3 of statistics",
+    )
 
     @field_validator("aggregation", mode="before")
     @classmethod

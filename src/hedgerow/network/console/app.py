@@ -35,7 +35,7 @@ from .door import HEADERS, BrowserSession, Door, is_here, is_own, same
 from .frame import Frame, notice, trouble
 from .pages import one, studies
 from .records import journal, shown
-from .rules import rules_of
+from .rules import noted, rules_of
 from .script import SCRIPT
 from .style import ICON, STYLE
 
@@ -219,7 +219,15 @@ class Desk:
         roll = self.inbox.base.found(ROLL)
         n_parties = None if roll is None else len(Roll.unpack(roll))
         frame = self.frame(session, self.inbox.submissions.all())
-        return HTMLResponse(shown(frame, n_parties, self.records, installed_version(), rules_of(self.inbox.config.guard)))
+        return HTMLResponse(
+            shown(
+                frame,
+                n_parties,
+                self.records,
+                installed_version(),
+                [*noted(self.inbox.notes()), *rules_of(self.inbox.config.guard)],
+            )
+        )
 
     def decide(self, session: BrowserSession, study: str, fields: dict[str, str], action: str) -> Response:
         """Approve or refuse, as the command does."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hedgerow.core.disclosure import rounded
 from hedgerow.data import Column
 from hedgerow.network.station.cohorts import cohort_notes
 from hedgerow.network.station.journal import StationEntry
@@ -109,7 +110,7 @@ def size(n: int) -> str:
 def shown(frame: Frame, n_parties: int | None, records: int | None, version: str, rules: Sequence[tuple[str, str]]) -> str:
     """What a coordinator learns without asking anything, and the guard."""
     config = frame.config
-    told = f"{records:,}" if config.guard.tell_records and records is not None else "not told"
+    told = f"about {rounded(records):,}" if config.guard.tell_records and records is not None else "not told"
     parties = "" if n_parties is None else f"{n_parties:,}" + (" stores" if config.stores else "")
     sees = [("Name", config.name), ("Data", config.data.name), ("Parties", parties), ("Records", told), ("Version", version)]
     head = tag("thead", tag("tr", *(tag("th", name) for name in ("Column", "Kind", "Range or levels", "Unit", "Guard"))))

@@ -24,6 +24,7 @@ from .accounts import Account
 from .code import code_hash, installed_version
 from .config import GuardSection, StationConfig
 from .counts import Asked, limits_of, most_rounds
+from .disclosed import rehearsed_disclosure
 from .local_data import Held
 from .policy import (
     admit_columns,
@@ -200,15 +201,17 @@ def _rehearsed(
     how = {"withstood": withstands(aggregation), "once": answers_once(aggregation)}
     admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), **how)
     _fits([outbox for outbox, whom in heard if held.ids[0] in whom], accounts)
-    told = zip(rows_of(found), limits_of(found, heard, kinds), strict=True)
-    rows = tuple({name: plain(value) for name, value in (row | limits).items()} for row, limits in told)
+    told = {"exact numbers": rehearsed_disclosure(guard, study, built.schema, held, len(ids), found.entries)}
+    limits = limits_of(found, heard, kinds)
+    every = [row | (told if k == 0 else {}) | limits[k] for k, row in enumerate(rows_of(found))]
+    rows = tuple({name: plain(value) for name, value in row.items()} for row in every)
     return replace(
         submission,
         ready=True,
         title=plain(study.title or study.name),
         program=study.program.name,
         n_stations=len(description.stations),
-        summary=plain(summary_of(found)),
+        summary=plain(f"{summary_of(found)} Here: {told}"),
         rows=rows,
         columns=schema.names,
         announced=kinds,

@@ -83,6 +83,10 @@ class StationEntry:
     charges : tuple of PartyCharge
     generation : int
         Of a decision to begin anew after entries were lost: how many such decisions there were.
+    exact, hidden : float
+        Numbers without noise that each of some parties was asked: from itself, and in totals of many, divided by how many.
+    whom : str
+        These parties, packed; "" for all.
     epsilon : float or None
         Spent by the party that has spent most, with this question, of the budget over everything. It follows from the
         charges, so it is not written: `Inbox.entries` computes it for who looks.
@@ -107,6 +111,9 @@ class StationEntry:
     cohort: str = ""
     charges: tuple[PartyCharge, ...] = ()
     generation: int = 0
+    exact: float = 0.0
+    hidden: float = 0.0
+    whom: str = ""
     epsilon: float | None = field(default=None, compare=False)
     number: int = field(default=0, compare=False)
     hash: str = field(default="", compare=False)
@@ -187,6 +194,12 @@ class StationJournal:
     def questions(self, study: str) -> Iterator[StationEntry]:
         """Every question of a study that was to be answered from records, in order."""
         for link in self._journal.links("study = ? AND code = 'asked' AND question != 0", (study,)):
+            yield StationEntry.from_json(link.text, link.number, link.hash)
+
+    def told(self, study: str | None = None) -> Iterator[StationEntry]:
+        """Every entry about an answer made from records, in order; or those of one study."""
+        where, values = (" AND study = ?", (study,)) if study is not None else ("", ())
+        for link in self._journal.links(f"question != 0{where}", values):
             yield StationEntry.from_json(link.text, link.number, link.hash)
 
     def charges(self, study: str | None = None) -> Iterator[tuple[str, PartyCharge]]:

@@ -134,7 +134,7 @@ def admit_columns(allowed: Collection[str], declared: Schema, told: Sequence[Col
                 f"the study takes {column.to_json()}, and what is declared here is {own.to_json()}.",
                 remedy="Bounds follow from declarations: both ends use the same one.",
             )
-    return declared.select(names)
+    return Schema(tuple(replace(declared[column.name], optional=column.optional) for column in told))
 
 
 def named_columns(study: Study) -> set[str]:

@@ -125,7 +125,7 @@ class Work:
     def _compute(self, question: Body) -> Reply:
         assert self._study is not None
         found = self._study.compute(AskedQuestion.from_json(json.loads(bytes(question))))
-        about = {"codes": dict(found.codes), "n_answered": found.n_answered}
+        about = {"codes": dict(found.codes), "n_answered": found.n_answered, "cohort": found.cohort, "came": found.came}
         return "computed", [json.dumps(about).encode(), found.body]
 
 

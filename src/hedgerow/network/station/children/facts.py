@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from hedgerow.core.ledger import Entry
 from hedgerow.errors import HedgerowError, catalogue
 from hedgerow.network.station.asking import said
+from hedgerow.network.station.disclosed import AskedNumbers
 from hedgerow.network.station.signatures import QuestionSignature
 from hedgerow.privacy.guard import GuardedQuestion
 
@@ -44,6 +45,8 @@ class AskedQuestion:
         What accounts decide about, where it bears.
     declined : mapping from party to code
         Of parties that cannot pay.
+    exact : AskedNumbers, optional
+        Numbers without noise that each is asked, where it bears.
     """
 
     ids: tuple[str, ...]
@@ -61,6 +64,7 @@ class AskedQuestion:
     hidden: bool = False
     guarded: Mapping[Any, GuardedQuestion] = field(default_factory=dict)
     declined: Mapping[str, str] = field(default_factory=dict)
+    exact: AskedNumbers | None = None
 
     @property
     def words(self) -> str:
@@ -88,7 +92,8 @@ class AskedQuestion:
     def from_json(cls, found: Mapping[str, Any]) -> AskedQuestion:
         guarded = {trust: GuardedQuestion(Entry.from_json(entry), life) for trust, (entry, life) in found["guarded"].items()}
         signature = found["signature"] and QuestionSignature(**found["signature"])
-        return cls(**{**found, "ids": tuple(found["ids"]), "guarded": guarded, "signature": signature})
+        exact = found["exact"] and AskedNumbers(*found["exact"])
+        return cls(**{**found, "exact": exact, "ids": tuple(found["ids"]), "guarded": guarded, "signature": signature})
 
 
 class Computed(NamedTuple):
@@ -103,12 +108,15 @@ class Computed(NamedTuple):
     n_answered : int
     cohort : str
         Of whom an exact total behind hidden rows is, where that was settled by this step.
+    came : AskedNumbers or None
+        Exact numbers of which nobody knew beforehand how many they would be.
     """
 
     body: bytes
     codes: Mapping[str, str]
     n_answered: int
     cohort: str = ""
+    came: AskedNumbers | None = None
 
 
 class Uncomputed(Exception):
