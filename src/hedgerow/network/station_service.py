@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from hedgerow.engines.party_states import StateFiles
 from hedgerow.engines.rails.rail import Link
 from hedgerow.errors import CannotWrite, StationUnknown
 from hedgerow.network.identity.key_folder import KeyFolder
@@ -69,7 +70,8 @@ class Opened:
         found = Station(self.config, self.held, self.keys, self.base, answered=answered, runner=self.runner, file=self.file)
         found.journal.verify()
         found.heads.check()
-        found.tidy()
+        going_on = [one.study for one in found.submissions.all("waiting", "approved")]  # of a journal that is whole
+        StateFiles(answered.with_name("states")).sweep(going_on)
         return found
 
 

@@ -214,7 +214,10 @@ def test_a_station_that_lost_its_journal_does_not_start(world, loss):
     assert "estore" in caught.value.remedy
     assert kept.exists()
     world.restore(whole)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_bytes(b"of a study that has ended")
     world.start()
+    assert not kept.exists()
     assert world.study() > 0
 
 

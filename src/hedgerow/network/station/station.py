@@ -180,10 +180,6 @@ class Station:
         finally:
             self._lock.release()
 
-    def tidy(self) -> None:
-        """Delete what parties keep for studies that have ended; for a station whose journal is known to be whole."""
-        self._states.sweep([one.study for one in self.submissions.all("waiting", "approved")])
-
     def close(self) -> None:
         """End what runs and release the files of studies; the database is its owner's. Nothing is answered from then on.
 
