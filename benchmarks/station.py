@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -112,8 +113,11 @@ def megabytes(pid: int) -> float:
 
 def children(pid: int) -> list[int]:
     """Processes that a process has started."""
-    found = [Path(f"/proc/{pid}/task/{task}/children").read_text().split() for task in os.listdir(f"/proc/{pid}/task")]
-    return [int(one) for some in found for one in some]
+    found: list[int] = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with suppress(OSError):  # a thread that has just ended
+            found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
+    return found
 
 
 def line(what: str, value: float, unit: str, goal: float) -> None:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from hedgerow.engines.message_queue import MessageQueue
@@ -91,7 +92,8 @@ class Gate:
         """Processes that it has started and that run."""
         found = []
         for task in Path(f"/proc/{self.process.pid}/task").iterdir():
-            found += (task / "children").read_text().split()
+            with suppress(OSError):  # a thread that has just ended
+                found += (task / "children").read_text().split()
         return [int(pid) for pid in found if runs(int(pid))]
 
     def until_it_says(self, words):
