@@ -17,7 +17,7 @@ from hedgerow.study.study import parse
 CANCER = {
     "name": "small",
     "data": {"name": "breast_cancer"},
-    "partition": {"by": "iid", "parties": 4},
+    "partition": {"by": "iid", "parties": 2},
     "program": {"name": "logistic_regression", "formula": "malignant ~ mean_texture + mean_radius"},
     "baselines": False,
 }
@@ -103,7 +103,9 @@ def announced_fits(entries):
 
 
 def test_a_study_names_a_finer_resolution_and_the_page_says_so(tmp_path):
-    result = run_study(parse(CANCER | {"evaluation": {"on": "parties", "bins": 300}}), tmp_path / "run")
+    result = run_study(
+        parse(CANCER | {"evaluation": {"on": "parties", "bins": 300}, "protection": {"disclosure": 2.0}}), tmp_path / "run"
+    )
     assert {row[0]: row[2] for row in result.report.left.rows}["stats.scores_by_class"] == 600
     assert "300 bins" in next(curve for curve in result.report.curves if curve.title == "ROC curve").note
     with pytest.raises(StudyInvalid, match="choose on"):
@@ -126,3 +128,14 @@ def test_a_budget_that_ends_a_run_may_leave_no_question_for_its_evaluation(tmp_p
     asked = [row for row in result.report.left.rows if "score" in row[0]]
     refused = [warning for warning in result.report.warnings if "evaluation was not asked" in warning]
     assert len(asked) + len(refused) == 1
+
+
+def test_a_fit_is_kept_where_so_many_numbers_may_not_be_asked_any_more(tmp_path, monkeypatch):
+    """Made-up records may be fitted in fewer rounds than the real ones, so that a rehearsal does not foresee it."""
+    monkeypatch.setattr("hedgerow.study.runner.refuse_beyond", lambda built: None)
+    few = CANCER | {"partition": {"by": "iid", "parties": 4}, "evaluation": {"on": "parties"}}
+    result = run_study(parse(few), tmp_path / "run")
+    assert result.run.stopped == "finished"
+    assert any("evaluation was not asked" in warning for warning in result.report.warnings)
+    assert "Coefficients" in [grid.title for grid in result.report.tables]
+    assert not any("scores_by_class" in row[0] for row in result.report.left.rows)

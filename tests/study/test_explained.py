@@ -11,7 +11,7 @@ from hedgerow.study.study import parse
 LINE = {
     "name": "line",
     "data": {"name": "breast_cancer"},
-    "partition": {"by": "iid", "parties": 4},
+    "partition": {"by": "iid", "parties": 2},
     "program": {"name": "logistic_regression", "formula": "malignant ~ mean_texture", "rounds": 2},
 }
 NOISE = {"mechanism": {"noise_multiplier": 1.0}}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hedgerow.errors import BudgetExhausted, CannotWrite, HedgerowWarning
+from hedgerow.errors import BudgetExhausted, CannotWrite, DisclosureExceeded, HedgerowWarning
 from hedgerow.privacy import Budget
 from hedgerow.report.model import to_plain
 from hedgerow.store import write_bytes
@@ -125,7 +125,7 @@ class Rounds:
         )
 
     def finish(self, state: Any) -> None:
-        """Measure the last state, where that is done once; a budget that does not allow it leaves the run without.
+        """Measure the last state, where that is done once; a run that may not ask any more keeps its result, and says so.
 
         A run that is resumed behind its end asks again where a seed repeats the answers, and not where that would be charged.
         """
@@ -134,7 +134,7 @@ class Rounds:
             return
         try:
             metrics = self.built.measure_last(state)
-        except BudgetExhausted as refusal:
+        except (BudgetExhausted, DisclosureExceeded) as refusal:
             warnings.warn(f"The evaluation was not asked: {refusal.reason}", HedgerowWarning, stacklevel=2)
             return
         if not self.history:
