@@ -23,7 +23,7 @@ from hedgerow.study.published import published
 from hedgerow.study.remote import schema_for
 from hedgerow.study.toml import to_toml
 
-LINE = 31
+LINE, N = 31, 900
 HEAD = '[data]\npath = "visits.csv"\n'
 TAIL = """
 [partition]
@@ -55,7 +55,7 @@ FORMULA = "sick ~ age + bmi + C(education)"
 TYPOS = {"age": "5O", "bmi": "27,5", "education": "4", "sex": "w", "smokes": "ture", "visit": "2024-03-01", "sick": "?"}
 
 
-def records(n=240):
+def records(n=N):
     rng = np.random.default_rng(7)
     age, bmi, education = rng.integers(18, 90, n), rng.normal(27, 4, n).round(1), rng.integers(1, 4, n)
     sick = (rng.random(n) < 1 / (1 + np.exp(-(age - 55) / 15 - (bmi - 27) / 8))).astype(int)
@@ -99,7 +99,7 @@ def test_a_run_with_a_typo_ends_with_line_column_and_remedy(tmp_path, columns, c
     ended = invoke("run", study(tmp_path, columns, **{column: typo}), "--out", tmp_path / "out")
     assert isinstance(ended.exception, HedgerowError)
     said = str(ended.exception)
-    assert f"column {column!r} has 1 of 240 values" in said
+    assert f"column {column!r} has 1 of {N} values" in said
     assert f"first in line {LINE}: {typo!r}" in said
     assert "Mend the file" in said
     assert "[data.columns.NAME]" in said
@@ -111,7 +111,7 @@ def test_a_run_with_a_typo_ends_with_line_column_and_remedy(tmp_path, columns, c
 def test_all_typos_are_told_at_once(tmp_path):
     with pytest.raises(HedgerowError) as caught:
         build(load(study(tmp_path, **TYPOS)))
-    assert all(f"column {name!r} has 1 of 240 values" in str(caught.value) for name in TYPOS)
+    assert all(f"column {name!r} has 1 of {N} values" in str(caught.value) for name in TYPOS)
 
 
 @pytest.mark.slow
@@ -163,11 +163,11 @@ def test_codes_are_categories_where_they_are_declared(tmp_path):
 
 def test_missing_codes_are_declared(tmp_path):
     given = study(tmp_path, bmi="-9", age="?", data='na_values = ["?"]\n')
-    with pytest.raises(OutOfRange, match=rf"'bmi' has 1 of 240 values outside[^\n]*line {LINE}: '-9'"):
+    with pytest.raises(OutOfRange, match=rf"'bmi' has 1 of {N} values outside[^\n]*line {LINE}: '-9'"):
         build(load(given, {"data.missing": "drop"}))
     built = build(load(given, {"data.missing": "drop", "data.columns.bmi.na_values": [-9]}))
-    assert "1 of 240 records" in built.table.source
-    with pytest.raises(NotFinite, match=rf"'age' has 1 of 240 values missing or infinite, first in line {LINE}"):
+    assert f"1 of {N} records" in built.table.source
+    with pytest.raises(NotFinite, match=rf"'age' has 1 of {N} values missing or infinite, first in line {LINE}"):
         build(load(given))
 
 
