@@ -39,6 +39,7 @@ from .table import Table
 FOUND = "records left out"
 """Under this name a federation's findings hold what is known of complete cases, by set of columns."""
 
+
 @travels
 @elementwise
 @minds_missing
