@@ -231,11 +231,14 @@ def show_notes(notes: list[str]) -> None:
 # ---- what is shown --------------------------------------------------------------------------------------------------
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
-    """A station's inbox."""
+    """A station's inbox; why it answers nothing is said first."""
+    from hedgerow.network.station.heads import trouble
     from hedgerow.network.station.review import Review
 
     box = Review.at(path)
     try:
+        if words := trouble(box.keys, box.journal):
+            Console(stderr=True).print(f"Nothing is answered: {escape(words)}", style="red", highlight=False, soft_wrap=True)
         yield box
     finally:
         box.close()

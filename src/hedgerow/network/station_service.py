@@ -69,6 +69,7 @@ class Opened:
         found = Station(self.config, self.held, self.keys, self.base, answered=answered, runner=self.runner, file=self.file)
         found.journal.verify()
         found.heads.check()
+        found.tidy()
         return found
 
 

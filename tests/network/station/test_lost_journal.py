@@ -18,6 +18,7 @@ from hedgerow.network.coordinator.store import Store
 from hedgerow.network.identity.enrolment import accept, ask, enrol
 from hedgerow.network.identity.enrolment_files import Request, Welcome
 from hedgerow.network.identity.key_folder import KeyFolder
+from hedgerow.network.station.heads import trouble
 from hedgerow.network.station.review import Review
 from hedgerow.network.station_service import open_folder
 from hedgerow.store import last
@@ -204,10 +205,14 @@ def test_a_station_that_lost_its_journal_does_not_start(world, loss):
     whole = world.backup()
     world.stop()
     loss(world)
+    kept = world.state() / "states" / "aa.sqlite"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_bytes(b"of a study that is open in the backup")
     with pytest.raises((JournalLost, LedgerDamaged)) as caught:
         world.start()
     assert caught.value.code == ("HR-231" if loss is tables_emptied else "HR-618")
     assert "estore" in caught.value.remedy
+    assert kept.exists()
     world.restore(whole)
     world.start()
     assert world.study() > 0
@@ -276,12 +281,18 @@ def test_a_restored_backup_is_noticed_before_anything_is_answered(world, keys_to
     assert world.entries()[-1].code == "HR-618"
     assert "hub saw" not in world.entries()[-1].reason
     assert "entries" in world.entries()[-1].reason
+    review = Review.at(world.folder / "alpha")
+    assert "begin-anew" in trouble(review.keys, review.journal)
+    review.close()
+    shown = CliRunner().invoke(app, ["inbox", str(world.folder / "alpha")])
+    assert "Nothing is answered" in shown.output + shown.stderr
     with pytest.raises(JournalLost):  # nor after a restart
         world.start()
     said = CliRunner().invoke(app, ["begin-anew", str(world.folder / "alpha"), "--because", "no other copy"])
     assert said.exit_code == 0, said.output
     station = world.start()
     assert world.spent() >= 3.0
+    assert trouble(station.keys, station.journal) == ""
     assert station.heads.journal.generation() == 1
     assert [one.status for one in station.submissions.all("approved", "waiting")] == []
 

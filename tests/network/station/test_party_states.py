@@ -48,7 +48,7 @@ def test_what_parties_keep_is_deleted_when_the_study_ends_or_was_refused_while_t
     beta = house.stations["beta"]
     submission = beta.submissions.get(STUDY.hex())
     beta.submissions.put(submission.decided(beta.keys.key_material, "refused", by="Ada", at="now", because="enough"))
-    house.start("beta")
+    house.start("beta").tidy()
     assert not list(folders["beta"].iterdir())
 
 

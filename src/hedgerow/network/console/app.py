@@ -25,6 +25,7 @@ from starlette.exceptions import HTTPException
 
 from hedgerow.errors import HedgerowError, LedgerDamaged
 from hedgerow.network.station.code import installed_version
+from hedgerow.network.station.heads import trouble as trouble_of
 from hedgerow.network.station.local_data import Roll
 from hedgerow.network.station.review import ROLL, Review
 from hedgerow.network.station.submissions import Submission
@@ -254,7 +255,8 @@ class Desk:
     def frame(self, session: BrowserSession, submissions: list[Submission]) -> Frame:
         """What is around every page."""
         waiting = sum(submission.status == "waiting" for submission in submissions)
-        return Frame(self.inbox.config, self.line, waiting, self.mark(), session.form_key, owner())
+        lost = trouble_of(self.inbox.keys, self.inbox.journal)
+        return Frame(self.inbox.config, self.line, waiting, self.mark(), session.form_key, owner(), lost)
 
     def submission(self, study: str) -> Submission:
         """A study by its whole name."""

@@ -140,6 +140,16 @@ class JournalHeads:
             log.warning("%s", error.reason)
 
 
+def trouble(keys: Any, journal: StationJournal) -> str:
+    """Why a station answers nothing, in a sentence for its owner; "" where its journal is whole, as far as is known."""
+    folder = getattr(keys, "path", None)
+    mark = read_mark(None if folder is None else Path(folder) / FILE)
+    if mark is None or mark.generation < journal.generation() or journal.contains(mark):
+        return ""
+    problem = lost(journal.base.path, mark, journal.head())
+    return f"{problem.reason} {problem.remedy}"
+
+
 def read_mark(path: Path | None) -> Head | None:
     """The head in a key folder; None where no journal was ever made.
 

@@ -49,7 +49,7 @@ from .children.facts import AskedQuestion, Computed, Uncomputed
 from .children.runner import Inline, OwnKeys, Runner, ToOpen
 from .code import installed_version
 from .config import StationConfig
-from .counts import Asked
+from .counts import AskedBefore
 from .debits import Debits, debited
 from .disclosed import Disclosures
 from .heads import JournalHeads
@@ -110,6 +110,7 @@ class Station:
             runner = Inline(held)
         self.runner: Runner = runner
         self._answered, self._closed = answered, False
+        self._states = StateFiles(None if answered is None else answered.with_name("states"))
         self._position = {id: i for i, id in enumerate(held.ids)}
         self._admitted: dict[str, AdmittedStudy] = {}
         self._remembered = Remembered()
@@ -119,8 +120,6 @@ class Station:
         self._minute: deque[datetime] = deque()
         self._lock, self._desk = threading.RLock(), threading.Lock()
         self._turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        self._states = StateFiles(None if answered is None else answered.with_name("states"))
-        self._states.sweep([one.study for one in self.submissions.all("waiting", "approved")])
         charge_all(self.account, self._charges(), self._position)
         own: dict[str, Any] = {"config": lambda: self.config, "charges": self._charges, "time": self._time, "lock": self._lock}
         self.rules = None if file is None else RulesFile(file, config, base, self.journal, at=self._time)
@@ -180,6 +179,10 @@ class Station:
                     self._admitted.popitem()[1].close()
         finally:
             self._lock.release()
+
+    def tidy(self) -> None:
+        """Delete what parties keep for studies that have ended; for a station whose journal is known to be whole."""
+        self._states.sweep([one.study for one in self.submissions.all("waiting", "approved")])
 
     def close(self) -> None:
         """End what runs and release the files of studies; the database is its owner's. Nothing is answered from then on.
@@ -334,7 +337,10 @@ class Station:
             account = account_of(self.config.guard.study_budget, self.held.roll)
             charges = (charge for _, charge in self.journal.charges(study) if charge.account == "study")
             charge_all(account, charges, self._position)
-            n_questions, asked = self.journal.n_questions(study), Asked.of(submission.announced, self.journal.questions(study))
+            n_questions, asked = (
+                self.journal.n_questions(study),
+                AskedBefore.of(submission.announced, self.journal.questions(study)),
+            )
             own = OwnKeys(self.keys.key_material.identity, getattr(self.keys, "roster", None))
             answered = None if self._answered is None else self._answered / f"{study}.journal"
             task = ToOpen(self.config, submission, own, answered, self._states, begun=n_questions > 0)
