@@ -188,7 +188,7 @@ def test_where_a_count_would_be_spoilt_or_unlawful_none_is_asked(protected):
 
 def test_counts_that_people_see_are_multiples_of_five_unless_they_are_simulated():
     found = LeftOut(("a",), ("a",), (1234.0, 66.0), (66.0,), exact=False)
-    assert found.sentence() == "complete about 1235 of about 1300"
+    assert found.sentence() == "complete about 1\u202f235 of about 1\u202f300"
     shown = {LeftOut(("a",), ("a",), (float(n), 300.0 - n), (), exact=False).shown(n) for n in range(293, 298)}
     assert shown == {295}  # of nested models nobody tells 296 from 299 by less than a rounding
 

@@ -251,4 +251,4 @@ def lacking_in(table: Table, names: Sequence[str]) -> np.ndarray | None:
 
 
 def _grouped(count: int) -> str:
-    return f"{count:,}".replace(",", "\N{NO-BREAK SPACE}" if count >= 10_000 else "")
+    return f"{count:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
