@@ -122,6 +122,10 @@ class MixedUnits(WaistError, code="HR-215"):
     """A record-level and a party-level guarantee were mixed."""
 
 
+class DisclosureExceeded(WaistError, code="HR-216"):
+    """More exact numbers would be asked of a party, over a whole study, than the values that it holds allow."""
+
+
 class NobodyAnswered(WaistError, code="HR-220", asked=True):
     """No party of the cohort answered a question that needs an answer."""
 
@@ -328,6 +332,10 @@ class StateLost(StationError, code="HR-615"):
 
 class ResourcesExceeded(StationError, code="HR-616"):
     """A study's rehearsal or a question takes more time or memory than a station gives it."""
+
+
+class JournalLost(StationError, code="HR-618"):
+    """A station's journal lacks entries that it had: what was spent is not known there."""
 
 
 def catalogue() -> dict[str, type[HedgerowError]]:

@@ -21,6 +21,8 @@ parties = 3
 [program]
 name = "logistic_regression"
 formula = "ill ~ age + dose"
+[protection]
+disclosure = 10  # of a table for tests
 """
 
 

@@ -12,6 +12,7 @@ from hedgerow.data.join import given
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.store.checkpoint import split
 from hedgerow.study import PROGRAMS
+from hedgerow.testing import Wired
 from hedgerow.testing.neighbours import few, hearing, longest
 from hedgerow.testing.records import asked_behind, violations
 from hedgerow.testing.subject import Subject, quiet
@@ -123,6 +124,7 @@ def test_behind_noise_a_record_that_lacks_a_value_adds_its_own_whole_steps(name)
 @pytest.mark.parametrize("name", ["logistic_regression", "survival_counts", "decision_tree", "fedavg"])
 def test_engines_agree_on_records_with_gaps(name):
     one = subject(name)
-    found, wanted = (numbers(last(one, one.built(engine))) for engine in (InProcess(threads=2), Loop()))
+    found, wired, wanted = (numbers(last(one, one.built(engine))) for engine in (InProcess(threads=2), Wired(), Loop()))
     for key, value in wanted.items():
+        np.testing.assert_allclose(wired[key], value, atol=one.case.tolerance * max(1.0, float(np.abs(value).max(initial=0.0))))
         np.testing.assert_allclose(found[key], value, atol=one.case.tolerance * max(1.0, float(np.abs(value).max(initial=0.0))))

@@ -88,7 +88,9 @@ def station_config(name, guard):
     about = {"name": name, "coordinator": {"name": HUB, "rail": "socket", "path": "rail.sock"}}
     data = {"name": "cardiology", "source": "csv", "path": "x.csv", "columns": COLUMNS}
     programs = [{"name": one} for one in ("logistic_regression", "counts", "scaffold")]
-    return parse_config(about | {"data": data, "guard": {"programs": programs} | ast.literal_eval(guard)})
+    return parse_config(
+        about | {"data": data, "guard": {"programs": programs, "disclosure": float("inf")} | ast.literal_eval(guard)}
+    )
 
 
 @cache

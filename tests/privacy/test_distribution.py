@@ -6,10 +6,11 @@ import mpmath
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as library
+from numpy.testing import assert_array_equal
 
 from hedgerow.privacy.accounting import gaussian_delta, losses, renyi
 from hedgerow.privacy.accounting.costs import Use
-from hedgerow.privacy.accounting.distribution import TAIL, Distribution
+from hedgerow.privacy.accounting.distribution import TAIL, Distribution, _convolved
 
 AT = (0.0, 0.05, 0.3, 1.0, 2.5)
 MADE = {
@@ -102,3 +103,11 @@ def test_moments_of_a_likelihood_ratio_have_all_their_digits(z):
             assert found[k] == pytest.approx(float(mpmath.log(moment)), rel=1e-12)
     in_floats = sum((-1) ** i * math.comb(40, i) * math.exp(i * (i - 1) / (2 * 30.0**2)) for i in range(41))
     assert abs(math.log(abs(in_floats)) - renyi._log_moments(30.0, 40)[40]) > 10
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 7), (5, 3), (1000, 17), (4097, 4097), (7, 3001)])
+def test_a_convolution_is_bit_for_bit_that_of_scipy(sizes):
+    from scipy.signal import fftconvolve
+
+    one, other = (np.random.default_rng(k).random(n) for k, n in enumerate(sizes))
+    assert_array_equal(_convolved(one, other), fftconvolve(one, other))

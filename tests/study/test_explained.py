@@ -2,10 +2,10 @@
 
 import pytest
 
+import hedgerow.study.explain as explain
 from hedgerow.study import run_study
 from hedgerow.study.baselines import Baselines
 from hedgerow.study.build import build
-from hedgerow.study.explain import metric_curves, sentence_of, with_intervals
 from hedgerow.study.study import parse
 
 LINE = {
@@ -20,7 +20,7 @@ BUDGET = {"epsilon": 50.0, "delta": 1e-4, "unit": "record"}
 
 def test_a_noisy_page_does_not_say_that_the_fit_is_the_pooled_one(tmp_path):
     exact = parse({**LINE, "program": {**LINE["program"], "rounds": 25}, "baselines": False})
-    assert sentence_of(build(exact)) == "Logistic regression; equal to the pooled fit."
+    assert explain.sentence_of(build(exact)) == "Logistic regression; equal to the pooled fit."
     result = run_study(parse(LINE | {"protection": NOISE, "budget": BUDGET, "baselines": False}), tmp_path / "run")
     page = (tmp_path / "run" / "report.html").read_text()
     assert "equal to the pooled fit" not in page
@@ -47,7 +47,7 @@ def test_metrics_behind_noise_are_called_noisy(tmp_path):
 @pytest.mark.parametrize(("n", "drawn"), [(1, 0), (2, 0), (3, 1)])
 def test_two_points_are_no_curve(n, drawn):
     history = [{"round": k, "seconds": 0.0, "test accuracy": 0.1 * k} for k in range(1, n + 1)]
-    assert len(metric_curves(history, Baselines())) == drawn
+    assert len(explain.metric_curves(history, Baselines())) == drawn
 
 
 def test_coefficients_stand_above_the_figures(tmp_path):
@@ -58,6 +58,6 @@ def test_coefficients_stand_above_the_figures(tmp_path):
 
 
 def test_a_standard_error_is_shown_as_an_interval_within_zero_and_one():
-    shown = with_intervals({"AUC": 0.99, "AUC standard error": 0.02, "loss": 1.0})
+    shown = explain.with_intervals({"AUC": 0.99, "AUC standard error": 0.02, "loss": 1.0})
     assert shown == (("AUC", 0.99), ("AUC, 95 % interval", "0.951 to 1.000"), ("loss", 1.0))
-    assert with_intervals({"AUC": 0.9, "AUC standard error": float("nan")}) == (("AUC", 0.9),)
+    assert explain.with_intervals({"AUC": 0.9, "AUC standard error": float("nan")}) == (("AUC", 0.9),)

@@ -40,24 +40,35 @@ def start(path: PathArgument) -> None:
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: stop.set())
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, lambda *_: None)  # the file is looked at every second
     serve(path, stop)
 
 
 @app.command()
 def check(path: PathArgument) -> None:
     """Read configuration, keys and records, connect nowhere, and print what a coordinator would see."""
+    from hedgerow.core.disclosure import rounded
+    from hedgerow.errors import ConfigInvalid
     from hedgerow.network.station.code import code_hash, installed_version
+    from hedgerow.network.station.rules import kept_rules, notes_of
     from hedgerow.network.station_service import open_folder
 
-    opened = open_folder(path)
     try:
-        config, held = opened.config, opened.held
+        opened = open_folder(path)
+    except ConfigInvalid:
+        show_stale(path)
+        raise
+    try:
+        rules = kept_rules(opened.base)
+        config, held = opened.config if rules is None else rules.config, opened.held
+        show_notes(notes_of(rules, path))
         opened.station().close()
         lines = Table.grid(padding=(0, 2))
         lines.add_row("station", config.name)
         lines.add_row("data", f"{config.data.name!r}, {len(held.schema)} columns")
         lines.add_row("parties", f"{len(held):,}" + (" stores" if config.stores else ""))
-        told = f"{int(held.sizes.sum()):,}" if config.guard.tell_records else "not told"
+        told = f"about {rounded(int(held.sizes.sum())):,}" if config.guard.tell_records else "not told"
         lines.add_row("records", told)
         lines.add_row("version", installed_version())
         console.print("[bold]What a coordinator sees[/bold]")
@@ -81,6 +92,7 @@ def inbox(
 ) -> None:
     """List the studies that asked to board, and show what those that wait would ask."""
     with opened(path) as box:
+        show_notes(box.notes())
         submissions = [box.submissions.find(study)] if study else box.submissions.all()
         if not submissions:
             console.print("No study has come.")
@@ -107,6 +119,35 @@ def refuse(
     with opened(path) as box:
         submission = box.refuse(study, by or getpass.getuser(), because)
     console.print(f"refused: {escape(submission.title)} ({submission.id}), by {escape(submission.by)}", highlight=False)
+
+
+@app.command()
+def begin_anew(
+    path: PathArgument,
+    because: Annotated[str, typer.Option(help="The reason; it is an entry of the journal.")],
+    spent: Annotated[
+        float | None, typer.Option(help="Epsilon of the guard's budget that counts as spent; all of it by default.", min=0.0)
+    ] = None,
+    by: ByOption = "",
+) -> None:
+    """Go on after the journal was lost and no copy is whole. The budget counts as spent, and open studies are refused."""
+    from hedgerow.network.station.begin_anew import begin_anew
+    from hedgerow.network.station.config import read_config
+    from hedgerow.network.station.review import DATABASE, keys_of
+    from hedgerow.network.station_service import alone
+
+    config, folder = read_config(path)
+    with alone(folder):
+        done = begin_anew(
+            config, keys_of(config, folder), folder / DATABASE, by=by or getpass.getuser(), because=because, spent=spent
+        )
+    console.print(f"{config.name} begins anew, for the {done.generation}. time.", highlight=False)
+    if done.aside is not None:
+        console.print(f"what lay in its place is now {done.aside}", highlight=False, soft_wrap=True)
+    if done.epsilon is not None:
+        console.print(f"epsilon {done.epsilon:g} counts as spent by every party", highlight=False)
+    for title in done.refused:
+        console.print(f"refused: {escape(title)}", highlight=False)
 
 
 @app.command()
@@ -137,12 +178,15 @@ def journal(
             typer.echo(json.dumps(told, indent=1))
             return
         titles = {submission.study: submission.title for submission in box.submissions.all()}
+    from hedgerow.network.station.cohorts import cohort_notes
+
+    notes = cohort_notes(entries)
     known = {entry.study: titles.get(entry.study, "") for entry in entries if entry.study}
     console.print(f"[bold]journal of {escape(box.config.name)}[/bold]", highlight=False)
     for id, title in known.items():
         console.print(f"  {id[:8]}  {escape(title)}", highlight=False, soft_wrap=True)
     for entry in entries:
-        console.print(line_of(entry), highlight=False, markup=False, soft_wrap=True)
+        console.print(line_of(entry, notes.get(entry.number, "")), highlight=False, markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -165,14 +209,36 @@ def budget(path: PathArgument) -> None:
     console.print(table)
 
 
+def show_stale(path: Path) -> None:
+    """Print the rules that stay in force beside a file with a mistake, where there are any."""
+    from hedgerow.network.station.review import DATABASE
+
+    if ((path if path.is_dir() else path.parent) / DATABASE).exists():
+        with opened(path) as box:
+            show_notes(box.notes())
+            table = Table.grid(padding=(0, 2))
+            for row in guard_rows(box.config.guard):
+                table.add_row(*row)
+            console.print(table, highlight=False)
+
+
+def show_notes(notes: list[str]) -> None:
+    """Print where the file is not what is in force."""
+    for note in notes:
+        console.print(escape(note), style="bold red", highlight=False, soft_wrap=True)
+
+
 # ---- what is shown --------------------------------------------------------------------------------------------------
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
-    """A station's inbox."""
+    """A station's inbox; why it answers nothing is said first."""
+    from hedgerow.network.station.heads import trouble
     from hedgerow.network.station.review import Review
 
     box = Review.at(path)
     try:
+        if words := trouble(box.keys, box.journal):
+            Console(stderr=True).print(f"Nothing is answered: {escape(words)}", style="red", highlight=False, soft_wrap=True)
         yield box
     finally:
         box.close()
@@ -205,13 +271,13 @@ def show_submission(submission: Any, *, full: bool) -> None:
     console.print()
 
 
-def line_of(entry: Any) -> str:
-    """An entry of the journal in one line: what is longest comes last."""
+def line_of(entry: Any, note: str = "") -> str:
+    """An entry of the journal in one line, with a note of whom a total is: what is longest comes last."""
     letter = f"{entry.letter >> 32}.{entry.letter & 0xFFFFFFFF}" if entry.letter else ""
     sizes = [f"{size:,} {way}" for size, way in ((entry.bytes_in, "in"), (entry.bytes_out, "out")) if size]
     spent = [] if entry.epsilon is None else [f"epsilon {entry.epsilon:.4g}"]
     why = [entry.reason] if entry.reason else []
-    rest = "; ".join([*([entry.function] if entry.function else []), *sizes, *spent, *why])
+    rest = "; ".join([*([entry.function] if entry.function else []), *sizes, *spent, *([note] if note else []), *why])
     at = entry.at[:19].replace("T", " ")
     return f"{entry.number:>6}  {at}  {entry.study[:8]:8}  {letter:>6}  {entry.kind:8}  {entry.code:8}  {rest}"
 

@@ -8,7 +8,7 @@ them, and tells at least how many there are.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -20,6 +20,7 @@ from hedgerow.errors import HedgerowError
 from .answer import made_by
 from .arrays import Layout, items
 from .cohort import Cohort
+from .disclosure import Breadth, breadth_of
 from .engine import Outbox
 from .question import Question
 from .randomness import Streams
@@ -58,6 +59,8 @@ class Foreseen:
         records have no missing values; what a function reads of some records only may not be among them.
     bare : frozenset of str
         Those of them that are read by what does not know of missing values.
+    breadth : Breadth
+        What it reads in all, as disclosure counts it.
     """
 
     layout: Layout | None = None
@@ -66,6 +69,7 @@ class Foreseen:
     error: Exception | None = None
     reads: frozenset[str] = frozenset()
     bare: frozenset[str] = frozenset()
+    breadth: Breadth = field(default_factory=Breadth)
 
     @property
     def unknown(self) -> bool:
@@ -105,6 +109,7 @@ class Layouts:
             seen = Seen()
             foreseen = self._foreseen(question, streams, seen)
             foreseen = replace(foreseen, reads=frozenset(seen.reads), bare=frozenset(seen.bare))
+            foreseen = replace(foreseen, breadth=breadth_of(question, self.schema, foreseen.reads))
             found = foreseen, question.local if " at 0x" in key[2] else None
         self._found[key] = found  # the last one that was asked for
         while len(self._found) > MOST_FOUND:

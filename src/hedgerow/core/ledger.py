@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, CheckpointMismatch, LedgerDamaged, MixedUnits
 
+from .disclosure import ExactNumbers
 from .events import Charge, Debit, Event, Part, Sampling, Unit, charges_of
 from .question import MAIN
 from .tally import Priced, Tally
@@ -145,7 +146,7 @@ class Limit(Protocol):
     def running(self) -> Spending: ...
 
     def warn_of(self, units: int) -> None:
-        """Warn where the limit protects nobody among so many units."""
+        """Warn where the limit protects nobody among so many units; 0 where that is not known."""
 
 
 class Spending(Protocol):
@@ -254,6 +255,11 @@ class Ledger:
     def numbers(self, branch: str = MAIN) -> tuple[int, int]:
         """Largest numbers of a question, and of a cohort or partition, of a branch so far; zero at first."""
         return self._tally().numbers.get(branch, (0, 0))
+
+    @property
+    def exact(self) -> ExactNumbers:
+        """Numbers without noise that this run has asked of a party."""
+        return self._tally().exact
 
     def payment(self, key: str) -> Entry | None:
         """The last question with this key that was charged itself."""

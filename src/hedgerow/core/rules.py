@@ -37,6 +37,8 @@ class Proposal:
     ledger : Ledger
     why : str
         Why the layout of the answer is not known.
+    disclosed : callable
+        Refuses where too many exact numbers would be asked; nothing where nobody knows what parties hold.
     """
 
     outbox: Outbox
@@ -46,6 +48,7 @@ class Proposal:
     entry: Entry
     ledger: Ledger
     why: str = ""
+    disclosed: Callable[[], None] = lambda: None
 
 
 Rule = Callable[[Proposal], None]
@@ -161,6 +164,11 @@ def covered_by_a_charge(proposal: Proposal) -> None:
         )
 
 
+def few_numbers(proposal: Proposal) -> None:
+    """Refuse more exact numbers than the values that a party holds allow (HR-216)."""
+    proposal.disclosed()
+
+
 RULES: tuple[Rule, ...] = (
     spare_answers,
     telling_size,
@@ -169,6 +177,7 @@ RULES: tuple[Rule, ...] = (
     known_shape,
     known_distance,
     covered_by_a_charge,
+    few_numbers,
 )
 """In the order in which they are looked at; the ledger's budget comes after them."""
 

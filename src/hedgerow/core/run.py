@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any
 
@@ -22,10 +22,11 @@ from .bound import describe
 from .channel import Channel
 from .cohort import Cohort
 from .conversation import Sessions
+from .disclosure import NOTHING, ExactNumbers, Holdings, Told, width
 from .engine import Engine, Inbox, Outbox
 from .events import Event, Sampling
-from .layouts import Layouts
-from .ledger import Entry, Ledger
+from .layouts import Foreseen, Layouts
+from .ledger import Entry, Ledger, Limit
 from .question import MAIN, Question, plan_of
 from .randomness import Streams
 from .reading import refuse_missing
@@ -72,6 +73,12 @@ class Run:
         What programs found out once and for all, as plain values; checkpoints hold it.
     sessions : Sessions
         The server's side of conversations.
+    holdings : Holdings, optional
+        What parties hold, where that is known here, and how many exact numbers may be asked of them.
+    read : frozenset of str
+        Columns that questions have read.
+    came : ExactNumbers
+        Exact numbers that nobody knew of before they came.
     """
 
     engine: Engine
@@ -85,6 +92,9 @@ class Run:
     missing: int = 0
     findings: dict[str, Any] = field(default_factory=dict)
     sessions: Sessions = field(default_factory=Sessions, repr=False)
+    holdings: Holdings | None = None
+    read: frozenset[str] = frozenset()
+    came: ExactNumbers = NOTHING
     _asking: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -93,7 +103,7 @@ class Run:
     def afresh(self, engine: Engine | None = None, **changed: Any) -> Run:
         """The same parties before they were asked anything, by default under an empty ledger with the same budget."""
         begun = {"engine": engine or self.engine, "schema": self.schema, "streams": replace(self.streams)}
-        begun |= {"ledger": Ledger(self.ledger.limit), "views": Views(self.views.recording)}
+        begun |= {"ledger": Ledger(self.ledger.limit), "views": Views(self.views.recording), "holdings": self.holdings}
         return Run(**{**begun, **changed})
 
     @cached_property
@@ -105,6 +115,11 @@ class Run:
     def size(self) -> int:
         """Parties in the whole federation, which is public."""
         return len(self.engine.parties)
+
+    def limit_to(self, limit: Limit) -> None:
+        """Set the limit of the ledger; it warns where it protects nobody among the parties, or records where they are held."""
+        parties, self.ledger.limit = getattr(self.engine, "held", None), limit
+        limit.warn_of(self.size if limit.unit == "party" else 0 if parties is None else int(parties.sizes.sum()))
 
     # ---- numbers ----------------------------------------------------------------------------------------------------
     def next_question(self, branch: str) -> int:
@@ -118,6 +133,26 @@ class Run:
     def uses(self, key: str | None) -> int:
         """Questions with a key so far; their common noise dies with the process where it has no seed."""
         return 0 if key is None else self.ledger.uses(key, since_start=self.streams.seed is None)
+
+    # ---- what was told ----------------------------------------------------------------------------------------------
+    def told(self) -> Told | None:
+        """What the smallest party has told so far; None where nobody knows here what parties hold."""
+        exact = self.ledger.exact.plus(self.came)
+        return None if self.holdings is None or self.schema is None else self.holdings.told(exact, self._values(self.read))
+
+    def _values(self, names: frozenset[str]) -> int:
+        """Values of each record in the columns of a study, or in those that were read."""
+        known = frozenset(self.schema.names)
+        fixed = None if self.holdings is None else self.holdings.columns
+        return width(self.schema, fixed or (known if self.ledger.continued or not names else names))
+
+    def _disclosed(self, foreseen: Foreseen, entry: Entry) -> None:
+        """Refuse a question that asks too many exact numbers."""
+        read, holdings = foreseen.breadth, self.holdings
+        if holdings is None or self.schema is None or (holdings.disclosure is None and not read.size):
+            return
+        before, single = self.ledger.exact.plus(self.came), width(self.schema, read.names)
+        holdings.refuse(entry.query, before, ExactNumbers.of(entry), read, single, self._values(self.read | read.names))
 
     # ---- one question -----------------------------------------------------------------------------------------------
     def ask(self, question: Question, channel: Channel) -> Any:
@@ -151,14 +186,21 @@ class Run:
         entry = self._entry(outbox, channel)
         foreseen = self.layouts.of(question, self.streams)
         refuse_missing(question, foreseen.bare, self.schema)
-        proposal = Proposal(outbox, channel, self.size, self._moves_state(outbox), entry, self.ledger, foreseen.why)
+        disclosed = partial(self._disclosed, foreseen, entry)
+        proposal = Proposal(outbox, channel, self.size, self._moves_state(outbox), entry, self.ledger, foreseen.why, disclosed)
         for rule in self.rules:
             rule(proposal)
         self.ledger.debit(entry)
         self.counts[question.branch].questions = question.number
+        read = foreseen.breadth.names
+        self.read = self.read if read <= self.read else self.read | read
         inbox = self._exchange(outbox, channel)
         if question.verb == "each":
             return None
+        if entry.numbers is None and inbox.layout is not None:
+            self.came = self.came.plus(ExactNumbers.of(entry, inbox.layout.size)).plus(
+                ExactNumbers(unknown=-ExactNumbers.of(entry).unknown)
+            )
         return self._total(outbox, inbox) if question.verb == "sum" else self._rows(outbox, inbox)
 
     def release(self, question: Question, channel: Channel) -> Release:

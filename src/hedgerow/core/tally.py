@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from .disclosure import ExactNumbers
+
 if TYPE_CHECKING:
     from .ledger import Entry, Limit, Spending
 
@@ -45,6 +47,8 @@ class Tally:
         Questions by key: all, and those from entry `start` on.
     payments : dict from key to Entry
         The last question of each key that was charged itself.
+    exact : ExactNumbers
+        Numbers without noise.
     """
 
     def __init__(self, entries: list[Entry], start: int) -> None:
@@ -52,6 +56,7 @@ class Tally:
         self.numbers: dict[str, tuple[int, int]] = {}
         self.uses, self.recent = Counter[str](), Counter[str]()
         self.payments: dict[str, Entry] = {}
+        self.exact = ExactNumbers()
 
     def fits(self, entries: list[Entry], start: int) -> bool:
         return start == self._start and self._followed.fits(entries)
@@ -59,6 +64,7 @@ class Tally:
     def caught_up(self) -> Tally:
         """This tally, with all entries counted."""
         for entry in self._followed.unread():
+            self.exact = self.exact.plus(ExactNumbers.of(entry))
             cohort = entry.cohort if entry.part is None else max(entry.cohort, entry.part.partition)
             self._count(entry.branch, entry.round, 0)
             self._count(entry.drawn, 0, cohort)

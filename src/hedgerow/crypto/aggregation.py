@@ -363,9 +363,11 @@ def SecAgg(
     dropouts: float = 0.1,
     adversary: Literal["curious", "active"] = "curious",
     rounds_per_epoch: int = 16,
+    once_per_context: bool = False,
 ) -> Hidden:
     """Secure aggregation that survives dropouts; parameters as `hedgerow.crypto.secagg.SecAgg` and `Hidden`."""
-    settings = secagg.SecAgg(neighbours, threshold, least, corrupt, dropouts, adversary, rounds_per_epoch, bits)
+    given = (neighbours, threshold, least, corrupt, dropouts, adversary, rounds_per_epoch, bits, once_per_context)
+    settings = secagg.SecAgg(*given)
     return _chosen(DoubleMasks(settings), bits, records, largest, mode)
 
 

@@ -8,12 +8,12 @@ every party keeps the set of the last total that it was part of, the standing se
     leaves out `least` or more of it      nobody is alone in a difference,
     has three quarters of the first set   any two sets have honest parties in common that opened both.
 
-Why that is enough. The masks of a total over X come off where t of each member's k neighbours have signed or opened X; those keep
-X first. By counting neighbours twice they are at least t/k |X| parties, of whom c collude. With t > 2k/3, c below a quarter of the
-first set, and |Y| >= 3/4 of it for a later one, an honest one of them is in Y. (Where the server keeps to the protocol, t > k/2
-and c = 0.) It lets Y be only if Y is X or leaves out `least` of it. So all totals of a study are over one chain of sets, and
-what is computed from them by adding and subtracting is about whole steps of that chain, of `least` parties or more each, or
-about its last set.
+Why that is enough. The masks of a total over X come off where t of each member's k neighbours have signed or opened X, and
+keep X first. By counting neighbours twice they are at least t/k |X| parties, of whom c collude. With t > 2k/3, c below a
+quarter of the first set, and |Y| >= 3/4 of it for a later one, an honest one of them is in Y. (Where the server keeps to the
+protocol, t > k/2 and c = 0.) It lets Y be only if Y is X or leaves out `least` of it. So all totals of a study are over one
+chain of sets, and what is computed from them by adding and subtracting is about whole steps of that chain, of `least` parties
+or more each, or about its last set.
 
 A set is told as a bitmap over an order of names. Parties behind a roster know that order themselves; others are told its digest
 by a server that keeps to the protocol.
@@ -241,7 +241,8 @@ class ServerStanding:
         if self._last is None or self._last.order != self._order:
             return flags
         standing, position = self._last.flags, self._position
-        return flags & np.array([standing[position[id]] for id in ids], bool)
+        found: Flags = flags & np.array([standing[position[id]] for id in ids], bool)
+        return found
 
     def settled(self, ids: Sequence[str], flags: Flags, least: int) -> Flags:
         """Those with a flag, as parties let a total be over them.

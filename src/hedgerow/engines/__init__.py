@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .processes import Processes
     from .ray import Ray
     from .simulate import simulate
-    from .simulation import on, records, view, watch
+    from .simulation import on, records, told, view, watch
     from .standardised import hidden_standardise
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "on",
     "records",
     "simulate",
+    "told",
     "view",
     "watch",
 ]

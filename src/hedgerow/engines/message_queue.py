@@ -19,11 +19,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from hedgerow.errors import HedgerowError
 from hedgerow.wire.envelope import KeyMaterial, Letter, PublicIdentity, digest_of, disclose, enclose
+from hedgerow.wire.heads import attached, detached
 
 from .rails.rail import Arrived, Joined, Left, Rail
 
@@ -43,6 +44,19 @@ class Watch(Protocol):
     """Learns what happens to letters, for a journal: `asked`, `again`, `answered`, `late`, `lost` or `forged`."""
 
     def __call__(self, happened: str, station: str, kind: str, study: bytes, number: int, size: int) -> None: ...
+
+
+class Heads(Protocol):
+    """Gives stations the heads of their journals back; see `hedgerow.wire.heads`."""
+
+    def knows(self, station: PublicIdentity) -> bool:
+        """Whether a head of this station has come."""
+
+    def given(self, station: PublicIdentity) -> bytes:
+        """What goes with a letter to a station."""
+
+    def came(self, station: PublicIdentity, raw: bytes) -> None:
+        """Take note of what came with a letter of a station, which is authentic."""
 
 
 def unwatched(happened: str, station: str, kind: str, study: bytes, number: int, size: int) -> None:
@@ -89,6 +103,8 @@ class MessageQueue:
         Seconds in which a station that was cut off may come back before its answer is given up.
     watch : Watch
         For a journal.
+    heads : Heads, optional
+        Of the journals of stations, which travel with letters.
     """
 
     key_material: Callable[[], KeyMaterial]
@@ -97,6 +113,7 @@ class MessageQueue:
     pause: float = 15.0
     grace: float = 1.0
     watch: Watch = unwatched
+    heads: Heads | None = None
     _sent: dict[bytes, _Sent] = field(default_factory=dict, repr=False)
     _silent: dict[str, _Silence] = field(default_factory=dict, repr=False)
     _turn: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -167,17 +184,23 @@ class MessageQueue:
         for station, silence in list(self._silent.items()):
             if now >= silence.greet_at and station in public_identities and station in self.rail.connected():
                 silence.greet_at, silence.pause = now + silence.pause, min(2 * silence.pause, 600.0)
-                self.rail.send(station, enclose(self.key_material(), public_identities[station], HELLO, []))
+                self.rail.send(station, self._enclosed(HELLO, public_identities[station], []))
 
     # ---- inside ------------------------------------------------------------------------------------------------------
     def _send(
         self, mine: dict[bytes, _Sent], kind: str, to: PublicIdentity, parts: Sequence[bytes], study: bytes, number: int
     ) -> None:
-        raw = enclose(self.key_material(), to, kind, parts, study=study, number=number)
+        raw = self._enclosed(kind, to, parts, study=study, number=number)
         sent = _Sent(to.name, kind, study, number, raw, self.rail.now() + self.pause, 2 * self.pause)
         mine[digest_of(raw)] = self._sent[digest_of(raw)] = sent
         self.watch("asked", to.name, kind, study, number, len(raw))
         self.rail.send(to.name, raw)
+
+    def _enclosed(self, kind: str, to: PublicIdentity, parts: Sequence[bytes], **about: Any) -> bytes:
+        """A sealed letter, with the head of the station's journal; one of an earlier version gets it in hellos alone."""
+        if self.heads is not None and (kind == HELLO or self.heads.knows(to)):
+            parts = attached(parts, self.heads.given(to))
+        return enclose(self.key_material(), to, kind, parts, **about)
 
     def _collect(self, mine: Mapping[bytes, _Sent], end: float) -> Iterator[tuple[_Sent, Letter]]:
         waiting = dict(mine)
@@ -230,6 +253,8 @@ class MessageQueue:
     def _take(self, event: Arrived | Joined | Left) -> None:
         if isinstance(event, Joined):
             self._silent.pop(event.station, None)
+            if self.heads is not None and (station := self.public_identities().get(event.station)) is not None:
+                self.rail.send(event.station, self._enclosed(HELLO, station, []))  # it learns how far its journal went
             for sent in list(self._sent.values()):
                 if sent.station == event.station and sent.answer is None:
                     sent.gone_at = None
@@ -252,6 +277,7 @@ class MessageQueue:
             log.warning("a letter of %s came as %s's: refused", letter.sender, event.station)
             self.watch("forged", event.station, "", NOBODY, 0, len(event.body))
             return
+        letter = self._noted(letter)
         self._silent.pop(letter.sender, None)
         sent = self._sent.get(letter.answers)
         if sent is None or sent.station != letter.sender or (sent.study, sent.number) != (letter.study, letter.number):
@@ -260,6 +286,14 @@ class MessageQueue:
         if sent.answer is None:
             sent.answer = letter
             self.watch("answered", letter.sender, letter.kind, letter.study, letter.number, len(event.body))
+
+    def _noted(self, letter: Letter) -> Letter:
+        """A letter without the head that came with it, which is noted."""
+        parts, raw = detached(letter.parts)
+        station = self.public_identities().get(letter.sender)
+        if raw is not None and self.heads is not None and station is not None:
+            self.heads.came(station, raw)
+        return replace(letter, parts=parts)
 
     def _give_up(self, sent: _Sent) -> None:
         self.watch("lost", sent.station, sent.kind, sent.study, sent.number, 0)

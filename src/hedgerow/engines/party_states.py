@@ -40,6 +40,7 @@ NO_NAMES = Names(())
 """A state names no function."""
 
 SUFFIX = ".sqlite"
+VERSION = "SELECT value FROM about WHERE name = 'version'"
 
 
 class Numbers(NamedTuple):
@@ -70,8 +71,8 @@ class _Kept:
 class PartyStates:
     """The states of one study's parties; a `StateStore` that outlives its process.
 
-    Several threads may settle and propose for different parties at once. One process writes at a time: another that does
-    makes `keep` fail.
+    Several threads may settle and propose for different parties at once. One process writes at a time: where another has
+    written meanwhile, `keep` fails, and `numbers` reads anew.
 
     Parameters
     ----------
@@ -162,10 +163,10 @@ class PartyStates:
 
     def numbers(self) -> dict[str, Numbers]:
         """Of which questions the states are, of every party that keeps something: as it is on the disk now."""
-        if self._database is None:
+        with self._lock:
+            if self._database is not None and self._database.rows(VERSION) != [(self._version,)]:
+                self._read(self._database)  # a process that was killed came to its end after this one had begun
             return {id: kept.numbers for id, kept in self._kept.items()}
-        rows = self._database.rows("SELECT id, settled, waiting FROM parties")
-        return {id: Numbers(settled, waiting) for id, settled, waiting in rows}
 
     # ---- of a simulation's checkpoint --------------------------------------------------------------------------------
     def committed(self, counted: Mapping[str, int]) -> dict[str, State]:
@@ -185,6 +186,7 @@ class PartyStates:
 
     # ---- inside ------------------------------------------------------------------------------------------------------
     def _read(self, database: Database) -> None:
+        self._kept.clear()
         about = dict(database.rows("SELECT name, value FROM about"))
         self.lost, self._version = bool(about["lost"]), about["version"]
         rows = database.rows("SELECT number, body FROM states")
@@ -200,7 +202,9 @@ class PartyStates:
                 "UPDATE about SET value = value + 1 WHERE name = 'version' AND value = ?", (self._version,)
             )
             if turn.rowcount != 1:
-                raise CannotWrite(f"another process writes {self.path}.", remedy="Restart the station.", asked=False)
+                raise CannotWrite(
+                    f"another process writes {self.path}.", remedy="Ask again: what that one wrote is read first.", asked=False
+                )
             found = {id: self._after(id, self._stored(connection, id)) for id in self._new}
             rows = [(id, k.numbers.settled, k.settled.number, k.numbers.waiting, k.waiting.number) for id, k in found.items()]
             connection.executemany("INSERT OR REPLACE INTO parties VALUES (?, ?, ?, ?, ?)", rows)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from hedgerow.core.federation import Federation
+from hedgerow.core.disclosure import Disclosure, Holdings
+from hedgerow.core.federation import Federation, inside
 from hedgerow.core.party import Parties
 from hedgerow.core.randomness import Streams
 from hedgerow.data import Partition, Table, join
@@ -27,6 +28,7 @@ def simulate(
     seed: int | Literal["system"] | None = 0,
     engine: Any = None,
     record_views: bool = False,
+    disclosure: float | None = None,
 ) -> Federation:
     """Split a table among parties and return them as a federation.
 
@@ -44,9 +46,14 @@ def simulate(
         `InProcess()` by default; `Loop()` is the reference.
     record_views : bool
         Keep what server and parties see, for attacks.
+    disclosure : float, optional
+        Most exact numbers that may be asked for each value held, over all questions (`hedgerow.core.disclosure`); infinity
+        refuses nothing. Without it a wide design is refused that asks more numbers at once than the median party holds values.
 
     Raises
     ------
+    DisclosureExceeded (HR-216)
+        By questions, before any party is asked.
     DataError (HR-4xx)
         Columns that are missing, not finite or out of their declared range; parties without records.
     """
@@ -60,7 +67,9 @@ def simulate(
     streams = Streams(None if seed == "system" else seed)
     split = partition if isinstance(partition, Partition) else partition(table, streams.seed or 0)
     held = parties_of(table, split)
-    return Federation((engine or InProcess()).hosting(held), table.schema, streams, record_views=record_views)
+    made = Federation((engine or InProcess()).hosting(held), table.schema, streams, record_views=record_views)
+    inside(made).run.holdings = Holdings.of(held.sizes.tolist(), None if disclosure is None else Disclosure(disclosure))
+    return made
 
 
 def parties_of(table: Table, split: Partition) -> Parties:

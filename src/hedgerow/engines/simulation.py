@@ -4,6 +4,7 @@ on(federation, engine)           the same parties, unasked, hosted by another en
 watch(federation)                a handle whose exchanges are recorded for every observer
 view(federation, observer)       what `server`, `world` or a party saw
 records(federation)              the records of all parties
+told(federation)                 exact numbers asked so far, against the values that parties hold
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from hedgerow.core.disclosure import Told
 from hedgerow.core.federation import Federation, handle, inside
 from hedgerow.core.party import Parties
 from hedgerow.core.view import Observation, Views
@@ -54,6 +56,20 @@ def view(federation: Federation, observer: str) -> list[Observation]:
         Views are not recorded: see `watch`, or `simulate(..., record_views=True)`.
     """
     return inside(federation).run.views.of(observer)
+
+
+def told(federation: Federation) -> Told:
+    """Return how many exact numbers the smallest party was asked so far, against the values that it holds.
+
+    Raises
+    ------
+    UnlawfulChannel (HR-211)
+        What parties hold is not known in this process.
+    """
+    found = inside(federation).run.told()
+    if found is None:
+        raise UnlawfulChannel("what parties hold is not known in this process.", remedy="Ask a simulation: simulate(...).")
+    return found
 
 
 def records(federation: Federation) -> Parties:

@@ -19,6 +19,7 @@ from hedgerow.network.identity.key_folder import KeyFolder
 from hedgerow.network.station.base import Base
 from hedgerow.network.station.config import StationConfig, read_config, read_policies
 from hedgerow.network.station.data_section import open_table
+from hedgerow.network.station.heads import refuse_missing
 from hedgerow.network.station.station import Station
 
 from .console.contact import Contact
@@ -39,6 +40,9 @@ log = logging.getLogger("hedgerow")
 AT_ONCE = 64
 """Letters that are answered at the same time: of each study one, so that none waits for another's."""
 
+WATCH = 1.0
+"""Seconds between two looks at the configuration."""
+
 
 @dataclass(frozen=True)
 class Opened:
@@ -50,6 +54,7 @@ class Opened:
     base: Base
     held: Held
     runner: Runner | None = None
+    file: Path | None = None
 
     def station(self) -> Station:
         """The station, ready to answer; its journal is whole.
@@ -57,10 +62,14 @@ class Opened:
         Raises
         ------
         LedgerDamaged (HR-231)
+        JournalLost (HR-618)
+            It is not the one that the station had, or lacks its end.
         """
         answered = self.folder / "state" / "answered"
-        found = Station(self.config, self.held, self.keys, self.base, answered=answered, runner=self.runner)
+        found = Station(self.config, self.held, self.keys, self.base, answered=answered, runner=self.runner, file=self.file)
         found.journal.verify()
+        found.heads.check()
+        found.tidy()
         return found
 
 
@@ -72,6 +81,8 @@ def open_folder(path: Path | str) -> Opened:
     ConfigInvalid (HR-601), KeyInvalid (HR-244), SourceUnreadable (HR-614), CannotWrite (HR-104)
     StationUnknown (HR-613)
         The coordinator's public identity is not among the keys.
+    JournalLost (HR-618)
+        The station had a database, and it is not there.
     """
     config, folder, keys, base = open_without_records(path)
     try:
@@ -102,13 +113,14 @@ def open_gate(path: Path | str, stop: threading.Event) -> Opened:
     except BaseException:
         base.close()
         raise
-    return Opened(config, folder, keys, base, records.held, Subprocesses(records))
+    return Opened(config, folder, keys, base, records.held, Subprocesses(records), Path(path))
 
 
 def open_without_records(path: Path | str) -> tuple[StationConfig, Path, KeyFolder, Base]:
     """Read configuration and keys, and open the database."""
     config, folder = read_config(path)
     keys = keys_of(config, folder)
+    refuse_missing(keys.path, folder / DATABASE)
     if config.coordinator.name not in keys.public_identities:
         known = ", ".join(sorted(keys.public_identities)) or "nobody's"
         raise StationUnknown(
@@ -175,6 +187,7 @@ def serve(path: Path | str, stop: threading.Event) -> None:
             line = Contact(link)
             with console(opened, line):
                 log.info("%s is up: %d parties, dialling %s", opened.config.name, len(opened.held), where)
+                threading.Thread(target=watch, args=(station, stop), name="hedgerow-rules", daemon=True).start()
                 try:
                     link.serve(line.listening(station.receive), stop, AT_ONCE)
                 finally:
@@ -184,6 +197,15 @@ def serve(path: Path | str, stop: threading.Event) -> None:
             opened.runner.close()
         opened.base.close()
         log.info("%s stopped", opened.config.name)
+
+
+def watch(station: Station, stop: threading.Event) -> None:
+    """Keep to the guard of the file, also where no letters come."""
+    while not stop.wait(WATCH):
+        try:
+            station.refresh()
+        except Exception:
+            log.exception("what the configuration says now could not be taken over")
 
 
 @contextmanager
@@ -200,7 +222,7 @@ def console(opened: Opened, line: Contact) -> Iterator[None]:
         return
     base = Base(opened.folder / DATABASE)  # of its own: it waits for its turn as the command does
     try:
-        inbox, records = Review(config, opened.keys, base), int(opened.held.sizes.sum())
+        inbox, records = Review(config, opened.keys, base, file=opened.file), int(opened.held.sizes.sum())
         with serving(inbox, line, config.console.port, records=records) as address, address_file(address, opened.folder):
             yield
     finally:
@@ -210,6 +232,7 @@ def console(opened: Opened, line: Contact) -> Iterator[None]:
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Keep a second process of this station out: two would not know of each other's answers."""
+    (folder / "state").mkdir(mode=0o700, exist_ok=True)
     descriptor = os.open(folder / "state" / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if fcntl is not None:

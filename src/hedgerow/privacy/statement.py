@@ -65,6 +65,8 @@ class Statement:
         What is published without protection beside what the ledger has; "" where nothing is, or nobody said.
     published : tuple of Publication
         Everything that is published, the ledger's releases included.
+    disclosed : str
+        How many exact numbers were asked, against the values that parties hold; "" where nobody said.
     """
 
     epsilon: float
@@ -73,11 +75,12 @@ class Statement:
     sentence: str
     exposed: str = ""
     published: tuple[Publication, ...] = ()
+    disclosed: str = ""
 
     @property
     def text(self) -> str:
         """All sentences."""
-        return f"{self.sentence} {self.exposed}".rstrip()
+        return " ".join(filter(None, (self.sentence, self.disclosed, self.exposed)))
 
     @property
     def private(self) -> bool:

@@ -99,10 +99,12 @@ def _answered(fit: Fit) -> str:
 
 
 def _records(fit: Fit | PenalisedFit | MultinomialFit) -> str | None:
-    """How many records the fit read: rounded where their exact number, beside that of all, would tell of a few."""
+    """How many records the fit read: about how many, where that was clipped or noisy, or would tell of a few beside others."""
+    if fit.deviance is None:
+        return f"about {show(max(round(fit.n_records), 0))}"
     if fit.cases is None or fit.cases.exact:
         return _count(fit.n_records)
-    return f"about {fit.cases.shown(fit.n_records)}"
+    return f"about {show(fit.cases.shown(fit.n_records))}"
 
 
 def _cases(fit: Fit | PenalisedFit | MultinomialFit) -> list[str]:
@@ -192,11 +194,6 @@ def _paragraph(heading: str, words: str) -> Iterable[str]:
 
 def _shown(value: float | None) -> str | None:
     return None if value is None else show(value)
-
-
-def _records(fit: Fit) -> str | None:
-    """The number of records; about how many, where it arrived clipped or noisy."""
-    return _count(fit.n_records) if fit.deviance is not None else f"about {show(max(round(fit.n_records), 0))}"
 
 
 def _count(value: float | None) -> str | None:

@@ -29,6 +29,7 @@ from hedgerow.store import read_chain
 
 from .catalogue import listing
 from .declared import agree
+from .disclosed import holdings_of
 from .keys import settings_of
 from .study import EngineSection, Study
 from .validation import with_held_out
@@ -170,6 +171,7 @@ def build(
     settings, table = with_held_out(study, found, settings, table, partition)
     hosted = engine_of(study.engine, threads, state_folder) if engine is None else engine
     federation = simulate(table, partition, seed=seed, engine=hosted).protect(**study.protection.slots())
+    inside(federation).run.holdings = holdings_of(study, found, [len(part) for part in partition.indices], table.schema)
     budget = study.budget.budget() if study.budget else None
     if budget is not None:
         federation = federation.within(budget)

@@ -72,7 +72,7 @@ def measures(built: Built, *, ended: bool = True) -> list[str] | None:
     weight = built.schema.weight
     party = Parties(("made up",), columns, [RECORDS], columns[weight] if weight else None)
     values = inside(built.federation)
-    run = values.run.afresh(InProcess(threads=1).hosting(party), ledger=Ledger())
+    run = values.run.afresh(InProcess(threads=1).hosting(party), ledger=Ledger(), holdings=None)
     federation = handle(values._replace(run=run, cohort=replace(values.cohort, members=party.ids)))
     settings = dict(built.listing.alone(built.settings, 1))
     if settings.get("steps"):

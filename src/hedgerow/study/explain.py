@@ -23,6 +23,7 @@ from hedgerow.store import Driven
 
 from .baselines import Baselines
 from .build import Built
+from .disclosed import disclosure_sentence
 from .flow import records_left_out
 from .learned import nothing_learned
 from .published import exposed, published, table_of
@@ -67,6 +68,7 @@ def explain(
         notes.insert(0, f"The run stopped: {ended.reason}")
     if federation.missing:
         notes.insert(0, f"{federation.missing} answers never came: the parties that dropped out are not in those sums.")
+    notes.append(said.disclosed)
     if compared.federated is not None:
         notes.append(
             "Baselines and per-party metrics are computed by the simulator, which holds all records; a deployment has none."
@@ -127,7 +129,7 @@ def statement_of(built: Built, ledger: Ledger) -> Statement:
     """The privacy statement of a study: of its ledger, and of everything else that a run publishes."""
     said = statement(ledger, {"party": built.federation.size, "record": len(built.table)})
     found = published(built, ledger)
-    return replace(said, published=found, exposed=exposed(built, found))
+    return replace(said, published=found, exposed=exposed(built, found), disclosed=disclosure_sentence(built, ledger))
 
 
 def with_intervals(metrics: Mapping[str, float]) -> tuple[tuple[str, Cell], ...]:

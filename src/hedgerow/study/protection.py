@@ -124,6 +124,7 @@ class AggregationSection(Section):
         None, description="secagg: a server that keeps to the protocol, or one that does not"
     )
     rounds_per_epoch: int | None = Field(None, description="secagg: questions for which keys and shares are made at once")
+    once_per_context: bool | None = Field(None, description="secagg: parties answer the same question once; false")
     group: int | None = Field(None, description="pairwise: parties of a group, whose total the server sees; all if not given")
     key_bits: int | None = Field(None, description="privfl: length of the server's Paillier key; 3072")
     most_rounds: int | None = Field(None, description="privfl: rounds that a party answers under one key; 1000")
@@ -151,6 +152,11 @@ class ProtectionSection(Section):
     compression: CompressionSection | None = Field(None, description="shorter codes for large contributions")
     mechanism: MechanismSection | None = Field(None, description="noise; none leaves the release exact")
     aggregation: AggregationSection | None = Field(None, description="rows hidden from the server; it sees them if not given")
+    disclosure: float | None = Field(
+        None,
+        gt=0,
+        description="most exact numbers asked of a party, over all rounds, for each value that it holds; 1/3 of statistics",
+    )
 
     @field_validator("aggregation", mode="before")
     @classmethod

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.core.disclosure import ALLOW, REMEDY
 from hedgerow.core.federation import handle, inside
 from hedgerow.core.ledger import Entry, Ledger
 from hedgerow.core.party import Parties
@@ -24,9 +25,10 @@ from hedgerow.privacy import Budget
 from hedgerow.privacy.accounting import epsilon
 from hedgerow.privacy.statement import Statement
 from hedgerow.report import Grid
-from hedgerow.store import drive
+from hedgerow.store import Driven, drive
 
 from .build import Built, build
+from .disclosed import told_of, unlimited
 from .explain import statement_of, what_left
 from .planned import with_noise
 from .quiet import quiet
@@ -46,6 +48,8 @@ class Rehearsal:
         Every question in order, as it would be debited.
     ended : str
         Why the program stopped.
+    whole : bool
+        Whether it came to its own end.
     after : tuple of int
         Questions that had been asked by the end of each round.
     """
@@ -56,6 +60,7 @@ class Rehearsal:
     statement: Statement
     left: Grid
     ended: str
+    whole: bool = True
     after: tuple[int, ...] = ()
 
     @property
@@ -89,17 +94,35 @@ def rehearse(study: Study, *, data_dir: Path | None = None, rounds: int | None =
     return rehearse_built(built, rounds=rounds)
 
 
+def refuse_beyond(built: Built) -> None:
+    """Refuse a study that would ask too many exact numbers, by its rehearsal, so that nothing of it is asked.
+
+    Raises
+    ------
+    DisclosureExceeded (HR-216)
+    """
+    holdings = built.run.holdings
+    if holdings is not None and holdings.disclosure is not None and math.isfinite(holdings.disclosure.most):
+        with quiet():
+            found = rehearse_built(built)
+        told = told_of(built, found.ledger)
+        holdings.disclosure.refuse(told, "rehearsed on made-up records, the study asks too much", remedy=REMEDY + ALLOW)
+
+
 def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
     """Say what a study that is made ready would ask, wherever its records are."""
     values = inside(built.federation)
     each = max(2, RECORDS // values.run.size)
     columns = built.schema.synthetic(each * values.run.size, np.random.default_rng(0))
     made_up = Parties(built.federation.names, columns, [each] * values.run.size)
-    run = values.run.afresh(InProcess(threads=1).hosting(made_up), ledger=built.unspent)
+    run = values.run.afresh(
+        InProcess(threads=1).hosting(made_up), ledger=built.unspent, holdings=unlimited(values.run.holdings)
+    )
     aggregation = values.channel.aggregation
     channel = replace(values.channel, aggregation=aggregation.rehearsed())
     federation = handle(values._replace(run=run, channel=channel))
     made_ready = replace(built, federation=federation, test=None)
+    ended: Driven | None = None
     seen: list[int] = []
     try:
 
@@ -121,5 +144,5 @@ def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
     except (NotIdentified, Separated, RangeExceeded) as error:
         words = f"on made-up records the fit stops early ({type(error).__name__}); real records decide how many rounds it takes"
     ledger = run.ledger
-    left = what_left(ledger.entries, aggregation.shows)
-    return Rehearsal(built.study, federation.size, ledger, statement_of(built, ledger), left, words, tuple(seen))
+    left, whole = what_left(ledger.entries, aggregation.shows), ended is not None and ended.stopped == "finished"
+    return Rehearsal(built.study, federation.size, ledger, statement_of(built, ledger), left, words, whole, tuple(seen))

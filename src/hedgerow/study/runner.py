@@ -28,6 +28,7 @@ from .build import Built, build
 from .check import check
 from .explain import explain
 from .planned import Make, with_noise
+from .rehearse import refuse_beyond
 from .rounds import Progress, Rounds
 from .study import Study
 from .toml import to_toml
@@ -80,6 +81,8 @@ def run(
         else:
             built = make(with_noise(study, make, object()))
         check(built)
+        if not resume:
+            refuse_beyond(built)
         _open_folder(folder, built, resume)
         checkpoint = folder / "checkpoint.safetensors"
         start = load_checkpoint(checkpoint, built.listing.state, built.digest) if resume and checkpoint.exists() else None

@@ -25,8 +25,8 @@ def opened(folder, text, **about):
 def test_codes_and_missing_codes_are_read(tmp_path):
     table = opened(tmp_path, GOOD)
     assert table.schema["sex"].levels == ("female", "male")
-    np.testing.assert_array_equal(table["sex"], [0, 1])
-    np.testing.assert_array_equal(table["bmi"], [24.5, 27.25])
+    np.testing.assert_array_equal(table["sex"], [0, 1, 1])
+    np.testing.assert_array_equal(table["bmi"], [24.5, 27.25, np.nan])
     with pytest.raises(NotFinite, match="column 'bmi' has 1 of 3 values missing or infinite, first in line 4"):
         opened(tmp_path, GOOD, columns=COLUMNS | {"bmi": {"na_values": [999]}})
 
@@ -68,7 +68,7 @@ def test_other_separators_and_decimals(tmp_path):
     text = GOOD.replace(",", ";").replace(".", ",")
     with pytest.raises(SourceUnreadable, match=r'separated by semicolons[\s\S]*separator = ";"'):
         opened(tmp_path, text)
-    np.testing.assert_array_equal(opened(tmp_path, text, separator=";", decimal=",")["bmi"], [24.5, 27.25])
+    np.testing.assert_array_equal(opened(tmp_path, text, separator=";", decimal=",")["bmi"], [24.5, 27.25, np.nan])
     with pytest.raises(SchemaInvalid, match="'bmi' has 1 of 3 values that are not numbers"):
         opened(tmp_path, text.replace("27,25", "27.25"), separator=";", decimal=",")
 
@@ -76,7 +76,9 @@ def test_other_separators_and_decimals(tmp_path):
 def test_marks_of_missing_values_of_the_whole_file(tmp_path):
     text = GOOD.replace("24.5", "?").replace("61", "?")
     found = opened(tmp_path, text, na_values=["?"], missing="drop", columns=COLUMNS | {"sex": {"levels": ["0", "1", "?"]}})
-    assert found["age"].tolist() == [47]
+    np.testing.assert_array_equal(found["age"], [np.nan, 47, 50])
+    np.testing.assert_array_equal(found["bmi"], [np.nan, 27.25, np.nan])
+    assert found["sex"].tolist() == [0, 1, 1]
 
 
 def test_a_station_derives_columns_and_declares_how(tmp_path):
@@ -84,7 +86,7 @@ def test_a_station_derives_columns_and_declares_how(tmp_path):
     section = CSV | {"derived": derived}
     found = opened(tmp_path, GOOD, derived=derived)
     np.testing.assert_array_equal(found["log_bmi"], np.log(found["bmi"]))
-    np.testing.assert_array_equal(found["old"], [1, 0])
+    np.testing.assert_array_equal(found["old"], [1, 0, 0])
     assert (found.schema["half"].low, found.schema["half"].high, found.schema["half"].formula) == (9, 55, "age / 2")
     assert schema_of(parse_data(section)) == found.schema
     config = parse_config({"name": "a", "coordinator": {"name": "hub", "rail": "socket", "path": "x"}, "data": section})
@@ -108,5 +110,5 @@ def test_what_cannot_be_derived_is_told_before_data_are_opened(derived, told):
 
 
 def test_an_undefined_value_is_counted_and_not_shown(tmp_path):
-    with pytest.raises(NotFinite, match="column 'x' has 1 of 2 values undefined"):
+    with pytest.raises(NotFinite, match="column 'x' has 1 of 3 values undefined"):
         opened(tmp_path, GOOD, derived={"x": {"as": "log(age - 47)"}})

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from test_hostile_coordinator import first_question, plain
 
-from hedgerow.core.arrays import Layout
+from hedgerow.core.layouts import Layouts
 from hedgerow.crypto import PairwiseMasks, SecAgg, standing
 from hedgerow.crypto.aggregation import Side, carry, context_of
 from hedgerow.engines.message_queue import MessageQueue
@@ -26,7 +26,6 @@ ACTIVE = '[protection.aggregation]\nby = "secagg"\nadversary = "active"\n'
 MASKS = '[protection.aggregation]\nby = "pairwise"\n'
 COLUMNS = ("age", "dose")
 AGGREGATION = SecAgg(adversary="active")
-LAYOUT = Layout((("n", ()), ("sum", (2,)), ("squares", (2,))))
 
 
 def boarded(tmp_path, protection=ACTIVE, guard=STRICT, names=FOUR):
@@ -38,10 +37,11 @@ def boarded(tmp_path, protection=ACTIVE, guard=STRICT, names=FOUR):
 class Rogue:
     """A coordinator that keeps to no program: it puts the study's own question to whom it likes, as often as it likes."""
 
-    def __init__(self, house, protection=ACTIVE, aggregation=AGGREGATION):
+    def __init__(self, house, protection=ACTIVE, aggregation=AGGREGATION, text=MEANS, columns=COLUMNS):
         self.house, self.aggregation, self.life = house, aggregation, 1
-        self.seen = plain(first_question(house, MEANS + protection, COLUMNS))
-        self.codes = {}
+        self.seen = plain(first_question(house, text + protection, columns))
+        schema = house.built(text + protection, columns).schema
+        self.layout = Layouts(schema).of(self.seen.question, self.seen.streams).layout
 
     def ask(self, ids, number=1, silent=(), **changes):
         """One total, after a new set-up, or None; the rows of stations that are `silent` are lost on the way."""
@@ -49,7 +49,7 @@ class Rogue:
         house, rail = self.house, self.house.rail
         house.queue = MessageQueue(lambda: house.hub.key_material, lambda: house.hub.public_identities, rail, pause=1e6)
         engine = house.network(life=self.life)
-        outbox = replace(about(self.seen, number=number, **changes), ids=tuple(ids), layout=LAYOUT, asked=len(ids))
+        outbox = replace(about(self.seen, number=number, **changes), ids=tuple(ids), layout=self.layout, asked=len(ids))
         there = dict(rail.stations)
 
         class Lossy:
@@ -62,9 +62,9 @@ class Rogue:
                     rail.stations |= there
 
         release = outbox.release
-        encoding = self.aggregation.encoding(release, release.code(LAYOUT), len(ids))
+        encoding = self.aggregation.encoding(release, release.code(self.layout), len(ids))
         server = self.aggregation.scheme.asking(engine.roster)(outbox.ids)
-        conversation = server.question(outbox.ids, encoding, context_of(outbox, LAYOUT), release.least)
+        conversation = server.question(outbox.ids, encoding, context_of(outbox, self.layout), release.least)
         with suppress(HedgerowError):
             carried = carry(conversation, Lossy(), outbox, Side(self.aggregation))
             return encoding.decode(carried.result.total)

@@ -152,7 +152,8 @@ def test_a_broadcast_does_not_make_a_record_larger_than_the_noise_was_scaled_for
     [preparation] = seen.question.view
     spec = dict(preparation.settings)["spec"]
     larger = replace(preparation, settings=(("spec", replace(spec, scales=tuple(s * 1e-3 for s in spec.scales))),))
-    found = asked(house, seen, number=2, view=(larger,))
+    again = boarded(tmp_path / "again", LINE, budget={"epsilon": 50.0, "delta": 1e-6})
+    found = asked(again, seen, view=(larger,))
     score = release.open(found.total, found.layout, bytes, seen.public)[:2]
     assert np.linalg.norm(score) < 60 * release.bounds["score"].radius + 20 * 5 * release.bounds["score"].radius
 

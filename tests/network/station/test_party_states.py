@@ -48,7 +48,7 @@ def test_what_parties_keep_is_deleted_when_the_study_ends_or_was_refused_while_t
     beta = house.stations["beta"]
     submission = beta.submissions.get(STUDY.hex())
     beta.submissions.put(submission.decided(beta.keys.key_material, "refused", by="Ada", at="now", because="enough"))
-    house.start("beta")
+    house.start("beta").tidy()
     assert not list(folders["beta"].iterdir())
 
 
@@ -129,7 +129,9 @@ def test_two_processes_that_write_one_file_do_not_mix(tmp_path):
     question(first, 1, {}, a=10.0)
     with pytest.raises(CannotWrite, match="another process"):
         question(second, 1, {}, a=20.0)
-    assert PartyStates(tmp_path / "s.sqlite").settle("a", {"a": 1})["v"] == 10.0
+    assert second.numbers() == {"a": Numbers(None, 1)}  # as before every question
+    assert question(second, 2, {"a": 1}, a=20.0) == {"a": 10.0}
+    assert PartyStates(tmp_path / "s.sqlite").settle("a", {"a": 2})["v"] == 20.0
 
 
 def test_numbers_are_told_to_another_process_as_they_are_now(tmp_path):

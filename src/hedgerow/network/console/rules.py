@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from hedgerow.network.station.config import GuardSection
 
 WHO = {
@@ -38,6 +41,7 @@ def rules_of(guard: GuardSection) -> list[tuple[str, str]]:
             f"{counted(guard.least_records, 'record')}, {counted(guard.least_cohort, 'party', 'parties')} in a question",
         ),
         ("Protection", "; ".join(wants) or "none is required"),
+        ("Exact numbers", disclosed_words(guard)),
         ("Hours", f"{', '.join(guard.hours)} ({guard.timezone})" if guard.hours else "always"),
         ("Limits", ", ".join(rates)),
         ("Budget", "none" if guard.budget is None else f"{guard.budget.budget()}; {WHO[guard.budget.trust]}"),
@@ -46,6 +50,17 @@ def rules_of(guard: GuardSection) -> list[tuple[str, str]]:
     if guard.randomness == "study":
         found.append(("Randomness", "the study's seed: noise can be foretold. For pilots and tests only"))
     return found
+
+
+def disclosed_words(guard: GuardSection) -> str:
+    """How many exact numbers may be asked."""
+    said = "any number" if math.isinf(guard.disclosure) else f"{guard.disclosure:.2g} of a study for each value held"
+    return said if guard.disclosure_overall is None else f"{said}, {guard.disclosure_overall:.2g} of all studies"
+
+
+def noted(notes: Sequence[str]) -> list[tuple[str, str]]:
+    """What the owner is told of a file that is not what is in force."""
+    return [("The file", note) for note in notes]
 
 
 def counted(n: int, one: str, several: str = "") -> str:

@@ -41,8 +41,8 @@ from .states import Boarded, Kept
 
 log = logging.getLogger("hedgerow")
 
-PATIENT = frozenset({"HR-104", "HR-245", "HR-610", "HR-611"})
-"""Codes that waiting may change: a full disk, a party that is missing, opening hours, a rate."""
+PATIENT = frozenset({"HR-104", "HR-245", "HR-610", "HR-611", "HR-618"})
+"""Codes that waiting may change: a full disk, a party that is missing, opening hours, a rate, a journal that was lost."""
 
 
 class Asks(Protocol):

@@ -89,7 +89,7 @@ class Service:
     def __init__(self, config: CoordinatorConfig, keys: Any, store: Store, rail: Rail) -> None:
         self.config, self.store, self.rail = config, store, rail
         key_material, public_identities = readable(lambda: keys.key_material), readable(lambda: keys.public_identities)
-        self.queue = MessageQueue(key_material, public_identities, rail)
+        self.queue = MessageQueue(key_material, public_identities, rail, heads=store.heads(key_material))
         self.coordinator = Coordinator(store, self.queue, config, public_identities)
         self._steps: dict[str, Future[None]] = {}
         self._later: dict[str, float] = {}

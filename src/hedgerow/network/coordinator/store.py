@@ -23,7 +23,9 @@ from typing import Any
 from hedgerow.errors import CannotWrite, UnknownStudy, suggestion
 from hedgerow.store import Database, Journal
 from hedgerow.store.locks import lock_now
+from hedgerow.wire.envelope import KeyMaterial
 
+from .heads import StationHeads
 from .journal import JOURNAL, CoordinatorEntry, entry_of, row
 from .states import ENDS, NEXT, Boarded, Kept, State
 
@@ -68,6 +70,10 @@ class Store:
         self._database = Database(self.path, TABLES, b"hdgc", "a database of a coordinator")
         self._journal = Journal(self._database, JOURNAL)
         self.verify = self._journal.verify
+
+    def heads(self, key_material: Callable[[], KeyMaterial]) -> StationHeads:
+        """The newest heads of stations' journals, which letters give back to them."""
+        return StationHeads(self._database, key_material, self.now)
 
     def close(self) -> None:
         """Close the file, and give the lock back where it is held."""

@@ -23,6 +23,8 @@ from hedgerow.wire.values import unpack
 from .accounts import Account
 from .code import code_hash, installed_version
 from .config import GuardSection, StationConfig
+from .counts import AskedBefore, limits_of, most_rounds
+from .disclosed import rehearsed_disclosure
 from .local_data import Held
 from .policy import (
     admit_columns,
@@ -30,6 +32,7 @@ from .policy import (
     admit_records,
     admit_rehearsed,
     admit_size,
+    answers_once,
     as_forbidden,
     named_columns,
     smallest_total,
@@ -187,23 +190,28 @@ def _rehearsed(
         built = make(with_noise(study, make, submission.digest, most=guard.limits.rehearsed_rounds))
         found, heard = rehearsed(built, guard.limits.rehearsed_rounds)
     aggregation = inside(built.federation).channel.aggregation
-    kinds = announced(found.entries, heard, aggregation)
+    noisy = any(entry.mechanism != "none" for entry in found.entries)
+    kinds = announced(found.entries, heard, aggregation, most_rounds(built, noisy))
     by_name = {(entry.branch, entry.round): entry.aggregation for entry in found.entries}
     asked = [
         (outbox, by_name.get((asked.branch, asked.number), "").replace("plain", "") * (asked.verb == "sum"), len(whom))
         for outbox, whom in heard
         for asked in [outbox.question]
     ]
-    admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), withstood=withstands(aggregation))
+    how = {"withstood": withstands(aggregation), "once": answers_once(aggregation)}
+    admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), **how)
     _fits([outbox for outbox, whom in heard if held.ids[0] in whom], accounts)
-    rows = tuple({name: plain(value) for name, value in row.items()} for row in rows_of(found))
+    told = {"exact numbers": rehearsed_disclosure(guard, study, built.schema, held, len(ids), found.entries)}
+    limits = limits_of(found, heard, kinds)
+    every = [row | (told if k == 0 else {}) | limits[k] for k, row in enumerate(rows_of(found))]
+    rows = tuple({name: plain(value) for name, value in row.items()} for row in every)
     return replace(
         submission,
         ready=True,
         title=plain(study.title or study.name),
         program=study.program.name,
         n_stations=len(description.stations),
-        summary=plain(summary_of(found)),
+        summary=plain(f"{summary_of(found)} Here: {told}"),
         rows=rows,
         columns=schema.names,
         announced=kinds,
@@ -238,6 +246,8 @@ class AdmittedStudy:
         Who answers for it.
     account : Account
         Of this study, for each party.
+    asked : AskedBefore
+        What it has asked, held against what it announced.
     n_questions : int
         How many were to be answered from records.
     """
@@ -245,6 +255,7 @@ class AdmittedStudy:
     submission: Submission
     parties: StudyChild
     account: Account
+    asked: AskedBefore
     n_questions: int = 0
 
     def close(self) -> None:

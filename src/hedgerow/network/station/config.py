@@ -20,6 +20,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from hedgerow.core.disclosure import MOST
 from hedgerow.core.events import Unit
 from hedgerow.data import Schema
 from hedgerow.errors import BudgetInvalid, ConfigInvalid, KeyInvalid, suggestion
@@ -92,6 +93,9 @@ class RequireSection(Section):
     )
     noise: Noise = Field("none", description="who adds noise, at least: the server, parties in shares, each party by itself")
     noise_multiplier: float = Field(0.0, ge=0, description="least noise, relative to the bound")
+    once_per_context: bool = Field(
+        False, description="secagg: the same question is answered once, also where no total came of it"
+    )
 
     @model_validator(mode="after")
     def noise_for_a_multiplier(self) -> RequireSection:
@@ -99,6 +103,8 @@ class RequireSection(Section):
             raise ValueError("noise_multiplier without noise: say who adds it, at least, e.g. noise = 'server'")
         if self.adversary == "active" and not self.hidden_rows:
             raise ValueError("an adversary from whom nothing is hidden: add hidden_rows = true")
+        if self.once_per_context and not self.hidden_rows:
+            raise ValueError("once_per_context is of hidden rows: add hidden_rows = true")
         return self
 
 
@@ -148,10 +154,16 @@ class GuardSection(Section):
     programs: tuple[ProgramRule, ...] | None = Field(None, description="programs that may be asked; all if not given")
     modules: tuple[str, ...] = Field((), description="packages whose functions may be named, besides hedgerow")
     columns: tuple[str, ...] | None = Field(None, description="columns that may be used; all declared ones if not given")
-    tell_records: bool = Field(False, description="whether a coordinator learns how many records are here")
+    tell_records: bool = Field(False, description="whether a coordinator learns how many records are here, about")
     least_records: int = Field(0, ge=0, description="fewest records behind an answer; that one is refused tells of them")
     rows: bool = Field(False, description="whether an answer may have a row for each record, or a shape that follows them")
     least_cohort: int = Field(1, ge=1, description="fewest parties that a question asks, or a hidden total is made of")
+    disclosure: float = Field(
+        MOST, gt=0, description="most exact numbers that a study asks of a party for each value that it holds; inf for any"
+    )
+    disclosure_overall: float | None = Field(
+        None, gt=0, description="the same over all studies together, for each value of all columns; none if not given"
+    )
     require: RequireSection = Field(default_factory=RequireSection, description="protection that every answer has")
     hours: tuple[str, ...] = Field(
         (), description='when questions are answered, e.g. "Mon-Fri 08:00-18:00"; always if not given'

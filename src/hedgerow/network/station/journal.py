@@ -20,8 +20,13 @@ import numpy as np
 
 from hedgerow.core.ledger import Entry as Debit
 from hedgerow.store import Journal
+from hedgerow.store.links import damaged
+from hedgerow.wire.heads import Head
 
 from .base import JOURNAL, Base
+
+ANEW = "anew"
+"""Code of the decision to begin anew after entries were lost."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,17 @@ class StationEntry:
         The sentence of a refusal, which stays here; who decided.
     digest : str
         Of the letter.
+    signature, branch, broadcast, about : str
+        Of a question whose answer is made from records: what it is counted by (`counts`), as digests.
+    cohort : str
+        Of whom an exact total behind hidden rows is: see `cohorts`.
     charges : tuple of PartyCharge
+    generation : int
+        Of a decision to begin anew after entries were lost: how many such decisions there were.
+    exact, hidden : float
+        Numbers without noise that each of some parties was asked: from itself, and in totals of many, divided by how many.
+    whom : str
+        These parties, packed; "" for all.
     epsilon : float or None
         Spent by the party that has spent most, with this question, of the budget over everything. It follows from the
         charges, so it is not written: `Inbox.entries` computes it for who looks.
@@ -89,7 +104,16 @@ class StationEntry:
     bytes_out: int = 0
     reason: str = ""
     digest: str = ""
+    signature: str = ""
+    branch: str = ""
+    broadcast: str = ""
+    about: str = ""
+    cohort: str = ""
     charges: tuple[PartyCharge, ...] = ()
+    generation: int = 0
+    exact: float = 0.0
+    hidden: float = 0.0
+    whom: str = ""
     epsilon: float | None = field(default=None, compare=False)
     number: int = field(default=0, compare=False)
     hash: str = field(default="", compare=False)
@@ -112,6 +136,7 @@ class StationJournal:
     def __init__(self, base: Base) -> None:
         self._journal = Journal(base.database, JOURNAL)
         self.base, self.verify = base, self._journal.verify
+        self._generation = -1
 
     def write(self, *entries: StationEntry) -> None:
         """Append entries, in one transaction; return when they cannot be lost.
@@ -122,6 +147,7 @@ class StationJournal:
             None of them was written.
         """
         self._journal.append(*((_columns(entry), entry.to_json()) for entry in entries))
+        self._generation = max((entry.generation for entry in entries), default=0) or self._generation
 
     def entries(self, *, study: str | None = None, last: int | None = None, after: int = 0) -> list[StationEntry]:
         """Entries in order: of one study, or the last so many, or those after a number."""
@@ -142,6 +168,39 @@ class StationJournal:
         """How many questions of a study were to be answered from records."""
         asked = "SELECT count(*) FROM journal WHERE study = ? AND code = 'asked' AND question != 0"
         return int(self.base.rows(asked, (study,))[0][0])
+
+    def head(self) -> Head:
+        """How far the journal went."""
+        rows = self.base.rows(
+            "SELECT number, hash FROM journal WHERE number = (SELECT max(number) FROM journal) OR number = 0 ORDER BY number"
+        )
+        if not rows or rows[0][0] != 0:
+            raise damaged(self.base.path, 0, "it is not there any more")
+        return Head(self.generation(), bytes.fromhex(rows[0][1]), rows[-1][0], bytes.fromhex(rows[-1][1]))
+
+    def contains(self, head: Head) -> bool:
+        """Whether the journal is the one of a head, and has its entry."""
+        rows = self.base.rows("SELECT hash FROM journal WHERE number IN (0, ?) ORDER BY number", (head.number,))
+        found = [bytes.fromhex(row[0]) for row in rows]
+        return len(found) == 1 + (head.number > 0) and (found[0], found[-1]) == (head.journal, head.hash)
+
+    def generation(self) -> int:
+        """How often the owner of the data began anew after entries were lost."""
+        if self._generation < 0:
+            found = [StationEntry.from_json(link.text, 0, "") for link in self._journal.links("code = ?", (ANEW,))]
+            self._generation = max((entry.generation for entry in found), default=0)
+        return self._generation
+
+    def questions(self, study: str) -> Iterator[StationEntry]:
+        """Every question of a study that was to be answered from records, in order."""
+        for link in self._journal.links("study = ? AND code = 'asked' AND question != 0", (study,)):
+            yield StationEntry.from_json(link.text, link.number, link.hash)
+
+    def told(self, study: str | None = None) -> Iterator[StationEntry]:
+        """Every entry about an answer made from records, in order; or those of one study."""
+        where, values = (" AND study = ?", (study,)) if study is not None else ("", ())
+        for link in self._journal.links(f"question != 0{where}", values):
+            yield StationEntry.from_json(link.text, link.number, link.hash)
 
     def charges(self, study: str | None = None) -> Iterator[tuple[str, PartyCharge]]:
         """Every charge in order, with its study; or those of one study."""

@@ -27,6 +27,7 @@ import numpy as np
 from hedgerow.core.engine import Outbox
 from hedgerow.core.events import Event
 from hedgerow.core.release import Release
+from hedgerow.crypto.aggregation import steadily
 from hedgerow.data import Column, Schema
 from hedgerow.errors import (
     CohortForbidden,
@@ -133,7 +134,7 @@ def admit_columns(allowed: Collection[str], declared: Schema, told: Sequence[Col
                 f"the study takes {column.to_json()}, and what is declared here is {own.to_json()}.",
                 remedy="Bounds follow from declarations: both ends use the same one.",
             )
-    return declared.select(names)
+    return Schema(tuple(replace(declared[column.name], optional=column.optional) for column in told))
 
 
 def named_columns(study: Study) -> set[str]:
@@ -158,7 +159,12 @@ def as_forbidden(error: Exception, forbidden: Collection[str]) -> Exception:
 
 
 def admit_rehearsed(
-    guard: GuardSection, asked: Sequence[tuple[Outbox, str, int]], least: int, *, withstood: bool = False
+    guard: GuardSection,
+    asked: Sequence[tuple[Outbox, str, int]],
+    least: int,
+    *,
+    withstood: bool = False,
+    once: bool = False,
 ) -> None:
     """Refuse a study of which a rehearsed question would be refused later.
 
@@ -168,8 +174,8 @@ def admit_rehearsed(
         Every question with the name of its aggregation, "" for none, and how many are asked.
     least : int
         The smallest total of that aggregation.
-    withstood : bool
-        Whether that aggregation hides rows from a server that lies.
+    withstood, once : bool
+        Whether that aggregation hides rows from a server that lies, and answers the same question once.
 
     Raises
     ------
@@ -177,7 +183,7 @@ def admit_rehearsed(
     """
     for outbox, aggregation, parties in asked:
         admit_rows(guard, outbox)
-        admit_protection(guard.require, outbox, hidden=bool(aggregation), withstood=withstood)
+        admit_protection(guard.require, outbox, hidden=bool(aggregation), withstood=withstood, once=once)
         admit_cohort(guard, outbox, parties, least if aggregation else None)
 
 
@@ -205,7 +211,8 @@ def admit_question(guard: GuardSection, question: Received, sizes: np.ndarray, a
     admit_records(guard, math.ceil(share * (sizes.min() if apart else sizes.sum())))
     if step is not None and not step.contributes:
         return  # nothing of records is in it, and it is sent without settings
-    admit_protection(guard.require, outbox, hidden=hidden, withstood=withstands(aggregation))
+    withstood, once = withstands(aggregation), answers_once(aggregation)
+    admit_protection(guard.require, outbox, hidden=hidden, withstood=withstood, once=once)
     admit_cohort(guard, outbox, outbox.asked, smallest_total(aggregation, outbox.asked) if hidden else None)
 
 
@@ -228,7 +235,9 @@ def admit_records(guard: GuardSection, n_records: int) -> None:
         )
 
 
-def admit_protection(require: RequireSection, outbox: Outbox, *, hidden: bool, withstood: bool = False) -> None:
+def admit_protection(
+    require: RequireSection, outbox: Outbox, *, hidden: bool, withstood: bool = False, once: bool = False
+) -> None:
     """Refuse an answer that lacks what the guard requires (HR-606); where nothing leaves, nothing is required."""
     question, release = outbox.question, outbox.release
     if question.verb == "each":
@@ -243,6 +252,17 @@ def admit_protection(require: RequireSection, outbox: Outbox, *, hidden: bool, w
             f"{question.name} hides this station's row from a coordinator that keeps to the protocol. The guard wants it "
             "hidden from one that lies, and could play the other parties.",
             remedy="[protection.aggregation] adversary = 'active'.",
+        )
+    if require.hidden_rows and not release.at_parties and not steadily(outbox):
+        raise ProtectionRequired(
+            f"{question.name} asks parties that are drawn anew each time, without noise of theirs: totals over changing "
+            "parties can be combined to one row, and guard.require.hidden_rows is set.",
+            remedy="Ask everybody each time, or add noise: [protection.mechanism] at = 'shares'.",
+        )
+    if require.once_per_context and not once:
+        raise ProtectionRequired(
+            f"{question.name} may be asked again, and guard.require.once_per_context is set.",
+            remedy="[protection.aggregation] once_per_context = true.",
         )
     at = noise_at(release)
     if STRENGTH[at] < STRENGTH[require.noise]:
@@ -304,6 +324,12 @@ def withstands(aggregation: Any) -> bool:
     """Whether an aggregation hides rows from a server that lies, and makes up other parties."""
     masks = getattr(aggregation, "masks", aggregation)
     return bool(getattr(getattr(getattr(masks, "scheme", None), "settings", None), "active", False))
+
+
+def answers_once(aggregation: Any) -> bool:
+    """Whether the parties of an aggregation answer the same question once, whether a total came of it or not."""
+    masks = getattr(aggregation, "masks", aggregation)
+    return bool(getattr(getattr(getattr(masks, "scheme", None), "settings", None), "once_per_context", False))
 
 
 def noise_at(release: Release) -> str:

@@ -22,8 +22,10 @@ from .accounts import Account
 from .asking import GUARD, Keys, account_of
 from .base import Base
 from .config import StationConfig, read_config
+from .heads import refuse_missing
 from .journal import StationEntry, StationJournal, unpack_parties
 from .local_data import Roll
+from .rules import kept_in, kept_rules, notes_of
 from .submissions import Status, Submission, Submissions
 
 DATABASE = Path("state") / "station.sqlite"
@@ -52,16 +54,24 @@ class Review:
     Parameters
     ----------
     config : StationConfig
+        That of the file; what is shown are the rules in force, where the station has ever started.
     keys : Keys
     base : Base
     now : callable
         Universal time.
+    file : Path, optional
+        Of the configuration, or its folder.
     """
 
     def __init__(
-        self, config: StationConfig, keys: Keys, base: Base, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        config: StationConfig,
+        keys: Keys,
+        base: Base,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        file: Path | None = None,
     ) -> None:
-        self.config, self.keys, self.base, self.now = config, keys, base, now
+        self._config, self.keys, self.base, self.now, self.file = config, keys, base, now, file
         self.submissions, self.journal = Submissions(base), StationJournal(base)
         self._by_then: dict[tuple[str, int], float | None] = {}
 
@@ -71,10 +81,29 @@ class Review:
 
         Raises
         ------
-        ConfigInvalid (HR-601), KeyInvalid (HR-244), CannotWrite (HR-104)
+        ConfigInvalid (HR-601), KeyInvalid (HR-244), CannotWrite (HR-104), JournalLost (HR-618)
         """
-        config, folder = read_config(path)
-        return cls(config, keys_of(config, folder), Base(folder / DATABASE))
+        try:
+            config, folder = read_config(path)
+        except ConfigInvalid:
+            folder = Path(path) if Path(path).is_dir() else Path(path).parent
+            rules = kept_in(folder / DATABASE)
+            if rules is None:
+                raise
+            config = rules.config
+        keys = keys_of(config, folder)
+        refuse_missing(keys.path, folder / DATABASE)
+        return cls(config, keys, Base(folder / DATABASE), file=Path(path))
+
+    @property
+    def config(self) -> StationConfig:
+        """The configuration, with the guard that is in force."""
+        rules = kept_rules(self.base)
+        return self._config if rules is None else rules.config
+
+    def notes(self) -> list[str]:
+        """Where the file is not what is in force, in sentences; none as a rule."""
+        return [] if self.file is None else notes_of(kept_rules(self.base), self.file)
 
     def approve(self, name: str, by: str, because: str = "") -> Submission:
         """Let a study ask what it announced.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import astuple, dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,8 @@ from hedgerow.crypto.aggregation import description_digest
 from hedgerow.crypto.messages import digest
 from hedgerow.errors import QuestionUnannounced
 from hedgerow.wire.question import Received
+
+from .counts import Broadcasts, broadcasts_of, numbers_of
 
 if TYPE_CHECKING:
     from hedgerow.study import Rehearsal
@@ -53,6 +55,11 @@ class QuestionSignature:
     rows: bool
     outline: str
 
+    @property
+    def mark(self) -> str:
+        """Stands for the kind, in a journal."""
+        return digest("kind", repr(astuple(self)).encode()).hex()[:32]
+
     def differs(self, other: QuestionSignature) -> list[str]:
         """The fields in which another kind differs."""
         return [field.name for field in fields(self) if getattr(self, field.name) != getattr(other, field.name)]
@@ -60,24 +67,42 @@ class QuestionSignature:
 
 @dataclass(frozen=True)
 class Announced:
-    """Kinds with the smallest radius of each bound per record, and the numbers in an answer: -1 where they are not known."""
+    """What a study may ask.
+
+    Attributes
+    ----------
+    signatures : mapping
+        Kinds with the smallest radius of each bound per record.
+    sizes : mapping from kind to int
+        The numbers in an answer: -1 where they are not known.
+    most : mapping from kind to int
+        How many questions there may be: -1 where nothing limits them.
+    broadcasts : mapping from kind to {"none", "constant", "free"}
+    """
 
     signatures: Mapping[QuestionSignature, Mapping[str, float]]
     sizes: Mapping[QuestionSignature, int]
+    most: Mapping[QuestionSignature, int] = field(default_factory=dict)
+    broadcasts: Mapping[QuestionSignature, Broadcasts] = field(default_factory=dict)
 
     def to_json(self) -> list[dict[str, Any]]:
         """As plain values."""
-        return [
-            vars(signature) | {"radii": dict(radii), "numbers": self.sizes.get(signature, -1)}
-            for signature, radii in self.signatures.items()
-        ]
+        told: list[dict[str, Any]] = []
+        for kind, radii in self.signatures.items():
+            counted = {"most": self.most[kind], "sends": self.broadcasts[kind]} if kind in self.most else {}
+            told.append(vars(kind) | {"radii": dict(radii), "numbers": self.sizes.get(kind, -1)} | counted)
+        return told
 
     @classmethod
     def from_json(cls, found: Sequence[Mapping[str, Any]]) -> Announced:
-        signatures = {
-            QuestionSignature(**{k: v for k, v in one.items() if k not in ("radii", "numbers")}): one for one in found
-        }
-        return cls({k: one["radii"] for k, one in signatures.items()}, {k: one["numbers"] for k, one in signatures.items()})
+        names = {one.name for one in fields(QuestionSignature)}
+        kinds = {QuestionSignature(**{k: v for k, v in one.items() if k in names}): one for one in found}
+        return cls(
+            {kind: one["radii"] for kind, one in kinds.items()},
+            {kind: one["numbers"] for kind, one in kinds.items()},
+            {kind: one["most"] for kind, one in kinds.items() if "most" in one},  # approvals of earlier versions have none
+            {kind: one["sends"] for kind, one in kinds.items() if "most" in one},
+        )
 
     def refuse_other(self, question: Received, n_parties: int | None = None) -> None:
         """Refuse a question that is of no announced kind.
@@ -210,10 +235,33 @@ def _folded(outbox: Outbox, cohorts: dict[tuple[str, ...], frozenset[str]]) -> t
     return replace(outbox, ids=(), question=question, counted={}, protocol=None), whom
 
 
+class Overheard(list[tuple[Outbox, frozenset[str]]]):
+    """Every question of a rehearsal, without what it sends, with whom it asked.
+
+    Attributes
+    ----------
+    sent : list of bytes or None
+        A digest of each broadcast.
+    kinds : list of QuestionSignature
+        The kind of each, once `announced` has found it.
+    ends : list of int
+        After how many questions each round was over.
+    whole : bool
+        Whether the program came to its own end.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[bytes | None] = []
+        self.kinds: list[QuestionSignature] = []
+        self.ends: list[int] = []
+        self.whole = True
+
+
 class _Ear:
     """An engine that remembers what was asked, by kind and cohort."""
 
-    def __init__(self, engine: Any, heard: list[tuple[Outbox, frozenset[str]]]) -> None:
+    def __init__(self, engine: Any, heard: Overheard) -> None:
         self._engine, self._heard = engine, heard
         self._cohorts: dict[tuple[str, ...], frozenset[str]] = {}
 
@@ -226,6 +274,8 @@ class _Ear:
         return names
 
     def exchange(self, outbox: Outbox) -> Inbox:
+        sent = outbox.question.broadcast
+        self._heard.sent.append(None if sent is None else description_digest(sent))
         self._heard.append(_folded(outbox, self._cohorts))
         found: Inbox = self._engine.exchange(outbox)
         return found
@@ -234,7 +284,7 @@ class _Ear:
 class _Heard:
     """A listing whose questions are remembered."""
 
-    def __init__(self, listing: Any, heard: list[tuple[Outbox, frozenset[str]]]) -> None:
+    def __init__(self, listing: Any, heard: Overheard) -> None:
         self._listing, self._heard = listing, heard
 
     def __getattr__(self, name: str) -> Any:
@@ -244,7 +294,9 @@ class _Heard:
         run = self._listing.program(settings)
 
         def listening(federation: Federation, *, start: Any = None) -> Any:
-            return run(_overheard(federation, self._heard), start=start)
+            for state in run(_overheard(federation, self._heard), start=start):
+                self._heard.ends.append(len(self._heard))
+                yield state
 
         return listening
 
@@ -256,7 +308,7 @@ class _Heard:
         return lambda federation, *rest: ask(_overheard(federation, self._heard), *rest)
 
 
-def _overheard(federation: Federation, heard: list[tuple[Outbox, frozenset[str]]]) -> Federation:
+def _overheard(federation: Federation, heard: Overheard) -> Federation:
     """The same run, with an engine that remembers what was asked."""
     values = inside(federation)
     if not isinstance(values.run.engine, _Ear):
@@ -264,30 +316,51 @@ def _overheard(federation: Federation, heard: list[tuple[Outbox, frozenset[str]]
     return federation
 
 
-def rehearsed(built: Built, rounds: int | None = None) -> tuple[Rehearsal, list[tuple[Outbox, frozenset[str]]]]:
+def rehearsed(built: Built, rounds: int | None = None) -> tuple[Rehearsal, Overheard]:
     """Rehearse a study, and return besides every question, without what it sends, with whom it asked."""
     from hedgerow.study import rehearse_built
 
-    heard: list[tuple[Outbox, frozenset[str]]] = []
-    found = rehearse_built(replace(built, listing=_Heard(built.listing, heard)), rounds=rounds)  # type: ignore[arg-type]
+    heard = Overheard()
+    listing: Any = _Heard(built.listing, heard)
+    found = rehearse_built(replace(built, listing=listing), rounds=rounds)
+    heard.whole = found.whole
     return found, heard
 
 
-def announced(entries: Iterable[Entry], heard: Iterable[tuple[Outbox, frozenset[str]]], hidden: Any = None) -> Announced:
-    """The kinds of a rehearsal's questions; `hidden` is the study's aggregation."""
+def announced(
+    entries: Iterable[Entry],
+    heard: Overheard,
+    hidden: Any = None,
+    most: tuple[int | None, bool] = (None, False),
+) -> Announced:
+    """The kinds of a rehearsal's questions.
+
+    Parameters
+    ----------
+    hidden : Aggregation, optional
+        The study's.
+    most
+        How many rounds there may be: see `counts.most_rounds`.
+    """
     by_name = {(entry.branch, entry.round): entry for entry in entries}
     signatures: dict[QuestionSignature, dict[str, float]] = {}
     sizes: dict[QuestionSignature, int] = {}
-    for outbox, _ in heard:
+    kinds, sent = list[QuestionSignature](), dict[QuestionSignature, list[bytes | None]]()
+    for (outbox, _), digest_sent in zip(heard, heard.sent, strict=True):
         question = outbox.question
         entry = by_name.get((question.branch, question.number))
         plain = entry is None or question.verb != "sum" or entry.aggregation == "plain"
         masks = getattr(hidden, "masks", hidden)  # by which a sum goes that needs no hidden model
         aggregation = "" if plain else settled(masks if question.settings.get("grid") is None else hidden)
         signature = signature_of(outbox, aggregation, rows=not aggregation)
+        kinds.append(signature)
+        sent.setdefault(signature, []).append(digest_sent)
         radii = signatures.setdefault(signature, {})
         for key, radius in radii_of(outbox).items():
             radii[key] = min(radius, radii.get(key, math.inf))
         known = -1 if entry is None or entry.numbers is None else entry.numbers
         sizes[signature] = known if sizes.get(signature, known) == known else -1  # it follows from earlier answers
-    return Announced(signatures, sizes)
+    heard.kinds = kinds
+    broadcasts = broadcasts_of(sent)
+    silent = [kind for kind, sends in broadcasts.items() if sends == "none"]
+    return Announced(signatures, sizes, numbers_of(kinds, silent, heard.ends, heard.whole, *most), broadcasts)

@@ -12,7 +12,7 @@ in this station's log and journal. The same letter again gets the very same answ
 is being answered; any other letter whose number is not larger than the study's last gets none.
 
 This is the gate: it holds no records and runs no program. What does is a `Runner`'s. Several threads may bring letters: one
-lock guards journal, accounts and submissions, and is held for moments; each study has a lock around its questions, which are
+lock guards journal, accounts and submissions, and a hello needs it not; each study has a lock around its questions, which are
 answered one after the other, whatever other studies ask meanwhile.
 """
 
@@ -28,10 +28,10 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.core.disclosure import rounded
 from hedgerow.engines.party_states import StateFiles
 from hedgerow.errors import (
     HedgerowError,
-    KeyInvalid,
     LimitExceeded,
     MessageRefused,
     RangeExceeded,
@@ -49,12 +49,16 @@ from .children.facts import AskedQuestion, Computed, Uncomputed
 from .children.runner import Inline, OwnKeys, Runner, ToOpen
 from .code import installed_version
 from .config import StationConfig
+from .counts import AskedBefore
 from .debits import Debits, debited
+from .disclosed import Disclosures
+from .heads import JournalHeads
 from .journal import PartyCharge, StationEntry, StationJournal
 from .local_data import Held, LocalData
 from .policy import admit_hours, admit_size
 from .rehearsals import Rehearsals
 from .remembered import Remembered
+from .rules import OF_CHILDREN, RulesFile
 from .submissions import Submission, Submissions
 from .wording import plain
 
@@ -80,6 +84,8 @@ class Station:
         Universal time.
     runner : Runner, optional
         Who rehearses and answers; this process if not given, which then needs the records.
+    file : Path, optional
+        The configuration's, or its folder: its guard is in force as soon as it is changed. Nothing changes if not given.
     """
 
     def __init__(
@@ -92,15 +98,19 @@ class Station:
         answered: Path | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         runner: Runner | None = None,
+        file: Path | None = None,
     ) -> None:
         self.config, self.held, self.keys, self.base, self.now = config, held, keys, base, now
         self.journal, self.submissions = StationJournal(base), Submissions(base)
+        self.heads = JournalHeads(self.journal, keys, config.coordinator.name)
+        self.disclosures = Disclosures(held, self.journal)
         self.account = account_of(config.guard.budget, held.roll, own=True)
         if runner is None:
             assert isinstance(held, LocalData), "who runs nothing elsewhere holds the records"
             runner = Inline(held)
         self.runner: Runner = runner
         self._answered, self._closed = answered, False
+        self._states = StateFiles(None if answered is None else answered.with_name("states"))
         self._position = {id: i for i, id in enumerate(held.ids)}
         self._admitted: dict[str, AdmittedStudy] = {}
         self._remembered = Remembered()
@@ -108,17 +118,17 @@ class Station:
         self._at_work: set[bytes] = set()
         self._told: dict[str, tuple[str, str]] = {}
         self._minute: deque[datetime] = deque()
-        self._lock = threading.RLock()
+        self._lock, self._desk = threading.RLock(), threading.Lock()
         self._turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        self._states = StateFiles(None if answered is None else answered.with_name("states"))
-        self._states.sweep([one.study for one in self.submissions.all("waiting", "approved")])
         charge_all(self.account, self._charges(), self._position)
         own: dict[str, Any] = {"config": lambda: self.config, "charges": self._charges, "time": self._time, "lock": self._lock}
+        self.rules = None if file is None else RulesFile(file, config, base, self.journal, at=self._time)
         self.rehearsals = Rehearsals(self.submissions, keys, runner, **own)
 
     # ---- letters -------------------------------------------------------------------------------------------------------
     def receive(self, raw: bytes) -> bytes | None:
         """Answer a sealed letter by a sealed letter, or by nothing. Any thread may call it."""
+        self.refresh(wait=False)
         try:
             key_material, public_identities = self.keys.key_material, self.keys.public_identities
             letter = disclose(key_material, public_identities, raw)
@@ -129,7 +139,8 @@ class Station:
             log.warning("a letter from %s, who is not the coordinator, or that answers one, gets no answer", letter.sender)
             return None
         study = letter.study.hex()
-        with self._lock:
+        letter, closed = self.heads.opened(letter)
+        with self._desk:
             if self._closed or letter.digest in self._at_work:
                 return None
             if (before := self._remembered.answer(letter.digest)) is not None:
@@ -143,14 +154,35 @@ class Station:
         try:
             reply = self._reply(letter, study, len(raw))
             about: dict[str, Any] = {"study": letter.study, "number": letter.number, "answers": letter.digest}
-            sealed = enclose(key_material, public_identities[letter.sender], reply.kind, reply.parts, **about)
-            with self._lock:
+            sealed = enclose(key_material, public_identities[letter.sender], reply.kind, closed(reply.parts), **about)
+            with self._desk:
                 if letter.kind != "hello":
                     self._remembered.keep(study, letter.digest, sealed)
                 return None if self._closed else sealed
         finally:
-            with self._lock:
+            with self._desk:
                 self._at_work.discard(letter.digest)
+
+    def refresh(self, wait: bool = True) -> None:
+        """Keep from now on to the guard of the file, where that was changed; at once, or when nobody is in the way."""
+        if self.rules is None or not self._lock.acquire(blocking=wait):
+            return
+        try:
+            if self._closed or not (changed := self.rules.look()):
+                return
+            self.config = self.rules.config
+            if any(key.startswith("guard.budget") for key in changed):
+                self.account = account_of(self.config.guard.budget, self.held.roll, own=True)
+                charge_all(self.account, self._charges(), self._position)
+            if any(key.startswith(("guard.study_budget", *OF_CHILDREN)) for key in changed):
+                while self._admitted:  # made ready anew with the next question
+                    self._admitted.popitem()[1].close()
+        finally:
+            self._lock.release()
+
+    def tidy(self) -> None:
+        """Delete what parties keep for studies that have ended; for a station whose journal is known to be whole."""
+        self._states.sweep([one.study for one in self.submissions.all("waiting", "approved")])
 
     def close(self) -> None:
         """End what runs and release the files of studies; the database is its owner's. Nothing is answered from then on.
@@ -175,6 +207,7 @@ class Station:
             if letter.kind not in kinds:
                 raise MessageRefused(f"a letter of kind {letter.kind!r}.", remedy="Both ends run the same version.")
             admit_size("a letter", size, self.config.guard.limits.bytes_in)
+            self.heads.admit(letter.kind)
             return kinds[letter.kind](letter, study, size)
         except Exception as error:
             return self._refused(letter, study, size, error)
@@ -201,7 +234,7 @@ class Station:
             "data": self.config.data.name,
             "schema": tuple(self.held.schema.columns),
             "parties": self.held.ids,
-            "records": int(self.held.sizes.sum()) if self.config.guard.tell_records else None,
+            "records": rounded(int(self.held.sizes.sum())) if self.config.guard.tell_records else None,
         }
         log.info("said hello to %s", letter.sender)
         return Reply("hello", [pack(about)])
@@ -230,15 +263,7 @@ class Station:
                 )
                 log.info("study %s, %r, is %s", submission.id, submission.title, submission.status)
                 self._told[study] = (submission.status, submission.because)
-        status = submission.status if submission.status != "ended" else "refused"
-        about = {
-            "status": status,
-            "code": (submission.code or SubmissionRefused.code) if status == "refused" else "",
-            "submission": submission.digest,
-            "parties": self.held.ids if status == "approved" else (),
-            "signature": submission.signature,
-        }
-        return Reply("board", [pack(about)])
+        return Reply("board", [pack(submission.told(self.held.ids))])
 
     def _judged(self, came: Submission) -> Submission:
         """Let the guard judge a study that is not rehearsed, and return what is known of it by then."""
@@ -263,6 +288,7 @@ class Station:
             if (admitted := self._admitted.pop(study, None)) is not None:
                 admitted.close()
             self._states.erase(study)
+            self.disclosures.drop(study)
         log.info("study %s has ended", study[:8])
         return Reply("end", [])
 
@@ -271,20 +297,31 @@ class Station:
         if len(letter.parts) != 2:
             raise MessageRefused(f"a question of {len(letter.parts)} parts.")
         with self._turns[study]:
-            admitted, guard = self._welcome(study), self.config.guard
-            admit_hours(guard, self.now())
-            question = admitted.parties.foresee(guard, self.now(), *letter.parts)
-            which = np.array([self._position[id] for id in question.ids])
-            with self._lock:
-                self._admit(admitted, question, which)
-                left, debits = self._debited(admitted, question, which)
-                about: dict[str, Any] = {"function": question.words, "question": question.number, "n_parties": len(left.ids)}
-                self._note(letter, study, "asked", charges=debits.charges, bytes_in=size, **about)
-                debits.enter()  # they are on the disk now
+            while True:
+                admitted, guard = self._welcome(study), self.config.guard
+                admit_hours(guard, self.now())
+                question = admitted.parties.foresee(guard, self.now(), *letter.parts)
+                which = np.array([self._position[id] for id in question.ids])
+                with self._lock:
+                    if guard is not self.config.guard or self._admitted.get(study) is not admitted:
+                        continue  # rules have changed, or the study was taken back, since it was judged
+                    self._admit(admitted, question, which)
+                    left, debits = self._debited(admitted, question, which)
+                    about: dict[str, Any] = {
+                        "function": question.words,
+                        "question": question.number,
+                        "n_parties": len(left.ids),
+                    }
+                    counted = question.counted_by | self.disclosures.noted(guard, study, left.ids, left.exact)
+                    self._note(letter, study, "asked", charges=debits.charges, bytes_in=size, **about, **counted)
+                    debits.enter()  # they are on the disk now
+                    admitted.asked.take(question)
+                    break
             found = self._computed(admitted, left)
             with self._lock:
                 admit_size("an answer", len(found.body), guard.limits.bytes_out)
-                self._note(letter, study, "answered", bytes_in=size, bytes_out=len(found.body), **about)
+                about |= self.disclosures.counted(study, left.ids, found.came)
+                self._note(letter, study, "answered", bytes_in=size, bytes_out=len(found.body), cohort=found.cohort, **about)
             log.info("answered %s for %d parties: %d bytes", question.words, found.n_answered, len(found.body))
             return Reply("answer", [found.body])
 
@@ -296,21 +333,14 @@ class Station:
                 gone.close()
             if study in self._admitted:
                 return self._admitted[study]
-            submission = self.submissions.get(study)
-            if submission is None:
-                raise SubmissionUnapproved(f"the study {study[:8]} never asked to board.", remedy="Board it first.")
-            submission.refuse_unapproved()
-            try:
-                submission.check_signature(self.keys.key_material.public_identity)
-            except KeyInvalid as error:
-                raise SubmissionUnapproved(
-                    f"the approval of {submission.title!r} was not signed with the keys that this station has now.",
-                    remedy=f"If its keys were rotated: hedgerow station approve {submission.id}",
-                ) from error
+            submission = self.submissions.approved(study, self.keys.key_material.public_identity)
             account = account_of(self.config.guard.study_budget, self.held.roll)
             charges = (charge for _, charge in self.journal.charges(study) if charge.account == "study")
             charge_all(account, charges, self._position)
-            n_questions = self.journal.n_questions(study)
+            n_questions, asked = (
+                self.journal.n_questions(study),
+                AskedBefore.of(submission.announced, self.journal.questions(study)),
+            )
             own = OwnKeys(self.keys.key_material.identity, getattr(self.keys, "roster", None))
             answered = None if self._answered is None else self._answered / f"{study}.journal"
             task = ToOpen(self.config, submission, own, answered, self._states, begun=n_questions > 0)
@@ -319,11 +349,15 @@ class Station:
             if self._closed or self.submissions.status(study) != "approved":
                 parties.close()
                 raise SubmissionUnapproved(f"the study {study[:8]} was taken back.")
-            self._admitted[study] = AdmittedStudy(submission, parties, account, n_questions)
+            if task.config is not self.config:
+                parties.close()
+                return self._welcome(study)
+            self._admitted[study] = AdmittedStudy(submission, parties, account, asked, n_questions)
             return self._admitted[study]
 
     def _admit(self, admitted: AdmittedStudy, question: AskedQuestion, which: np.ndarray) -> None:
         """What the guard checks of several questions together, before budgets."""
+        admitted.asked.refuse_further(question)
         limits, now = self.config.guard.limits, self.now()
         if limits.questions_per_study is not None and admitted.n_questions >= limits.questions_per_study:
             raise LimitExceeded(f"the study has asked {admitted.n_questions} questions, which is the guard's limit.")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from hedgerow.crypto.keys import verify
-from hedgerow.errors import SubmissionRefused, SubmissionUnapproved, UnknownStudy
+from hedgerow.errors import KeyInvalid, SubmissionRefused, SubmissionUnapproved, UnknownStudy
 from hedgerow.wire.boarding import decision
 from hedgerow.wire.envelope import KeyMaterial, PublicIdentity
 
@@ -101,6 +101,17 @@ class Submission:
                 f"the study {self.title!r} is {self.status}.", remedy=f"hedgerow station approve {self.id}, if it may ask."
             )
 
+    def told(self, ids: tuple[str, ...]) -> dict[str, Any]:
+        """What the coordinator is told, with the parties `ids` where it is approved."""
+        status = self.status if self.status != "ended" else "refused"
+        return {
+            "status": status,
+            "code": (self.code or SubmissionRefused.code) if status == "refused" else "",
+            "submission": self.digest,
+            "parties": ids if status == "approved" else (),
+            "signature": self.signature,
+        }
+
     def about(self) -> dict[str, Any]:
         """What a rehearsal found, as plain values."""
         return {name: getattr(self, name) for name in ABOUT} | {"announced": self.announced.to_json()}
@@ -131,6 +142,26 @@ class Submissions:
         """The submission of a study."""
         found = self.base.rows(f"{_SELECT} WHERE study = ?", (study,))
         return _submission(found[0]) if found else None
+
+    def approved(self, study: str, public_identity: PublicIdentity) -> Submission:
+        """The submission of a study, if it is approved by the holder of a public identity.
+
+        Raises
+        ------
+        SubmissionUnapproved (HR-607), SubmissionRefused (HR-608)
+        """
+        submission = self.get(study)
+        if submission is None:
+            raise SubmissionUnapproved(f"the study {study[:8]} never asked to board.", remedy="Board it first.")
+        submission.refuse_unapproved()
+        try:
+            submission.check_signature(public_identity)
+        except KeyInvalid as error:
+            raise SubmissionUnapproved(
+                f"the approval of {submission.title!r} was not signed with the keys that this station has now.",
+                remedy=f"If its keys were rotated: hedgerow station approve {submission.id}",
+            ) from error
+        return submission
 
     def status(self, study: str) -> str | None:
         """Its status as it is on the disk now; quicker than all of it."""

@@ -78,7 +78,7 @@ class Distribution:
         return found
 
     def compose(self, other: Distribution) -> Distribution:
-        found = scipy.signal.fftconvolve(self.probabilities, other.probabilities)
+        found = _convolved(self.probabilities, other.probabilities)
         first = _reaching(found, TAIL / 2)
         last = max(len(found) - _reaching(found[::-1], TAIL / 2), first + 1)
         kept = found[first:last].copy()
@@ -161,6 +161,19 @@ class Losses:
 def _sums_from(values: Array) -> Array:
     """Sums of the values from each place to the end, the last of nothing."""
     return np.append(np.cumsum(values[::-1])[::-1], 0.0)
+
+
+def _convolved(one: Array, other: Array) -> Array:
+    """Sums of two independent losses: their convolution, by Fourier transforms.
+
+    The numbers are those of `scipy.signal.fftconvolve`, which would bring half of SciPy into a station's memory.
+    """
+    if 1 in (len(one), len(other)):
+        return one * other
+    n = len(one) + len(other) - 1
+    size = scipy.fft.next_fast_len(n, real=True)
+    found: Array = scipy.fft.irfft(scipy.fft.rfft(one, size) * scipy.fft.rfft(other, size), size)[:n]
+    return found
 
 
 def _reaching(values: Array, threshold: float) -> int:

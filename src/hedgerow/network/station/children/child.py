@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.crypto.keys import Identity, Roster
+from hedgerow.engines.party_states import StateFiles
 from hedgerow.engines.pipes import Body, Gone, Pipe, PipeMessage, found_on, lay_out
 from hedgerow.engines.starting import end_with
 from hedgerow.network.station.config import GuardSection, StationConfig, parse_config, read_policies
@@ -108,7 +109,8 @@ class Work:
         roster = None if told["roster"] is None else Roster({k: bytes.fromhex(v) for k, v in told["roster"].items()})
         keys = OwnKeys(Identity.from_bytes(bytes.fromhex(told["identity"])), roster)
         answered = None if told["answered"] is None else Path(told["answered"])
-        self._study = opened(ToOpen(section, submission, keys, answered), held)
+        states = StateFiles(None if told["states"] is None else Path(told["states"]))
+        self._study = opened(ToOpen(section, submission, keys, answered, states, told["begun"]), held)
         self._guard = section.guard
         return "opened", []
 
@@ -123,7 +125,7 @@ class Work:
     def _compute(self, question: Body) -> Reply:
         assert self._study is not None
         found = self._study.compute(AskedQuestion.from_json(json.loads(bytes(question))))
-        about = {"codes": dict(found.codes), "n_answered": found.n_answered}
+        about = {"codes": dict(found.codes), "n_answered": found.n_answered, "cohort": found.cohort, "came": found.came}
         return "computed", [json.dumps(about).encode(), found.body]
 
 

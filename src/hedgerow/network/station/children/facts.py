@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from hedgerow.core.ledger import Entry
 from hedgerow.errors import HedgerowError, catalogue
 from hedgerow.network.station.asking import said
+from hedgerow.network.station.disclosed import AskedNumbers
 from hedgerow.network.station.signatures import QuestionSignature
 from hedgerow.privacy.guard import GuardedQuestion
 
@@ -34,10 +35,20 @@ class AskedQuestion:
         Parties that the whole conversation is about.
     signature : QuestionSignature or None
         The announced kind that it is of, where it bears.
+    branch : str
+        In which its number counts.
+    broadcast, about : str
+        Digests of what it sends ("" for nothing), and of everything that decides of its answer beside kind and number.
+    hidden : bool
+        Whether rows are hidden, and no noise of parties covers them.
+    random : bool
+        Whether the same question may have another answer: by noise of the parties, or other randomness.
     guarded : mapping from trust to GuardedQuestion
         What accounts decide about, where it bears.
     declined : mapping from party to code
         Of parties that cannot pay.
+    exact : AskedNumbers, optional
+        Numbers without noise that each is asked, where it bears.
     """
 
     ids: tuple[str, ...]
@@ -49,13 +60,31 @@ class AskedQuestion:
     protected: bool = False
     asked: int = 0
     signature: QuestionSignature | None = None
+    branch: str = ""
+    broadcast: str = ""
+    about: str = ""
+    hidden: bool = False
+    random: bool = False
     guarded: Mapping[Any, GuardedQuestion] = field(default_factory=dict)
     declined: Mapping[str, str] = field(default_factory=dict)
+    exact: AskedNumbers | None = None
 
     @property
     def words(self) -> str:
         """The question in words, for journal and log."""
         return f"{self.verb} of {self.name}" + (f", {self.step}" if self.step else "")
+
+    @property
+    def place(self) -> str:
+        """Its number in its branch."""
+        return f"{self.branch}{self.number}"
+
+    @property
+    def counted_by(self) -> dict[str, str]:
+        """What a journal has of it, by which it is counted."""
+        if self.signature is None:
+            return {}
+        return {"signature": self.signature.mark, "branch": self.branch, "broadcast": self.broadcast, "about": self.about}
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -66,7 +95,8 @@ class AskedQuestion:
     def from_json(cls, found: Mapping[str, Any]) -> AskedQuestion:
         guarded = {trust: GuardedQuestion(Entry.from_json(entry), life) for trust, (entry, life) in found["guarded"].items()}
         signature = found["signature"] and QuestionSignature(**found["signature"])
-        return cls(**{**found, "ids": tuple(found["ids"]), "guarded": guarded, "signature": signature})
+        exact = found["exact"] and AskedNumbers(*found["exact"])
+        return cls(**{**found, "exact": exact, "ids": tuple(found["ids"]), "guarded": guarded, "signature": signature})
 
 
 class Computed(NamedTuple):
@@ -79,11 +109,17 @@ class Computed(NamedTuple):
     codes : mapping from party to code
         With which parties declined while they computed.
     n_answered : int
+    cohort : str
+        Of whom an exact total behind hidden rows is, where that was settled by this step.
+    came : AskedNumbers or None
+        Exact numbers of which nobody knew beforehand how many they would be.
     """
 
     body: bytes
     codes: Mapping[str, str]
     n_answered: int
+    cohort: str = ""
+    came: AskedNumbers | None = None
 
 
 class Uncomputed(Exception):

@@ -144,7 +144,7 @@ class Child:
             self._settled = limits.megabytes
 
     def _wait(self, limits: Limits, off: Off) -> PipeMessage:
-        last, looks = time.monotonic() + limits.seconds, 0
+        began, looks = time.monotonic(), 0
         ready = select.poll()
         ready.register(self._line.end, select.POLLIN)
         while not ready.poll(1000 * SLICE):
@@ -152,12 +152,11 @@ class Child:
             if looks % LOOKS == 0 and off():
                 self.end()
                 raise Stopped
-            if time.monotonic() > last:
+            try:
+                refuse_late(limits, time.monotonic() - began)
+            except ResourcesExceeded:
                 self.end()
-                raise ResourcesExceeded(
-                    f"{limits.what} has taken {limits.seconds:g} seconds and was ended.",
-                    remedy="A smaller study; or, at the station, more seconds in [guard.limits].",
-                )
+                raise
             if limits.megabytes and own_bytes(self.pid) > limits.megabytes << 20:
                 self.end()
                 raise _too_large(limits)
@@ -173,6 +172,15 @@ class Child:
         if status in (-signal.SIGKILL, -signal.SIGXCPU):
             return ResourcesExceeded(f"{what} was ended by the system, as where memory runs out.", remedy="A smaller study.")
         return OwnError(f"{what} ended with status {status}; the log may say why.")
+
+
+def refuse_late(limits: Limits, taken: float) -> None:
+    """Refuse what has taken more seconds than its limit (HR-616)."""
+    if taken > limits.seconds:
+        raise ResourcesExceeded(
+            f"{limits.what} has taken {limits.seconds:g} seconds and was ended.",
+            remedy="A smaller study; or, at the station, more seconds in [guard.limits].",
+        )
 
 
 def own_bytes(pid: int) -> int:

@@ -14,7 +14,10 @@ from hedgerow.engines.party_states import PartyStates
 from hedgerow.errors import HedgerowError
 from hedgerow.network.station.admitted import admitted, read_description, read_study
 from hedgerow.network.station.asking import bears, only, protects, said, trusts_of
+from hedgerow.network.station.cohorts import told_cohort
 from hedgerow.network.station.config import GuardSection, StationConfig
+from hedgerow.network.station.counts import about_of
+from hedgerow.network.station.disclosed import AskedNumbers, study_width
 from hedgerow.network.station.local_data import LocalData
 from hedgerow.network.station.memory import PartyMemory
 from hedgerow.network.station.policy import admit_question, admit_rows, as_forbidden
@@ -70,6 +73,7 @@ class StudyHost:
         self.host = Host(engine, names=names, own=own, seeded=config.guard.randomness == "study")
         self.held, self.submission, self.answered, self.states = held, submission, answered, states
         self.memory, self.layouts = PartyMemory.of(states), Layouts(schema_for(study, schema))
+        self._width, self._most = study_width(study, schema_for(study, schema)), study.protection.disclosure
         self._position = {id: i for i, id in enumerate(held.ids)}
         self._at_hand: Received | None = None
 
@@ -89,9 +93,10 @@ class StudyHost:
         admit_question(guard, asked, self.held.sizes[which], at)
         self.submission.announced.refuse_other(asked, len(self.held))
         guarded: dict[str, GuardedQuestion] = {}
+        exact: AskedNumbers | None = None
         if bears(asked):
             self.memory.refuse_lost(asked.outbox, asked.ids)
-            asked, guarded = self._foreseen(guard, asked)
+            asked, guarded, exact = self._foreseen(guard, asked)
         self._at_hand = asked
         question, step = asked.question, asked.step
         return AskedQuestion(
@@ -105,6 +110,8 @@ class StudyHost:
             asked=asked.outbox.asked,
             signature=kind_of(asked) if bears(asked) else None,
             guarded=guarded,
+            **(about_of(asked) if bears(asked) else {}),
+            exact=exact,
         )
 
     def compute(self, question: AskedQuestion) -> Computed:
@@ -125,15 +132,18 @@ class StudyHost:
             raise Uncomputed(known, said(error)[0]) from (error if known is error else error.__cause__)
         body = answer(replace(inbox, codes={**inbox.codes, **question.declined}), asked.ids)
         self.answered.flush()
-        return Computed(body, inbox.codes, len(inbox.answered))
+        came: AskedNumbers | None = None
+        if question.exact is not None and question.exact.unknown and inbox.layout is not None:
+            came = question.exact.came(inbox.layout.size, hiding(asked))
+        return Computed(body, inbox.codes, len(inbox.answered), told_cohort(self.host.own), came)
 
     def close(self) -> None:
         """Release its files."""
         self.answered.close()
         self.states.close()
 
-    def _foreseen(self, guard: GuardSection, question: Received) -> tuple[Received, dict[str, GuardedQuestion]]:
-        """A question as its parties answer it, and as accounts look at it: with the layout that this station foresees.
+    def _foreseen(self, guard: GuardSection, question: Received) -> tuple[Received, dict[str, GuardedQuestion], AskedNumbers]:
+        """A question as its parties answer it, and as guards look at it: with the layout that this station foresees.
 
         Raises
         ------
@@ -151,7 +161,14 @@ class StudyHost:
                 raise known from None
         admit_rows(guard, found)
         asked = question if found.release.mechanism is None else question.with_layout(found.layout)
-        return asked, {trust: GuardedQuestion.by(found, trust) for trust in trusts_of(guard)}
+        exact = AskedNumbers.of(guard, found, hiding(question), self._width, self._most)
+        return asked, {trust: GuardedQuestion.by(found, trust) for trust in trusts_of(guard)}, exact
+
+
+def hiding(question: Received) -> str:
+    """The aggregation that hides rows of a question; "" for none."""
+    aggregation = None if question.step is None else question.aggregation
+    return aggregation.name if aggregation is not None and aggregation.hides_rows else ""
 
 
 def kind_of(question: Received) -> QuestionSignature:

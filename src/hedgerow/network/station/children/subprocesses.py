@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -24,6 +25,7 @@ import numpy as np
 from hedgerow.engines.pipes import Sheet, laid_out
 from hedgerow.errors import LimitExceeded, SubmissionUnapproved
 from hedgerow.network.station.config import GuardSection, StationConfig
+from hedgerow.network.station.disclosed import AskedNumbers
 from hedgerow.network.station.local_data import HeldElsewhere, LocalData, Roll
 from hedgerow.network.station.submissions import Submission
 
@@ -243,6 +245,7 @@ class StudyProcess:
         try:
             with self._asking(again=False) as child:
                 raw = json.dumps(question.to_json()).encode()
+                self._task = replace(self._task, begun=True)
                 told = child.ask("compute", [raw], self._limits(self._guard), self._off)
         except Uncomputed:
             raise
@@ -252,7 +255,8 @@ class StudyProcess:
             about = json.loads(bytes(told.bodies[0]))
             raise Uncomputed(error_of(about), about["first"])
         about = json.loads(bytes(told.bodies[0]))
-        return Computed(bytes(told.bodies[1]), about["codes"], about["n_answered"])
+        came = about["came"] and AskedNumbers(*about["came"])
+        return Computed(bytes(told.bodies[1]), about["codes"], about["n_answered"], about["cohort"], came)
 
     def rest(self) -> bool:
         """End the process unless it is at work; returns whether it has ended."""
@@ -330,4 +334,6 @@ def _own(task: ToOpen) -> bytes:
     keys: OwnKeys = task.keys
     roster: dict[str, Any] | None = None if keys.roster is None else {k: v.hex() for k, v in keys.roster.items()}
     answered = None if task.answered is None else os.fspath(task.answered.resolve())
-    return json.dumps({"identity": keys.identity.private.hex(), "roster": roster, "answered": answered}).encode()
+    states = None if task.states.folder is None else os.fspath(task.states.folder.resolve())
+    about = {"answered": answered, "states": states, "begun": task.begun}
+    return json.dumps({"identity": keys.identity.private.hex(), "roster": roster, **about}).encode()

@@ -1,0 +1,213 @@
+"""A guard's rule of exact numbers against values held (`hedgerow.core.disclosure`), counted from the station's own journal.
+
+    boarding    the numbers of the whole rehearsal, against the values of the smallest party here
+    question    those of all questions of the study so far, and of this one, against the values of each party that is asked
+
+Under hidden rows the values of all parties count. What others hold nobody tells a station: each is taken to hold as much as
+the party here. Each study is counted by itself; `guard.disclosure_overall` limits besides what was told over all of them, in
+the values of all declared columns. A refusal tells a coordinator something of the number of records, as `least_records` does;
+so records count by whole fives, and of fewer than five no exact number leaves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from hedgerow.core.disclosure import LEAST, MOST, REMEDY, Disclosure, ExactNumbers, Told, width
+from hedgerow.core.engine import Outbox
+from hedgerow.core.events import Event, Sampling
+from hedgerow.core.ledger import Entry
+from hedgerow.data import Schema
+from hedgerow.privacy.guard import COUNTS, Trust, entry_of
+
+from .config import GuardSection
+from .journal import StationJournal, pack_parties, unpack_parties
+from .local_data import Held
+
+if TYPE_CHECKING:
+    from hedgerow.study import Study
+
+RANK: dict[str, Trust] = {"none": "nobody", "party": "nobody", "shares": "parties", "server": "server"}
+"""Whom a guard trusts that requires noise of somebody, and has no budget that says whom."""
+
+OWNER = "\nThe owner of the data can allow more: guard.disclosure."
+
+
+def trust_of(guard: GuardSection) -> Trust:
+    """Whose noise covers numbers: that which counts for every budget, or else that which the guard requires."""
+    trusts = [limit.trust for limit in (guard.budget, guard.study_budget) if limit is not None]
+    return min(trusts, key=list(COUNTS).index) if trusts else RANK[guard.require.noise]
+
+
+def limit_of(guard: GuardSection, study: Study) -> Disclosure:
+    """The limit that holds for a study: the guard's, or its own where that is lower."""
+    own = study.protection.disclosure
+    return Disclosure(guard.disclosure if own is None else min(guard.disclosure, own))
+
+
+def asked_in(entries: Iterable[Entry], trust: Trust) -> ExactNumbers:
+    """The exact numbers of a rehearsal's questions, for a guard that trusts so far."""
+    found = ExactNumbers()
+    for entry in entries:
+        noise = entry.mechanism
+        at = "party" if noise.endswith("at the party") else "shares" if "in shares of" in noise else "server"
+        if at not in COUNTS[trust] and entry.verb != "each":
+            entry = replace(entry, event=Event("nonprivate"))
+        found = found.plus(ExactNumbers.of(entry))
+    return found
+
+
+def rehearsed_disclosure(
+    guard: GuardSection, study: Study, schema: Schema, held: Held, n_parties: int, entries: Iterable[Entry]
+) -> str:
+    """Refuse a study that would ask too many exact numbers; else say how many, for the person who approves.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of the columns that the study was granted, in the roles that it gives them.
+    n_parties : int
+        Of the whole study.
+
+    Raises
+    ------
+    DisclosureExceeded (HR-216)
+    """
+    rule, exact = limit_of(guard, study), asked_in(entries, trust_of(guard))
+    smallest = min((int(size) for size in held.sizes if size), default=0)
+    values = float(counted(np.array(smallest))) * study_width(study, schema)
+    told = Told(exact, values, values * n_parties)
+    rule.refuse(told, "the rehearsal asks too much", remedy=REMEDY + OWNER)
+    return told.sentence(rule.most) + (f" Above {MOST:.2g} records may be solved for." if told.ratio > MOST else "")
+
+
+def counted(sizes: np.ndarray) -> np.ndarray:
+    """Numbers of records as the rule counts them."""
+    return np.asarray(sizes // LEAST * LEAST)
+
+
+def study_width(study: Study, schema: Schema) -> int:
+    """Values of one record in the columns that a study reads."""
+    from hedgerow.study.disclosed import columns_of
+
+    return width(schema, columns_of(study, schema))
+
+
+class AskedNumbers(NamedTuple):
+    """What a question asks of each party, as a gate learns it.
+
+    Attributes
+    ----------
+    exact, hidden : float
+        Exact numbers, from itself and in a total of many, divided by how many.
+    parties : int
+        Whose total it is.
+    width : int
+        Values of each record in the columns that the study reads.
+    most : float
+        The study's own limit; infinity without one.
+    unknown : bool
+        Whether nobody knows how many they will be.
+    """
+
+    exact: float = 0.0
+    hidden: float = 0.0
+    parties: int = 1
+    width: int = 0
+    most: float = math.inf
+    unknown: bool = False
+
+    @classmethod
+    def of(cls, guard: GuardSection, outbox: Outbox, aggregation: str, width: int, most: float | None) -> AskedNumbers:
+        """The numbers of a question.
+
+        Parameters
+        ----------
+        outbox : Outbox
+            With the layout that this station foresees.
+        aggregation : str
+            That hides rows; "" for none.
+        most : float, optional
+            The study's own limit.
+        """
+        asked, size = max(1, outbox.asked), None if outbox.layout is None else outbox.layout.size
+        entry = replace(entry_of(outbox, trust_of(guard)), aggregation=aggregation, sampling=Sampling())  # it is asked now
+        found = ExactNumbers.of(entry, size)
+        own = math.inf if most is None else most
+        return cls(found.plain, found.hidden / asked, asked, width, own, found.unknown > 0)
+
+    def came(self, size: int, aggregation: str) -> AskedNumbers:
+        """The same when it was answered by so many numbers."""
+        return self._replace(exact=0.0, hidden=size / self.parties) if aggregation else self._replace(exact=float(size))
+
+
+class Disclosures:
+    """Exact numbers that each party here has given: in each study, and over everything.
+
+    Parameters
+    ----------
+    held : Held
+    journal : StationJournal
+        From which they are counted when a study asks for the first time in this life of the station.
+    """
+
+    def __init__(self, held: Held, journal: StationJournal) -> None:
+        self._held, self._journal = held, journal
+        self._position = {id: i for i, id in enumerate(held.ids)}
+        self._counts: dict[str, np.ndarray] = {}
+
+    def noted(self, guard: GuardSection, study: str, ids: Sequence[str], asked: AskedNumbers | None) -> dict[str, Any]:
+        """Refuse what asks too many exact numbers of parties here, or count it; return what the journal keeps of it.
+
+        Raises
+        ------
+        DisclosureExceeded (HR-216)
+        """
+        if asked is None:
+            return {}
+        which = np.array([self._position[id] for id in ids], np.int64)
+        self._admit(self._of(study), which, asked, Disclosure(min(guard.disclosure, asked.most)))
+        if guard.disclosure_overall is not None:
+            everything = width(self._held.schema, frozenset(self._held.schema.names))
+            self._admit(self._of(""), which, asked._replace(width=everything), Disclosure(guard.disclosure_overall))
+        return self.counted(study, ids, asked)
+
+    def counted(self, study: str, ids: Sequence[str], asked: AskedNumbers | None) -> dict[str, Any]:
+        """Count numbers, and return what the journal keeps of them."""
+        if asked is None or not (asked.exact or asked.hidden):
+            return {}
+        which = np.array([self._position[id] for id in ids], np.int64)
+        for key in (study, ""):
+            if key in self._counts:  # what is read later has it from the journal
+                self._counts[key][:, which] += [[asked.exact], [asked.hidden]]
+        return {"exact": asked.exact, "hidden": asked.hidden, "whom": pack_parties(which, self._held.ids)}
+
+    def drop(self, study: str) -> None:
+        """Forget a study that has ended; the journal does not."""
+        self._counts.pop(study, None)
+
+    def _of(self, study: str) -> np.ndarray:
+        """Exact and hidden numbers of each party, shape (2, n_parties); of everything for ""."""
+        if study not in self._counts:
+            found = np.zeros((2, len(self._held)))
+            for entry in self._journal.told(study or None):
+                found[:, unpack_parties(entry.whom, self._position)] += [[entry.exact], [entry.hidden]]
+            self._counts[study] = found
+        return self._counts[study]
+
+    def _admit(self, counts: np.ndarray, which: np.ndarray, asked: AskedNumbers, rule: Disclosure) -> None:
+        which = which[self._held.sizes[which] > 0]
+        if not len(which):
+            return
+        values = counted(self._held.sizes[which]) * float(asked.width)
+        exact, hidden = counts[:, which] + np.array([[asked.exact], [asked.hidden]])
+        ratios = np.where(values > 0, (exact + hidden) / np.maximum(values, 1), np.where(exact + hidden > 0, np.inf, 0))
+        k = int(ratios.argmax())
+        numbers = ExactNumbers(float(exact[k]), float(hidden[k]) * asked.parties)
+        told = Told(numbers, float(values[k]), float(values[k]) * asked.parties)
+        rule.refuse(told, "with this question", remedy=REMEDY + OWNER, asked=True)

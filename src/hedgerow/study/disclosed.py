@@ -1,0 +1,90 @@
+"""The rule of exact numbers against values held (`hedgerow.core.disclosure`), as it holds for a study.
+
+statistics, trees   a third, also in a simulation, unless `[protection] disclosure` says otherwise
+other programs      as it says; without it nothing is refused in a simulation, and the ratio is said
+stations            their guards' own limit, or the study's where that is lower
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from hedgerow.core.declaration import Declaration
+from hedgerow.core.disclosure import MOST, Disclosure, ExactNumbers, Holdings, Told, width, words_read
+from hedgerow.core.ledger import Ledger
+
+if TYPE_CHECKING:
+    from hedgerow.data import Schema
+
+    from .build import Built
+    from .study import Study
+
+STATISTICS = ("hedgerow.stats.", "hedgerow.trees.")
+"""Rooms whose programs ask for exact sums, from which records can be solved for."""
+
+ALL = re.compile(r"(^|[~+\s])\.($|[\s+-])")
+"""The dot of a formula, which stands for all features."""
+
+
+def columns_of(study: Study, schema: Schema) -> frozenset[str]:
+    """The columns that a study reads: those that its program's settings name, or all where these name no feature."""
+    known, settings = frozenset(schema.names), dict(study.program.model_extra or {})
+    if ALL.search(str(settings.get("formula", ""))):
+        return known
+    named = words_read(settings, known)
+    return named if named - {schema.target, schema.weight, schema.offset} else known
+
+
+def holdings_of(study: Study, listing: Declaration, sizes: Sequence[int], schema: Schema) -> Holdings:
+    """What the parties of a simulation hold, with the rule that holds for this study."""
+    most = study.protection.disclosure
+    if most is None and listing.path.startswith(STATISTICS):
+        most = MOST
+    return Holdings.of(sizes, None if most is None else Disclosure(most), columns_of(study, schema))
+
+
+def disclosure_sentence(built: Built, ledger: Ledger) -> str:
+    """What the questions of a ledger tell of a party, in words; without numbers of records where nobody may show them."""
+    exact, holdings = ledger.exact.plus(built.run.came), built.run.holdings
+    if holdings is None:
+        return _elsewhere(exact, built.study.protection.disclosure)
+    told = told_of(built, ledger)
+    most = None if holdings.disclosure is None else holdings.disclosure.most
+    return told.sentence(most) if built.simulated else _unshown(exact, told.ratio, most)
+
+
+def told_of(built: Built, ledger: Ledger) -> Told:
+    """What the questions of a ledger tell of the smallest party of a simulation."""
+    holdings, names = built.run.holdings, frozenset(built.schema.names)
+    assert holdings is not None
+    return holdings.told(ledger.exact.plus(built.run.came), width(built.schema, holdings.columns or names))
+
+
+def _numbers(exact: ExactNumbers) -> str:
+    known = f"{exact.plain + exact.hidden:,.0f} exact numbers"
+    return known + (f", and unknown ones of {exact.unknown} questions" if exact.unknown else "")
+
+
+def _elsewhere(exact: ExactNumbers, own: float | None) -> str:
+    if exact == ExactNumbers():
+        return "No exact number leaves a party."
+    limit = f" This study allows {own:.2g} for itself." if own is not None else ""
+    return f"Asked in all: {_numbers(exact)} of each party, which its station holds against the values that it has.{limit}"
+
+
+def _unshown(exact: ExactNumbers, ratio: float, most: float | None) -> str:
+    if exact == ExactNumbers():
+        return "No exact number leaves a party."
+    limit, raised = MOST if most is None else most, most is not None and most > MOST * (1 + 1e-9)
+    said = f"{'beyond' if ratio > limit else 'within'} {limit:.2g} for each value of the columns read that a party holds"
+    return f"Asked in all: {_numbers(exact)}, {said}{', a limit raised from ' + format(MOST, '.2g') if raised else ''}."
+
+
+def unlimited(holdings: Holdings | None) -> Any:
+    """The same holdings for a rehearsal, which says what would be asked beyond a limit."""
+    return None if holdings is None else Holdings(holdings.smallest, holdings.median, holdings.in_all, _ALL, holdings.columns)
+
+
+_ALL = Disclosure(float("inf"))

@@ -1,0 +1,199 @@
+"""Exact numbers against values held: what counts, against what, and when a simulation refuses."""
+
+import math
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+import hedgerow as hr
+from hedgerow.core.disclosure import MOST, Disclosure, ExactNumbers, Told, covers, words_read
+from hedgerow.core.events import Event
+from hedgerow.core.federation import handle, inside
+from hedgerow.core.question import local
+from hedgerow.crypto import AdditiveShares
+from hedgerow.data import Column, Schema, Table
+from hedgerow.engines import told
+from hedgerow.errors import DisclosureExceeded, SettingsInvalid
+from hedgerow.privacy.mechanisms import Gaussian
+
+SCHEMA = Schema(
+    (Column("x", "number", low=-9, high=9), Column("z", "number", low=-9, high=9), Column("y", "number", role="target"))
+)
+
+
+@local(additive=True)
+def powers(broadcast, party, rng, *, column, n):
+    """Sums of the first n powers of a column."""
+    return (party.w * party[column] ** np.arange(1, n + 1)[:, None]).sum(-1)
+
+
+@local
+def keep(broadcast, party, rng, *, column):
+    party.state["kept"] = party[column].sum()
+
+
+@local
+def of_records(broadcast, party, rng):
+    return np.zeros(len(party.w))
+
+
+def table(n):
+    rng = np.random.default_rng(0)
+    return Table({name: rng.normal(size=n) for name in SCHEMA.names}, SCHEMA)
+
+
+def parties(*sizes, **how):
+    whole, ends = table(sum(sizes)), np.cumsum(sizes)
+    parts = {f"p{k}": whole.take(range(end - n, end)) for k, (n, end) in enumerate(zip(sizes, ends, strict=True))}
+    return hr.simulate(parts, **how)
+
+
+def ask(federation, n, column="x"):
+    return federation.sum(partial(powers, column=column, n=n), bound=hr.l1(1e9, unit="record"))
+
+
+# ---- what counts ----------------------------------------------------------------------------------------------------
+def test_numbers_are_counted_over_all_questions_against_the_smallest_party():
+    federation = parties(30, 90, 60, disclosure=MOST)
+    ask(federation, 4)
+    ask(federation, 6)
+    assert told(federation) == Told(ExactNumbers(10.0), 30.0, 180.0)
+    with pytest.raises(DisclosureExceeded, match="11 exact numbers from a party that holds 30 values") as refused:
+        ask(federation, 1)
+    assert refused.value.asked
+    assert len(federation.ledger) == 2
+
+
+def test_columns_that_are_read_later_add_their_values():
+    federation = parties(30, 30, disclosure=MOST)
+    ask(federation, 10)
+    ask(federation, 10, column="z")
+    assert told(federation) == Told(ExactNumbers(20.0), 60.0, 120.0)
+
+
+def test_what_stays_at_parties_and_what_noise_covers_is_not_counted():
+    federation = parties(6, 6, disclosure=MOST)
+    federation.each(partial(keep, column="x"))
+    ask(federation.protect(mechanism=Gaussian(1.0)), 50)
+    assert told(federation).ratio == 0
+
+
+def test_weak_noise_covers_nothing():
+    with pytest.raises(DisclosureExceeded):
+        ask(parties(6, 6, disclosure=MOST).protect(mechanism=Gaussian(0.01)), 50)
+
+
+@pytest.mark.parametrize(
+    ("event", "enough"),
+    [
+        (Event("none"), True),
+        (Event("nonprivate"), False),
+        (Event("rows"), False),
+        (Event("gaussian", noise_multiplier=0.5), True),
+        (Event("gaussian", noise_multiplier=0.49), False),
+        (Event("skellam", noise_multiplier=0.49), False),
+        (Event("laplace", noise_multiplier=0.1), True),
+        (Event("laplace", noise_multiplier=0.09), False),
+        (Event("pure", epsilon=10), True),
+        (Event("pure", epsilon=10.1), False),
+        (Event("approximate", epsilon=11, delta=1e-6), False),
+    ],
+    ids=str,
+)
+def test_noise_that_is_worth_its_name(event, enough):
+    assert covers(event) is enough
+
+
+def test_the_values_of_all_count_in_totals_that_hide_rows():
+    federation = parties(10, 10, 10, disclosure=MOST).protect(aggregation=AdditiveShares(records=10))
+    ask(federation, 10)
+    assert told(federation) == Told(ExactNumbers(0.0, 10.0), 10.0, 30.0)
+    with pytest.raises(DisclosureExceeded, match="11 in totals of parties that together hold 30 values"):
+        ask(federation, 1)
+
+
+def test_both_kinds_add_up():
+    assert Told(ExactNumbers(10, 60), 100, 400).ratio == pytest.approx(0.25)
+    assert Told(ExactNumbers(1), 0, 400).ratio == math.inf
+    assert Told(ExactNumbers(), 0, 0).ratio == 0
+
+
+def test_a_drawn_party_counts_by_its_chance():
+    federation = parties(30, 30, 30, disclosure=MOST)
+    for _ in range(3):
+        ask(federation.sample(size=1), 10)
+    assert told(federation).exact.plain == pytest.approx(10)
+
+
+def test_unknown_numbers_count_when_they_come():
+    federation = parties(8, 8, disclosure=MOST)
+    for k in (1, 2):  # the first is a third of 24 values
+        federation.sum(of_records)
+        assert told(federation).exact == ExactNumbers(8.0 * k)
+    with pytest.raises(DisclosureExceeded):
+        federation.sum(of_records)
+
+
+def test_entries_of_a_replayed_run_are_counted_once():
+    federation = parties(30, 30, disclosure=MOST)
+    ask(federation, 5)
+    ledger = inside(federation).run.ledger
+    assert ledger.exact == ExactNumbers(5.0)
+    ledger.rewind(0, replay=True)
+    assert ledger.exact == ExactNumbers()
+
+
+def test_the_rule_goes_along_to_another_engine():
+    federation = hr.engines.on(parties(6, 6, disclosure=MOST), hr.engines.Loop())
+    with pytest.raises(DisclosureExceeded):
+        ask(federation, 3)
+
+
+# ---- columns --------------------------------------------------------------------------------------------------------
+def test_the_names_in_settings_are_what_is_read():
+    known = frozenset({"age", "mean radius", "x", "y"})
+    assert words_read({"formula": "y ~ age + log(x)"}, known) == {"y", "age", "x"}
+    assert words_read([("columns", ("age",))], known) == {"age"}
+    assert words_read(["mean radius"], known) == {"mean radius"}
+    assert words_read(["ages", 3, None, np.zeros(3), b"x"], known) == set()
+    assert words_read(["x " * 300], known) == set()
+
+
+# ---- without a rule -------------------------------------------------------------------------------------------------
+def by_level(n):
+    """A regression on a category of n levels, at parties of 100 records."""
+    rng = np.random.default_rng(0)
+    words = tuple(f"{k / 7:.2f}" for k in range(n))
+    schema = Schema((Column("bmi", "category", levels=words), Column("age", "number", low=0, high=99), SCHEMA["y"]))
+    columns = {"bmi": np.array(words)[rng.integers(0, n, 400)], "age": rng.uniform(0, 99, 400), "y": rng.normal(size=400)}
+    return Table(schema.admit(columns), schema)
+
+
+def test_a_number_that_became_a_category_is_refused_with_its_name():
+    federation = hr.simulate(by_level(300), hr.data.iid(parties=4))
+    with pytest.raises(DisclosureExceeded, match="the records hold 300 values") as refused:
+        hr.stats.linear_regression(federation, "y ~ bmi + age")
+    assert "the category 'bmi' has 300 levels" in refused.value.remedy
+    assert not refused.value.asked
+    assert len(federation.ledger) == 0
+
+
+def test_it_may_be_allowed():
+    federation = hr.simulate(by_level(40), hr.data.iid(parties=4), disclosure=math.inf)
+    hr.stats.linear_regression(federation, "y ~ bmi + age")
+    assert told(federation).ratio > 1
+    with pytest.raises(SettingsInvalid):
+        Disclosure(0.0)
+
+
+def test_small_examples_are_asked_as_ever():
+    hr.stats.linear_regression(parties(4, 4), "y ~ x + z")
+
+
+def test_a_federation_that_knows_no_holdings_refuses_nothing():
+    federation = parties(6, 6, disclosure=MOST)
+    values = inside(federation)
+    ask(handle(values._replace(run=values.run.afresh(holdings=None))), 50)
+    assert replace(values.run.holdings, disclosure=None).smallest == 6

@@ -1,0 +1,186 @@
+"""Exact numbers asked of a station over a whole study, against the values that it holds."""
+
+import math
+
+import pytest
+
+from hedgerow.core.disclosure import rounded
+from hedgerow.data import Table
+from hedgerow.errors import HedgerowError
+from hedgerow.network.console.rules import rules_of
+from hedgerow.network.station.config import GuardSection
+from hedgerow.network.station.disclosed import trust_of
+from hedgerow.network.station.local_data import local_data
+from hedgerow.store import last
+from hedgerow.study import build_remote
+from hedgerow.wire.values import unpack
+from station_house import LOGISTIC, PRIVATE, STUDY, House, parse_text, records
+
+AUTOMATIC = {
+    "approval": "automatic",
+    "programs": [{"name": "logistic_regression"}, {"name": "linear_regression"}, {"name": "moments"}],
+    "disclosure": 1 / 3,
+}
+SECRET = '[protection.aggregation]\nby = "secagg"\n'
+ONCE = """
+name = "dose"
+[data]
+name = "heart"
+target = "dose"
+features = ["age", "sick"]
+[program]
+name = "linear_regression"
+formula = "dose ~ age + sick"
+"""
+OTHER = b"another study..."
+
+
+def house(tmp_path, sizes, **guard):
+    """Stations that hold so many records each."""
+    names = dict(zip(("alpha", "beta", "gamma", "delta"), sizes, strict=False))
+    found = House(tmp_path, {name: {} for name in names}, **AUTOMATIC | guard)
+    for name, n in names.items():
+        restarted(found, name, n)
+    return found
+
+
+def restarted(house, name, n):
+    config = house.configs[name]
+    held = local_data(config, Table(config.declared.admit(records(name, n)), config.declared), bytes(32))
+    return house.start(name, held)
+
+
+def asked(house, text, columns=("age", "dose", "sick"), **how):
+    """Board a study, and run it; the last state."""
+    house.board(text, columns)
+    return again(house, text, columns, **how)
+
+
+def again(house, text, columns=("age", "dose", "sick"), **how):
+    built = house.built(text, columns, **how)
+    return last(built.listing.program(built.settings)(built.federation))
+
+
+def refusal(house, text, name="alpha", columns=("age", "dose", "sick")):
+    """Why a station refused a study when it asked to board."""
+    assert house.board(text, columns)[name]["status"] == "refused"
+    submission = house.stations[name].submissions.get(STUDY.hex())
+    return submission.code, submission.because
+
+
+def repeated(of, name, text, *, restarts):
+    """Run a study that is boarded once, again and again, until a station refuses."""
+    for k in range(100):
+        again(of, text, life=k + 1)
+        if restarts:
+            restarted(of, name, 60)
+
+
+def of_study(station, code="asked"):
+    return [entry for entry in station.journal.entries() if entry.code == code]
+
+
+@pytest.mark.parametrize(("n", "counted"), [(3, 0), (5, 5), (8, 5), (12, 10)])
+def test_a_regression_of_a_few_records_is_refused_before_any_party_is_asked(tmp_path, n, counted):
+    of = house(tmp_path, [n])
+    code, why = refusal(of, LOGISTIC)
+    assert code == "HR-216"
+    assert f"holds {3 * counted} values" in why
+    with pytest.raises(HedgerowError):
+        again(of, LOGISTIC)
+    assert of_study(of.stations["alpha"]) == []
+
+
+def test_an_ordinary_regression_is_answered_and_the_person_who_approves_reads_its_ratio(tmp_path):
+    of = house(tmp_path, [60, 60])
+    asked(of, ONCE)
+    submission = of.stations["alpha"].submissions.get(STUDY.hex())
+    said = submission.rows[0]["exact numbers"]
+    assert "180 values of the columns read: a ratio of 0.18, within" in said
+    assert said in submission.summary
+    assert "0.33 of a study" in dict(rules_of(of.configs["alpha"].guard))["Exact numbers"]
+
+
+def test_the_values_of_all_parties_count_where_rows_are_hidden(tmp_path):
+    sizes = [50] * 3
+    code, why = refusal(house(tmp_path / "seen", sizes), LOGISTIC)
+    assert code == "HR-216", why
+    of = house(tmp_path / "hidden", sizes)
+    asked(of, LOGISTIC + SECRET)
+    submission = of.stations["alpha"].submissions.get(STUDY.hex())
+    assert "in totals of parties that together hold 450 values" in submission.rows[0]["exact numbers"]
+    kept = [entry for entry in of_study(of.stations["alpha"]) if entry.question]
+    assert kept[0].hidden > 0
+    assert not any(entry.exact for entry in kept)
+
+
+def test_columns_that_a_study_does_not_read_lend_it_no_values(tmp_path):
+    of = house(tmp_path, [60])
+    wide = LOGISTIC.replace('features = ["age", "dose"]', 'features = ["age", "dose", "income"]')
+    code, why = refusal(of, wide, columns=("age", "dose", "sick", "income"))
+    assert code == "HR-216"
+    assert "holds 180 values" in why
+
+
+# ---- each question, by the journal ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("restarts", [False, True], ids=["one life", "restarts"])
+def test_questions_are_refused_when_the_sum_of_all_is_beyond_the_limit_whatever_was_rehearsed(tmp_path, restarts):
+    """The same approved questions again and again: sixty numbers are allowed of 180 values."""
+    of = house(tmp_path, [60])
+    of.board(ONCE)
+    with pytest.raises(HedgerowError, match="HR-216"):
+        repeated(of, "alpha", ONCE, restarts=restarts)
+    each = [entry.exact for entry in of_study(of.stations["alpha"])]
+    assert 60 - each[0] < sum(each) <= 60
+
+
+def test_a_guard_may_count_over_all_studies(tmp_path):
+    """Two studies, each far within its own limit."""
+    of = house(tmp_path, [60], disclosure_overall=0.15)  # of 240 values of all columns: 36
+    asked(of, ONCE)
+    told = sum(entry.exact for entry in of_study(of.stations["alpha"]))
+    assert told <= 36 < 2 * told
+    restarted(of, "alpha", 60)
+    of.board(ONCE, study=OTHER)
+    built = build_remote(parse_text(ONCE), of.schema.select(("age", "dose", "sick")), of.network(study=OTHER))
+    with pytest.raises(HedgerowError, match="HR-216"):
+        last(built.listing.program(built.settings)(built.federation))
+
+
+# ---- who may say what -----------------------------------------------------------------------------------------------
+def test_a_study_may_lower_the_limit_and_not_raise_it(tmp_path):
+    own = "[protection]\ndisclosure = {}\n"
+    assert refusal(house(tmp_path / "lower", [60]), ONCE + own.format(0.01))[0] == "HR-216"
+    assert refusal(house(tmp_path / "raise", [12]), LOGISTIC + own.format(50.0))[0] == "HR-216"
+    asked(house(tmp_path / "guard", [12], disclosure=50.0), LOGISTIC)
+
+
+def test_noise_covers_numbers_as_far_as_the_guard_counts_it(tmp_path):
+    private = PRIVATE.replace('columns = ["age", "dose"]', 'columns = ["age"]')
+    few, server = [5], private.replace('at = "party"', 'at = "server"')
+    asked(house(tmp_path / "own", few), private)
+    assert refusal(house(tmp_path / "server", few, disclosure=0.1), server)[0] == "HR-216"
+    trusted = {"require": {"noise": "server"}}
+    asked(house(tmp_path / "trusted", few, disclosure=0.1, **trusted), server)
+    weak = private.replace("5.0", "0.001")
+    assert refusal(house(tmp_path / "weak", few, disclosure=0.1), weak)[0] == "HR-216"
+
+
+def test_the_least_trusting_budget_says_whose_noise_covers():
+    server, parties = ({"epsilon": 1.0, "delta": 1e-6, "trust": trust} for trust in ("server", "parties"))
+    assert trust_of(GuardSection()) == "nobody"
+    assert trust_of(GuardSection(budget=server)) == "server"
+    assert trust_of(GuardSection(budget=server, study_budget=parties)) == "parties"
+    assert trust_of(GuardSection(require={"noise": "shares"})) == "parties"
+
+
+def test_a_limit_is_above_zero():
+    with pytest.raises(ValueError):
+        GuardSection(disclosure=0.0)
+    assert GuardSection(disclosure=math.inf).disclosure == math.inf
+
+
+def test_a_coordinator_is_told_a_multiple_of_five_records(tmp_path):
+    of = house(tmp_path, [58], tell_records=True)
+    assert unpack(of.ask("hello", [])["alpha"].parts[0])["records"] == 60
+    assert [rounded(n) for n in (0, 2, 3, 7, 8, 62, 63)] == [0, 0, 5, 5, 10, 60, 65]
