@@ -27,6 +27,15 @@ from hedgerow.study.runner import write_study
 from patience import until
 
 
+def test_many_quick_runs_are_made_in_this_process(tmp_path, monkeypatch):
+    monkeypatch.setattr("hedgerow.compare.run.MANY", 1)
+    checked = []
+    result = compare(compared(), tmp_path / "out", quick=True, on_check=lambda *what: checked.append(what))
+    n = len(cells(compared()))
+    assert dict(result.report.facts)["runs side by side"] == 1
+    assert [(number, of) for _, number, of in checked] == [(i, n) for i in range(1, n + 1)]
+
+
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     """One comparison, run here."""

@@ -57,6 +57,10 @@ class Compared:
     interrupted: bool
 
 
+MANY = 40
+"""Quick runs of a comparison above which they are made one after the other."""
+
+
 @dataclass(frozen=True)
 class Ready:
     """A cell that was checked; what it needs to be run and read, without its records. `absent` says what data it lacks."""
@@ -92,7 +96,7 @@ def compare(
         Applied to every cell, last.
     jobs : int, optional
         Runs side by side, each in a process with its share of the cores; one for each core by default. With one job, runs
-        are made in this process.
+        are made in this process, as by default more than `MANY` quick ones are: they would take less time than to begin.
     resume : bool
         Keep the cells that are finished, continue those that are not.
     on_check : callable
@@ -107,10 +111,11 @@ def compare(
     HedgerowError
         Some cell is refused, or the measure is none of its metrics: before any party of any cell is asked.
     """
-    started, jobs = time.perf_counter(), usable_cores() if jobs is None else jobs
+    started, found = time.perf_counter(), cells(study, quick=quick, changes=changes)
+    jobs = (1 if quick and len(found) > MANY else usable_cores()) if jobs is None else jobs
     if jobs < 1:
         raise StudyInvalid(f"--jobs {jobs} runs nothing.", remedy="Give a whole number of at least 1.")
-    ready = check_cells(study, cells(study, quick=quick, changes=changes), data_dir, on_check)
+    ready = check_cells(study, found, data_dir, on_check)
     _open_folder(folder, study, ready, resume)
     kept = [one for one in ready if resume and finished_report(folder / one.cell.folder, one.digest) is not None]
     todo = [one for one in ready if one not in kept and not one.absent]
@@ -121,15 +126,15 @@ def compare(
     digests, units = {one.cell.name: one.digest for one in ready}, {one.cell.name: one.units for one in ready}
     assert study.comparison is not None
     problems = {one.cell.name: one.absent for one in ready if one.absent} | ended.problems
-    found = standings(study.comparison, [one.cell for one in ready], folder, digests, units, problems)
+    stood = standings(study.comparison, [one.cell for one in ready], folder, digests, units, problems)
     how = {"quick": quick, "interrupted": ended.interrupted, "jobs": jobs, "command": command}
-    report = report_of(study, found, seconds=time.perf_counter() - started, **how)  # type: ignore[arg-type]
-    write_bytes(folder / "comparison.csv", to_csv(found).encode())
+    report = report_of(study, stood, seconds=time.perf_counter() - started, **how)  # type: ignore[arg-type]
+    write_bytes(folder / "comparison.csv", to_csv(stood).encode())
     write_bytes(folder / "result.json", (json.dumps(report.to_json(), indent=1) + "\n").encode())
-    for grid in collected(found):
+    for grid in collected(stood):
         write_bytes(folder / f"{slug(grid)}.csv", csv_of(grid).encode())
     write(report, folder / "report.html")
-    return Compared(folder, report, found, problems, ended.interrupted)
+    return Compared(folder, report, stood, problems, ended.interrupted)
 
 
 def check_cells(
