@@ -11,7 +11,7 @@ from hedgerow.errors import HedgerowError, ResourcesExceeded
 from hedgerow.network.station.children.facts import AskedQuestion, error_of, told_of
 from hedgerow.network.station.children.process import Child, Limits, Stopped, own_bytes
 from hedgerow.network.station.children.runner import Inline
-from hedgerow.network.station.children.subprocesses import Records, Subprocesses
+from hedgerow.network.station.children.subprocesses import Records, StudyProcess, Subprocesses
 from hedgerow.store import last
 from patience import until
 from station_house import LOGISTIC, MEANS, PRIVATE, House
@@ -136,7 +136,7 @@ def test_both_find_the_same_and_compute_the_same(tmp_path):
 # ---- processes alone ------------------------------------------------------------------------------------------------
 @pytest.fixture
 def house(tmp_path):
-    house = House(tmp_path, {"alpha": {"limits": {"question_seconds": 3.0}}}, runner=subprocesses, **GUARD)
+    house = House(tmp_path, {"alpha": {}}, runner=subprocesses, **GUARD)
     yield house
     house.stations["alpha"].close()
     house.stations["alpha"].base.close()
@@ -153,13 +153,18 @@ def test_a_question_that_takes_too_long_is_refused_and_the_next_one_answered(hou
     assert boarded(house, MEANS, ("age", "dose"))["alpha"] == ("approved", "")
     run(house, MEANS, ("age", "dose"))
     station, stuck = house.stations["alpha"], child_of(house)
-    if when == "read":
+
+    def stop():
         os.kill(stuck.pid, signal.SIGSTOP)  # it does not come to an end
+        monkeypatch.setattr(StudyProcess, "_limits", lambda self, guard: Limits("the question", 0.5))
+
+    if when == "read":
+        stop()
     else:
         compute = station._computed
 
         def computed(admitted, question):
-            os.kill(stuck.pid, signal.SIGSTOP)
+            stop()
             return compute(admitted, question)
 
         monkeypatch.setattr(station, "_computed", computed)

@@ -306,7 +306,8 @@ class StudyProcess:
         self._guard = task.config.guard
         parts = [written(task.config), records.where, records.roll, records.sizes, *submitted(task.submission), _own(task)]
         try:
-            self.child.ask("open", parts, self._limits(self._guard), self._off)
+            ready = Limits("making a study ready", limits.rehearsal_seconds, limits.megabytes)
+            self.child.ask("open", parts, ready, self._off)
         except BaseException:
             self._end()
             raise
