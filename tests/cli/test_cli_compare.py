@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from hedgerow.cli.main import app
 from hedgerow.cli.show import Bars
-from hedgerow.errors import CheckpointMismatch, HedgerowError, StudyInvalid
+from hedgerow.errors import CheckpointMismatch, HedgerowError, MissingData, StudyInvalid
 from hedgerow.study.rounds import Progress
 
 PLAIN = """
@@ -147,9 +147,25 @@ def test_the_example_of_the_page_runs(tmp_path):
     assert len((tmp_path / "out" / "comparison.csv").read_text().splitlines()) == 7
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("composition", "--quick"), "composition: 70 runs of a comparison, 7 by 10, quick with program.rounds = "),
+        (("geyer-table-1",), "geyer-table-1: 9 runs of a comparison, 3 by 3. First: reading data, planning noise for"),
+        (("pneumonia-silos",), "pneumonia-silos: the program scaffold. First: reading data."),
+    ],
+)
+def test_a_run_says_what_it_is_about_to_do_before_it_reads_data(arguments, said, tmp_path):
+    ended = invoke("run", *arguments, "--out", tmp_path / "out", "--data-dir", tmp_path / "nothing here")
+    assert isinstance(ended.exception, MissingData)
+    assert said in ended.output
+
+
 def test_bars_have_a_line_for_each_running_cell():
     console = Console(file=open(os.devnull, "w"), force_terminal=True)  # noqa: SIM115
     with Bars(console) as bars:
+        bars.check("b, [x]", 2, 3)
+        assert [(task.completed, task.total, task.fields["said"]) for task in bars.bars.tasks] == [(1, 3, "b, \\[x]")]
         bars.start(["a, x", "b, [x]"], ["kept"])
         bars.show("a, x", Progress(2, 5, {"accuracy": 0.5, "loss": 1.0, "more": 2.0}, None, None))
         bars.show("b, [x]", Progress(1, None, {}, None, None))

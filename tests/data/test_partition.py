@@ -348,9 +348,7 @@ def test_a_table_without_target_has_one_label():
 def test_a_column_of_single_values_names_no_parties():
     rng = np.random.default_rng(0)
     table = Table.from_pandas(pd.DataFrame({"bmi": rng.normal(size=1300), "ward": rng.integers(0, 1200, 1300)}))
-    with pytest.raises(
-        PartitionInvalid, match=r"1300 parties of 1300 records, 1300 of them with a single[\s\S]*iid\(parties"
-    ):
+    with pytest.raises(PartitionInvalid, match=r"1300 parties of 1300 records, 1300 of them with a single[\s\S]*iid\(parties"):
         by_column("bmi")(table, 0)
     many = Table.from_pandas(pd.DataFrame({"writer": np.repeat(np.arange(1100), 3)}))
     with pytest.warns(HedgerowWarning, match="makes 1100 parties of 3300 records"):

@@ -35,6 +35,7 @@ TYPOS = [  # column, what stands there, refused undeclared as, refused declared 
     ("age", "430", None, OutOfRange, "outside its declared range [18, 110] a"),
     ("age", "43.5", None, OutOfRange, "not whole"),
     ("bmi", "27,5", ColumnUndeclared, SchemaInvalid, "Write 27.5"),
+    ("bmi", "1,234", ColumnUndeclared, SchemaInvalid, "Write 1234, or 1.234 if the comma is a decimal sign"),
     ("bmi", "?", ColumnUndeclared, SchemaInvalid, 'na_values = ["?"]'),
     ("bmi", "-9", None, NotFinite, 'missing = "drop"'),
     ("bmi", "999", None, OutOfRange, "name what stands for a missing value"),
@@ -131,6 +132,10 @@ def test_levels_that_nobody_declares_are_few_and_told(tmp_path):
     assert len(table.schema["ward"].levels) == 51
     assert "Levels of ward (51), sex (2) were read off the records, and are not declared." in table.source
     assert len(read(path, columns=["sex"]).columns) == 1
+    apart = read(path, declared={"ward": {"role": "ignore"}})
+    assert apart.schema.features == ("sex",)
+    with pytest.raises(ColumnUndeclared, match="51 different words"):
+        Table.from_pandas(pd.DataFrame({"ward": [f"w{i}" for i in range(51)]}, dtype="category"))
 
 
 def test_dates_are_not_levels():
@@ -186,6 +191,8 @@ def test_what_is_declared_is_checked(tmp_path):
         read(path, declared={"age": {"rnage": [0, 1]}})
     with pytest.raises(MissingColumn, match="Did you mean 'age'"):
         read(path, declared={"agee": {"kind": "integer"}})
+    with pytest.raises(MissingColumn, match="Did you mean 'age'"):
+        read(path, declared={"agee": {"kind": "integer"}}, columns=["bmi"])
     with pytest.raises(SchemaInvalid, match="share a code"):
         read(path, declared={"sex": {"levels": {"female": "f", "woman": "f"}}})
     with pytest.raises(HedgerowError, match="declares a range"):

@@ -62,7 +62,8 @@ def test_each_key_of_a_study_file_is_on_its_page(hooks):
     names = {"Top level": Study} | {f"`[{path}]`": kind for path, kind in sections("", Study)}
     for heading, section in names.items():
         text = page.partition(f"### {heading}\n")[2].partition("\n### ")[0]
-        assert [key for key in section.model_fields if f"| `{key}` |" not in text] == [], heading
+        keys = [field.alias or key for key, field in section.model_fields.items()]
+        assert [key for key in keys if f"| `{key}` |" not in text] == [], heading
     for name, listing in PROGRAMS.items():
         text = page.partition(f"### `{name}`\n")[2].partition("\n### ")[0]
         text += page.partition("{: #shared }")[2].partition("\n### ")[0] if "(#shared)" in text else ""
@@ -73,12 +74,13 @@ def test_each_key_of_a_study_file_is_on_its_page(hooks):
 
 
 def sections(path, model):
-    """Every section inside a section, by its dotted path."""
+    """Every section inside a section, by its dotted path; NAME stands for each of several."""
     for key, field in model.model_fields.items():
+        many = ".NAME" if getattr(field.annotation, "__origin__", None) is dict else ""
         for kind in (field.annotation, *getattr(field.annotation, "__args__", ())):
             if isinstance(kind, type) and issubclass(kind, BaseModel):
-                yield f"{path}.{key}".strip("."), kind
-                yield from sections(f"{path}.{key}".strip("."), kind)
+                yield f"{path}.{key}{many}".strip("."), kind
+                yield from sections(f"{path}.{key}{many}".strip("."), kind)
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -65,11 +65,11 @@ def loans() -> pd.DataFrame:
     return pd.read_csv(FOLDER / "lendingclub_2007_2011.csv.gz", usecols=kept, nrows=6000)
 
 
-def hospitals(frame: pd.DataFrame, folder: Path, **how: Any) -> hr.Federation:
+def hospitals(frame: pd.DataFrame, folder: Path, **declared: Any) -> hr.Federation:
     """Four parties that hold the records of a file with gaps."""
     frame.to_csv(folder / "records.csv", index=False)
-    table = read(folder / "records.csv", missing="drop")
-    return hr.simulate(table, hr.data.iid(parties=4), seed=1, **how)
+    table = read(folder / "records.csv", missing="drop", declared=declared)
+    return hr.simulate(table, hr.data.iid(parties=4), seed=1)
 
 
 def compare(fit: Any, reference: Any, tolerance: float = 1e-10) -> None:
@@ -149,7 +149,7 @@ def test_a_model_does_not_lose_records_to_a_column_that_it_does_not_read(tmp_pat
 
 def test_weights_and_offsets_that_are_missing_leave_a_record_out(tmp_path: Path) -> None:
     frame = fertility().assign(w=np.where(np.arange(219) % 7 == 0, np.nan, 1 + np.arange(219) % 3))
-    federation = hospitals(frame, tmp_path)
+    federation = hospitals(frame, tmp_path, w={"kind": "integer"})
     known = frame.dropna(subset=["y2000", "y1990", "y1980", "w"])
     fit = hr.stats.linear_regression(federation, "y2000 ~ y1990", offset="y1980", weights="w")
     reference = smf.wls("I(y2000 - y1980) ~ y1990", known, weights=known.w).fit()

@@ -18,7 +18,7 @@ from . import coordinator, pilot
 from .keys import app as keys_commands
 from .ledger import app as ledger_commands
 from .privacy import app as privacy_commands
-from .show import Bar, Bars, show_rehearsal, show_rehearsals, show_result, show_studies
+from .show import Bar, Bars, show_beginning, show_rehearsal, show_rehearsals, show_result, show_studies
 from .station import app as station_commands
 
 console = Console()
@@ -98,6 +98,7 @@ def run(
         return
     if jobs is not None:
         raise StudyInvalid(f"--jobs {jobs} is for comparisons and sweeps.", remedy="A single run uses all cores by itself.")
+    show_beginning(loaded, console)
     with Bar(loaded.name, console) as bar:
         result = run_study(loaded, folder, data_dir=data_dir, resume=resume, on_progress=bar.show, command=command)
     show_result(result, console)
@@ -108,10 +109,11 @@ def run(
 
 def _compare(study: Any, folder: Path, how: dict[str, Any]) -> None:
     """Run a comparison, a line for each running cell; fail where a run failed."""
+    show_beginning(study, console, quick=how["quick"])
     from hedgerow.compare import compare
 
     with Bars(console) as bars:
-        result = compare(study, folder, on_start=bars.start, on_progress=bars.show, **how)
+        result = compare(study, folder, on_check=bars.check, on_start=bars.start, on_progress=bars.show, **how)
     show_result(result, console)
     if result.interrupted:
         console.print(f"Interrupted. Continue with the same command and: --out {folder} --resume", highlight=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -10,6 +10,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from hedgerow.report import Grid, Report, print_report
+
+if TYPE_CHECKING:
+    from hedgerow.study import Study
 
 
 class Bar:
@@ -42,6 +45,20 @@ class Bar:
         self.bar.update(self.task, completed=progress.round, total=progress.rounds, said=", ".join(said))
 
 
+def show_beginning(study: Study, console: Console, *, quick: bool = False) -> None:
+    """Say what a study is about to do, before data are read: that, checks and plans of noise may take a while."""
+    section, planned = study.comparison, study.budget is not None
+    what = f"the program {study.program.name}"
+    if section is not None:
+        runs = len(section.rows) * len(section.columns)
+        what = f"{runs} runs of a comparison, {len(section.rows)} by {len(section.columns)}"
+        if quick and section.quick:
+            what += ", quick with " + ", ".join(f"{key} = {value}" for key, value in section.quick.items())
+    steps = ["reading data", *["planning noise for the budget"] * planned, *["checking every run"] * (section is not None)]
+    first = steps[0] if len(steps) == 1 else f"{', '.join(steps[:-1])} and {steps[-1]}"
+    console.print(f"{study.name}: {what}. First: {first}.", markup=False, highlight=False, soft_wrap=True)
+
+
 class Bars:
     """The runs of a comparison: how many have ended, and a line with rounds and metrics for each that is running."""
 
@@ -64,6 +81,10 @@ class Bars:
 
     def __exit__(self, *exception: object) -> None:
         self.bars.stop()
+
+    def check(self, name: str, number: int, runs: int) -> None:
+        """Take which run is being checked, before the first begins."""
+        self.bars.update(self.all, description="checking the runs", total=runs, completed=number - 1, said=escape(name))
 
     def start(self, todo: list[str], kept: list[str]) -> None:
         """Take the names of the runs that are to come, and of those that had ended before."""

@@ -77,6 +77,7 @@ def compare(
     jobs: int | None = None,
     data_dir: Path | None = None,
     resume: bool = False,
+    on_check: Callable[[str, int, int], None] = lambda name, number, runs: None,
     on_start: Callable[[list[str], list[str]], None] = lambda todo, kept: None,
     on_progress: Callable[[str, Progress | None], None] = lambda name, progress: None,
     command: str = "",
@@ -94,6 +95,8 @@ def compare(
         are made in this process.
     resume : bool
         Keep the cells that are finished, continue those that are not.
+    on_check : callable
+        Told which run is checked, and its noise planned, of how many.
     on_start : callable
         Told the names of the cells that will run, and of those that are kept.
     on_progress : callable
@@ -107,7 +110,7 @@ def compare(
     started, jobs = time.perf_counter(), usable_cores() if jobs is None else jobs
     if jobs < 1:
         raise StudyInvalid(f"--jobs {jobs} runs nothing.", remedy="Give a whole number of at least 1.")
-    ready = check_cells(study, cells(study, quick=quick, changes=changes), data_dir)
+    ready = check_cells(study, cells(study, quick=quick, changes=changes), data_dir, on_check)
     _open_folder(folder, study, ready, resume)
     kept = [one for one in ready if resume and finished_report(folder / one.cell.folder, one.digest) is not None]
     todo = [one for one in ready if one not in kept and not one.absent]
@@ -129,7 +132,12 @@ def compare(
     return Compared(folder, report, found, problems, ended.interrupted)
 
 
-def check_cells(study: Study, found: Sequence[Cell], data_dir: Path | None) -> list[Ready]:
+def check_cells(
+    study: Study,
+    found: Sequence[Cell],
+    data_dir: Path | None,
+    on_check: Callable[[str, int, int], None] = lambda name, number, runs: None,
+) -> list[Ready]:
     """Build and check every cell, and find the measure among its metrics; nobody is asked.
 
     Raises
@@ -141,7 +149,8 @@ def check_cells(study: Study, found: Sequence[Cell], data_dir: Path | None) -> l
     ready, measured = [], set()
     lenient = study.comparison is not None and study.comparison.absent == "leave out"
     missing: list[HedgerowError] = []
-    for cell in found:
+    for number, cell in enumerate(found, 1):
+        on_check(cell.name, number, len(found))
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", HedgerowWarning)  # the cell's own page says them

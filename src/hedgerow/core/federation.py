@@ -310,23 +310,13 @@ class Federation:
         return handle(values._replace(channel=values.channel.fill(**slots)))
 
     def within(self, budget: Limit) -> Federation:
-        """Limit what is released of these parties, through this handle or any other: a question beyond it is refused.
-
-        Warns
-        -----
-        HedgerowWarning
-            Delta is at least one over the number of units, where it is known: of records, where the engine holds them.
-        """
+        """Limit what is released of these parties, through this handle or any other: a question beyond it is refused."""
         run = _INSIDE[self].run
         if any(branch.questions for branch in run.counts.values()):
             raise BudgetInvalid("a budget comes too late after the first question.", remedy="Call within(budget) before it.")
         if (held := run.ledger.limit) is not None and (type(budget) is not type(held) or held != budget):
             raise SlotFilled(f"the budget is already {held}; {budget} would replace it.", remedy="Set it once.")
-        run.ledger.limit = held or budget
-        parties = getattr(run.engine, "held", None)
-        units = self.size if budget.unit == "party" else 0 if parties is None else int(parties.sizes.sum())
-        if units:
-            budget.warn_of(units)
+        run.limit_to(held or budget)
         return self
 
     def recorded(self, record: Record) -> Federation:

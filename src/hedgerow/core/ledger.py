@@ -146,7 +146,7 @@ class Limit(Protocol):
     def running(self) -> Spending: ...
 
     def warn_of(self, units: int) -> None:
-        """Warn where the limit protects nobody among so many units."""
+        """Warn where the limit protects nobody among so many units; 0 where that is not known."""
 
 
 class Spending(Protocol):

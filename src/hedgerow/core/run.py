@@ -26,7 +26,7 @@ from .disclosure import NOTHING, ExactNumbers, Holdings, Told, width
 from .engine import Engine, Inbox, Outbox
 from .events import Event, Sampling
 from .layouts import Foreseen, Layouts
-from .ledger import Entry, Ledger
+from .ledger import Entry, Ledger, Limit
 from .question import MAIN, Question, plan_of
 from .randomness import Streams
 from .reading import refuse_missing
@@ -115,6 +115,11 @@ class Run:
     def size(self) -> int:
         """Parties in the whole federation, which is public."""
         return len(self.engine.parties)
+
+    def limit_to(self, limit: Limit) -> None:
+        """Set the limit of the ledger; it warns where it protects nobody among the parties, or records where they are held."""
+        parties, self.ledger.limit = getattr(self.engine, "held", None), limit
+        limit.warn_of(self.size if limit.unit == "party" else 0 if parties is None else int(parties.sizes.sum()))
 
     # ---- numbers ----------------------------------------------------------------------------------------------------
     def next_question(self, branch: str) -> int:

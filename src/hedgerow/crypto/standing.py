@@ -241,7 +241,8 @@ class ServerStanding:
         if self._last is None or self._last.order != self._order:
             return flags
         standing, position = self._last.flags, self._position
-        return flags & np.array([standing[position[id]] for id in ids], bool)
+        found: Flags = flags & np.array([standing[position[id]] for id in ids], bool)
+        return found
 
     def settled(self, ids: Sequence[str], flags: Flags, least: int) -> Flags:
         """Those with a flag, as parties let a total be over them.

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.bound import Bounds, l1, linf
+from hedgerow.core.disclosure import rounded
 from hedgerow.core.federation import Federation
 from hedgerow.core.findings import findings, is_simulated, note
 from hedgerow.core.party import PRESENT, Party
@@ -37,9 +38,6 @@ from .table import Table
 
 FOUND = "records left out"
 """Under this name a federation's findings hold what is known of complete cases, by set of columns."""
-
-LEAST = 5
-"""Counts of a study whose records are elsewhere are shown to people in multiples of this: nested models give no differences."""
 
 
 @travels
@@ -125,8 +123,8 @@ class LeftOut:
         return sum(self.counts[1:])
 
     def shown(self, count: float) -> int:
-        """A count as people see it."""
-        return round(count) if self.exact else LEAST * round(count / LEAST)
+        """A count as people see it: a multiple of 5 where records are elsewhere, so that nested models give no differences."""
+        return round(count) if self.exact else rounded(round(count))
 
     def sentence(self) -> str:
         """In words: `complete 1 234 of 1 300`."""

@@ -108,14 +108,16 @@ class Declared:
         ----------
         values : pandas.Series, array of numbers of shape (n,), or Text
         """
-        kind, levels = self.told_kind, self.levels
+        kind, levels, apart = self.told_kind, self.levels, self.role in ("id", "ignore")
+        if kind is None and apart and isinstance(values, Text):
+            kind = "category"
         if kind is None:
             found = infer_column(self.name, values)
             more = {"role": self.role, "unit": self.unit, "description": self.description, "optional": self.optional}
             return replace(found, **more) if isinstance(found, Column) else found
         if kind == "category" and not levels:
             levels = levels_in(values if isinstance(values, Text) else Text.of(values))
-            most = MOST_CODES if self.many else MOST_LEVELS
+            most = MOST_CODES if self.many or apart else MOST_LEVELS
             if len(levels) > most:
                 return _too_many(self.name, len(levels), most)
         known = {one.name: getattr(self, one.name) for one in fields(Column)}
@@ -275,5 +277,5 @@ def _shaped(one: Declared, values: np.ndarray) -> Column:
 
 def _too_many(name: str, n: int, most: int) -> Fault:
     what = f"column {name!r} holds {n} different values, and at most {most} are taken for levels"
-    remedy = "Declare its levels, or many = true if all of them are meant." if most == MOST_LEVELS else "Group them beforehand."
+    remedy = "Declare its levels, or many = true if all of them are meant." if most == MOST_LEVELS else "Leave it out."
     return Fault(name, 0, 0, what, None, (), ColumnUndeclared, remedy)

@@ -5,6 +5,7 @@ Words are looked at once for each different word, not once for each record.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -262,7 +263,9 @@ def hints_for(words: Sequence[str], decimal: str = ".") -> tuple[str, ...]:
     letter = [place for place, number in enumerate(zeros) if mended[place] != words[place] and not np.isnan(number)]
     blank = [word for word in words if not any(character.isalnum() for character in word)]
     hints = []
-    if comma and decimal == ".":
+    if comma and decimal == "." and THOUSANDS.fullmatch(comma[0]):
+        hints.append(f"Write {comma[0].replace(',', '')}, or {comma[0].replace(',', '.')} if the comma is a decimal sign.")
+    elif comma and decimal == ".":
         hints.append(f'Write {comma[0].replace(",", ".")}; where all numbers of a file are spelt so, say decimal = ",".')
     if letter:
         hints.append(f"Write {mended[letter[0]]}: {words[letter[0]]!r} holds a letter.")
@@ -271,6 +274,7 @@ def hints_for(words: Sequence[str], decimal: str = ".") -> tuple[str, ...]:
     return tuple(hints)
 
 
+THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+")
 LETTERS = str.maketrans({"O": "0", "o": "0", "l": "1", "I": "1"})
 
 

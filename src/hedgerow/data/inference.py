@@ -92,6 +92,8 @@ def infer_column(name: str, values: Any) -> Column | Fault:
     series = plain(values)
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
+        if len(dtype.categories) > MOST_LEVELS:
+            return _many(name, len(dtype.categories), LEVELS)
         return Column(name, "category", levels=tuple(sorted(map(str, dtype.categories))))
     if pd.api.types.is_numeric_dtype(dtype):
         known = series.dropna()
@@ -149,6 +151,11 @@ def _of_words(name: str, text: Text) -> Column | Fault:
         )
         return Fault(name, 0, 0, said, None, (), ColumnUndeclared, NUMBERS_AS_TEXT if numbers.all() else LEVELS)
     return Column(name, "category", levels=tuple(sorted(set(words))))
+
+
+def _many(name: str, n: int, remedy: str) -> Fault:
+    said = f"column {name!r} holds {n} different words, and at most {MOST_LEVELS} become levels that nobody declares"
+    return Fault(name, 0, 0, said, None, (), ColumnUndeclared, remedy)
 
 
 def _mostly(of_a_kind: np.ndarray, counts: np.ndarray) -> bool:

@@ -37,6 +37,10 @@ Columns = Mapping[str, Any]
 IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
 
+TEXT = (".csv", ".tsv")
+"""Suffixes of text files."""
+
+
 def read(
     path: str | Path,
     *,
@@ -90,7 +94,9 @@ def read(
     kind = Path(path.name.removesuffix(".gz")).suffix.lower()
     between = separator or ("\t" if kind == ".tsv" else ",")
     found = _read_columns(path, lambda: read_columns(path, between, decimal, given, na_values, columns))
-    kept = columns if schema is None else [name for name in given if declared_in(found, name, path.name)]
+    if kind not in TEXT:
+        given = {name: one for name, one in given.items() if declared_in(found, name, path.name)}
+    kept = columns if schema is None else list(given)
     if kept is not None:
         found = {name: values for name, values in found.items() if name in kept}
     fitted, inferred, note = fit(
@@ -99,7 +105,7 @@ def read(
         where=path.name,
         na_values=na_values,
         missing=missing,
-        lines_of=partial(lines_of, path, between) if kind in (".csv", ".tsv") else None,
+        lines_of=partial(lines_of, path, between) if kind in TEXT else None,
         others=given if columns is not None else (),
         decimal=decimal,
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 from hedgerow.errors import SchemaInvalid
 
-from .declared import Declared, words_of
+from .declared import Declared, declared_in, words_of
 
 BLANKS = (
     *("", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan", "null", "NULL", "None", "<NA>", "#N/A", "#N/A N/A", "#NA"),
@@ -64,6 +64,8 @@ def read_columns(
     ------
     SchemaInvalid (HR-409)
         The file has another separator, a name twice, or lines that do not fit its header.
+    MissingColumn (HR-403)
+        A declared column is not there.
     ValueError
         Whatever else keeps the file from being read.
     """
@@ -77,6 +79,8 @@ def read_columns(
     head, first = beginning(path, separator)
     names = [name for name in head if kept is None or name in kept]
     refuse_header(path.name, head, names, separator, first)
+    for name in declared if head else ():
+        declared_in(head, name, path.name)
     every = (*BLANKS, *words_of(na_values))
     given = {name: declared.get(name, Declared(name)) for name in names}
     blank = {name: [word for word in (*every, *one.na_values) if word not in _codes(one)] for name, one in given.items()}

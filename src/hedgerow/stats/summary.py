@@ -99,7 +99,7 @@ def _answered(fit: Fit) -> str:
 
 
 def _records(fit: Fit | PenalisedFit | MultinomialFit) -> str | None:
-    """How many records the fit read: about how many, where that arrived clipped or noisy, or would tell of a few beside others."""
+    """How many records the fit read: about how many, where that was clipped or noisy, or would tell of a few beside others."""
     if fit.deviance is None:
         return f"about {show(max(round(fit.n_records), 0))}"
     if fit.cases is None or fit.cases.exact:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from hedgerow.core.disclosure import LEAST
 from hedgerow.data import LeftOut
-from hedgerow.data.cases import LEAST, all_left_out, lacking_in
+from hedgerow.data.cases import all_left_out, lacking_in
 from hedgerow.report import Grid
 
 from .build import Built

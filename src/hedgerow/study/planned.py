@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 
 from hedgerow.core.events import Charge, Event, Parts
+from hedgerow.core.ledger import Ledger
 from hedgerow.errors import StudyInvalid
 from hedgerow.privacy.accounting.calibration import least_noise
 
@@ -55,8 +56,8 @@ def with_noise(study: Study, make: Make = build, where: Hashable = None, *, most
     if rounds is None:
         phases = [(1, _pairs(study, most, make, where))]
     else:
-        first, both = (_pairs(study, n, make, where) for n in (1, 2))
-        phases = [(1, first), (rounds - 1, both[len(first) :])]
+        both, n_first = _pairs(study, 2, make, where), _rehearsal(study, 1.0, 2, make, where)[1]
+        phases = [(1, both[:n_first]), (rounds - 1, both[n_first:])]
 
     def charges(noise_multiplier: float) -> Counter[Charge]:
         found = Counter[Charge]()
@@ -88,6 +89,13 @@ def _pairs(study: Study, rounds: int | None, make: Make, where: Hashable) -> lis
 
 def _charges(study: Study, noise_multiplier: float, rounds: int | None, make: Make, where: Hashable) -> list[Charge]:
     """What so many rounds are charged."""
+    return _rehearsal(study, noise_multiplier, rounds, make, where)[0]
+
+
+def _rehearsal(
+    study: Study, noise_multiplier: float, rounds: int | None, make: Make, where: Hashable
+) -> tuple[list[Charge], int]:
+    """What so many rounds are charged, and how many of these charges come with the first of them."""
     from .rehearse import rehearse_built
 
     free = _with(study, noise_multiplier).model_copy(update={"budget": None})
@@ -96,16 +104,17 @@ def _charges(study: Study, noise_multiplier: float, rounds: int | None, make: Ma
         _rehearsed.clear()
     if key not in _rehearsed:
         with quiet():
-            ledger = rehearse_built(make(free), rounds=rounds).ledger
-        unit = next((entry.unit for entry in ledger.entries if entry.unit), "party")
-        _rehearsed[key] = ledger.charges(unit)
+            found = rehearse_built(make(free), rounds=rounds)
+        unit, first = next((entry.unit for entry in found.entries if entry.unit), "party"), Ledger()
+        first.entries = found.entries[: found.after[0]] if found.after else found.entries
+        _rehearsed[key] = found.ledger.charges(unit), len(first.charges(unit))
     return _rehearsed[key]
 
 
 MOST_KEPT = 500
 """Rehearsals that are remembered."""
 
-_rehearsed: dict[tuple[str, Hashable, int | None], list[Charge]] = {}
+_rehearsed: dict[tuple[str, Hashable, int | None], tuple[list[Charge], int]] = {}
 """Charges of rehearsals: runs of a comparison that differ in their budgets share them."""
 
 

@@ -50,6 +50,8 @@ class Rehearsal:
         Why the program stopped.
     whole : bool
         Whether it came to its own end.
+    after : tuple of int
+        Questions that had been asked by the end of each round.
     """
 
     study: Study
@@ -59,6 +61,7 @@ class Rehearsal:
     left: Grid
     ended: str
     whole: bool = True
+    after: tuple[int, ...] = ()
 
     @property
     def entries(self) -> list[Entry]:
@@ -120,12 +123,12 @@ def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
     federation = handle(values._replace(run=run, channel=channel))
     made_ready = replace(built, federation=federation, test=None)
     ended: Driven | None = None
+    seen: list[int] = []
     try:
-        seen: list[int] = []
 
         def watch(state: Any) -> None:
             made_ready.measure(state)
-            seen.append(state.round)
+            seen.append(len(run.ledger))
 
         def enough() -> str:
             return "rehearsed no further" if rounds is not None and len(seen) >= rounds else ""
@@ -142,4 +145,4 @@ def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
         words = f"on made-up records the fit stops early ({type(error).__name__}); real records decide how many rounds it takes"
     ledger = run.ledger
     left, whole = what_left(ledger.entries, aggregation.shows), ended is not None and ended.stopped == "finished"
-    return Rehearsal(built.study, federation.size, ledger, statement_of(built, ledger), left, words, whole)
+    return Rehearsal(built.study, federation.size, ledger, statement_of(built, ledger), left, words, whole, tuple(seen))

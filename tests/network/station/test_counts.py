@@ -1,5 +1,7 @@
 """A study asks as many questions of each kind as it announced, with the broadcasts that it announced, also after a restart."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from test_difference_attack import ACTIVE, FOUR, STRICT, Rogue, boarded
@@ -8,7 +10,7 @@ from test_hostile_coordinator import boarded as open_house
 
 from hedgerow.errors import QuestionUnannounced
 from hedgerow.network.station.children.facts import AskedQuestion
-from hedgerow.network.station.counts import ANY, Asked, broadcasts_of, numbers_of
+from hedgerow.network.station.counts import ANY, AskedBefore, broadcasts_of, numbers_of
 from hedgerow.network.station.signatures import Announced, QuestionSignature
 from station_house import LOGISTIC, MEANS
 
@@ -46,22 +48,36 @@ def test_a_person_signs_numbers_of_questions(tmp_path):
 
 
 # ---- what a station holds it to --------------------------------------------------------------------------------------
+def rounds(rogue, numbers):
+    """What comes of questions with a broadcast of their own each; a total for those that are answered."""
+    sent = rogue.seen.question.broadcast
+    return [rogue.ask(FOUR, number=number, broadcast=sent + number / 64) is not None for number in numbers]
+
+
 @pytest.mark.slow
 def test_further_rounds_of_an_approved_study_are_refused_also_after_a_restart(tmp_path):
     rogue = Rogue(boarded(tmp_path))
-    assert [rogue.ask(FOUR, number=number) is not None for number in range(1, 6)] == [True] * 2 + [False] * 3
+    assert rounds(rogue, range(1, 6)) == [True] * 2 + [False] * 3
     for name in FOUR:
         rogue.house.start(name)
-    assert rogue.ask(FOUR, number=6) is None
+    assert rounds(rogue, [6, 1, 2]) == [False, True, True]  # the same question again, as after a round without a total
     assert set(rogue.refusals()) == {"HR-609"}
-    assert rogue.ask(FOUR) is not None  # the same question again, as after a round without a total
 
 
 @pytest.mark.slow
 def test_a_twin_that_counts_nothing_answers_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr(Asked, "refuse_further", lambda self, question: None)
-    rogue = Rogue(boarded(tmp_path))
-    assert all(rogue.ask(FOUR, number=number) is not None for number in range(1, 6))
+    monkeypatch.setattr(AskedBefore, "refuse_further", lambda self, question: None)
+    assert rounds(Rogue(boarded(tmp_path)), range(1, 6)) == [True] * 5
+
+
+def test_what_is_asked_again_is_no_further_question_and_random_answers_are_not_averaged():
+    kind = question().signature
+    asked = AskedBefore(Announced({kind: {}}, {}, {kind: 2}, {kind: "free"}))
+    for number in range(1, 60):
+        asked.refuse_further(question(number=number))
+        asked.take(question(number=number))
+    with pytest.raises(QuestionUnannounced, match="repetitions"):
+        asked.refuse_further(replace(question(number=60), random=True))
 
 
 def question(about="1", broadcast="", number=1, hidden=True):
@@ -72,7 +88,7 @@ def question(about="1", broadcast="", number=1, hidden=True):
 @pytest.mark.parametrize(("sends", "lawful"), [("none", ("",)), ("constant", ("b",)), ("free", ("b", "c", ""))])
 def test_a_broadcast_other_than_announced_is_refused(sends, lawful):
     kind = question().signature
-    asked = Asked(Announced({kind: {}}, {}, {kind: ANY}, {kind: sends}))
+    asked = AskedBefore(Announced({kind: {}}, {}, {kind: ANY}, {kind: sends}))
     if sends != "none":
         asked.take(question(broadcast="b"))
     for number, broadcast in enumerate(("b", "c", ""), 2):

@@ -77,6 +77,7 @@ def test_marks_of_missing_values_of_the_whole_file(tmp_path):
     text = GOOD.replace("24.5", "?").replace("61", "?")
     found = opened(tmp_path, text, na_values=["?"], missing="drop", columns=COLUMNS | {"sex": {"levels": ["0", "1", "?"]}})
     np.testing.assert_array_equal(found["age"], [np.nan, 47, 50])
+    np.testing.assert_array_equal(found["bmi"], [np.nan, 27.25, np.nan])
     assert found["sex"].tolist() == [0, 1, 1]
 
 

@@ -330,12 +330,18 @@ class Server:
         opening = {}
         for place in signed:
             near = [(j, v) for j, v in enumerate(book.graph.neighbours[place].tolist()) if v in signed][: book.threshold]
+            if len(near) < book.threshold:
+                continue  # it would refuse
             opening[book.ids[place]] = letters.UNMASK.pack(
                 epoch=book.name,
                 round=number,
                 survivors=survivors,
                 signers=np.array([j for j, _ in near], "<u4").tobytes(),
                 signatures=b"".join(signed[v] for _, v in near),
+            )
+        if not opening:
+            raise RoundRefused(
+                f"{len(signed)} of {len(asked)} parties signed who survived: nothing is released.", remedy="Ask again."
             )
         return opening
 

@@ -23,7 +23,7 @@ from hedgerow.wire.values import unpack
 from .accounts import Account
 from .code import code_hash, installed_version
 from .config import GuardSection, StationConfig
-from .counts import Asked, limits_of, most_rounds
+from .counts import AskedBefore, limits_of, most_rounds
 from .disclosed import rehearsed_disclosure
 from .local_data import Held
 from .policy import (
@@ -246,7 +246,7 @@ class AdmittedStudy:
         Who answers for it.
     account : Account
         Of this study, for each party.
-    asked : Asked
+    asked : AskedBefore
         What it has asked, held against what it announced.
     n_questions : int
         How many were to be answered from records.
@@ -255,7 +255,7 @@ class AdmittedStudy:
     submission: Submission
     parties: StudyChild
     account: Account
-    asked: Asked
+    asked: AskedBefore
     n_questions: int = 0
 
     def close(self) -> None:

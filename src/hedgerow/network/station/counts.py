@@ -2,10 +2,11 @@
 
     a rehearsal    how many questions of a kind were asked, and whether their broadcasts differed
     the limit      as many; of a program whose rounds follow from its answers, as many as its largest number of rounds allows
-    a question     counts once, however often it is asked: its number with everything that decides of its answer
+    a question     counts once, however often it is asked: what decides of its answer, but not its number
 
-A question that is asked again under its number is the same question. Where rows are hidden and exact, another broadcast under
-an old number is refused; elsewhere it counts as a further one.
+A coordinator that goes on from a checkpoint, or after a round without a total, asks the same again under a new number. Where
+rows are hidden and exact, another question under an old number is refused. Where an answer is another one each time, by noise
+or by other randomness of the parties, as many repetitions are answered as there are questions, and some.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from hedgerow.crypto.aggregation import context_of, description_digest, steadily
+from hedgerow.crypto.aggregation import description_digest, steadily
 from hedgerow.errors import QuestionUnannounced
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from .children.facts import AskedQuestion
     from .journal import StationEntry
-    from .signatures import Announced, Heard, QuestionSignature
+    from .signatures import Announced, Overheard, QuestionSignature
 
 Broadcasts = Literal["none", "constant", "free"]
 """What a kind announced of what it sends: nothing, always the same, or what follows from earlier answers."""
@@ -36,6 +37,10 @@ BY_ANSWERS = ("max_rounds", "depth")
 
 ANY = -1
 """A number of questions that nothing limits: the rehearsal was stopped, and the program says of no largest number of rounds."""
+
+
+REPEATED = 10
+"""Repetitions of questions whose answers are random, beyond as many as there are questions of their kind."""
 
 
 def most_rounds(built: Built, noisy: bool) -> tuple[int | None, bool]:
@@ -103,7 +108,7 @@ def broadcasts_of(sent: Mapping[QuestionSignature, Sequence[bytes | None]]) -> d
 
 
 @dataclass
-class Asked:
+class AskedBefore:
     """What one study has asked at this station.
 
     Parameters
@@ -116,10 +121,11 @@ class Asked:
     _seen: set[tuple[str, str]] = field(default_factory=set)
     _numbers: dict[str, str] = field(default_factory=dict)
     _counts: Counter[str] = field(default_factory=Counter)
+    _again: Counter[str] = field(default_factory=Counter)
     _sent: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, announced: Announced, entries: Iterable[StationEntry]) -> Asked:
+    def of(cls, announced: Announced, entries: Iterable[StationEntry]) -> AskedBefore:
         """From the entries of a study's journal."""
         asked = cls(announced)
         for entry in entries:
@@ -141,11 +147,13 @@ class Asked:
         sends, before = self.announced.broadcasts.get(kind, "free"), self._sent.get(mark)
         if (sends == "none" and question.broadcast) or (sends == "constant" and before not in (None, question.broadcast)):
             raise _refused(f"{question.name} with another broadcast, where it announced {_SENDS[sends]}")
-        if (question.about, place) in self._seen:
-            return
+        most = self.announced.most.get(kind, ANY)
         if question.hidden and self._numbers.get(place, question.about) != question.about:
             raise _refused(f"question {question.number} a second time, about something else: {question.name}")
-        most = self.announced.most.get(kind, ANY)
+        if (mark, question.about) in self._seen:
+            if most != ANY and question.random and self._again[mark] >= most + REPEATED:
+                raise _refused(f"more than {most + REPEATED} repetitions of questions like {question.verb} of {question.name}")
+            return
         if most != ANY and self._counts[mark] >= most:
             raise _refused(f"more than {most} questions of the kind {question.verb} of {question.name}")
 
@@ -155,8 +163,10 @@ class Asked:
             self._take(question.signature.mark, question.place, question.about, question.broadcast)
 
     def _take(self, mark: str, place: str, about: str, broadcast: str) -> None:
-        if (about, place) not in self._seen:
-            self._seen.add((about, place))
+        if (mark, about) in self._seen:
+            self._again[mark] += 1
+        else:
+            self._seen.add((mark, about))
             self._counts[mark] += 1
         self._numbers.setdefault(place, about)
         self._sent.setdefault(mark, broadcast)
@@ -172,7 +182,7 @@ def _refused(what: str) -> QuestionUnannounced:
     )
 
 
-def limits_of(rehearsal: Rehearsal, heard: Heard, announced: Announced) -> list[dict[str, str]]:
+def limits_of(rehearsal: Rehearsal, heard: Overheard, announced: Announced) -> list[dict[str, str]]:
     """For each run of equal questions how often such a question may be asked, and of whom its exact totals are, in words."""
     by_name = {(o.question.branch, o.question.number): (o, kind) for (o, _), kind in zip(heard, heard.kinds, strict=True)}
     said: list[dict[str, str]] = []
@@ -197,10 +207,11 @@ OTHER_PARTIES = "other parties each time: put together, such totals can show one
 def about_of(question: Any) -> dict[str, Any]:
     """What of a received question is counted: see `AskedQuestion`."""
     asked, step = question.question, question.step
-    sent = asked.broadcast
+    sent, release = asked.broadcast, question.outbox.release
     return {
         "branch": asked.branch,
         "broadcast": "" if sent is None else description_digest(sent).hex()[:32],
-        "about": context_of(question.outbox).hex()[:32],
-        "hidden": step is not None and not question.outbox.release.at_parties,
+        "about": description_digest((asked.settings, asked.view, asked.init, release.bounds, release.clip, sent)).hex()[:32],
+        "hidden": step is not None and not release.at_parties,
+        "random": release.at_parties or not asked.additive,
     }

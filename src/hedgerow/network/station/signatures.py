@@ -235,7 +235,7 @@ def _folded(outbox: Outbox, cohorts: dict[tuple[str, ...], frozenset[str]]) -> t
     return replace(outbox, ids=(), question=question, counted={}, protocol=None), whom
 
 
-class Heard(list[tuple[Outbox, frozenset[str]]]):
+class Overheard(list[tuple[Outbox, frozenset[str]]]):
     """Every question of a rehearsal, without what it sends, with whom it asked.
 
     Attributes
@@ -261,7 +261,7 @@ class Heard(list[tuple[Outbox, frozenset[str]]]):
 class _Ear:
     """An engine that remembers what was asked, by kind and cohort."""
 
-    def __init__(self, engine: Any, heard: Heard) -> None:
+    def __init__(self, engine: Any, heard: Overheard) -> None:
         self._engine, self._heard = engine, heard
         self._cohorts: dict[tuple[str, ...], frozenset[str]] = {}
 
@@ -284,7 +284,7 @@ class _Ear:
 class _Heard:
     """A listing whose questions are remembered."""
 
-    def __init__(self, listing: Any, heard: Heard) -> None:
+    def __init__(self, listing: Any, heard: Overheard) -> None:
         self._listing, self._heard = listing, heard
 
     def __getattr__(self, name: str) -> Any:
@@ -308,7 +308,7 @@ class _Heard:
         return lambda federation, *rest: ask(_overheard(federation, self._heard), *rest)
 
 
-def _overheard(federation: Federation, heard: Heard) -> Federation:
+def _overheard(federation: Federation, heard: Overheard) -> Federation:
     """The same run, with an engine that remembers what was asked."""
     values = inside(federation)
     if not isinstance(values.run.engine, _Ear):
@@ -316,11 +316,11 @@ def _overheard(federation: Federation, heard: Heard) -> Federation:
     return federation
 
 
-def rehearsed(built: Built, rounds: int | None = None) -> tuple[Rehearsal, Heard]:
+def rehearsed(built: Built, rounds: int | None = None) -> tuple[Rehearsal, Overheard]:
     """Rehearse a study, and return besides every question, without what it sends, with whom it asked."""
     from hedgerow.study import rehearse_built
 
-    heard = Heard()
+    heard = Overheard()
     listing: Any = _Heard(built.listing, heard)
     found = rehearse_built(replace(built, listing=listing), rounds=rounds)
     heard.whole = found.whole
@@ -329,7 +329,7 @@ def rehearsed(built: Built, rounds: int | None = None) -> tuple[Rehearsal, Heard
 
 def announced(
     entries: Iterable[Entry],
-    heard: Heard,
+    heard: Overheard,
     hidden: Any = None,
     most: tuple[int | None, bool] = (None, False),
 ) -> Announced:

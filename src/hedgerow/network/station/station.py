@@ -49,7 +49,7 @@ from .children.facts import AskedQuestion, Computed, Uncomputed
 from .children.runner import Inline, OwnKeys, Runner, ToOpen
 from .code import installed_version
 from .config import StationConfig
-from .counts import Asked
+from .counts import AskedBefore
 from .debits import Debits, debited
 from .disclosed import Disclosures
 from .heads import JournalHeads
@@ -138,8 +138,7 @@ class Station:
         if letter.sender != self.config.coordinator.name or letter.answers:
             log.warning("a letter from %s, who is not the coordinator, or that answers one, gets no answer", letter.sender)
             return None
-        study = letter.study.hex()
-        letter, closed = self.heads.opened(letter)
+        study, (letter, closed) = letter.study.hex(), self.heads.opened(letter)
         with self._desk:
             if self._closed or letter.digest in self._at_work:
                 return None
@@ -333,7 +332,10 @@ class Station:
             account = account_of(self.config.guard.study_budget, self.held.roll)
             charges = (charge for _, charge in self.journal.charges(study) if charge.account == "study")
             charge_all(account, charges, self._position)
-            n_questions, asked = self.journal.n_questions(study), Asked.of(submission.announced, self.journal.questions(study))
+            n_questions, asked = (
+                self.journal.n_questions(study),
+                AskedBefore.of(submission.announced, self.journal.questions(study)),
+            )
             own = OwnKeys(self.keys.key_material.identity, getattr(self.keys, "roster", None))
             answered = None if self._answered is None else self._answered / f"{study}.journal"
             task = ToOpen(self.config, submission, own, answered, self._states, begun=n_questions > 0)
@@ -391,9 +393,8 @@ class Station:
         return (charge for _, charge in self.journal.charges() if charge.account == "all")
 
     def _note(self, letter: Letter, study: str, code: str, **about: Any) -> None:
-        self.journal.write(
-            StationEntry(self._time(), plain(letter.kind), study, letter.number, code, digest=letter.digest.hex(), **about)
-        )
+        digest = letter.digest.hex()
+        self.journal.write(StationEntry(self._time(), plain(letter.kind), study, letter.number, code, digest=digest, **about))
 
     def _time(self) -> str:
         return self.now().astimezone(UTC).isoformat(timespec="milliseconds")

@@ -38,9 +38,11 @@ class AskedQuestion:
     branch : str
         In which its number counts.
     broadcast, about : str
-        Digests of what it sends ("" for nothing), and of everything that decides of its answer, its number included.
+        Digests of what it sends ("" for nothing), and of everything that decides of its answer beside kind and number.
     hidden : bool
         Whether rows are hidden, and no noise of parties covers them.
+    random : bool
+        Whether the same question may have another answer: by noise of the parties, or other randomness.
     guarded : mapping from trust to GuardedQuestion
         What accounts decide about, where it bears.
     declined : mapping from party to code
@@ -62,6 +64,7 @@ class AskedQuestion:
     broadcast: str = ""
     about: str = ""
     hidden: bool = False
+    random: bool = False
     guarded: Mapping[Any, GuardedQuestion] = field(default_factory=dict)
     declined: Mapping[str, str] = field(default_factory=dict)
     exact: AskedNumbers | None = None

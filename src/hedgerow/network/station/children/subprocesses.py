@@ -335,5 +335,5 @@ def _own(task: ToOpen) -> bytes:
     roster: dict[str, Any] | None = None if keys.roster is None else {k: v.hex() for k, v in keys.roster.items()}
     answered = None if task.answered is None else os.fspath(task.answered.resolve())
     states = None if task.states.folder is None else os.fspath(task.states.folder.resolve())
-    told = {"identity": keys.identity.private.hex(), "roster": roster, "answered": answered, "states": states}
-    return json.dumps(told | {"begun": task.begun}).encode()
+    about = {"answered": answered, "states": states, "begun": task.begun}
+    return json.dumps({"identity": keys.identity.private.hex(), "roster": roster, **about}).encode()
