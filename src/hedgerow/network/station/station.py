@@ -138,8 +138,7 @@ class Station:
         if letter.sender != self.config.coordinator.name or letter.answers:
             log.warning("a letter from %s, who is not the coordinator, or that answers one, gets no answer", letter.sender)
             return None
-        study = letter.study.hex()
-        letter, closed = self.heads.opened(letter)
+        study, (letter, closed) = letter.study.hex(), self.heads.opened(letter)
         with self._desk:
             if self._closed or letter.digest in self._at_work:
                 return None
@@ -386,9 +385,8 @@ class Station:
         return (charge for _, charge in self.journal.charges() if charge.account == "all")
 
     def _note(self, letter: Letter, study: str, code: str, **about: Any) -> None:
-        self.journal.write(
-            StationEntry(self._time(), plain(letter.kind), study, letter.number, code, digest=letter.digest.hex(), **about)
-        )
+        digest = letter.digest.hex()
+        self.journal.write(StationEntry(self._time(), plain(letter.kind), study, letter.number, code, digest=digest, **about))
 
     def _time(self) -> str:
         return self.now().astimezone(UTC).isoformat(timespec="milliseconds")
