@@ -176,7 +176,7 @@ class RulesFile:
         self._journal.write(StationEntry(self._at(), "rules", "", 0, "changed", reason=when + "; ".join(said)))
 
     def _keep(self) -> None:
-        config = json.loads(self.config.model_dump_json(by_alias=True, exclude_unset=True))
+        config = self.config.model_dump(mode="json", by_alias=True, exclude_unset=True)
         self._base.keep(NAME, json.dumps({"config": config, "problem": self._problem}).encode())
 
 

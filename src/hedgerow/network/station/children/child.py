@@ -115,7 +115,7 @@ class ChildWork:
         return "opened", []
 
     def _guarded(self, guard: Body) -> None:
-        self._guard = GuardSection.model_validate_json(bytes(guard))
+        self._guard = GuardSection.model_validate(json.loads(bytes(guard)))
 
     def _foresee(self, at: Body, common: Body, own: Body) -> Reply:
         assert self._study is not None

@@ -238,7 +238,7 @@ class StudyProcess:
         """Let the process read and judge a question."""
         with self._asking() as child:
             if guard != self._guard:
-                child.tell("guard", [guard.model_dump_json(exclude_unset=True).encode()])
+                child.tell("guard", [json.dumps(guard.model_dump(mode="json", exclude_unset=True)).encode()])
                 self._guard = guard
             told = child.ask("foresee", [at.isoformat().encode(), common, own], self._limits(guard), self._off)
             return AskedQuestion.from_json(json.loads(bytes(told.bodies[0])))
@@ -326,7 +326,7 @@ class StudyProcess:
 
 def written(config: StationConfig) -> bytes:
     """A configuration, for a child."""
-    return config.model_dump_json(by_alias=True, exclude_unset=True).encode()
+    return json.dumps(config.model_dump(mode="json", by_alias=True, exclude_unset=True)).encode()  # which has infinity
 
 
 def submitted(submission: Submission) -> list[bytes]:
