@@ -154,7 +154,7 @@ class Hidden(Aggregation):
             sessions.open[self] = AggregationSession(self, enrolment(self.scheme, engine))
         session: AggregationSession = sessions.open[self]
         server = session.server(ids, tuple(engine.parties) if question.cohort.sampling.kind == "all" else ids)
-        steady = steadily(outbox) and getattr(engine, "elsewhere", False)  # a simulated drop-out is nobody's
+        steady = steadily(outbox) and getattr(engine, "has_owners", False)  # a simulated drop-out is nobody's
         conversation = server.question(ids, encoding, context_of(outbox, outbox.layout), release.least, steady)
         carried = carry(conversation, engine, outbox, session)
         found: Total = carried.result

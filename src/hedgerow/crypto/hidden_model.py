@@ -129,7 +129,7 @@ class HiddenModel(Aggregation):
         if self not in sessions.open:
             sessions.open[self] = ModelSession.of(self, engine)
         session: ModelSession = sessions.open[self]
-        sent, steady = withheld(outbox), steadily(outbox) and getattr(engine, "elsewhere", False)
+        sent, steady = withheld(outbox), steadily(outbox) and getattr(engine, "has_owners", False)
         conversation = session.question(ids, np.asarray(question.broadcast, dtype=np.float64), grid, context_of(sent), steady)
         carried = carry(conversation, engine, sent, session)
         found: Total = carried.result

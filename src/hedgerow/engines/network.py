@@ -79,6 +79,8 @@ class Network:
     weigh: Callable[[Mapping[str, Inbox]], None] | None = None
     overlong: Callable[[Sequence[str]], None] | None = None
     elsewhere: bool = field(default=True, init=False)
+    has_owners: bool = field(default=True, init=False)
+    """Parties have owners, who hold exact totals to one set of parties (`hedgerow.crypto.standing`); made-up ones have none."""
     _number: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
