@@ -159,6 +159,10 @@ class StandingSet:
             self._shared.write(f"set/{found.digest.hex()}", found.order + found.places)
             self._journal.write(f"standing/{self._n}", found.digest)
             self._read()
+        self.hear(found)
+
+    def hear(self, found: PartySet) -> None:
+        """Tell of whom a total is, also where another may be of others."""
         if self._heard is not None:
             self._heard(found)
 

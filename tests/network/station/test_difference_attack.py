@@ -10,11 +10,15 @@ import numpy as np
 import pytest
 from test_hostile_coordinator import first_question, plain
 
+from hedgerow.core.bound import Bound
 from hedgerow.core.layouts import Layouts
+from hedgerow.core.release import Release
 from hedgerow.crypto import PairwiseMasks, SecAgg
 from hedgerow.crypto.aggregation import Side, carry, context_of
 from hedgerow.engines.message_queue import MessageQueue
 from hedgerow.errors import HedgerowError
+from hedgerow.network.station.cohorts import cohort_notes
+from hedgerow.privacy import Gaussian
 from helpers import with_question as about
 from station_house import MEANS, House, records
 
@@ -147,3 +151,28 @@ def test_twins_that_let_any_set_follow_are_caught(tmp_path, monkeypatch, masks):
     else:
         rogue = Rogue(boarded(tmp_path))
     assert shown(rogue.ask(FOUR), rogue.ask(FOUR[:3], number=2))
+
+
+# ---- noise that hides no party ---------------------------------------------------------------------------------------
+@pytest.mark.slow
+@pytest.mark.parametrize("multiplier", [1e-6, 2.0])
+def test_noise_that_is_next_to_none_or_that_of_one_record_frees_no_station(tmp_path, multiplier):
+    noise = f'[protection.mechanism]\nlaw = "gaussian"\nnoise_multiplier = {multiplier}\nat = "shares"\nleast = 3\n'
+    rogue = Rogue(boarded(tmp_path, noise + ACTIVE), noise + ACTIVE)
+    assert rogue.ask(FOUR) is not None
+    assert rogue.ask(FOUR[:3], number=2) is None
+    told = cohort_notes(rogue.house.stations["alpha"].journal.entries())
+    assert set(told.values()) == {"total over 4 parties"}
+
+
+def test_noise_hides_a_party_where_it_is_worth_its_name_and_of_a_bound_per_party():
+    def release(multiplier, unit, at="shares"):
+        return Release(bounds=Bound(2, 1.0, unit), mechanism=Gaussian(multiplier, at=at, least=3 if at == "shares" else 0))
+
+    assert release(1.0, "party").hides_parties
+    assert release(1.0, "party", at="party").hides_parties
+    assert not release(1.0, "party", at="server").hides_parties
+    assert not release(1e-3, "party").hides_parties
+    assert not release(1e-3, "party").random
+    assert not release(1.0, "record").hides_parties
+    assert release(1.0, "record").random

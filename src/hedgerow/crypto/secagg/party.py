@@ -284,8 +284,12 @@ class SecAggParty:
 
     def _keep(self, epoch: Epoch, now: Round, survivors: Members) -> None:
         """Keep of whom the total is that is about to be opened, or refuse it beside the study's earlier ones."""
-        if self.standing is not None and now.steady:
+        if self.standing is None:
+            return
+        if now.steady:
             self.standing.keep(epoch.parties(survivors), self._least(now.least))
+        else:
+            self.standing.hear(epoch.parties(survivors))
 
     def _check_survivors(self, epoch: Epoch, now: Round, survivors: Members) -> None:
         if (survivors.flags & ~now.cohort.flags).any():

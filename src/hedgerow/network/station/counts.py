@@ -199,11 +199,11 @@ def limits_of(rehearsal: Rehearsal, heard: Overheard, announced: Announced) -> l
             said.append({})
             continue
         most = announced.most.get(kind, ANY)
-        exact = bool(kind.aggregation) and not outbox.release.at_parties
+        exact = bool(kind.aggregation) and not outbox.release.random
         often = f"{most} times at most, all of its kind together"
         often += "" if exact else f"; {ANEW} more where rounds are asked anew, and stations were missing"
         words = {"may be asked": "any number of times" if most == ANY else often}
-        if exact:
+        if kind.aggregation and not outbox.release.hides_parties:
             words["totals are of"] = SAME_PARTIES if steadily(outbox) else OTHER_PARTIES
         said.append(words)
     return said
@@ -221,6 +221,6 @@ def about_of(question: Any) -> dict[str, Any]:
         "branch": asked.branch,
         "broadcast": "" if sent is None else description_digest(sent).hex()[:32],
         "about": description_digest((asked.settings, asked.view, asked.init, release.bounds, release.clip, sent)).hex()[:32],
-        "hidden": step is not None and not release.at_parties,
+        "hidden": step is not None and not release.random,
         "random": release.at_parties or not asked.additive,
     }

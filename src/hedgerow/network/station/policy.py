@@ -253,11 +253,11 @@ def admit_protection(
             "hidden from one that lies, and could play the other parties.",
             remedy="[protection.aggregation] adversary = 'active'.",
         )
-    if require.hidden_rows and not release.at_parties and not steadily(outbox):
+    if require.hidden_rows and not release.hides_parties and not steadily(outbox):
         raise ProtectionRequired(
-            f"{question.name} asks parties that are drawn anew each time, without noise of theirs: totals over changing "
-            "parties can be combined to one row, and guard.require.hidden_rows is set.",
-            remedy="Ask everybody each time, or add noise: [protection.mechanism] at = 'shares'.",
+            f"{question.name} asks parties that are drawn anew each time, without noise that hides one of them: totals over "
+            "changing parties can be combined to one row, and guard.require.hidden_rows is set.",
+            remedy="Ask everybody each time, or add noise of a bound per party: [protection.mechanism] at = 'shares'.",
         )
     if require.once_per_context and not once:
         raise ProtectionRequired(
