@@ -21,6 +21,7 @@ from hedgerow.privacy.guard import GuardedQuestion
 from hedgerow.wire.values import unpack
 
 from .accounts import Account
+from .by_party import admit_by_party
 from .code import code_hash, installed_version
 from .config import GuardSection, StationConfig
 from .counts import AskedBefore, limits_of, most_rounds
@@ -199,6 +200,8 @@ def _rehearsed(
         for asked in [outbox.question]
     ]
     how = {"withstood": withstands(aggregation), "once": answers_once(aggregation)}
+    for outbox, whom in heard:
+        admit_by_party(guard.require, outbox, whom)
     admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), **how)
     _fits([outbox for outbox, whom in heard if held.ids[0] in whom], accounts)
     told = {"exact numbers": rehearsed_disclosure(guard, study, built.schema, held, len(ids), found.entries)}
