@@ -61,6 +61,19 @@ class Declared:
     na_values: tuple[str, ...] = ()
     many: bool = False
 
+    def __post_init__(self) -> None:
+        for word in self.na_values:
+            if (level := level_of(word, self.in_file)) is not None:
+                raise SchemaInvalid(
+                    f"column {self.name!r} declares {level!r} as {'the code of ' * bool(self.codes)}a level, and {word!r} as missing.",
+                    remedy="A value is a level, or it is missing: leave it out of `levels` or of `na_values`.",
+                )
+
+    @property
+    def in_file(self) -> Collection[str]:
+        """How the file spells the declared levels."""
+        return self.codes or self.levels
+
     @classmethod
     def of(cls, name: str, given: Declared | Column | Mapping[str, Any]) -> Declared:
         """Return a declaration that is written as a mapping, as in a study file, or as a `Column`.
@@ -127,8 +140,9 @@ class Declared:
         """Return values of a file as the column spells them: words of its levels, and numbers."""
         if column.kind == "category" and (isinstance(values, Text) or values.dtype != np.int16):
             text = values if isinstance(values, Text) else Text.of(values)
-            known = [level_of(self.codes.get(spelling(word), word), column.levels) for word in text.words]
-            return np.array([*known, None], dtype=object)[text.codes]
+            known = [level_of(word, self.codes or column.levels) for word in text.words]
+            levels = [self.codes.get(word, word) if word is not None else None for word in known]
+            return np.array([*levels, None], dtype=object)[text.codes]
         return np.append(values.numbers(column), np.nan)[values.codes] if isinstance(values, Text) else values
 
     def spelt(self, column: Column) -> Column:
@@ -201,7 +215,7 @@ def fit(
     every, found, schema, faults, inferred = words_of(na_values), {}, [], [], []
     for name, values in columns.items():
         one = declared.get(name, Declared(name))
-        held = taken(values, {*every, *one.na_values} - {*one.levels, *one.codes}, decimal)
+        held = taken(values, {*one.na_values, *(word for word in every if level_of(word, one.in_file) is None)}, decimal)
         policy = missing if isinstance(missing, str) else missing.get(name, "refuse")
         is_flat = isinstance(held, Text) or held.ndim == 1
         asked = held if isinstance(held, Text) and not _is_categorical(values) else values
