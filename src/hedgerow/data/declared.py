@@ -138,7 +138,7 @@ class Declared:
 
     def read(self, values: np.ndarray | Text, column: Column) -> np.ndarray:
         """Return values of a file as the column spells them: words of its levels, and numbers."""
-        if column.kind == "category" and (isinstance(values, Text) or values.dtype != np.int16):
+        if column.kind == "category":
             text = values if isinstance(values, Text) else Text.of(values)
             known = [level_of(word, self.codes or column.levels) for word in text.words]
             levels = [self.codes.get(word, word) if word is not None else None for word in known]
@@ -228,7 +228,7 @@ def fit(
             inferred.append(f"{name} ({len(column.levels)})")
         schema.append(column)
         if not wrong:
-            found[name] = one.read(held, column) if is_flat else held
+            found[name] = one.read(held, column) if is_flat else uncoded(held) if column.kind == "category" else held
     refuse(faults, where, lines_of=lines_of, shown=shown, advice=advice)
     note = f" Levels of {', '.join(inferred)} were read off the records, and are not declared." if inferred else ""
     return found, Schema(tuple(schema)), note
@@ -241,11 +241,11 @@ def taken(values: Any, blank: Collection[str] = (), decimal: str = ".") -> np.nd
     if np.ndim(values) != 1:
         return np.asarray(values)
     if not isinstance(values, pd.Series) and (array := np.asarray(values)).dtype.kind in "biuf" and not blank:
-        return array
+        return uncoded(array)
     series = plain(values)
     if not pd.api.types.is_numeric_dtype(series.dtype):
         return Text.of(series, decimal).without(blank)
-    numbers = series_values(series)
+    numbers = uncoded(series_values(series))
     gone = numbers_of(np.array(list(blank), dtype=object))
     return np.where(np.isin(numbers, gone), np.nan, numbers) if len(gone) and np.isin(numbers, gone).any() else numbers
 
@@ -272,6 +272,12 @@ def series_values(values: Any) -> np.ndarray:
     if pd.api.types.is_numeric_dtype(values.dtype):
         return values.to_numpy(dtype=np.float64, na_value=np.nan)
     return values.to_numpy(dtype=object)
+
+
+def uncoded(values: Any) -> np.ndarray:
+    """Return values that nobody admitted as an array whose integers are no codes of levels: int16 as int64."""
+    array = np.asarray(values)
+    return array.astype(np.int64) if array.dtype == np.int16 else array
 
 
 def numbers_or_words(values: Any) -> Any:
