@@ -11,12 +11,14 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.data import Column, Schema, Table
 from hedgerow.data.declared import series_values
+from hedgerow.errors import NotFinite
 
 from .bins import Bins
 
 if TYPE_CHECKING:
     import pandas
 
+WHOLE = "Leave those records out, as hedgerow.data.whole_cases does of a table, or fill the values before."
 LEAF = -1
 """The `feature` of a node that is not split."""
 
@@ -159,6 +161,9 @@ class DecisionTree:
         elif hasattr(data, "to_numpy"):
             data = {name: series_values(series) for name, series in data.items()}
         columns = Schema(self.bins.features).admit(data)
+        lost = {column.name: int(column.lacks(columns[column.name]).sum()) for column in self.bins.features}
+        if told := [f"{count} of {name}" for name, count in lost.items() if count]:
+            raise NotFinite(f"the tree reads features of which values are missing: {', '.join(told)}.", remedy=WHOLE)
         return self.state.value[descend(vars(self.state), self.bins.number(columns))]
 
     def _cut(self, node: int) -> float:
