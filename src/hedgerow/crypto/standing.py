@@ -156,13 +156,14 @@ class StandingSet:
         """Keep the set of a total that may be opened from now on; refuses as `refuse_other`."""
         self.refuse_other(found, least)
         if self._last != found:
-            self._shared.write(f"set/{found.digest.hex()}", found.order + found.places)
+            self._shared.write(f"set/{found.digest.hex()}", found.order + found.places)  # before it is cited
             self._journal.write(f"standing/{self._n}", found.digest)
             self._read()
         self.hear(found)
 
     def hear(self, found: PartySet) -> None:
-        """Tell of whom a total is, also where another may be of others."""
+        """Tell of whom a total is, also where another may be of others; the set itself is kept."""
+        self._shared.write(f"set/{found.digest.hex()}", found.order + found.places)
         if self._heard is not None:
             self._heard(found)
 
