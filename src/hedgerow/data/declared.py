@@ -64,8 +64,9 @@ class Declared:
     def __post_init__(self) -> None:
         for word in self.na_values:
             if (level := level_of(word, self.in_file)) is not None:
+                what = f"{level!r} as {'the code of ' if self.codes else ''}a level, and {word!r} as missing"
                 raise SchemaInvalid(
-                    f"column {self.name!r} declares {level!r} as {'the code of ' * bool(self.codes)}a level, and {word!r} as missing.",
+                    f"column {self.name!r} declares {what}.",
                     remedy="A value is a level, or it is missing: leave it out of `levels` or of `na_values`.",
                 )
 
