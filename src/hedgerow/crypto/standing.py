@@ -15,6 +15,10 @@ protocol, t > k/2 and c = 0.) It lets Y be only if Y is X or leaves out `least` 
 chain of sets, and what is computed from them by adding and subtracting is about whole steps of that chain, of `least` parties
 or more each, or about its last set.
 
+`least` counts all parties, as it does for a single total: those who collude know their own rows and take them off. Of a step of
+`least` parties, c of whom collude, the server learns what the other `least` - c add up to. So `least` is the number of honest
+parties that are to hide each other, and those who may collude besides.
+
 A set is told as a bitmap over an order of names. Parties behind a roster know that order themselves, and keep it with the set:
 on a roster that has grown, the set is the same parties at other places. Others are told the order's digest by a server that
 keeps to the protocol.
