@@ -19,7 +19,7 @@ from hedgerow.errors import ColumnUndeclared, MissingColumn, SchemaInvalid, sugg
 
 from .column import Column, Kind, Role, spelling
 from .faults import WHERE, Fault, LinesOf, Text, faults_of, level_of, numbers_of, refuse
-from .inference import MOST_LEVELS, infer_column, levels_in, plain
+from .inference import MOST_LEVELS, infer_column, levels_in, marks_in, plain
 from .schema import Schema
 
 MOST_CODES = 32_767
@@ -60,6 +60,20 @@ class Declared:
     codes: Mapping[str, str] = field(default_factory=dict)
     na_values: tuple[str, ...] = ()
     many: bool = False
+
+    def __post_init__(self) -> None:
+        for word in self.na_values:
+            if (level := level_of(word, self.in_file)) is not None:
+                what = f"{level!r} as {'the code of ' if self.codes else ''}a level, and {word!r} as missing"
+                raise SchemaInvalid(
+                    f"column {self.name!r} declares {what}.",
+                    remedy="A value is a level, or it is missing: leave it out of `levels` or of `na_values`.",
+                )
+
+    @property
+    def in_file(self) -> Collection[str]:
+        """How the file spells the declared levels."""
+        return self.codes or self.levels
 
     @classmethod
     def of(cls, name: str, given: Declared | Column | Mapping[str, Any]) -> Declared:
@@ -116,7 +130,10 @@ class Declared:
             more = {"role": self.role, "unit": self.unit, "description": self.description, "optional": self.optional}
             return replace(found, **more) if isinstance(found, Column) else found
         if kind == "category" and not levels:
-            levels = levels_in(values if isinstance(values, Text) else Text.of(values))
+            text = values if isinstance(values, Text) else Text.of(values)
+            if not (self.many or apart) and (marks := marks_in(self.name, text)):
+                return marks
+            levels = levels_in(text)
             most = MOST_CODES if self.many or apart else MOST_LEVELS
             if len(levels) > most:
                 return _too_many(self.name, len(levels), most)
@@ -125,10 +142,11 @@ class Declared:
 
     def read(self, values: np.ndarray | Text, column: Column) -> np.ndarray:
         """Return values of a file as the column spells them: words of its levels, and numbers."""
-        if column.kind == "category" and (isinstance(values, Text) or values.dtype != np.int16):
+        if column.kind == "category":
             text = values if isinstance(values, Text) else Text.of(values)
-            known = [level_of(self.codes.get(spelling(word), word), column.levels) for word in text.words]
-            return np.array([*known, None], dtype=object)[text.codes]
+            known = [level_of(word, self.codes or column.levels) for word in text.words]
+            levels = [self.codes.get(word, word) if word is not None else None for word in known]
+            return np.array([*levels, None], dtype=object)[text.codes]
         return np.append(values.numbers(column), np.nan)[values.codes] if isinstance(values, Text) else values
 
     def spelt(self, column: Column) -> Column:
@@ -201,7 +219,7 @@ def fit(
     every, found, schema, faults, inferred = words_of(na_values), {}, [], [], []
     for name, values in columns.items():
         one = declared.get(name, Declared(name))
-        held = taken(values, {*every, *one.na_values} - {*one.levels, *one.codes}, decimal)
+        held = taken(values, {*one.na_values, *(word for word in every if level_of(word, one.in_file) is None)}, decimal)
         policy = missing if isinstance(missing, str) else missing.get(name, "refuse")
         is_flat = isinstance(held, Text) or held.ndim == 1
         asked = held if isinstance(held, Text) and not _is_categorical(values) else values
@@ -214,7 +232,7 @@ def fit(
             inferred.append(f"{name} ({len(column.levels)})")
         schema.append(column)
         if not wrong:
-            found[name] = one.read(held, column) if is_flat else held
+            found[name] = one.read(held, column) if is_flat else uncoded(held) if column.kind == "category" else held
     refuse(faults, where, lines_of=lines_of, shown=shown, advice=advice)
     note = f" Levels of {', '.join(inferred)} were read off the records, and are not declared." if inferred else ""
     return found, Schema(tuple(schema)), note
@@ -227,11 +245,11 @@ def taken(values: Any, blank: Collection[str] = (), decimal: str = ".") -> np.nd
     if np.ndim(values) != 1:
         return np.asarray(values)
     if not isinstance(values, pd.Series) and (array := np.asarray(values)).dtype.kind in "biuf" and not blank:
-        return array
+        return uncoded(array)
     series = plain(values)
     if not pd.api.types.is_numeric_dtype(series.dtype):
         return Text.of(series, decimal).without(blank)
-    numbers = series_values(series)
+    numbers = uncoded(series_values(series))
     gone = numbers_of(np.array(list(blank), dtype=object))
     return np.where(np.isin(numbers, gone), np.nan, numbers) if len(gone) and np.isin(numbers, gone).any() else numbers
 
@@ -258,6 +276,12 @@ def series_values(values: Any) -> np.ndarray:
     if pd.api.types.is_numeric_dtype(values.dtype):
         return values.to_numpy(dtype=np.float64, na_value=np.nan)
     return values.to_numpy(dtype=object)
+
+
+def uncoded(values: Any) -> np.ndarray:
+    """Return values that nobody admitted as an array whose integers are no codes of levels: int16 as int64."""
+    array = np.asarray(values)
+    return array.astype(np.int64) if array.dtype == np.int16 else array
 
 
 def numbers_or_words(values: Any) -> Any:

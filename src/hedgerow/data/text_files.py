@@ -14,6 +14,7 @@ from typing import Any
 from hedgerow.errors import SchemaInvalid
 
 from .declared import Declared, declared_in, words_of
+from .faults import level_of
 
 BLANKS = (
     *("", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan", "null", "NULL", "None", "<NA>", "#N/A", "#N/A N/A", "#NA"),
@@ -83,7 +84,9 @@ def read_columns(
         declared_in(head, name, path.name)
     every = (*BLANKS, *words_of(na_values))
     given = {name: declared.get(name, Declared(name)) for name in names}
-    blank = {name: [word for word in (*every, *one.na_values) if word not in _codes(one)] for name, one in given.items()}
+    blank = {
+        name: [word for word in (*every, *one.na_values) if level_of(word, one.in_file) is None] for name, one in given.items()
+    }
     kinds = {name: str for name, one in given.items() if one.told_kind == "category"}
     try:
         frame = pd.read_csv(
@@ -146,10 +149,6 @@ def _places(head: Sequence[str], name: str) -> list[int]:
 
 def _and(places: Sequence[int]) -> str:
     return f"{', '.join(map(str, places[:-1]))} and {places[-1]}"
-
-
-def _codes(one: Declared) -> Collection[str]:
-    return {*one.levels, *one.codes}
 
 
 def _unlike(path: Path, error: Exception, decimal: str) -> SchemaInvalid:

@@ -20,6 +20,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.party import PRESENT, WEIGHTS
 from hedgerow.core.question import elementwise_where, travels
+from hedgerow.data.declared import uncoded
 from hedgerow.errors import FormulaInvalid, NotBinary, OutOfRange
 
 from .columns import heaviest, warn_of_fractions
@@ -185,7 +186,7 @@ class Design:
         ------
         MissingColumn, NotFinite, OutOfRange (HR-403, 404, 405)
         """
-        given = {name: np.asarray(frame[name]) for name in self.reads if name in frame}
+        given = {name: uncoded(frame[name]) for name in self.reads if name in frame}
         columns, n = self.schema.select(self.reads).admit(given), len(frame)
         eta = self.matrix(columns, n) @ coef.T
         return eta + (self.offsets(columns, n) if coef.ndim == 1 else 0.0)

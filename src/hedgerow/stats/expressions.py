@@ -169,7 +169,8 @@ def _value(node: ast.AST, columns: Mapping[str, Array]) -> Any:
         case ast.BinOp(left=left, op=op, right=right):
             return OPERATORS[type(op)](_value(left, columns), _value(right, columns))
         case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return COMPARISONS[type(op)](_value(left, columns), _value(right, columns))
+            told = COMPARISONS[type(op)](_value(left, columns), _value(right, columns))
+            return np.asarray(told, dtype=np.float64)  # sums of booleans would be a logical or
         case ast.Call(args=[inner]):
             return FUNCTIONS[_function(node)](_value(inner, columns))
     raise AssertionError(f"{ast.dump(node)} passed the check")

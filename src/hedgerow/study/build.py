@@ -185,13 +185,7 @@ def build(
 def tables(study: Study, data_dir: Path | None, table: Table | None = None) -> tuple[Table, Table | None]:
     """Load the parties' table, unless it is given, and the server's."""
     data = study.data
-    if table is not None:
-        pass
-    elif data.path:
-        table = read_declared(study)
-    else:
-        table = load(str(data.name), data_dir=data_dir)
-        agree(data.columns, data.derived, table.schema, f"the catalogue and {data.name}")
+    table = records_of(study, data_dir) if table is None else table
     table = derive_columns(table, {name: one.derivation() for name, one in data.derived.items() if name not in table.schema})
     roles = {"target": data.target, "weight": data.weight, "features": data.features}
     table = table.with_roles(**{role: given for role, given in roles.items() if given is not None})
@@ -206,6 +200,16 @@ def tables(study: Study, data_dir: Path | None, table: Table | None = None) -> t
             f"evaluation.holdout = {study.evaluation.holdout:g} leaves {parts}.", remedy="Both need some: choose another share."
         )
     return table, test
+
+
+def records_of(study: Study, data_dir: Path | None) -> Table:
+    """All records of a study's data, as the catalogue or its file has them."""
+    data = study.data
+    if data.path:
+        return read_declared(study)
+    table = load(str(data.name), data_dir=data_dir)
+    agree(data.columns, data.derived, table.schema, f"the catalogue and {data.name}")
+    return table
 
 
 def read_declared(study: Study) -> Table:

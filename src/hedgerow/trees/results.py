@@ -9,6 +9,7 @@ import numpy as np
 
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, Table
+from hedgerow.data.cases import whole_cases
 from hedgerow.report import Outcome
 
 from .bins import Bins
@@ -24,6 +25,8 @@ def tree_of(settings: Mapping[str, Any], state: TreeState, schema: Schema) -> De
 def score(settings: Mapping[str, Any], state: TreeState, schema: Schema, table: Table) -> float:
     """R2 of a regression tree on a table, accuracy of a classification tree."""
     tree = tree_of(settings, state, schema)
+    weight = [] if schema.weight is None else [schema.weight]
+    table = whole_cases(table, [*(column.name for column in tree.bins.features), tree.bins.target.name, *weight])
     target, predicted = table.columns[tree.bins.target.name], tree.predict(table)
     w = np.ones(len(table)) if schema.weight is None else table[schema.weight]
     if tree.bins.target.kind == "category":

@@ -11,12 +11,14 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.data import Column, Schema, Table
 from hedgerow.data.declared import series_values
+from hedgerow.errors import NotFinite
 
 from .bins import Bins
 
 if TYPE_CHECKING:
     import pandas
 
+WHOLE = "Leave those records out, or fill the values before."
 LEAF = -1
 """The `feature` of a node that is not split."""
 
@@ -103,7 +105,8 @@ class DecisionTree:
         Raises
         ------
         MissingColumn, NotFinite, OutOfRange, SchemaInvalid (HR-403, 404, 405, 409)
-            The data do not hold the features as declared.
+            The data do not hold the features as declared, or lack a value. Integers of a frame are words of levels, whatever
+            their size; the columns of a table are codes.
         """
         found = self._reached(data)
         if not self.bins.classes:
@@ -159,6 +162,9 @@ class DecisionTree:
         elif hasattr(data, "to_numpy"):
             data = {name: series_values(series) for name, series in data.items()}
         columns = Schema(self.bins.features).admit(data)
+        lost = {column.name: int(column.lacks(columns[column.name]).sum()) for column in self.bins.features}
+        if told := [f"{count} of {name}" for name, count in lost.items() if count]:
+            raise NotFinite(f"the tree reads features of which values are missing: {', '.join(told)}.", remedy=WHOLE)
         return self.state.value[descend(vars(self.state), self.bins.number(columns))]
 
     def _cut(self, node: int) -> float:

@@ -11,6 +11,7 @@ so records count by whole fives, and of fewer than five no exact number leaves.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -18,11 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hedgerow.core.disclosure import LEAST, MOST, REMEDY, Disclosure, ExactNumbers, Told, width
+from hedgerow.core.disclosure import LEAST, MOST, REMEDY, Disclosure, ExactNumbers, Told, rounded, width
 from hedgerow.core.engine import Outbox
 from hedgerow.core.events import Event, Sampling
 from hedgerow.core.ledger import Entry
 from hedgerow.data import Schema
+from hedgerow.errors import TooFewRecords
 from hedgerow.privacy.guard import COUNTS, Trust, entry_of
 
 from .config import GuardSection
@@ -76,14 +78,35 @@ def rehearsed_disclosure(
 
     Raises
     ------
-    DisclosureExceeded (HR-216)
+    DisclosureExceeded (HR-216), TooFewRecords (HR-604)
     """
-    rule, exact = limit_of(guard, study), asked_in(entries, trust_of(guard))
+    found = list(entries)
+    rule, exact = limit_of(guard, study), asked_in(found, trust_of(guard))
     smallest = min((int(size) for size in held.sizes if size), default=0)
+    hidden = all(entry.aggregation not in ("", "plain") for entry in found if entry.verb == "sum")
+    refuse_small_folds(study, int(held.sizes.sum()) if hidden else smallest)
     values = float(counted(np.array(smallest))) * study_width(study, schema)
     told = Told(exact, values, values * n_parties)
     rule.refuse(told, "the rehearsal asks too much", remedy=REMEDY + OWNER)
     return told.sentence(rule.most) + (f" Above {MOST:.2g} records may be solved for." if told.ratio > MOST else "")
+
+
+def refuse_small_folds(study: Study, n_records: int) -> None:
+    """Refuse cross-validation where a fold has so few of the records here that its sums show them.
+
+    Raises
+    ------
+    TooFewRecords (HR-604)
+    """
+    from hedgerow.study.catalogue import listing
+
+    own = inspect.signature(listing(study.program.name).function).parameters.get("folds")
+    folds = (study.program.model_extra or {}).get("folds", own and own.default)
+    if isinstance(folds, int) and n_records < folds * LEAST:
+        raise TooFewRecords(
+            f"each of {folds} folds would have fewer than {LEAST} of {rounded(n_records)} records here.",
+            remedy="Take fewer folds.",
+        )
 
 
 def counted(sizes: np.ndarray) -> np.ndarray:
@@ -123,7 +146,9 @@ class AskedNumbers(NamedTuple):
     unknown: bool = False
 
     @classmethod
-    def of(cls, guard: GuardSection, outbox: Outbox, aggregation: str, width: int, most: float | None) -> AskedNumbers:
+    def of(
+        cls, guard: GuardSection, outbox: Outbox, aggregation: str, width: int, most: float | None, n_parties: int
+    ) -> AskedNumbers:
         """The numbers of a question.
 
         Parameters
@@ -134,8 +159,10 @@ class AskedNumbers(NamedTuple):
             That hides rows; "" for none.
         most : float, optional
             The study's own limit.
+        n_parties : int
+            Of the whole study, as it was approved; a question that says it is about more counts as about these.
         """
-        asked, size = max(1, outbox.asked), None if outbox.layout is None else outbox.layout.size
+        asked, size = max(1, min(outbox.asked, n_parties)), None if outbox.layout is None else outbox.layout.size
         entry = replace(entry_of(outbox, trust_of(guard)), aggregation=aggregation, sampling=Sampling())  # it is asked now
         found = ExactNumbers.of(entry, size)
         own = math.inf if most is None else most
