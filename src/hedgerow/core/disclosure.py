@@ -8,8 +8,9 @@ be solved for, whatever the answers are called. Four rounds of a logistic regres
 of parties of 3, 5 and 8 records, at 1.7 numbers a value and more (`tests/privacy/test_small_parties.py`). A third leaves room.
 
 Numbers behind noise are not counted where the noise is worth its name (`covers`); nor is what `each` leaves at a party, nor
-keys and masks. A matrix counts as it is sent: whole, or as a triangle. What only a sample of the parties is asked counts by
-the chance that a party is in it. The columns read are those that settings name; where they name none, all that are there.
+keys and masks. A matrix that equals its transpose counts as a triangle (`Foreseen.distinct`). What only a sample of the parties
+is asked counts by the chance that a party is in it. The columns read are those that settings name; where they name none, all
+that are there.
 
 After the rule nfilter.glm of DataSHIELD, a third of the records for each parameter, but over all questions.
 """
@@ -96,7 +97,7 @@ class ExactNumbers(NamedTuple):
         """The numbers of one question; `came` is how many they were where nobody knew beforehand."""
         if entry.verb == "each" or covers(entry.event):
             return cls()
-        numbers = entry.numbers if came is None else came
+        numbers = entry.exact_numbers if came is None else came
         if numbers is None:
             return cls(unknown=1)
         expected = numbers * (1.0 if entry.sampling.kind == "records" else entry.sampling.rate)

@@ -135,7 +135,7 @@ class AskedNumbers(NamedTuple):
         most : float, optional
             The study's own limit.
         """
-        asked, size = max(1, outbox.asked), None if outbox.layout is None else outbox.layout.size
+        asked, size = max(1, outbox.asked), None if outbox.layout is None else outbox.distinct or outbox.layout.size
         entry = replace(entry_of(outbox, trust_of(guard)), aggregation=aggregation, sampling=Sampling())  # it is asked now
         found = ExactNumbers.of(entry, size)
         own = math.inf if most is None else most
