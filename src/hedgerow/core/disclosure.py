@@ -8,7 +8,8 @@ be solved for, whatever the answers are called. Four rounds of a logistic regres
 of parties of 3, 5 and 8 records, at 1.7 numbers a value and more (`tests/privacy/test_small_parties.py`). A third leaves room.
 
 Numbers behind noise are not counted where the noise is worth its name (`covers`), of all questions together (`worn`); nor is
-what `each` leaves at a party, nor keys and masks. A matrix counts as it is sent: whole, or as a triangle. What only a sample
+what `each` leaves at a party, nor keys and masks. A matrix that equals its transpose counts as a triangle
+(`Foreseen.distinct`). What only a sample
 of the parties is asked counts by the chance that a party is in it. The columns read are those that settings name; where they
 name none, all that are there.
 
@@ -135,7 +136,7 @@ class ExactNumbers(NamedTuple):
         if entry.verb == "each" or entry.event.kind == "none" or (covered and entry.cites):
             return cls()
         noise = worn(entry.event, entry.sampling.as_charged(entry.unit or "record")) if covered else 0.0
-        numbers = entry.numbers if came is None else came
+        numbers = entry.exact_numbers if came is None else came
         if numbers is None:
             return cls(unknown=int(not covered), noise=noise)
         expected = numbers * (1.0 if entry.sampling.kind == "records" else entry.sampling.rate)

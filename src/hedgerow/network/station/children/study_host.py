@@ -155,7 +155,7 @@ class StudyHost:
         """
         outbox = question.outbox
         seen = self.layouts.of(outbox.question, outbox.streams)
-        found = replace(outbox, layout=seen.layout, rows=seen.rows, unforeseen=seen.unknown)
+        found = replace(outbox, layout=seen.layout, rows=seen.rows, unforeseen=seen.unknown, distinct=seen.distinct)
         if seen.error is not None and not guard.rows:
             known = as_forbidden(seen.error, set(self.held.schema.names) - set(self.submission.columns))
             if isinstance(known, HedgerowError):
