@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -258,3 +260,30 @@ def test_records_that_are_longer_than_the_header_are_refused(tmp_path):
     path.write_text("age,bmi\n30,27.5\n31,27,5\n")
     with pytest.raises(SchemaInvalid, match=r"line 3 holds 3 values[^\n]*\n[^\n]*quotes"):
         read(path)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "told"), [("latin-1", "byte 0xf6 is none of its letters, first in line 3"), ("utf-16", "UTF-16")]
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_text_that_is_not_utf8_is_told_with_line_and_remedy(tmp_path, encoding, told, packed):
+    path = tmp_path / ("a.csv.gz" if packed else "a.csv")
+    text = "site,age\nGraz,40\nKöln,50\n".encode(encoding)
+    path.write_bytes(gzip.compress(text) if packed else text)
+    with pytest.raises(SchemaInvalid) as caught:
+        read(path)
+    assert told in str(caught.value)
+    assert "iconv -f" in str(caught.value)
+    assert "Check that the file is whole" not in str(caught.value)
+
+
+def test_columns_that_nothing_needs_are_left_out_where_they_would_have_to_be_guessed(tmp_path):
+    path = written(tmp_path / "a.csv", visit="2024-03-01", bmi="27,5")
+    with pytest.raises(ColumnUndeclared, match="bmi") as caught:
+        read(path, needed=lambda name: name == "bmi")
+    assert "visit" not in str(caught.value)
+    table = read(path, needed=lambda name: name == "age")
+    assert table.schema.names == ("age", "sex", "died", "smokes")
+    assert "Left out, since nothing reads them and nobody declares them: bmi, visit." in table.source
+    with pytest.raises(SchemaInvalid, match="visit"):  # what is declared must be so
+        read(path, declared={"visit": {"kind": "integer"}}, needed=lambda name: name == "age")

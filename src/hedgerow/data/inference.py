@@ -157,7 +157,7 @@ def _of_words(name: str, text: Text) -> Column | Fault:
 
 
 def marks_in(name: str, text: Text) -> Fault | None:
-    """What is wrong with a category that nobody declares and that holds a mark, such as ?, for a level; None where it does not."""
+    """What is wrong with a category that nobody declares and that holds a mark, such as ?, for a level; None if nothing."""
     words = [spelling(word) for word in text.words]
     wrong = np.array([not any(character.isalnum() for character in word) for word in words], bool)
     where = text.where(wrong)
@@ -194,10 +194,10 @@ NUMBERS = (
     "category."
 )
 TRUTHS = 'Mend the file; name what stands for a missing value in `na_values`; or declare kind = "binary", or levels.'
-DATES = 'Convert it, for example to days since a fixed date, leave it out, or declare kind = "category".'
+DATES = 'Convert it, for example to days since a fixed date; or declare role = "ignore", or kind = "category".'
 LEVELS = (
-    'Leave the column out; declare its levels, or many = true if all of them are meant; or role = "ignore" if it only names '
-    "records."
+    "Leave the column out (name those that are used: features = [...] in [data], read(..., columns=[...]) in Python); declare "
+    'its levels, or many = true if all of them are meant; or role = "ignore" if it only names records.'
 )
 MARKS = "Name what stands for a missing value in `na_values`; or declare its levels, if that is one of them."
 NUMBERS_AS_TEXT = (
