@@ -165,7 +165,9 @@ def marks_in(name: str, text: Text) -> Fault | None:
         return None
     marks, n = [word for word, one in zip(words, wrong, strict=True) if one], int(where.sum())
     what = "that are marks without a letter or digit, which as a rule stand for missing values"
-    return Fault(name, n, len(text), what, int(np.argmax(where)), tuple(marks[:SHOWN]), ColumnUndeclared, MARKS, hints_for(marks))
+    return Fault(
+        name, n, len(text), what, int(np.argmax(where)), tuple(marks[:SHOWN]), ColumnUndeclared, MARKS, hints_for(marks)
+    )
 
 
 def _many(name: str, n: int, remedy: str) -> Fault:
