@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -107,6 +109,27 @@ def test_a_mark_for_missing_values_is_no_level(tmp_path):
     assert table.schema["word"].levels == ("a", "b")
     kept = read(path, na_values=["?"], declared={"word": {"levels": ["a", "b", "?"]}}, missing="drop")
     assert_array_equal(kept["word"], [0, 1, 2, 0])  # a level of that name is a level
+
+
+@pytest.mark.parametrize("mark", ["?", "-", ".", "--", "*", " ? "])
+@pytest.mark.parametrize("declared", [{}, {"race": {"kind": "category"}}], ids=["undeclared", "a category"])
+def test_a_mark_among_words_is_no_level_unless_it_is_declared(tmp_path, mark, declared):
+    path = tmp_path / "a.csv"
+    path.write_text(f"race,y\nAsian,1\n{mark},0\nOther,1\n{mark},0\n")
+    with pytest.raises(ColumnUndeclared) as caught:
+        read(path, declared=declared)
+    said = str(caught.value)
+    assert "column 'race' has 2 of 4 values that are marks" in said
+    assert f"first in line 3: {mark!r}" in said
+    assert f'say na_values = ["{mark}"]' in said
+    assert "or declare its levels" in said
+    assert read(path, declared={"race": {"levels": ["Asian", "Other", mark]}}).schema["race"].levels[2] == mark
+    assert read(path, declared={"race": {"many": True}}).schema["race"].levels == tuple(sorted(["Asian", "Other", mark]))
+    assert read(path, declared=declared, na_values=[mark], missing="drop").schema["race"].levels == ("Asian", "Other")
+    with pytest.raises(ColumnUndeclared, match="marks"):
+        Table.from_pandas(pd.DataFrame({"race": ["Asian", mark]}, dtype="category"))
+    with pytest.raises(ColumnUndeclared, match="marks"):
+        hr.data.infer(pd.DataFrame({"race": ["Asian", mark]}))
 
 
 @pytest.mark.parametrize("strange", [1, 97, 103])
@@ -237,3 +260,30 @@ def test_records_that_are_longer_than_the_header_are_refused(tmp_path):
     path.write_text("age,bmi\n30,27.5\n31,27,5\n")
     with pytest.raises(SchemaInvalid, match=r"line 3 holds 3 values[^\n]*\n[^\n]*quotes"):
         read(path)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "told"), [("latin-1", "byte 0xf6 is none of its letters, first in line 3"), ("utf-16", "UTF-16")]
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_text_that_is_not_utf8_is_told_with_line_and_remedy(tmp_path, encoding, told, packed):
+    path = tmp_path / ("a.csv.gz" if packed else "a.csv")
+    text = "site,age\nGraz,40\nKöln,50\n".encode(encoding)
+    path.write_bytes(gzip.compress(text) if packed else text)
+    with pytest.raises(SchemaInvalid) as caught:
+        read(path)
+    assert told in str(caught.value)
+    assert "iconv -f" in str(caught.value)
+    assert "Check that the file is whole" not in str(caught.value)
+
+
+def test_columns_that_nothing_needs_are_left_out_where_they_would_have_to_be_guessed(tmp_path):
+    path = written(tmp_path / "a.csv", visit="2024-03-01", bmi="27,5")
+    with pytest.raises(ColumnUndeclared, match="bmi") as caught:
+        read(path, needed=lambda name: name == "bmi")
+    assert "visit" not in str(caught.value)
+    table = read(path, needed=lambda name: name == "age")
+    assert table.schema.names == ("age", "sex", "died", "smokes")
+    assert "Left out, since nothing reads them and nobody declares them: bmi, visit." in table.source
+    with pytest.raises(SchemaInvalid, match="visit"):  # what is declared must be so
+        read(path, declared={"visit": {"kind": "integer"}}, needed=lambda name: name == "age")

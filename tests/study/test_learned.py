@@ -168,3 +168,92 @@ def test_a_comparison_says_which_of_its_runs_learned_nothing(tmp_path):
     assert "1 of 2 runs learned nothing" in " ".join(found.report.warnings)
     assert found.report.nothing == ""
     assert np.isfinite(dict(found.report.metrics)["best test accuracy"])
+
+
+# ---- what nobody can tell ----------------------------------------------------------------------------------------------------
+def of(kind, **columns):
+    """A table of a target y, of one kind, and weights w, of which either may be missing."""
+    levels = ("a", "b", "c") if kind == "category" else ()
+    y = hr.data.Column("y", kind, levels=levels, role="target", optional=True)
+    w = hr.data.Column("w", "number", low=0, high=9, role="weight", optional=True)
+    schema = hr.data.Schema((y, w))
+    return hr.data.Table({name: np.asarray(values) for name, values in columns.items()}, schema)
+
+
+@pytest.mark.parametrize(
+    ("kind", "y", "found"),
+    [
+        ("category", np.array([0, 0, 1, -1], np.int16), (0.75, 4.0)),
+        ("binary", [0.0, 0.0, 1.0, np.nan], (0.75, 4.0)),
+    ],
+)
+def test_chance_is_of_records_that_have_target_and_weight(kind, y, found):
+    chance = Chance.on(of(kind, y=np.append(y, y[0]), w=[2.0, 1.0, 1.0, 5.0, np.nan]), "y")
+    assert (chance.accuracy, chance.n) == found
+    number = Chance.on(of("number", y=[1.0, 3.0, np.nan], w=[1.0, 1.0, 1.0]), "y")
+    assert (number.error, number.n) == (1.0, 2.0)
+
+
+def test_records_of_one_class_judge_nobody():
+    one = {"": COIN[""], "test": Chance.on(of("binary", y=[0.0, 0.0, 0.0], w=[1.0, 1.0, 1.0]), "y")}
+    assert verdict([], {"test accuracy": 1.0, "test log-loss": 0.04, "test AUC": math.nan}, one) == ""
+    assert verdict(rows("test log-loss", 0.01, 0.02), {"test log-loss": 0.02, "test Matthews correlation": 0.0}, one) == ""
+    assert "diverged" in verdict([], {"test log-loss": math.nan}, one)
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        ({"noisy R2": math.nan, "noisy mean squared error": 0.1}, ""),
+        ({"noisy AUC": math.nan, "noisy accuracy": 0.8, "noisy log-loss": 0.4}, ""),
+        ({"accuracy": 0.97, "AUC": 0.5, "log-loss": 0.135}, "AUC 0.5, where a model that looks at no feature gives 0.5"),
+        ({"accuracy": 0.97, "AUC": 0.52, "AUC standard error": 0.03, "log-loss": 0.135}, "AUC 0.52"),
+        ({"accuracy": 0.97, "AUC": 0.6, "AUC standard error": 0.03, "log-loss": 0.135}, ""),
+        ({"accuracy": 0.97, "Matthews correlation": 0.0, "loss": 0.135}, "Matthews correlation 0,"),
+        ({"accuracy": 0.97, "AUC": math.nan, "log-loss": 0.135}, ""),
+        ({"noisy accuracy": 0.97, "noisy AUC": 0.47, "noisy log-loss": 0.135}, ""),
+        ({"R2": -math.inf}, "diverged"),
+    ],
+)
+def test_a_number_that_could_not_be_computed_and_a_common_class_are_no_verdict(last, said):
+    found = verdict([], last, {"": Chance.of_classes(2)})
+    assert said in found if said else found == ""
+
+
+def test_weights_that_are_no_numbers_are_a_run_that_diverged(tmp_path):
+    from types import SimpleNamespace
+
+    from hedgerow.study.baselines import Baselines
+    from hedgerow.study.learned import nothing_learned
+
+    for state in (SimpleNamespace(beta=np.array([0.1, math.nan])), SimpleNamespace(weights={"w": np.array([math.inf])})):
+        assert "diverged" in nothing_learned(None, [], {"accuracy": 0.9}, Baselines(), state)
+
+
+@pytest.mark.parametrize("target", ["y", "c"])
+def test_a_study_of_a_target_with_gaps_and_a_test_table_has_a_page(tmp_path, target):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200).clip(-4, 4)
+    y, c = (x > 0).astype(int), np.array(["no", "yes", "so"])[np.digitize(x, [-0.5, 0.5])]
+    lines = [
+        f"{a:.4f},{'' if i % 9 == 0 else b},{'' if i % 9 == 0 else e}" for i, (a, b, e) in enumerate(zip(x, y, c, strict=True))
+    ]
+    (tmp_path / "gaps.csv").write_text("x,y,c\n" + "\n".join(lines))
+    study = parse(
+        {
+            "name": "gaps",
+            "data": {
+                "path": str(tmp_path / "gaps.csv"),
+                "target": target,
+                "features": ["x"],
+                "missing": "drop",
+                "ranges": {"x": [-4, 4]},
+            },
+            "partition": {"by": "iid", "parties": 2},
+            "program": {"name": "fedavg", "model": "linear", "rounds": 3, "learning_rate": 0.5},
+            "evaluation": {"on": "test", "holdout": 0.2},
+        }
+    )
+    result = run_study(study, tmp_path / "run")
+    assert result.report.nothing == ""
+    assert math.isfinite(dict(result.report.metrics)["test accuracy"])

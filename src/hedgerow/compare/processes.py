@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -22,6 +23,7 @@ from hedgerow.study.rounds import Progress, metrics_of
 from hedgerow.study.runner import run, write_study
 
 from .cells import Cell
+from .records import SharedRecords
 
 INTERRUPTED = 130
 """Exit status of a process whose run was interrupted, and can be resumed."""
@@ -64,15 +66,15 @@ def usable_cores() -> int:
 
 
 def _one_by_one(tasks: Sequence[RunTask], data_dir: Path | None, command: str, watch: Watch) -> Ended:
-    ended = Ended({})
+    ended, records = Ended({}), SharedRecords(data_dir)
     for task in tasks:
 
         def show(progress: Progress, task: RunTask = task) -> None:
             watch(task, progress)
 
         try:
-            how = {"data_dir": data_dir, "resume": task.resume, "command": command}
-            result = run(task.cell.study, task.folder, on_progress=show, **how)  # type: ignore[arg-type]
+            make = partial(records.build, state_folder=task.folder / "states")
+            result = run(task.cell.study, task.folder, on_progress=show, make=make, resume=task.resume, command=command)
             ended.interrupted = result.run.stopped == "interrupted"
         except HedgerowError as error:
             ended.problems[task.cell.name] = str(error)

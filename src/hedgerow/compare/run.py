@@ -13,7 +13,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from hedgerow.compare.report import report_of
@@ -29,7 +28,6 @@ from hedgerow.errors import (
 )
 from hedgerow.report import Report, write
 from hedgerow.store import write_bytes
-from hedgerow.study.build import build
 from hedgerow.study.changes import Change
 from hedgerow.study.check import check, measures
 from hedgerow.study.planned import with_noise
@@ -40,6 +38,7 @@ from hedgerow.study.study import Study
 from .cells import Cell, cells, named
 from .collected import collected, csv_of, slug
 from .processes import RunTask, run_all, usable_cores
+from .records import SharedRecords
 from .standings import Standings, finished_report, standings, to_csv
 
 MARK = "comparison "
@@ -57,7 +56,7 @@ class Compared:
     interrupted: bool
 
 
-MANY = 40
+MANY = 20
 """Quick runs of a comparison above which they are made one after the other."""
 
 
@@ -151,7 +150,7 @@ def check_cells(
         What the first wrong cell is refused for; the message names the cell. A cell whose data are missing is left out
         where the comparison says so, and some cell has its data.
     """
-    ready, measured = [], set()
+    ready, measured, records = [], set(), SharedRecords(data_dir)
     lenient = study.comparison is not None and study.comparison.absent == "leave out"
     missing: list[HedgerowError] = []
     for number, cell in enumerate(found, 1):
@@ -160,8 +159,8 @@ def check_cells(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", HedgerowWarning)  # the cell's own page says them
                 kind = (cell.study.program.name, str(cell.study.evaluation), str(cell.study.data), str(cell.study.protection))
-                cell = replace(cell, study=with_noise(cell.study, partial(build, data_dir=data_dir), data_dir))
-                built = build(cell.study, data_dir=data_dir)
+                cell = replace(cell, study=with_noise(cell.study, records.build, data_dir))
+                built = records.build(cell.study)
                 check(built)
                 if kind not in measured:
                     measured.add(kind)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
@@ -256,7 +256,9 @@ class Parties(Sequence[Party]):
 
 
 class OwnColumns(Parties):
-    """Parties each of which prepared columns of its own, so that not even their types follow from other parties' records.
+    """Parties each of which prepares columns of its own, so that not even their types follow from other parties' records.
+
+    A party prepares them when it is first asked: of ten thousand, few may ever be.
 
     Parameters
     ----------
@@ -268,12 +270,22 @@ class OwnColumns(Parties):
     def __init__(self, before: Parties, one: Callable[[Party], Mapping[str, Array]]) -> None:
         super().__init__(before.ids, {}, before.sizes, before.w)
         self.columns = before.columns
-        self._before = before
+        self._before, self._one = before, one
         before._same(self)
-        self._own: list[dict[str, Array] | Exception] = [_made_by(before, i, one) for i in range(len(before))]
+        self._own: dict[int, dict[str, Array] | Exception] = {}
+
+    def prepare(self, names: Iterable[str]) -> None:
+        """Let these parties prepare their columns now, in the surroundings of the caller."""
+        for name in names:
+            self._made(self.position[name])
+
+    def _made(self, i: int) -> dict[str, Array] | Exception:
+        if i not in self._own:
+            self._own[i] = _made_by(self._before, i, self._one)
+        return self._own[i]
 
     def __getitem__(self, i: Any) -> Any:
-        own = self._own[int(i)]
+        own = self._made(int(i))
         if isinstance(own, Exception):
             raise own.with_traceback(None)
         party = self._before[i]

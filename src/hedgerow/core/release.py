@@ -19,6 +19,7 @@ from hedgerow.errors import ContributionInvalid
 
 from .arrays import Array, Layout
 from .bound import SLACK, Bounds, blocks, unit_of
+from .disclosure import covers
 from .events import Event, Unit
 from .mechanism import Compression, Mechanism, Plan
 from .randomness import Entropy, Stream, Streams
@@ -112,6 +113,20 @@ class Release:
     def at_parties(self) -> bool:
         """Whether parties add the noise, so that the server need not be trusted, and who answers protects nobody."""
         return self.plan is not None or (self.mechanism is not None and self.mechanism.at in ("party", "shares"))
+
+    @property
+    def random(self) -> bool:
+        """Whether parties add noise that is worth its name, so that no answer of theirs is an exact one."""
+        return self.at_parties and covers(self.event)
+
+    @property
+    def hides_parties(self) -> bool:
+        """Whether that noise hides what one party adds, also between totals of two sets of parties.
+
+        Noise of a bound per record hides a record there, and not a party: the difference of two such totals is its row, but
+        for the noise of one record.
+        """
+        return self.random and self.unit == "party"
 
     @property
     def least(self) -> int:

@@ -332,11 +332,12 @@ def description_digest(value: Any) -> bytes:
 
 
 def steadily(outbox: Outbox) -> bool:
-    """Whether hidden totals of such questions are over the same parties: where parties add no noise, and none is drawn by lot.
+    """Whether hidden totals of such questions are over the same parties: where no noise hides one, and none is drawn by lot.
 
-    The noise of a server is none between two totals that it sees itself.
+    The noise of a server is none between two totals that it sees itself. That of the parties hides one of them where it is
+    worth its name and of a bound per party (`Release.hides_parties`).
     """
-    return not outbox.release.at_parties and outbox.question.cohort.sampling.kind in ("all", "records", "part")
+    return not outbox.release.hides_parties and outbox.question.cohort.sampling.kind in ("all", "records", "part")
 
 
 def _by_name(item: tuple[Any, Any]) -> str:

@@ -225,9 +225,12 @@ class PairwiseParty:
         masked, signature = row.tobytes(), b""
         if self.identity is not None:
             signature = self.identity.sign(_sent(group.session, group.round, self.id, masked))
-        if self.standing is not None and contribution.steady:
-            everybody = np.ones(len(group.ids), bool)
-            self.standing.keep(PartySet.of(names_digest(group.ids), everybody), max(self.settings.least, contribution.least))
+        if self.standing is not None:
+            everybody = PartySet.of(names_digest(group.ids), np.ones(len(group.ids), bool))
+            if contribution.steady:
+                self.standing.keep(everybody, max(self.settings.least, contribution.least))
+            else:
+                self.standing.hear(everybody)
         if self.journal is not None:
             self._write(group.session, group.round, "contribution", group.seen)
         self._open = None

@@ -9,7 +9,7 @@ A `Column` is what parties and server agree on. How a file spells missing values
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from hedgerow.errors import ColumnUndeclared, MissingColumn, SchemaInvalid, sugg
 
 from .column import Column, Kind, Role, spelling
 from .faults import WHERE, Fault, LinesOf, Text, faults_of, level_of, numbers_of, refuse
-from .inference import MOST_LEVELS, infer_column, levels_in, plain
+from .inference import MOST_LEVELS, infer_column, levels_in, marks_in, plain
 from .schema import Schema
 
 MOST_CODES = 32_767
@@ -130,7 +130,10 @@ class Declared:
             more = {"role": self.role, "unit": self.unit, "description": self.description, "optional": self.optional}
             return replace(found, **more) if isinstance(found, Column) else found
         if kind == "category" and not levels:
-            levels = levels_in(values if isinstance(values, Text) else Text.of(values))
+            text = values if isinstance(values, Text) else Text.of(values)
+            if not (self.many or apart) and (marks := marks_in(self.name, text)):
+                return marks
+            levels = levels_in(text)
             most = MOST_CODES if self.many or apart else MOST_LEVELS
             if len(levels) > most:
                 return _too_many(self.name, len(levels), most)
@@ -180,6 +183,7 @@ def fit(
     decimal: str = ".",
     shown: bool = True,
     advice: str = WHERE,
+    needed: Callable[[str], bool] | None = None,
 ) -> tuple[dict[str, np.ndarray], Schema, str]:
     """Hold raw columns against their declarations, and read kinds and levels of others off them.
 
@@ -199,11 +203,15 @@ def fit(
         The decimal sign of numbers that are text.
     shown, advice
         As of `refuse`.
+    needed : callable, optional
+        By name, whether a column must be readable; another one is left out where nobody declares it and its kind would have
+        to be guessed.
 
     Returns
     -------
     tuple
-        Values as `Schema.admit` takes them; the schema; and a sentence about levels that were read off the records.
+        Values as `Schema.admit` takes them; the schema; and a sentence about levels that were read off the
+        records, and one about columns that were left out.
 
     Raises
     ------
@@ -213,7 +221,8 @@ def fit(
     for name in declared:
         if name not in others:
             declared_in(columns, name, where)
-    every, found, schema, faults, inferred = words_of(na_values), {}, [], [], []
+    every, found, schema, faults = words_of(na_values), {}, [], []
+    inferred, aside = [], []
     for name, values in columns.items():
         one = declared.get(name, Declared(name))
         held = taken(values, {*one.na_values, *(word for word in every if level_of(word, one.in_file) is None)}, decimal)
@@ -222,7 +231,8 @@ def fit(
         asked = held if isinstance(held, Text) and not _is_categorical(values) else values
         column = one.column(asked) if is_flat else _shaped(one, held)
         if isinstance(column, Fault):
-            faults.append(column)
+            is_spare = needed is not None and name not in declared and not needed(name)
+            aside.append(name) if is_spare else faults.append(column)
             continue
         faults += (wrong := faults_of(one.spelt(column), held, missing=policy == "refuse") if is_flat else [])
         if column.kind == "category" and not one.levels:
@@ -232,6 +242,7 @@ def fit(
             found[name] = one.read(held, column) if is_flat else uncoded(held) if column.kind == "category" else held
     refuse(faults, where, lines_of=lines_of, shown=shown, advice=advice)
     note = f" Levels of {', '.join(inferred)} were read off the records, and are not declared." if inferred else ""
+    note += f" Left out, since nothing reads them and nobody declares them: {', '.join(aside)}." if aside else ""
     return found, Schema(tuple(schema)), note
 
 

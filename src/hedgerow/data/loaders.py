@@ -24,7 +24,7 @@ from .column import Column, lacking
 from .declared import Declared, all_declared, declared_in, fit, numbers_or_words
 from .schema import Schema
 from .table import Table
-from .text_files import lines_of, read_columns
+from .text_files import lines_of, not_utf8, read_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +52,7 @@ def read(
     na_values: Iterable[str | float] = (),
     separator: str | None = None,
     decimal: Literal[".", ","] = ".",
+    needed: Callable[[str], bool] | None = None,
 ) -> Table:
     """Return the table in a file.
 
@@ -78,6 +79,9 @@ def read(
         Between the values of a csv or tsv file: a comma, or a tab, by default.
     decimal : {".", ","}
         The decimal sign of a csv or tsv file.
+    needed : callable, optional
+        By name, whether a column must be readable, all by default. Another one is left out where nobody declares it and its
+        kind would have to be guessed; `source` says so.
 
     Raises
     ------
@@ -108,6 +112,7 @@ def read(
         lines_of=partial(lines_of, path, between) if kind in TEXT else None,
         others=given if columns is not None else (),
         decimal=decimal,
+        needed=needed,
     )
     schema = (inferred if schema is None else schema).with_roles(target=target)
     if missing == "drop":
@@ -218,6 +223,9 @@ def refuse_unreadable(path: Path, reader: Callable[[], T]) -> T:
     """Return what a reader returns; SchemaInvalid (HR-409) where the file is damaged, or none of its kind."""
     try:
         return reader()
+    except UnicodeDecodeError as cause:
+        said, remedy = not_utf8(path, cause)
+        raise SchemaInvalid(f"{path.name} cannot be read: {said}", remedy=remedy) from cause
     except (ValueError, OSError, EOFError, BadZipFile, TarError, zlib.error) as cause:
         raise SchemaInvalid(
             f"{path.name} cannot be read: {cause}.",

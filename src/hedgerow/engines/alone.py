@@ -27,7 +27,7 @@ from hedgerow.core.answer import answer
 from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.columns import placed
 from hedgerow.core.engine import Outbox, declined
-from hedgerow.core.party import Parties
+from hedgerow.core.party import OwnColumns, Parties
 from hedgerow.core.records import scaled_by_records
 from hedgerow.errors import HedgerowError
 
@@ -47,7 +47,10 @@ def prepared(held: Parties, outbox: Outbox, *, together: bool) -> Parties:
     view, singly = outbox.question.view, scaled_by_records(outbox.release)
     if outbox.by_itself or singly:
         with threads_for_each(1), ordinary_arithmetic():
-            return held.prepared(view, together=False, singly=singly)
+            parties = held.prepared(view, together=False, singly=singly)
+            if isinstance(parties, OwnColumns):
+                parties.prepare(outbox.ids)
+            return parties
     try:
         return held.prepared(view, together=together)
     except HedgerowError:

@@ -8,12 +8,14 @@ stations            their guards' own limit, or the study's where that is lower
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.core.declaration import Declaration
 from hedgerow.core.disclosure import MOST, Disclosure, ExactNumbers, Holdings, Told, width, words_read
 from hedgerow.core.ledger import Ledger
+from hedgerow.errors import HedgerowError
 
 if TYPE_CHECKING:
     from hedgerow.data import Schema
@@ -29,12 +31,64 @@ ALL = re.compile(r"(^|[~+\s])\.($|[\s+-])")
 
 
 def columns_of(study: Study, schema: Schema) -> frozenset[str]:
-    """The columns that a study reads: those that its program's settings name, or all where these name no feature."""
-    known, settings = frozenset(schema.names), dict(study.program.model_extra or {})
-    if ALL.search(str(settings.get("formula", ""))):
+    """The columns of which a study can learn values, or all where its settings name none besides weights.
+
+    A text names one column, however many are in it; a formula at most one for each column of its design, and its target.
+    """
+    settings, aside = dict(study.program.model_extra or {}), {schema.weight, schema.offset}
+    formula = settings.pop("formula", None)
+    places = [*texts_in(settings)] + ([formula] if isinstance(formula, str) else [])
+    known = frozenset(schema.names)
+    if not any(words_read(text, known) - aside for text in places) and not has_dot(formula):
         return known
-    named = words_read(settings, known)
-    return named if named - {schema.target, schema.weight, schema.offset} else known
+    found: set[str] = set()
+    for read, most in [*_of_formula(formula, schema), *((words_read(text, known), 1) for text in texts_in(settings))]:
+        found |= set(sorted(read - found)[: max(0, most - len(read & found))])
+    return frozenset(found) or known
+
+
+def _of_formula(formula: Any, schema: Schema) -> list[tuple[frozenset[str], int]]:
+    """What each part of a formula reads, and how many columns it makes of it; plain columns first."""
+    if not isinstance(formula, str):
+        return []
+    read = _read(formula, schema)
+    if read is None:
+        return [(frozenset({name}), 1) for name in words_read(formula, frozenset(schema.names))]
+    response, terms = read
+    parts = [(_columns((response,), schema), 1), *((_columns(term.factors, schema), len(term.names)) for term in terms)]
+    return sorted(parts, key=lambda part: len(part[0]))
+
+
+def _read(formula: str, schema: Schema) -> Any:
+    """Target and terms of a formula; None where it is none that regressions read."""
+    from hedgerow.stats.formula import read_formula
+
+    for classes in (False, True):
+        with suppress(HedgerowError):
+            return read_formula(formula, schema, tuple(filter(None, (schema.weight, schema.offset))), classes=classes)
+    return None
+
+
+def _columns(factors: Iterable[Any], schema: Schema) -> frozenset[str]:
+    return frozenset(name for factor in factors for name in factor.reads(schema))
+
+
+def has_dot(formula: Any) -> bool:
+    """Whether a formula's dot stands for all features."""
+    return isinstance(formula, str) and ALL.search(formula) is not None
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text in plain values, the keys of mappings included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from texts_in(key)
+            yield from texts_in(part)
+    elif isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes):
+        for part in value:
+            yield from texts_in(part)
 
 
 def holdings_of(study: Study, listing: Declaration, sizes: Sequence[int], schema: Schema) -> Holdings:
@@ -68,14 +122,14 @@ def _numbers(exact: ExactNumbers) -> str:
 
 
 def _elsewhere(exact: ExactNumbers, own: float | None) -> str:
-    if exact == ExactNumbers():
+    if exact.none:
         return "No exact number leaves a party."
     limit = f" This study allows {own:.2g} for itself." if own is not None else ""
     return f"Asked in all: {_numbers(exact)} of each party, which its station holds against the values that it has.{limit}"
 
 
 def _unshown(exact: ExactNumbers, ratio: float, most: float | None) -> str:
-    if exact == ExactNumbers():
+    if exact.none:
         return "No exact number leaves a party."
     limit, raised = MOST if most is None else most, most is not None and most > MOST * (1 + 1e-9)
     said = f"{'beyond' if ratio > limit else 'within'} {limit:.2g} for each value of the columns read that a party holds"

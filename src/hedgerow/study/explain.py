@@ -62,7 +62,7 @@ def explain(
     }
     last_row = metrics_of(history[-1]) if history else {}
     stations = getattr(run.engine, "stations", ())
-    nothing = "" if ended.stopped == "interrupted" else nothing_learned(built, history, outcome.metrics, compared)
+    nothing = "" if ended.stopped == "interrupted" else nothing_learned(built, history, outcome.metrics, compared, ended.state)
     notes = [built.table.source]
     if ended.reason:
         notes.insert(0, f"The run stopped: {ended.reason}")

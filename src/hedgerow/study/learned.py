@@ -6,8 +6,10 @@
     R2, D2, Matthews      against 0, and AUC against 0.5
 
 A run is said to have learned nothing where every one of these that it measured is at chance, a standard error allowed to shares
-of records. Also said: that a metric is no finite number, that a loss ended above where it began and no better than chance, and
-that it is far beyond chance.
+of records. Where the shares of the classes are not known, R2, D2, Matthews and AUC are judged alone if they were measured: a
+rare class gives every model a high accuracy. On records of a single class nothing can be told, and nothing is judged. Also
+said: that the weights or a loss are no finite numbers, that a loss ended above where it began and no better than chance, and
+that it is far beyond chance. An AUC or an R2 that is no number says only that it could not be computed.
 
 Shares and means are those of records whose metrics are in the report anyway: the server's test table, or in a simulation with
 baselines the records on which those are scored. Of records at stations none are known here, and nothing is asked for them.
@@ -18,10 +20,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from hedgerow.data import Table
+from hedgerow.data.cases import whole_cases
 
 from .baselines import Baselines, where
 from .build import Built
@@ -52,7 +56,7 @@ class Chance:
     error : float
         Mean squared error of the mean of a number; nan where it is not known.
     n : float
-        Records; infinite where the values are of none.
+        Records; infinite where the values are of none, and 0 where nothing can be judged.
     known : bool
         Whether shares of classes are known, or all classes are taken for alike.
     """
@@ -70,22 +74,27 @@ class Chance:
 
     @classmethod
     def on(cls, table: Table, target: str) -> Chance:
-        """On the records of a table, which count by their weights."""
+        """On the records of a table that lack neither target nor weight, which count by their weights."""
         schema = table.schema
+        table = whole_cases(table, [target] if schema.weight is None else [target, schema.weight])
         w = np.ones(len(table)) if schema.weight is None else np.asarray(table[schema.weight], float)
         y, n = np.asarray(table[target], float), float(w.sum())
         if not n > 0:
-            return cls()
+            return cls(n=0)
         if schema[target].kind not in ("category", "binary"):
             mean = float(np.average(y, weights=w))
             return cls(error=float(np.average((y - mean) ** 2, weights=w)), n=n, known=True)
         shares = np.bincount(y.astype(int), weights=w) / n
         shares = shares[shares > 0]
+        if len(shares) < 2:
+            return cls(n=0)
         return cls(float(shares.max()), float(-(shares * np.log(shares)).sum()), n=n, known=True)
 
     def __call__(self, metric: str) -> tuple[float, str]:
         """The value of a metric at chance, and what would give it; nan where it is not known."""
         name = _kind(metric)
+        if self.n == 0:
+            return math.nan, ""
         if name == "accuracy":
             return self.accuracy, "always saying the most common class" if self.known else "drawing a class by chance"
         if name == "mean squared error" or (name == "loss" and math.isfinite(self.error)):
@@ -94,18 +103,20 @@ class Chance:
             return self.loss, "saying the share of each class" if self.known else "saying that all classes are alike"
         return FIXED.get(name, math.nan), "a model that looks at no feature"
 
-    def passed(self, metric: str, value: float) -> bool | None:
-        """Whether a value is better than chance; None where nobody knows."""
+    def passed(self, metric: str, value: float, error: float = 0.0) -> bool | None:
+        """Whether a value, with this standard error, is better than chance; None where nobody knows."""
         name, (at, _) = _kind(metric), self(metric)
-        if math.isnan(at):
+        if math.isnan(at) or math.isnan(value):
             return None
         if name in LOSSES:
             return value < at * (1 - ROUNDING)
         spread = {"accuracy": math.sqrt(at * (1 - at)) if name == "accuracy" else 0.0, "AUC": 0.5, "Matthews correlation": 1.0}
-        return value > at + spread.get(name, 0.0) / math.sqrt(self.n)
+        return value > at + max(spread.get(name, 0.0) / math.sqrt(self.n), error)
 
 
-def nothing_learned(built: Built, history: Sequence[Row], metrics: Mapping[str, float], compared: Baselines) -> str:
+def nothing_learned(
+    built: Built, history: Sequence[Row], metrics: Mapping[str, float], compared: Baselines, state: Any = None
+) -> str:
     """Say in two sentences that a run learned nothing, or diverged; "" where it did neither.
 
     Parameters
@@ -116,7 +127,13 @@ def nothing_learned(built: Built, history: Sequence[Row], metrics: Mapping[str, 
         What the program says of its last state beside that.
     compared : Baselines
         With the score of the run where only that was measured.
+    state
+        The last of the run, whose coefficients are looked at.
     """
+    found = getattr(state, "beta", getattr(state, "weights", ()))
+    arrays = (np.asarray(part) for part in (found.values() if isinstance(found, Mapping) else [found]))
+    if not all(np.isfinite(part).all() for part in arrays if np.issubdtype(part.dtype, np.number)):
+        return f"This run diverged: its weights are not all finite. {ADVICE}"
     last = dict(metrics) | (metrics_of(history[-1]) if history else {})
     found = chances(built, compared)
     if compared.federated is not None and not last:
@@ -143,13 +160,18 @@ def chances(built: Built, compared: Baselines) -> dict[str, Chance]:
 def verdict(history: Sequence[Row], last: Mapping[str, float], chances: Mapping[str, Chance]) -> str:
     """The sentences of `nothing_learned`, from the metrics alone."""
     judged = {name: float(value) for name, value in last.items() if _kind(name) and isinstance(value, (int, float))}
-    if broken := [f"{name} is {value:g}" for name, value in judged.items() if not math.isfinite(value)]:
+    if broken := [f"{name} is {value:g}" for name, value in judged.items() if _broken(name, value)]:
         return f"This run diverged: {', '.join(broken[:2])}. {ADVICE}"
     chance = {name: chances.get(name.split()[0], chances[""]) for name in judged}
-    passed = {name: chance[name].passed(name, value) for name, value in judged.items()}
+    judged = {name: value for name, value in judged.items() if chance[name].n > 0}
+    errors = {name: float(last.get(f"{name} standard error", 0.0)) for name in judged}
+    passed = {name: chance[name].passed(name, value, errors[name]) for name, value in judged.items()}
     known = [name for name, better in passed.items() if better is not None]
     if grown := next(_grown(history, judged, passed), ""):
         return f"The loss of this run grew: {grown}. {ADVICE}"
+    fixed = [name for name in known if _kind(name) in FIXED and not name.startswith("noisy ")]
+    if any(not chance[name].known for name in fixed):  # what beats drawing a class may be the share of the most common one
+        known = [name for name in known if name in fixed or chance[name].known]
     if not known or any(passed[name] for name in known):
         return next(_far(judged, chance), "")
     at, who = chance[known[0]](known[0])
@@ -173,6 +195,11 @@ def _grown(history: Sequence[Row], last: Mapping[str, float], passed: Mapping[st
         first, began = measured[0]
         if value > began + (0.1 * abs(began) if passed[name] is None else 0.0):
             yield f"the {name} was {_number(began)} in round {first} and is {_number(value)} in round {measured[-1][0]}"
+
+
+def _broken(name: str, value: float) -> bool:
+    """Whether a value says that a run diverged: a loss that is no number, or anything infinite."""
+    return math.isinf(value) or (math.isnan(value) and _kind(name) in LOSSES)
 
 
 def _kind(metric: str) -> str:

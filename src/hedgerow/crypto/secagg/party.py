@@ -81,6 +81,8 @@ class SecAggParty:
         self.id, self.settings, self.roster, self.identity = id, settings, roster, identity
         self.journal = Answered(None) if journal is None else journal
         self._gateway, self.standing = gateway, standing
+        if standing is not None and roster is not None and settings.active:
+            standing.over(_named(roster))
         self._binding = letters.binding(settings.digest, None if roster is None else roster.digest)
         self._pending: tuple[bytes, AgreementKey] | None = None
         self._epoch: Epoch | None = None
@@ -284,8 +286,12 @@ class SecAggParty:
 
     def _keep(self, epoch: Epoch, now: Round, survivors: Members) -> None:
         """Keep of whom the total is that is about to be opened, or refuse it beside the study's earlier ones."""
-        if self.standing is not None and now.steady:
+        if self.standing is None:
+            return
+        if now.steady:
             self.standing.keep(epoch.parties(survivors), self._least(now.least))
+        else:
+            self.standing.hear(epoch.parties(survivors))
 
     def _check_survivors(self, epoch: Epoch, now: Round, survivors: Members) -> None:
         if (survivors.flags & ~now.cohort.flags).any():
@@ -342,7 +348,13 @@ def _listed(roster: Roster, members: bytes) -> tuple[tuple[str, ...], bytes]:
 @lru_cache(maxsize=32)
 def _order(roster: Roster) -> bytes:
     """Digest of the roster's names in their order, over which sets of members are told."""
-    return names_digest(tuple(sorted(roster)))
+    return names_digest(_named(roster))
+
+
+@lru_cache(maxsize=32)
+def _named(roster: Roster) -> tuple[str, ...]:
+    """The roster's names in their order."""
+    return tuple(sorted(roster))
 
 
 def _refuse(why: str, remedy: str) -> NoReturn:

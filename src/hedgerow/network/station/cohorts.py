@@ -1,4 +1,4 @@
-"""Of whom an exact total behind hidden rows is, in words that a journal keeps and its owner can compare.
+"""Of whom a total behind hidden rows is, in words that a journal keeps and its owner can compare.
 
 <number of parties> <digest> <names>     names where the parties know them: behind a roster
 """
@@ -35,15 +35,16 @@ def _names(found: PartySet, own: Credentials) -> list[str]:
 
 
 def cohort_notes(entries: Iterable[StationEntry]) -> dict[int, str]:
-    """By the number of an entry, of whom an exact total is: in words, with who is missing since the one before."""
+    """By the number of an entry, of whom a total is: in words, with who is missing since the one before."""
     said, before = dict[int, str](), dict[str, list[str]]()
     for entry in entries:
         if not entry.cohort:
             continue
         now, last = entry.cohort.split(" "), before.get(entry.study)
         words = f"total over {now[0]} parties"
-        if last is not None and last[:2] != now[:2]:
+        if last is not None and last[:2] != now[:2] and (last[2:] != now[2:] or not now[2:]):
             gone = sorted(set(last[2:]) - set(now[2:])) if now[2:] else []
-            words += f", fewer than before ({last[0]})" + (f": without {', '.join(gone)}" if gone else "")
+            what = "fewer" if int(now[0]) < int(last[0]) else "others"
+            words += f", {what} than before ({last[0]})" + (f": without {', '.join(gone)}" if gone else "")
         said[entry.number], before[entry.study] = words, now
     return said

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from hedgerow.crypto.aggregation import description_digest, steadily
 from hedgerow.errors import QuestionUnannounced
 
+from .by_party import told_by_party
+
 if TYPE_CHECKING:
     from hedgerow.study import Rehearsal
     from hedgerow.study.build import Built
@@ -189,22 +191,26 @@ def _refused(what: str) -> QuestionUnannounced:
 
 
 def limits_of(rehearsal: Rehearsal, heard: Overheard, announced: Announced) -> list[dict[str, str]]:
-    """For each run of equal questions how often such a question may be asked, and of whom its exact totals are, in words."""
-    by_name = {(o.question.branch, o.question.number): (o, kind) for (o, _), kind in zip(heard, heard.kinds, strict=True)}
+    """For each run of equal questions how often one is asked, of whom totals are, and what each party is set to, in words."""
+    by_name = {
+        (o.question.branch, o.question.number): (o, whom, kind) for (o, whom), kind in zip(heard, heard.kinds, strict=True)
+    }
     said: list[dict[str, str]] = []
     for first, _ in rehearsal.runs():
         entry = rehearsal.entries[first]
-        outbox, kind = by_name.get((entry.branch, entry.round), (None, None))
+        outbox, whom, kind = by_name.get((entry.branch, entry.round), (None, frozenset(), None))
         if outbox is None or kind is None:
             said.append({})
             continue
         most = announced.most.get(kind, ANY)
-        exact = bool(kind.aggregation) and not outbox.release.at_parties
+        exact = bool(kind.aggregation) and not outbox.release.random
         often = f"{most} times at most, all of its kind together"
         often += "" if exact else f"; {ANEW} more where rounds are asked anew, and stations were missing"
         words = {"may be asked": "any number of times" if most == ANY else often}
-        if exact:
+        if kind.aggregation and not outbox.release.hides_parties:
             words["totals are of"] = SAME_PARTIES if steadily(outbox) else OTHER_PARTIES
+        if each := told_by_party(outbox, whom):
+            words["by party"] = each
         said.append(words)
     return said
 
@@ -221,6 +227,6 @@ def about_of(question: Any) -> dict[str, Any]:
         "branch": asked.branch,
         "broadcast": "" if sent is None else description_digest(sent).hex()[:32],
         "about": description_digest((asked.settings, asked.view, asked.init, release.bounds, release.clip, sent)).hex()[:32],
-        "hidden": step is not None and not release.at_parties,
+        "hidden": step is not None and not release.random,
         "random": release.at_parties or not asked.additive,
     }

@@ -24,6 +24,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from hedgerow.core.disclosure import covers
 from hedgerow.core.engine import Outbox
 from hedgerow.core.events import Event
 from hedgerow.core.release import Release
@@ -44,6 +45,7 @@ from hedgerow.errors import (
 from hedgerow.wire.names import Names
 from hedgerow.wire.question import Received
 
+from .by_party import admit_by_party
 from .config import GuardSection, RequireSection
 from .hours import Hours
 
@@ -213,6 +215,7 @@ def admit_question(guard: GuardSection, question: Received, sizes: np.ndarray, a
         return  # nothing of records is in it, and it is sent without settings
     withstood, once = withstands(aggregation), answers_once(aggregation)
     admit_protection(guard.require, outbox, hidden=hidden, withstood=withstood, once=once)
+    admit_by_party(guard.require, outbox, outbox.ids)
     admit_cohort(guard, outbox, outbox.asked, smallest_total(aggregation, outbox.asked) if hidden else None)
 
 
@@ -253,11 +256,17 @@ def admit_protection(
             "hidden from one that lies, and could play the other parties.",
             remedy="[protection.aggregation] adversary = 'active'.",
         )
-    if require.hidden_rows and not release.at_parties and not steadily(outbox):
+    if require.hidden_rows and not release.hides_parties and not steadily(outbox):
         raise ProtectionRequired(
-            f"{question.name} asks parties that are drawn anew each time, without noise of theirs: totals over changing "
-            "parties can be combined to one row, and guard.require.hidden_rows is set.",
-            remedy="Ask everybody each time, or add noise: [protection.mechanism] at = 'shares'.",
+            f"{question.name} asks parties that are drawn anew each time, without noise that hides one of them: totals over "
+            "changing parties can be combined to one row, and guard.require.hidden_rows is set.",
+            remedy="Ask everybody each time, or add noise of a bound per party: [protection.mechanism] at = 'shares'.",
+        )
+    if require.hidden_rows and release.plan is not None and not covers(release.event):
+        raise ProtectionRequired(
+            f"{question.name} makes its noise itself, of {release.event}: too little beside settings by party, with which "
+            "a total can be little else than one station's row, and guard.require.hidden_rows is set.",
+            remedy="Raise its noise_multiplier, or lower its epsilon.",
         )
     if require.once_per_context and not once:
         raise ProtectionRequired(

@@ -86,6 +86,10 @@ class PathState:
         return bool(self.done.all())
 
 
+MOST_FOLDS = 20
+"""Where a fold has few records, its sums show them."""
+
+
 @dataclass(frozen=True)
 class PathPlan:
     """Which penalties are tried, on which folds; attributes as `hedgerow.stats.penalty_path`."""
@@ -99,10 +103,10 @@ class PathPlan:
 
     def __post_init__(self) -> None:
         check_penalty(min(self.penalties, default=-1.0) if self.penalties is not None else 0.0, self.l1_ratio)
-        if self.folds < 2 or self.n_penalties < 1 or not 0 < self.smallest < 1:
+        if not 2 <= self.folds <= MOST_FOLDS or self.n_penalties < 1 or not 0 < self.smallest < 1:
             raise SettingsInvalid(
                 f"folds is {self.folds}, n_penalties is {self.n_penalties}, smallest is {self.smallest}.",
-                remedy="At least two folds and one penalty; smallest is a share of the largest penalty.",
+                remedy=f"Two to {MOST_FOLDS} folds and at least one penalty; smallest is a share of the largest penalty.",
             )
 
     def grid(self, score: Array, n: float, weights: Array) -> Array:
@@ -165,7 +169,8 @@ def penalty_path(
     smallest : float
         The least penalty over the largest, where they are not given.
     folds : int
-        Of cross-validation: records of a party take turns in them, from a fold that the party's name decides.
+        Of cross-validation, 2 to 20: records of a party take turns in them, from a fold that the party's name decides. A
+        station refuses folds with fewer than five of its records.
     tol : float
         Stop when the next step is shorter than this, of families but the linear one.
 
@@ -253,7 +258,9 @@ def _scales_of_products(H: Array, spec: Design) -> Array:
 
 def _check_folds(n: Array) -> None:
     if not (n > 0).all():
-        raise SettingsInvalid(f"{int((n <= 0).sum())} of {len(n)} folds have no records.", remedy="Take fewer folds.")
+        raise SettingsInvalid(
+            f"{int((n <= 0).sum())} of {len(n)} folds have no records.", remedy="Take fewer folds.", asked=True
+        )
 
 
 # ---- other families: rounds -----------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ class AskedQuestion:
     broadcast, about : str
         Digests of what it sends ("" for nothing), and of everything that decides of its answer beside kind and number.
     hidden : bool
-        Whether rows are hidden, and no noise of parties covers them.
+        Whether rows are hidden, and no noise of parties that is worth its name covers them.
     random : bool
         Whether the same question may have another answer: by noise of the parties, or other randomness.
     guarded : mapping from trust to GuardedQuestion
