@@ -120,14 +120,14 @@ def _numbers(exact: ExactNumbers) -> str:
 
 
 def _elsewhere(exact: ExactNumbers, own: float | None) -> str:
-    if exact == ExactNumbers():
+    if exact.none:
         return "No exact number leaves a party."
     limit = f" This study allows {own:.2g} for itself." if own is not None else ""
     return f"Asked in all: {_numbers(exact)} of each party, which its station holds against the values that it has.{limit}"
 
 
 def _unshown(exact: ExactNumbers, ratio: float, most: float | None) -> str:
-    if exact == ExactNumbers():
+    if exact.none:
         return "No exact number leaves a party."
     limit, raised = MOST if most is None else most, most is not None and most > MOST * (1 + 1e-9)
     said = f"{'beyond' if ratio > limit else 'within'} {limit:.2g} for each value of the columns read that a party holds"

@@ -6,7 +6,7 @@ What reads and rehearses studies is imported when one comes: a station that wait
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -119,7 +119,14 @@ def title_of(toml: bytes) -> str:
     return str(description)[:200]
 
 
-def boarding(config: StationConfig, held: Held, mine: str, submission: Submission, accounts: Sequence[Account]) -> Submission:
+def boarding(
+    config: StationConfig,
+    held: Held,
+    mine: str,
+    submission: Submission,
+    accounts: Sequence[Account],
+    roster: Collection[str] | None = None,
+) -> Submission:
     """Judge a study, and return its submission with everything that it will ask, in words.
 
     Parameters
@@ -130,6 +137,8 @@ def boarding(config: StationConfig, held: Held, mine: str, submission: Submissio
         As it came.
     accounts : sequence of Account
         In which the study must have room.
+    roster : collection of str, optional
+        Stations that may take part where rows are hidden from a server that lies.
 
     Raises
     ------
@@ -149,7 +158,7 @@ def boarding(config: StationConfig, held: Held, mine: str, submission: Submissio
     schema = admitted(config, held, description, study)
     admit_records(config.guard, int(held.sizes.sum()))
     try:
-        return _rehearsed(config.guard, held, mine, submission, description, study, schema, accounts)
+        return _rehearsed(config.guard, held, mine, submission, description, study, schema, accounts, roster)
     except HedgerowError as error:
         raise as_forbidden(error, set(held.schema.names) - config.allowed) from error.__cause__
 
@@ -181,6 +190,7 @@ def _rehearsed(
     study: Study,
     schema: Schema,
     accounts: Sequence[Account],
+    roster: Collection[str] | None,
 ) -> Submission:
 
     from hedgerow.study import build_remote
@@ -193,6 +203,11 @@ def _rehearsed(
         built = make(with_noise(study, make, submission.digest, most=guard.limits.rehearsed_rounds))
         found, heard = rehearsed(built, guard.limits.rehearsed_rounds)
     aggregation = inside(built.federation).channel.aggregation
+    if roster is not None and withstands(aggregation):
+        if invented := sorted(set(description.stations) - set(roster)):
+            raise MessageRefused(f"the study counts {', '.join(invented[:3])}, and the roster here names no such station.")
+        if len(ids) > len(roster):
+            raise MessageRefused(f"the study counts {len(ids)} parties, and the roster here names {len(roster)}.")
     noisy = any(entry.mechanism != "none" for entry in found.entries)
     kinds = announced(found.entries, heard, aggregation, most_rounds(built, noisy))
     by_name = {(entry.branch, entry.round): entry.aggregation for entry in found.entries}

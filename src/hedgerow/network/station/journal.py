@@ -85,6 +85,8 @@ class StationEntry:
         Of a decision to begin anew after entries were lost: how many such decisions there were.
     exact, hidden : float
         Numbers without noise that each of some parties was asked: from itself, and in totals of many, divided by how many.
+    noise : float
+        How much of the noise that may cover these numbers was used up (`core.disclosure.worn`); 0 where there is none.
     whom : str
         These parties, packed; "" for all.
     epsilon : float or None
@@ -113,6 +115,7 @@ class StationEntry:
     generation: int = 0
     exact: float = 0.0
     hidden: float = 0.0
+    noise: float = 0.0
     whom: str = ""
     epsilon: float | None = field(default=None, compare=False)
     number: int = field(default=0, compare=False)

@@ -86,7 +86,8 @@ class Rehearsals:
         self.submissions.put(came)
         self._going.add(study)
         try:
-            task = ToRehearse(self._config(), came, self._charges)
+            roster = getattr(self.keys, "roster", None)
+            task = ToRehearse(self._config(), came, self._charges, None if roster is None else tuple(roster))
             self.runner.rehearse(task, lambda found: self._done(came, found), lambda: self._off(study))
         except BaseException:
             self._going.discard(study)

@@ -169,7 +169,8 @@ def penalty_path(
     smallest : float
         The least penalty over the largest, where they are not given.
     folds : int
-        Of cross-validation: records of a party take turns in them, from a fold that the party's name decides.
+        Of cross-validation, 2 to 20: records of a party take turns in them, from a fold that the party's name decides. A
+        station refuses folds with fewer than five of its records.
     tol : float
         Stop when the next step is shorter than this, of families but the linear one.
 

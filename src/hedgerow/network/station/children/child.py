@@ -90,12 +90,15 @@ class ChildWork:
         """Charges of the journal come in parts, before the study that they are for."""
         self._charges += [PartyCharge(**one) for one in json.loads(bytes(body))]
 
-    def _rehearse(self, config: Body, roll: Body, sizes: Body, about: Body, toml: Body, description: Body) -> Reply:
+    def _rehearse(
+        self, config: Body, roll: Body, sizes: Body, about: Body, toml: Body, description: Body, known: Body
+    ) -> Reply:
         section = read_config(config)
         held = HeldElsewhere(section.declared, Roll.unpack(bytes(roll)), np.frombuffer(sizes, np.int64))
         came = Submission.from_json(json.loads(bytes(about)), bytes(toml), bytes(description))
         charges: Iterable[PartyCharge] = self._charges
-        found = judged(ToRehearse(section, came, lambda: charges), held)
+        names = json.loads(bytes(known))
+        found = judged(ToRehearse(section, came, lambda: charges, None if names is None else tuple(names)), held)
         if isinstance(found, Exception):
             raise found
         return "judged", [json.dumps(found.to_json()).encode()]

@@ -60,11 +60,14 @@ class ToRehearse:
         As it came.
     charges : callable
         Everything that was ever charged over all studies, in order: a study must have room beside it.
+    roster : tuple of str, optional
+        Names of all stations that are trusted to take part.
     """
 
     config: StationConfig
     submission: Submission
     charges: Callable[[], Iterable[PartyCharge]]
+    roster: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,7 @@ def judged(task: ToRehearse, held: LocalData) -> Submission | Exception:
 
     accounts = accounts_of(task.config.guard, held.roll, task.charges())
     try:
-        return boarding(task.config, held, task.config.name, task.submission, accounts)
+        return boarding(task.config, held, task.config.name, task.submission, accounts, task.roster)
     except Exception as error:
         return error
 

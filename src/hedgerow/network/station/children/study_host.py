@@ -20,7 +20,7 @@ from hedgerow.network.station.counts import about_of
 from hedgerow.network.station.disclosed import AskedNumbers, study_width
 from hedgerow.network.station.local_data import LocalData
 from hedgerow.network.station.memory import PartyMemory
-from hedgerow.network.station.policy import admit_question, admit_rows, as_forbidden
+from hedgerow.network.station.policy import admit_question, admit_rows, as_forbidden, withstands
 from hedgerow.network.station.signatures import QuestionSignature, settled, signature_of
 from hedgerow.network.station.submissions import Submission
 from hedgerow.privacy.guard import GuardedQuestion
@@ -73,6 +73,7 @@ class StudyHost:
         self.host = Host(engine, names=names, own=own, seeded=config.guard.randomness == "study")
         self.held, self.submission, self.answered, self.states = held, submission, answered, states
         self.memory, self.layouts = PartyMemory.of(states), Layouts(schema_for(study, schema))
+        self._n_parties = sum(description.stations.values())
         self._width, self._most = study_width(study, schema_for(study, schema)), study.protection.disclosure
         self._position = {id: i for i, id in enumerate(held.ids)}
         self._at_hand: Received | None = None
@@ -161,7 +162,8 @@ class StudyHost:
                 raise known from None
         admit_rows(guard, found)
         asked = question if found.release.mechanism is None else question.with_layout(found.layout)
-        exact = AskedNumbers.of(guard, found, hiding(question), self._width, self._most)
+        exact = AskedNumbers.of(guard, found, hiding(question), self._width, self._most, self._n_parties)
+        exact = exact._replace(steady=not hiding(question) or withstands(question.aggregation))
         return asked, {trust: GuardedQuestion.by(found, trust) for trust in trusts_of(guard)}, exact
 
 

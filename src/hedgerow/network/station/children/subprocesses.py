@@ -203,7 +203,8 @@ class Subprocesses:
                 charges = iter(task.charges())
                 while some := list(islice(charges, AT_ONCE)):
                     child.tell("charges", [json.dumps([vars(one) for one in some]).encode()])
-            parts = [written(task.config), records.roll, records.sizes, *submitted(came)]
+            known = json.dumps(task.roster).encode()
+            parts = [written(task.config), records.roll, records.sizes, *submitted(came), known]
             told = child.ask("rehearse", parts, Limits("the rehearsal", limits.rehearsal_seconds, limits.megabytes), off)
             return Submission.from_json(json.loads(bytes(told.bodies[0])), came.toml, came.description)
         finally:
