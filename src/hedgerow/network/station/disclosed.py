@@ -184,10 +184,8 @@ class AskedNumbers(NamedTuple):
         n_parties : int
             Of the whole study, as it was approved; a question that says it is about more counts as about these.
         """
-        asked, size = (
-            max(1, min(outbox.asked, n_parties)),
-            None if outbox.layout is None else outbox.distinct or outbox.layout.size,
-        )
+        asked = max(1, min(outbox.asked, n_parties))
+        size = None if outbox.layout is None else outbox.distinct or outbox.layout.size
         entry = replace(
             entry_of(outbox, trust_of(guard)), aggregation=aggregation, sampling=own_sample(outbox)
         )  # it is asked now
