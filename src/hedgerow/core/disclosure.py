@@ -58,7 +58,7 @@ MANY = 20
 
 REMEDY = (
     "Ask for fewer numbers (fewer columns, levels or rounds), hide rows, so that the values of all parties count "
-    "([protection] aggregation = 'secagg'), or add noise."
+    "([protection] aggregation = 'secagg'; columns of numbers then declare their ranges), or add noise."
 )
 
 ALLOW = "\nTo allow more: [protection] disclosure in a study, or simulate(..., disclosure=...)."
@@ -299,7 +299,9 @@ class Disclosure:
         DisclosureExceeded (HR-216)
         """
         if told.ratio > self.most * (1 + 1e-9):
-            raise DisclosureExceeded(f"{what}: {_decapitalised(told.sentence(self.most))}", remedy=remedy, asked=asked)
+            more = f"\nParties of {told.ratio / self.most:,.2g} times as many records, or fewer and larger ones, would do."
+            more = more if math.isfinite(told.ratio) else ""
+            raise DisclosureExceeded(f"{what}: {_decapitalised(told.sentence(self.most))}", remedy=remedy + more, asked=asked)
 
 
 @dataclass(frozen=True)

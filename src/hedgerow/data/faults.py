@@ -271,6 +271,8 @@ def hints_for(words: Sequence[str], decimal: str = ".") -> tuple[str, ...]:
         hints.append(f"Write {comma[0].replace(',', '')}, or {comma[0].replace(',', '.')} if the comma is a decimal sign.")
     elif comma and decimal == ".":
         hints.append(f'Write {comma[0].replace(",", ".")}; where all numbers of a file are spelt so, say decimal = ",".')
+    if decimal == "," and (point := [word for word in words if POINTED.fullmatch(word)]):
+        hints.append(f"Write {point[0].replace('.', ',')}: numbers of this file have a decimal comma.")
     if letter:
         hints.append(f"Write {mended[letter[0]]}: {words[letter[0]]!r} holds a letter.")
     if blank:
@@ -279,6 +281,7 @@ def hints_for(words: Sequence[str], decimal: str = ".") -> tuple[str, ...]:
 
 
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+")
+POINTED = re.compile(r"[-+]?\d*\.\d+")
 LETTERS = str.maketrans({"O": "0", "o": "0", "l": "1", "I": "1"})
 
 
