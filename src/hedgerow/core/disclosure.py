@@ -8,7 +8,7 @@ be solved for, whatever the answers are called. Four rounds of a logistic regres
 of parties of 3, 5 and 8 records, at 1.7 numbers a value and more (`tests/privacy/test_small_parties.py`). A third leaves room.
 
 Numbers behind noise are not counted where the noise is worth its name (`covers`), of all questions together (`worn`); nor is
-what `each` leaves at a party, nor keys and masks. A matrix that equals its transpose counts as a triangle (`Foreseen.distinct`).
+what `each` leaves at a party, nor keys and masks. A matrix that equals its transpose is a triangle (`Foreseen.distinct`).
 What only a sample of the parties is asked counts by the chance that a party is in it. The columns read are those that settings
 name; where they name none, all that are there. Records are those that lack none of the columns read and have a weight.
 
