@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 
 import hedgerow as hr
 from hedgerow.data import Column, Schema, Table, read
-from hedgerow.errors import ColumnUndeclared, HedgerowError, MissingColumn, NotFinite, OutOfRange, SchemaInvalid
+from hedgerow.errors import ColumnUndeclared, HedgerowError, MissingColumn, MissingData, NotFinite, OutOfRange, SchemaInvalid
 
 N = 200
 LINE = 19
@@ -287,3 +287,20 @@ def test_columns_that_nothing_needs_are_left_out_where_they_would_have_to_be_gue
     assert "Left out, since nothing reads them and nobody declares them: bmi, visit." in table.source
     with pytest.raises(SchemaInvalid, match="visit"):  # what is declared must be so
         read(path, declared={"visit": {"kind": "integer"}}, needed=lambda name: name == "age")
+
+
+def test_a_decimal_point_in_a_file_of_decimal_commas_is_told_how_to_write(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("bmi;age\n26,4;30\n27.5;40\n28,1;50\n")
+    for declared, error in [({}, ColumnUndeclared), ({"bmi": {"kind": "number"}}, SchemaInvalid)]:
+        with pytest.raises(error, match="Write 27,5"):
+            read(path, separator=";", decimal=",", declared=declared)
+
+
+def test_a_file_that_is_not_there_is_told_beside_files_of_data_alone(tmp_path):
+    for name in ("zebra.csv", "yak.parquet", "study.toml", "mend.py", "own.npz"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(MissingData) as caught:
+        read(tmp_path / "q")
+    assert caught.value.remedy == "Known: own.npz, yak.parquet, zebra.csv."

@@ -8,10 +8,9 @@ be solved for, whatever the answers are called. Four rounds of a logistic regres
 of parties of 3, 5 and 8 records, at 1.7 numbers a value and more (`tests/privacy/test_small_parties.py`). A third leaves room.
 
 Numbers behind noise are not counted where the noise is worth its name (`covers`), of all questions together (`worn`); nor is
-what `each` leaves at a party, nor keys and masks. A matrix that equals its transpose counts as a triangle
-(`Foreseen.distinct`). What only a sample
-of the parties is asked counts by the chance that a party is in it. The columns read are those that settings name; where they
-name none, all that are there.
+what `each` leaves at a party, nor keys and masks. A matrix that equals its transpose counts as a triangle (`Foreseen.distinct`).
+What only a sample of the parties is asked counts by the chance that a party is in it. The columns read are those that settings
+name; where they name none, all that are there. Records are those that lack none of the columns read and have a weight.
 
 After the rule nfilter.glm of DataSHIELD, a third of the records for each parameter, but over all questions.
 """
@@ -20,8 +19,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -59,7 +58,7 @@ MANY = 20
 
 REMEDY = (
     "Ask for fewer numbers (fewer columns, levels or rounds), hide rows, so that the values of all parties count "
-    "([protection] aggregation = 'secagg'), or add noise."
+    "([protection] aggregation = 'secagg'; columns of numbers then declare their ranges), or add noise."
 )
 
 ALLOW = "\nTo allow more: [protection] disclosure in a study, or simulate(..., disclosure=...)."
@@ -300,7 +299,9 @@ class Disclosure:
         DisclosureExceeded (HR-216)
         """
         if told.ratio > self.most * (1 + 1e-9):
-            raise DisclosureExceeded(f"{what}: {_decapitalised(told.sentence(self.most))}", remedy=remedy, asked=asked)
+            more = f"\nParties of {told.ratio / self.most:,.2g} times as many records, or fewer and larger ones, would do."
+            more = more if math.isfinite(told.ratio) else ""
+            raise DisclosureExceeded(f"{what}: {_decapitalised(told.sentence(self.most))}", remedy=remedy + more, asked=asked)
 
 
 @dataclass(frozen=True)
@@ -316,6 +317,8 @@ class Holdings:
         a column that was meant to hold numbers has become a category.
     columns : frozenset of str, optional
         That a whole study reads; else those of the questions so far.
+    complete : callable, optional
+        Records of each party that lack none of some columns: what is missing makes up for no answer.
     """
 
     smallest: float
@@ -323,6 +326,13 @@ class Holdings:
     in_all: float
     disclosure: Disclosure | None = None
     columns: frozenset[str] | None = None
+    complete: Callable[[frozenset[str]], Sequence[int]] | None = None
+
+    def reading(self, names: frozenset[str]) -> Holdings:
+        """The same of records that lack none of these columns."""
+        if self.complete is None:
+            return self
+        return replace(Holdings.of(self.complete(names), self.disclosure, self.columns), complete=self.complete)
 
     @classmethod
     def of(cls, sizes: Sequence[int], disclosure: Disclosure | None = None, columns: frozenset[str] | None = None) -> Holdings:

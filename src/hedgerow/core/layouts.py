@@ -172,7 +172,7 @@ class Layouts:
         return made, dict(party.state)
 
     def _distinct(self, layout: Layout, question: Question, streams: Streams) -> int | None:
-        """Numbers that are no copies of others, where they are fewer, by answers about several draws of records with odd weights.
+        """Numbers that are no copies of others, where they are fewer, by answers about draws of records with odd weights.
 
         A longer broadcast is not told apart by its numbers, and those of another one may not be symmetric: all count.
         """

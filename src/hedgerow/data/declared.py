@@ -20,8 +20,11 @@ from hedgerow.errors import ColumnUndeclared, MissingColumn, SchemaInvalid, sugg
 from .column import Column, Kind, Role, spelling
 from .faults import WHERE, Fault, LinesOf, Text, faults_of, level_of, numbers_of, refuse
 from .inference import MOST_LEVELS, infer_column, levels_in, marks_in, plain
+from .missing_codes import warn_of_codes
 from .schema import Schema
 
+APART: tuple[Role, ...] = ("id", "ignore")
+"""Roles of columns that no model reads."""
 MOST_CODES = 32_767
 """Most levels that a category can have."""
 
@@ -122,7 +125,7 @@ class Declared:
         ----------
         values : pandas.Series, array of numbers of shape (n,), or Text
         """
-        kind, levels, apart = self.told_kind, self.levels, self.role in ("id", "ignore")
+        kind, levels, apart = self.told_kind, self.levels, self.role in APART
         if kind is None and apart and isinstance(values, Text):
             kind = "category"
         if kind is None:
@@ -239,6 +242,15 @@ def fit(
             inferred.append(f"{name} ({len(column.levels)})")
         schema.append(column)
         if not wrong:
+            if (
+                shown
+                and column.kind in ("number", "integer")
+                and one.low is None
+                and one.high is None
+                and is_flat
+                and one.role not in APART
+            ):
+                warn_of_codes(name, one.read(held, column), where)
             found[name] = one.read(held, column) if is_flat else uncoded(held) if column.kind == "category" else held
     refuse(faults, where, lines_of=lines_of, shown=shown, advice=advice)
     note = f" Levels of {', '.join(inferred)} were read off the records, and are not declared." if inferred else ""

@@ -39,6 +39,8 @@ IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x
 
 TEXT = (".csv", ".tsv")
 """Suffixes of text files."""
+OTHERS = (".parquet", ".npz")
+"""Suffixes of other files, beside pairs of idx files."""
 
 
 def read(
@@ -216,7 +218,13 @@ def _existing(path: Path) -> Path:
         return path
     if not path.parent.is_dir():
         raise MissingData(f"{path} does not exist, nor does its folder.", remedy="Check the path.")
-    raise MissingData(f"{path} does not exist.", remedy=suggestion(path.name, [p.name for p in path.parent.iterdir()]))
+    raise MissingData(f"{path} does not exist.", remedy=suggestion(path.name, _files_in(path.parent)))
+
+
+def _files_in(folder: Path) -> list[str]:
+    """The names of files in a folder that `read` reads."""
+    names = [path.name for path in folder.iterdir() if path.is_file()]
+    return [name for name in names if name.removesuffix(".gz").endswith((*TEXT, *OTHERS)) or "images-idx3" in name]
 
 
 def refuse_unreadable(path: Path, reader: Callable[[], T]) -> T:

@@ -28,7 +28,7 @@ from hedgerow.errors import TooFewRecords
 from hedgerow.privacy.guard import COUNTS, Trust, entry_of
 
 from .config import GuardSection
-from .journal import StationJournal, pack_parties, unpack_parties
+from .journal import ANEW, StationJournal, pack_parties, unpack_parties
 from .local_data import Held
 
 if TYPE_CHECKING:
@@ -184,10 +184,8 @@ class AskedNumbers(NamedTuple):
         n_parties : int
             Of the whole study, as it was approved; a question that says it is about more counts as about these.
         """
-        asked, size = (
-            max(1, min(outbox.asked, n_parties)),
-            None if outbox.layout is None else outbox.distinct or outbox.layout.size,
-        )
+        asked = max(1, min(outbox.asked, n_parties))
+        size = None if outbox.layout is None else outbox.distinct or outbox.layout.size
         entry = replace(
             entry_of(outbox, trust_of(guard)), aggregation=aggregation, sampling=own_sample(outbox)
         )  # it is asked now
@@ -213,6 +211,7 @@ class Disclosures:
 
     def __init__(self, held: Held, journal: StationJournal) -> None:
         self._held, self._journal = held, journal
+        self._width = width(held.schema, frozenset(held.schema.names))
         self._position = {id: i for i, id in enumerate(held.ids)}
         self._counts: dict[str, np.ndarray] = {}
         self._answered: dict[str, set[tuple[str, str, str]]] = {}
@@ -232,8 +231,7 @@ class Disclosures:
         which = np.array([self._position[id] for id in ids], np.int64)
         self._admit(self._of(study), which, asked, Disclosure(min(guard.disclosure, asked.most)))
         if guard.disclosure_overall is not None:
-            everything = width(self._held.schema, frozenset(self._held.schema.names))
-            self._admit(self._of(""), which, asked._replace(width=everything), Disclosure(guard.disclosure_overall))
+            self._admit(self._of(""), which, asked._replace(width=self._width), Disclosure(guard.disclosure_overall))
         self._answered_of(study).add(self._mark(question, ids))
         return self.counted(study, ids, asked)
 
@@ -258,8 +256,12 @@ class Disclosures:
         if study not in self._counts:
             found = np.zeros((3, len(self._held)))
             for entry in self._journal.told(study or None):
-                which = unpack_parties(entry.whom, self._position)
-                found[:, which] = _after(found[:, which], AskedNumbers(entry.exact, entry.hidden, noise=entry.noise))
+                which, exact = unpack_parties(entry.whom, self._position), entry.exact
+                if entry.code == ANEW:  # numbers for each value
+                    found[0] += exact * counted(self._held.sizes) * self._width
+                    found[2] += entry.noise
+                    continue
+                found[:, which] = _after(found[:, which], AskedNumbers(exact, entry.hidden, noise=entry.noise))
             self._counts[study] = found
         return self._counts[study]
 
