@@ -323,9 +323,8 @@ def description_digest(value: Any) -> bytes:
         return digest("partial", description_digest((value.func, value.args, value.keywords)))
     kind = f"{type(value).__module__}:{type(value).__qualname__}"
     if is_dataclass(value) and not isinstance(value, type):
-        return digest(
-            "object", kind.encode(), *(description_digest((of.name, getattr(value, of.name))) for of in fields(value))
-        )
+        told = (of.name for of in fields(value) if of.metadata.get("told", True))  # the others stay at the server
+        return digest("object", kind.encode(), *(description_digest((name, getattr(value, name))) for name in told))
     if callable(value) and hasattr(value, "__qualname__"):
         return digest("function", f"{value.__module__}:{value.__qualname__}".encode())
     return digest("value", kind.encode(), repr(value).encode())

@@ -96,7 +96,7 @@ class Model:
     low: float = 0.0
     scale: float = 1.0
     whole: bool = False
-    reading: Reading | None = None
+    reading: Reading | None = field(default=None, metadata={"told": False})
     names: tuple[str, ...] = field(init=False)
     fixed: dict[str, Tensor] = field(init=False, repr=False)
 

@@ -218,7 +218,11 @@ def _outline(value: Any, exact: bool = False) -> Any:
     if isinstance(value, partial):
         return ("partial", part_of(value.func), part_of(value.args), part_of(value.keywords))
     if is_dataclass(value) and not isinstance(value, type):
-        named = [(field.name, part_of(getattr(value, field.name))) for field in fields(value) if field.compare]
+        named = [
+            (field.name, part_of(getattr(value, field.name)))
+            for field in fields(value)
+            if field.compare and field.metadata.get("told", True)
+        ]
         return (f"{type(value).__module__}:{type(value).__qualname__}", *named)
     return name_of(value) if callable(value) and hasattr(value, "__qualname__") else type(value).__qualname__
 
