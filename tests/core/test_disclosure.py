@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hedgerow as hr
-from hedgerow.core.disclosure import MOST, Disclosure, ExactNumbers, Told, covers, words_read, worn, worn_out
+from hedgerow.core.disclosure import MOST, MOST_SQUARES, Disclosure, ExactNumbers, Told, covers, words_read, worn, worn_out
 from hedgerow.core.events import Event, Sampling
 from hedgerow.core.federation import handle, inside
 from hedgerow.core.question import local
@@ -17,6 +17,7 @@ from hedgerow.crypto import AdditiveShares
 from hedgerow.data import Column, Schema, Table
 from hedgerow.engines import told
 from hedgerow.errors import DisclosureExceeded, SettingsInvalid
+from hedgerow.privacy.accounting import gaussian_epsilon
 from hedgerow.privacy.mechanisms import Gaussian
 
 SCHEMA = Schema(
@@ -107,7 +108,7 @@ def test_noise_that_is_worth_its_name(event, enough):
     assert covers(event) is enough
 
 
-@pytest.mark.parametrize(("z", "covered"), [(0.5, 1), (1.0, 4), (2.0, 16)])
+@pytest.mark.parametrize(("z", "covered"), [(0.5, 1), (1.0, 6), (2.0, 24)])
 def test_noise_of_many_questions_covers_the_first_of_them(z, covered):
     federation = parties(30, 30).protect(mechanism=Gaussian(z))
     for _ in range(covered):
@@ -119,12 +120,16 @@ def test_noise_of_many_questions_covers_the_first_of_them(z, covered):
     assert told(federation).exact.plain == 6.0
 
 
+def test_the_sum_of_squares_that_is_covered_has_an_epsilon_of_ten():
+    assert gaussian_epsilon(MOST_SQUARES**-0.5, 1e-3) == pytest.approx(10.0, abs=0.2)
+
+
 @pytest.mark.parametrize(
     ("event", "sampling", "n"),
     [
-        (Event("gaussian", noise_multiplier=1.0, rate=0.01, count=100), Sampling(), 200),  # epsilon 6 at delta 1e-5
-        (Event("gaussian", noise_multiplier=1.0), Sampling("records", 0.01), 20_000),
-        (Event("gaussian", noise_multiplier=0.6), Sampling("records", 0.9), 1),
+        (Event("gaussian", noise_multiplier=1.0, rate=0.01, count=100), Sampling(), 300),
+        (Event("gaussian", noise_multiplier=1.0), Sampling("records", 0.01), 30_000),
+        (Event("gaussian", noise_multiplier=0.6), Sampling("records", 0.9), 2),
         (Event("laplace", noise_multiplier=1.0), Sampling(), 10),
         (Event("pure", epsilon=0.5), Sampling(), 20),
         (Event("pure", epsilon=1.0), Sampling("part", 0.1, 3), 100),

@@ -110,7 +110,7 @@ def test_training_without_noise_is_not_refused_in_a_simulation_and_says_what_sta
 
 
 def test_noise_covers_numbers(study):
-    noisy = {"mechanism": {"law": "gaussian", "noise_multiplier": 1.2}}
+    noisy = {"mechanism": {"law": "gaussian", "noise_multiplier": 1.0}}
     assert rehearse(study(LOGISTIC, n=48, protection=noisy)).statement.disclosed == "No exact number leaves a party."
     often = rehearse(study(LOGISTIC | {"rounds": 400}, n=48, protection=noisy)).statement.disclosed
     assert "beyond the limit" in often  # five rounds are covered, and not four hundred

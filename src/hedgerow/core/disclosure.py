@@ -44,6 +44,9 @@ LEAST_NOISE = 0.5
 MOST_EPSILON = 10.0
 """The same of other laws."""
 
+MOST_SQUARES = 6.0
+"""The sum of 1/z^2 over noisy questions that together have an epsilon of ten at a delta of 1e-3."""
+
 LONGEST = 500
 """A longer text in a setting is no formula and no name of a column."""
 
@@ -84,15 +87,15 @@ def covers(event: Event) -> bool:
 def worn(event: Event, sampling: Sampling) -> float:
     """How much of the noise that may cover numbers a release uses up, of 1; many answers of one question tell their mean.
 
-    Gaussian: the squares of bound over noise of all releases add up to at most that of a single one at `LEAST_NOISE`; a unit
-    that takes part with a chance of q counts q^2 (exp(1/z^2) - 1) (Dong, Roth and Su 2022, Corollary 5.4). Other laws: epsilons
-    add up to at most `MOST_EPSILON`.
+    Gaussian: the squares of bound over noise of all releases add up to at most `MOST_SQUARES`; a unit that takes part with a
+    chance of q counts q^2 (exp(1/z^2) - 1) (Dong, Roth and Su 2022, Corollary 5.4). Other laws: epsilons add up to at most
+    `MOST_EPSILON`.
     """
     q = event.rate * (sampling.rate if sampling.kind in ("poisson", "records", "fixed") else 1.0)
     times = event.count * (sampling.rate if sampling.kind in ("given", "part") else 1.0)
     if event.kind in ("gaussian", "skellam"):
         one = event.noise_multiplier**-2
-        return times * LEAST_NOISE**2 * (min(one, q**2 * math.expm1(one)) if q < 1 else one)
+        return times / MOST_SQUARES * (min(one, q**2 * math.expm1(one)) if q < 1 else one)
     epsilon = 1 / event.noise_multiplier if event.kind == "laplace" else event.epsilon
     return times * math.log1p(q * math.expm1(epsilon)) / MOST_EPSILON
 

@@ -218,8 +218,8 @@ def test_a_coordinator_is_told_a_multiple_of_five_records(tmp_path):
 
 
 def test_noise_of_many_questions_covers_only_the_first_of_them(tmp_path):
-    """At 0.7 of the bound one question is covered; the same one again, of which there is another answer, counts as exact."""
-    private = PRIVATE.replace('columns = ["age", "dose"]', 'columns = ["age"]').replace("5.0", "0.7")
+    """At 0.5 of the bound one question is covered; the same one again, of which there is another answer, counts as exact."""
+    private = PRIVATE.replace('columns = ["age", "dose"]', 'columns = ["age"]').replace("5.0", "0.5")
     of = house(tmp_path, [12], require={"noise": "party"})
     of.board(private)
     text = of.stations["alpha"].submissions.get(STUDY.hex()).rows[0]["exact numbers"]
@@ -229,7 +229,7 @@ def test_noise_of_many_questions_covers_only_the_first_of_them(tmp_path):
         put_again(of, seen, 12)
     answered = of_study(of.stations["alpha"])
     assert 1 < len(answered) < 4
-    assert answered[0].noise == pytest.approx((0.5 / 0.7) ** 2)
+    assert answered[0].noise == pytest.approx(4 / 6)
 
 
 def test_many_rounds_of_noise_are_refused_when_they_are_rehearsed(tmp_path):
