@@ -7,6 +7,7 @@ import csv
 import gzip
 import lzma
 import re
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,10 @@ def not_utf8(path: Path, error: UnicodeDecodeError) -> tuple[str, str]:
         if start in (b"\xff\xfe", b"\xfe\xff"):
             return "its text is UTF-16, and UTF-8 is read.", CONVERT.format(known="UTF-16", name=path.name)
         file.seek(0)
-        line = next((number for number, words in enumerate(file, start=1) if _is_other(words)), None)
+        try:
+            line = next((number for number, words in enumerate(file, start=1) if _is_other(words)), None)
+        except (OSError, EOFError, lzma.LZMAError, zlib.error):  # a damaged archive has such bytes as well
+            line = None
     where = f", first in line {line}" if line else ""
     known = "its text is not UTF-8: byte 0x{:02x} is none of its letters{}; ISO-8859-1 and Windows-1252 files have such bytes."
     return known.format(error.object[error.start], where), CONVERT.format(known="WINDOWS-1252", name=path.name)
