@@ -1,20 +1,23 @@
 """Exact numbers asked of a station over a whole study, against the values that it holds."""
 
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from hedgerow.core.disclosure import rounded
 from hedgerow.data import Table
 from hedgerow.errors import HedgerowError
 from hedgerow.network.console.rules import rules_of
+from hedgerow.network.station.children.study_host import complete_in
 from hedgerow.network.station.config import GuardSection
 from hedgerow.network.station.disclosed import trust_of
-from hedgerow.network.station.local_data import local_data
+from hedgerow.network.station.local_data import Roll, local_data
 from hedgerow.store import last
 from hedgerow.study import build_remote
 from hedgerow.wire.values import unpack
-from station_house import LOGISTIC, PRIVATE, STUDY, House, parse_text, records
+from station_house import COLUMNS, LOGISTIC, PRIVATE, STUDY, House, config_of, parse_text, records
 
 AUTOMATIC = {
     "approval": "automatic",
@@ -184,3 +187,27 @@ def test_a_coordinator_is_told_a_multiple_of_five_records(tmp_path):
     of = house(tmp_path, [58], tell_records=True)
     assert unpack(of.ask("hello", [])["alpha"].parts[0])["records"] == 60
     assert [rounded(n) for n in (0, 2, 3, 7, 8, 62, 63)] == [0, 0, 5, 5, 10, 60, 65]
+
+
+def test_records_without_values_make_room_for_no_question(tmp_path, monkeypatch):
+    """Boarding knows no records; questions are refused where five complete ones are beside two hundred empty ones."""
+    monkeypatch.setitem(COLUMNS, "age", COLUMNS["age"] | {"missing": "drop"})
+    of = house(tmp_path, [60])
+    config, columns = of.configs["alpha"], records("alpha", 205)
+    columns["age"][5:] = math.nan
+    of.start("alpha", local_data(config, Table(config.declared.admit(columns), config.declared), bytes(32)))
+    with pytest.raises(HedgerowError, match="HR-216"):
+        asked(of, ONCE)
+    assert sum(entry.exact for entry in of_study(of.stations["alpha"])) <= 15 / 3
+
+
+def test_a_station_counts_the_complete_records_of_each_party(monkeypatch):
+    monkeypatch.setitem(COLUMNS, "age", COLUMNS["age"] | {"missing": "drop"})
+    config, columns = config_of("alpha"), records("alpha", 20)
+    columns["age"][:12] = math.nan
+    whole = local_data(config, Table(config.declared.admit(columns), config.declared), bytes(32))
+    held = replace(whole, roll=Roll(("a", "b")), sizes=np.array([10, 10]))
+    schema = config.declared.select(("age", "dose", "sick"))
+    assert complete_in(held, schema, frozenset({"age", "sick"})) == [0, 8]
+    assert complete_in(held, schema, frozenset({"dose"})) == [10, 10]
+    assert complete_in(held, config.declared.select(("dose", "sick")), frozenset({"dose"})) == []

@@ -136,6 +136,8 @@ class AskedNumbers(NamedTuple):
         The study's own limit; infinity without one.
     unknown : bool
         Whether nobody knows how many they will be.
+    complete : sequence of int
+        Records of each party of the station that lack nothing that the study reads; none where no value may be missing.
     """
 
     exact: float = 0.0
@@ -144,6 +146,7 @@ class AskedNumbers(NamedTuple):
     width: int = 0
     most: float = math.inf
     unknown: bool = False
+    complete: Sequence[int] = ()
 
     @classmethod
     def of(
@@ -228,10 +231,11 @@ class Disclosures:
         return self._counts[study]
 
     def _admit(self, counts: np.ndarray, which: np.ndarray, asked: AskedNumbers, rule: Disclosure) -> None:
-        which = which[self._held.sizes[which] > 0]
+        sizes = np.minimum(self._held.sizes, asked.complete) if asked.complete else self._held.sizes
+        which = which[sizes[which] > 0]
         if not len(which):
             return
-        values = counted(self._held.sizes[which]) * float(asked.width)
+        values = counted(sizes[which]) * float(asked.width)
         exact, hidden = counts[:, which] + np.array([[asked.exact], [asked.hidden]])
         ratios = np.where(values > 0, (exact + hidden) / np.maximum(values, 1), np.where(exact + hidden > 0, np.inf, 0))
         k = int(ratios.argmax())
