@@ -225,7 +225,7 @@ class Run:
         keep_rows = question.verb == "gather" or (question.verb == "sum" and self.views.recording)
         seen = self.layouts.of(question, self.streams)
         outbox = Outbox(question.cohort.members, question, release, self.streams, self.counted, keep_rows)
-        outbox = replace(outbox, layout=seen.layout, rows=seen.rows, unforeseen=seen.unknown)
+        outbox = replace(outbox, layout=seen.layout, rows=seen.rows, unforeseen=seen.unknown, distinct=seen.distinct)
         if not release.covered:
             return outbox
         payment = self.ledger.payment(release.key or "")
@@ -267,6 +267,7 @@ class Run:
             cites=release.cites,
             part=None if release.key or self._turns_moved(cohort) else cohort.part,  # a key is charged with another part
             drawn=cohort.branch,
+            distinct=outbox.distinct,
         )
 
     def _turns_moved(self, cohort: Cohort) -> bool:

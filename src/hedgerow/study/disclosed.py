@@ -37,12 +37,12 @@ def columns_of(study: Study, schema: Schema) -> frozenset[str]:
     """
     settings, aside = dict(study.program.model_extra or {}), {schema.weight, schema.offset}
     formula = settings.pop("formula", None)
-    places = [*_texts(settings)] + ([formula] if isinstance(formula, str) else [])
+    places = [*texts_in(settings)] + ([formula] if isinstance(formula, str) else [])
     known = frozenset(schema.names)
-    if not any(words_read(text, known) - aside for text in places) and not _has_dot(formula):
+    if not any(words_read(text, known) - aside for text in places) and not has_dot(formula):
         return known
     found: set[str] = set()
-    for read, most in [*_of_formula(formula, schema), *((words_read(text, known), 1) for text in _texts(settings))]:
+    for read, most in [*_of_formula(formula, schema), *((words_read(text, known), 1) for text in texts_in(settings))]:
         found |= set(sorted(read - found)[: max(0, most - len(read & found))])
     return frozenset(found) or known
 
@@ -73,20 +73,22 @@ def _columns(factors: Iterable[Any], schema: Schema) -> frozenset[str]:
     return frozenset(name for factor in factors for name in factor.reads(schema))
 
 
-def _has_dot(formula: Any) -> bool:
+def has_dot(formula: Any) -> bool:
+    """Whether a formula's dot stands for all features."""
     return isinstance(formula, str) and ALL.search(formula) is not None
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text in plain values, the keys of mappings included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for key, part in value.items():
-            yield from _texts(key)
-            yield from _texts(part)
+            yield from texts_in(key)
+            yield from texts_in(part)
     elif isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes):
         for part in value:
-            yield from _texts(part)
+            yield from texts_in(part)
 
 
 def holdings_of(
@@ -128,14 +130,14 @@ def _numbers(exact: ExactNumbers) -> str:
 
 
 def _elsewhere(exact: ExactNumbers, own: float | None) -> str:
-    if exact == ExactNumbers():
+    if exact.none:
         return "No exact number leaves a party."
     limit = f" This study allows {own:.2g} for itself." if own is not None else ""
     return f"Asked in all: {_numbers(exact)} of each party, which its station holds against the values that it has.{limit}"
 
 
 def _unshown(exact: ExactNumbers, ratio: float, most: float | None) -> str:
-    if exact == ExactNumbers():
+    if exact.none:
         return "No exact number leaves a party."
     limit, raised = MOST if most is None else most, most is not None and most > MOST * (1 + 1e-9)
     said = f"{'beyond' if ratio > limit else 'within'} {limit:.2g} for each value of the columns read that a party holds"
