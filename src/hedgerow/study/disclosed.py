@@ -98,9 +98,13 @@ def holdings_of(
     most = study.protection.disclosure
     if most is None and listing.path.startswith(STATISTICS):
         most = MOST
-    counted = columns_of(study, schema)
-    held = complete(counted | words_read(dict(study.program.model_extra or {}), frozenset(schema.names)))
-    return Holdings.of(held, None if most is None else Disclosure(most), counted)
+    held = complete(named_in(study, schema))
+    return Holdings.of(held, None if most is None else Disclosure(most), columns_of(study, schema))
+
+
+def named_in(study: Study, schema: Schema) -> frozenset[str]:
+    """All columns of which a study's records may lack none, those included that `columns_of` does not count."""
+    return columns_of(study, schema) | words_read(dict(study.program.model_extra or {}), frozenset(schema.names))
 
 
 def disclosure_sentence(built: Built, ledger: Ledger) -> str:
