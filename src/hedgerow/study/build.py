@@ -229,7 +229,7 @@ def read_declared(study: Study) -> Table:
     )
 
 
-def words_of(study: Study) -> Words | None:
+def words_of(study: Study) -> WordsSaid | None:
     """All that a study says, where a formula names the columns that its program reads; None where it may read every feature."""
     formula = (study.program.model_extra or {}).get("formula")
     if not isinstance(formula, str) or has_dot(formula):
@@ -242,11 +242,11 @@ def words_of(study: Study) -> Words | None:
         *(source for one in data.derived.values() for source in one.derivation().sources),
     ]
     values = [value for one in more for value in (one or {}).values()]
-    return Words(tuple(sorted({*texts_in([*named, *values])})))
+    return WordsSaid(tuple(sorted({*texts_in([*named, *values])})))
 
 
 @dataclass(frozen=True)
-class Words:
+class WordsSaid:
     """Texts in which names of columns are looked for."""
 
     texts: tuple[str, ...]
