@@ -3,13 +3,14 @@
 import math
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import hedgerow as hr
-from hedgerow.core.disclosure import MOST, Disclosure, ExactNumbers, Told, covers, words_read
-from hedgerow.core.events import Event
+from hedgerow.core.disclosure import MOST, Disclosure, ExactNumbers, Told, covers, words_read, worn, worn_out
+from hedgerow.core.events import Event, Sampling
 from hedgerow.core.federation import handle, inside
 from hedgerow.core.question import local
 from hedgerow.crypto import AdditiveShares
@@ -104,6 +105,41 @@ def test_weak_noise_covers_nothing():
 )
 def test_noise_that_is_worth_its_name(event, enough):
     assert covers(event) is enough
+
+
+@pytest.mark.parametrize(("z", "covered"), [(0.5, 1), (1.0, 4), (2.0, 16)])
+def test_noise_of_many_questions_covers_the_first_of_them(z, covered):
+    federation = parties(30, 30).protect(mechanism=Gaussian(z))
+    for _ in range(covered):
+        ask(federation, 3)
+    assert told(federation).ratio == 0
+    assert told(federation).sentence() == "No exact number leaves a party."
+    ask(federation, 3)
+    ask(federation, 3)
+    assert told(federation).exact.plain == 6.0
+
+
+@pytest.mark.parametrize(
+    ("event", "sampling", "n"),
+    [
+        (Event("gaussian", noise_multiplier=1.0, rate=0.01, count=100), Sampling(), 200),  # epsilon 6 at delta 1e-5
+        (Event("gaussian", noise_multiplier=1.0), Sampling("records", 0.01), 20_000),
+        (Event("gaussian", noise_multiplier=0.6), Sampling("records", 0.9), 1),
+        (Event("laplace", noise_multiplier=1.0), Sampling(), 10),
+        (Event("pure", epsilon=0.5), Sampling(), 20),
+        (Event("pure", epsilon=1.0), Sampling("part", 0.1, 3), 100),
+    ],
+    ids=str,
+)
+def test_so_many_releases_are_covered(event, sampling, n):
+    assert covers(event)
+    assert not worn_out(n * worn(event, sampling))
+    assert worn_out(3 * n * worn(event, sampling))
+
+
+def test_what_one_payment_covers_wears_no_noise():
+    entry = SimpleNamespace(verb="sum", event=Event("gaussian", noise_multiplier=1.0), cites=3)
+    assert ExactNumbers.of(entry) == ExactNumbers()
 
 
 def test_the_values_of_all_count_in_totals_that_hide_rows():

@@ -7,9 +7,10 @@ Unknown values and known equations: once a party has answered about as many exac
 be solved for, whatever the answers are called. Four rounds of a logistic regression over four columns give back every record
 of parties of 3, 5 and 8 records, at 1.7 numbers a value and more (`tests/privacy/test_small_parties.py`). A third leaves room.
 
-Numbers behind noise are not counted where the noise is worth its name (`covers`); nor is what `each` leaves at a party, nor
-keys and masks. A matrix counts as it is sent: whole, or as a triangle. What only a sample of the parties is asked counts by
-the chance that a party is in it. The columns read are those that settings name; where they name none, all that are there.
+Numbers behind noise are not counted where the noise is worth its name (`covers`), of all questions together (`worn`); nor is
+what `each` leaves at a party, nor keys and masks. A matrix that equals its transpose is a triangle (`Foreseen.distinct`).
+What only a sample of the parties is asked counts by the chance that a party is in it. The columns read are those that settings
+name; where they name none, all that are there. Records are those that lack none of the columns read and have a weight.
 
 After the rule nfilter.glm of DataSHIELD, a third of the records for each parameter, but over all questions.
 """
@@ -18,14 +19,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hedgerow.errors import DisclosureExceeded, SettingsInvalid
 
-from .events import Event
+from .events import Event, Sampling
 
 if TYPE_CHECKING:
     from .ledger import Entry
@@ -80,27 +81,67 @@ def covers(event: Event) -> bool:
     return event.kind == "none"
 
 
+def worn(event: Event, sampling: Sampling) -> float:
+    """How much of the noise that may cover numbers a release uses up, of 1; many answers of one question tell their mean.
+
+    Gaussian: the squares of bound over noise of all releases add up to at most that of a single one at `LEAST_NOISE`; a unit
+    that takes part with a chance of q counts q^2 (exp(1/z^2) - 1) (Dong, Roth and Su 2022, Corollary 5.4). Other laws: epsilons
+    add up to at most `MOST_EPSILON`.
+    """
+    q = event.rate * (sampling.rate if sampling.kind in ("poisson", "records", "fixed") else 1.0)
+    times = event.count * (sampling.rate if sampling.kind in ("given", "part") else 1.0)
+    if event.kind in ("gaussian", "skellam"):
+        one = event.noise_multiplier**-2
+        return times * LEAST_NOISE**2 * (min(one, q**2 * math.expm1(one)) if q < 1 else one)
+    epsilon = 1 / event.noise_multiplier if event.kind == "laplace" else event.epsilon
+    return times * math.log1p(q * math.expm1(epsilon)) / MOST_EPSILON
+
+
+def worn_out(noise: Any) -> Any:
+    """Whether noise that was used up so far covers no further numbers."""
+    return noise > 1 + 1e-9
+
+
 class ExactNumbers(NamedTuple):
-    """Exact numbers asked of a party: from itself, in totals that hide its row, and questions whose numbers nobody knows."""
+    """Exact numbers asked of a party: from itself, in totals that hide its row, and questions whose numbers nobody knows.
+
+    `noise` is how much of all the noise that may cover numbers was used up (`worn`), and `veiled`, from itself and in totals,
+    what it covers: numbers of a question by which the sum goes beyond 1 count as exact.
+    """
 
     plain: float = 0.0
     hidden: float = 0.0
     unknown: int = 0
+    noise: float = 0.0
+    veiled: tuple[float, float] = (0.0, 0.0)
 
     def plus(self, other: ExactNumbers) -> ExactNumbers:
-        """Both together."""
-        return ExactNumbers(self.plain + other.plain, self.hidden + other.hidden, self.unknown + other.unknown)
+        """Both together, the other one after this."""
+        (a, b), noise = other.veiled, self.noise + other.noise
+        out = worn_out(noise)
+        veiled = self.veiled if out else (self.veiled[0] + a, self.veiled[1] + b)
+        plain, hidden = self.plain + other.plain + a * out, self.hidden + other.hidden + b * out
+        return ExactNumbers(plain, hidden, self.unknown + other.unknown, noise, veiled)
+
+    @property
+    def none(self) -> bool:
+        """Whether no exact number is asked."""
+        return not (self.plain or self.hidden or self.unknown)
 
     @classmethod
     def of(cls, entry: Entry, came: int | None = None) -> ExactNumbers:
         """The numbers of one question; `came` is how many they were where nobody knew beforehand."""
-        if entry.verb == "each" or covers(entry.event):
+        covered = covers(entry.event)
+        if entry.verb == "each" or entry.event.kind == "none" or (covered and entry.cites):
             return cls()
-        numbers = entry.numbers if came is None else came
+        noise = worn(entry.event, entry.sampling.as_charged(entry.unit or "record")) if covered else 0.0
+        numbers = entry.exact_numbers if came is None else came
         if numbers is None:
-            return cls(unknown=1)
+            return cls(unknown=int(not covered), noise=noise)
         expected = numbers * (1.0 if entry.sampling.kind == "records" else entry.sampling.rate)
         hides = entry.verb == "sum" and entry.aggregation not in ("", "plain")
+        if covered:
+            return cls(noise=noise, veiled=(0.0, expected) if hides else (expected, 0.0))
         return cls(hidden=expected) if hides else cls(plain=expected)
 
 
@@ -208,7 +249,7 @@ class Told:
 
     def sentence(self, most: float | None = None) -> str:
         """In words, with the limit that holds, if one does."""
-        if not self.numbers and not self.exact.unknown:
+        if self.exact.none:
             return "No exact number leaves a party."
         parts = []
         if self.exact.plain:
@@ -276,6 +317,8 @@ class Holdings:
         a column that was meant to hold numbers has become a category.
     columns : frozenset of str, optional
         That a whole study reads; else those of the questions so far.
+    complete : callable, optional
+        Records of each party that lack none of some columns: what is missing makes up for no answer.
     """
 
     smallest: float
@@ -283,6 +326,13 @@ class Holdings:
     in_all: float
     disclosure: Disclosure | None = None
     columns: frozenset[str] | None = None
+    complete: Callable[[frozenset[str]], Sequence[int]] | None = None
+
+    def reading(self, names: frozenset[str]) -> Holdings:
+        """The same of records that lack none of these columns."""
+        if self.complete is None:
+            return self
+        return replace(Holdings.of(self.complete(names), self.disclosure, self.columns), complete=self.complete)
 
     @classmethod
     def of(cls, sizes: Sequence[int], disclosure: Disclosure | None = None, columns: frozenset[str] | None = None) -> Holdings:

@@ -46,6 +46,8 @@ class Outbox:
         records finds it by itself.
     unforeseen : bool
         Whether nothing is known of shapes; it is not sent either.
+    distinct : int, optional
+        Numbers of a contribution that are no copies of others, where they are fewer; it is not sent.
     """
 
     ids: Sequence[str]
@@ -60,6 +62,7 @@ class Outbox:
     protocol: Correspondence | None = None
     rows: bool = False
     unforeseen: bool = False
+    distinct: int | None = None
 
     def __post_init__(self) -> None:
         if not self.asked:

@@ -7,6 +7,7 @@ them, and tells at least how many there are.
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,7 +19,7 @@ import numpy as np
 from hedgerow.errors import HedgerowError
 
 from .answer import made_by
-from .arrays import Layout, items
+from .arrays import Array, Layout, items
 from .cohort import Cohort
 from .disclosure import Breadth, breadth_of
 from .engine import Outbox
@@ -29,6 +30,12 @@ from .state import State
 
 ONE, SEVERAL = 1, 7
 """So many made-up records a local function is asked about."""
+
+DRAWS = (1, 2, 3)
+"""Seeds of the records by which symmetric matrices are known."""
+
+NEAR = 1e-9
+"""Relative rounding of a matrix that equals its transpose."""
 
 LONGEST = 200
 """Letters of a reason that are kept."""
@@ -61,6 +68,9 @@ class Foreseen:
         Those of them that are read by what does not know of missing values.
     breadth : Breadth
         What it reads in all, as disclosure counts it.
+    distinct : int, optional
+        Numbers of the layout that are no copies of others, where they are fewer: a matrix that equals its transpose for
+        any made-up records counts as a triangle.
     """
 
     layout: Layout | None = None
@@ -70,6 +80,7 @@ class Foreseen:
     reads: frozenset[str] = frozenset()
     bare: frozenset[str] = frozenset()
     breadth: Breadth = field(default_factory=Breadth)
+    distinct: int | None = None
 
     @property
     def unknown(self) -> bool:
@@ -128,27 +139,65 @@ class Layouts:
         if not found:
             return Foreseen()
         one, several = found
-        return Foreseen(one) if one == several else Foreseen(rows=True, why="it follows the records")
+        if one != several:
+            return Foreseen(rows=True, why="it follows the records")
+        return Foreseen(one, distinct=self._distinct(one, question, streams))
 
     def _about(self, n: int, question: Question, streams: Streams, seen: Seen) -> tuple[Layout | None, str, Exception | None]:
         """The layout of an answer about n made-up records, of weight zero or, where that fails, of weight one."""
-        made_up, why, known = self.schema.synthetic(n, np.random.default_rng(0)), "", None
+        why, known = "", None
         for weight in (0.0, 1.0):
             try:
-                with np.errstate(all="ignore"), warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    nobody = Watched.nobody(made_up, np.full(n, weight), seen).prepared(seen.view(question), together=False)
-                    asking = Outbox(nobody.ids, replace(question, cohort=Cohort(nobody.ids)), streams=streams)
-                    nobody.states.restore({"nobody": self._kept[n]} if self._kept[n] else {})
-                    with seen.by(question.function):
-                        made, party = made_by(asking, nobody, np.array([0]))
-                    self._kept[n] = dict(party.state) or self._kept[n]  # some questions are asked without it
-                    return (None if question.verb == "each" else Layout.of(made)), "", None
+                made, kept = self._made(n, np.full(n, weight), question, streams, seen)
+                self._kept[n] = kept or self._kept[n]  # some questions are asked without it
+                return (None if question.verb == "each" else Layout.of(made)), "", None
             except Exception as error:  # whatever a local function makes of records that do not exist
                 said = error.reason if isinstance(error, HedgerowError) else f"{type(error).__name__}: {error}"
                 why = why or said.rstrip(".")[:LONGEST]
                 known = error.with_traceback(None)
         return None, why, known
+
+    def _made(
+        self, n: int, w: Array, question: Question, streams: Streams, seen: Seen, seed: int = 0
+    ) -> tuple[Any, dict[str, Any]]:
+        """An answer about n made-up records of these weights, and what their party keeps afterwards."""
+        made_up = self.schema.synthetic(n, np.random.default_rng(seed))
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            nobody = Watched.nobody(made_up, w, seen).prepared(seen.view(question), together=False)
+            asking = Outbox(nobody.ids, replace(question, cohort=Cohort(nobody.ids)), streams=streams)
+            nobody.states.restore({"nobody": self._kept[n]} if self._kept[n] else {})
+            with seen.by(question.function):
+                made, party = made_by(asking, nobody, np.array([0]))
+        return made, dict(party.state)
+
+    def _distinct(self, layout: Layout, question: Question, streams: Streams) -> int | None:
+        """Numbers that are no copies of others, where they are fewer, by answers about draws of records with odd weights.
+
+        A longer broadcast is not told apart by its numbers, and those of another one may not be symmetric: all count.
+        """
+        squares = {key for key, shape in layout.shapes if len(shape) > 1 and shape[-1] == shape[-2] > 1}
+        if not squares or Layout.of(question.broadcast).size > FEW:
+            return None
+        for seed in DRAWS:
+            w = np.random.default_rng(seed).uniform(1, 100, SEVERAL)
+            try:
+                made, _ = self._made(SEVERAL, w, question, streams, Seen(), seed)
+                squares = {key for key, value in items(made) if key in squares and _symmetric(np.asarray(value, float))}
+            except Exception:  # then nothing is known
+                return None
+        shapes = [shape for key, shape in layout.shapes if key in squares]
+        return layout.size - sum(math.prod(shape[:-1]) * (shape[-1] - 1) // 2 for shape in shapes) if shapes else None
+
+
+def _symmetric(matrices: Array) -> bool:
+    """Whether each matrix equals its transpose, and is no diagonal one: of those nobody knows."""
+    d = matrices.shape[-1]
+    beside = matrices[..., ~np.eye(d, dtype=bool)]
+    largest = np.abs(matrices).max()
+    if not np.isfinite(largest) or not np.abs(beside).max(-1).all():
+        return False
+    return bool(np.abs(matrices - np.swapaxes(matrices, -1, -2)).max() <= NEAR * largest)
 
 
 def _said(value: Any) -> Any:

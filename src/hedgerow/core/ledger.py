@@ -21,7 +21,7 @@ from .events import Charge, Debit, Event, Part, Sampling, Unit, charges_of
 from .question import MAIN
 from .tally import Priced, Tally
 
-OMITTED = frozenset({"run", "branch", "key", "cites", "part", "drawn"})
+OMITTED = frozenset({"run", "branch", "key", "cites", "part", "drawn", "distinct"})
 """Fields of an entry that are written where they say something."""
 
 
@@ -53,6 +53,8 @@ class Entry:
         Which part of a partition was asked, where questions to other parts cost nothing more (`debit`).
     drawn : str
         Branch in which the cohort was drawn, whose count its number and that of the partition are of.
+    distinct : int, optional
+        Numbers that are no copies of others, where they are fewer: the upper triangle of a symmetric matrix.
     """
 
     round: int
@@ -79,6 +81,12 @@ class Entry:
     cites: int = 0
     part: Part | None = None
     drawn: str = MAIN
+    distinct: int | None = None
+
+    @property
+    def exact_numbers(self) -> int | None:
+        """Numbers that an answer tells: those that it has, without the copies among them."""
+        return self.numbers if self.distinct is None else self.distinct
 
     @property
     def free(self) -> bool:

@@ -17,7 +17,7 @@ from hedgerow.core.federation import Federation, inside
 from hedgerow.core.ledger import Ledger
 from hedgerow.core.run import Run
 from hedgerow.data import Partition, Schema, Table, load, partitioner, read
-from hedgerow.data.cases import all_left_out, whole_cases
+from hedgerow.data.cases import all_left_out, complete_sizes, whole_cases
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.engines.shared import warn_of_copies
 from hedgerow.engines.simulate import parties_of
@@ -173,7 +173,7 @@ def build(
     settings, table = with_held_out(study, found, settings, table, partition)
     hosted = engine_of(study.engine, threads, state_folder) if engine is None else engine
     federation = simulate(table, partition, seed=seed, engine=hosted).protect(**study.protection.slots())
-    inside(federation).run.holdings = holdings_of(study, found, [len(part) for part in partition.indices], table.schema)
+    inside(federation).run.holdings = holdings_of(study, found, complete_sizes(table, partition.indices), table.schema)
     budget = study.budget.budget() if study.budget else None
     if budget is not None:
         federation = federation.within(budget)
@@ -229,7 +229,7 @@ def read_declared(study: Study) -> Table:
     )
 
 
-def words_of(study: Study) -> WordsSaid | None:
+def words_of(study: Study) -> ColumnTexts | None:
     """All that a study says, where a formula names the columns that its program reads; None where it may read every feature."""
     formula = (study.program.model_extra or {}).get("formula")
     if not isinstance(formula, str) or has_dot(formula):
@@ -242,11 +242,11 @@ def words_of(study: Study) -> WordsSaid | None:
         *(source for one in data.derived.values() for source in one.derivation().sources),
     ]
     values = [value for one in more for value in (one or {}).values()]
-    return WordsSaid(tuple(sorted({*texts_in([*named, *values])})))
+    return ColumnTexts(tuple(sorted({*texts_in([*named, *values])})))
 
 
 @dataclass(frozen=True)
-class WordsSaid:
+class ColumnTexts:
     """Texts in which names of columns are looked for."""
 
     texts: tuple[str, ...]

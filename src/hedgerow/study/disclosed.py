@@ -8,7 +8,7 @@ stations            their guards' own limit, or the study's where that is lower
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -91,12 +91,16 @@ def texts_in(value: Any) -> Iterator[str]:
             yield from texts_in(part)
 
 
-def holdings_of(study: Study, listing: Declaration, sizes: Sequence[int], schema: Schema) -> Holdings:
+def holdings_of(
+    study: Study, listing: Declaration, complete: Callable[[frozenset[str]], Sequence[int]], schema: Schema
+) -> Holdings:
     """What the parties of a simulation hold, with the rule that holds for this study."""
     most = study.protection.disclosure
     if most is None and listing.path.startswith(STATISTICS):
         most = MOST
-    return Holdings.of(sizes, None if most is None else Disclosure(most), columns_of(study, schema))
+    counted = columns_of(study, schema)
+    held = complete(counted | words_read(dict(study.program.model_extra or {}), frozenset(schema.names)))
+    return Holdings.of(held, None if most is None else Disclosure(most), counted)
 
 
 def disclosure_sentence(built: Built, ledger: Ledger) -> str:
@@ -122,14 +126,14 @@ def _numbers(exact: ExactNumbers) -> str:
 
 
 def _elsewhere(exact: ExactNumbers, own: float | None) -> str:
-    if exact == ExactNumbers():
+    if exact.none:
         return "No exact number leaves a party."
     limit = f" This study allows {own:.2g} for itself." if own is not None else ""
     return f"Asked in all: {_numbers(exact)} of each party, which its station holds against the values that it has.{limit}"
 
 
 def _unshown(exact: ExactNumbers, ratio: float, most: float | None) -> str:
-    if exact == ExactNumbers():
+    if exact.none:
         return "No exact number leaves a party."
     limit, raised = MOST if most is None else most, most is not None and most > MOST * (1 + 1e-9)
     said = f"{'beyond' if ratio > limit else 'within'} {limit:.2g} for each value of the columns read that a party holds"

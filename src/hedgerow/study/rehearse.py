@@ -27,6 +27,7 @@ from hedgerow.privacy.statement import Statement
 from hedgerow.report import Grid
 from hedgerow.store import Driven, drive
 
+from .answering import FewAnswer
 from .build import Built, build
 from .disclosed import told_of, unlimited
 from .explain import statement_of, what_left
@@ -116,7 +117,7 @@ def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
     columns = built.schema.synthetic(each * values.run.size, np.random.default_rng(0))
     made_up = Parties(built.federation.names, columns, [each] * values.run.size)
     run = values.run.afresh(
-        InProcess(threads=1).hosting(made_up), ledger=built.unspent, holdings=unlimited(values.run.holdings)
+        FewAnswer(InProcess(threads=1).hosting(made_up)), ledger=built.unspent, holdings=unlimited(values.run.holdings)
     )
     aggregation = values.channel.aggregation
     channel = replace(values.channel, aggregation=aggregation.rehearsed())
@@ -135,7 +136,9 @@ def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
 
         ended = drive(built.listing.program(built.settings), federation, watch=watch, enough=enough)
         if ended.state is not None:
-            made_ready.measure_last(ended.state)
+            metrics = made_ready.measure_last(ended.state)
+            if refusal := getattr(metrics, "refused", None):
+                raise refusal
         n = ended.state.round if ended.state else 0
         taken = f"{n} round{'s' * (n != 1)}"
         words = f"ends after {taken}" if ended.stopped == "finished" else f"stops after {taken}: {ended.reason}"

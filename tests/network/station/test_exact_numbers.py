@@ -2,10 +2,13 @@
 
 import math
 
+import numpy as np
 import pytest
+from test_hostile_coordinator import first_question, plain
 
 from hedgerow.core.disclosure import rounded
 from hedgerow.data import Table
+from hedgerow.engines.message_queue import MessageQueue
 from hedgerow.errors import HedgerowError
 from hedgerow.network.console.rules import rules_of
 from hedgerow.network.station.config import GuardSection
@@ -14,6 +17,7 @@ from hedgerow.network.station.local_data import local_data
 from hedgerow.store import last
 from hedgerow.study import build_remote
 from hedgerow.wire.values import unpack
+from helpers import with_question as about
 from station_house import LOGISTIC, PRIVATE, STUDY, House, parse_text, records
 
 AUTOMATIC = {
@@ -68,12 +72,23 @@ def refusal(house, text, name="alpha", columns=("age", "dose", "sick")):
     return submission.code, submission.because
 
 
-def repeated(of, name, text, *, restarts):
-    """Run a study that is boarded once, again and again, until a station refuses."""
-    for k in range(100):
-        again(of, text, life=k + 1)
+def varied(of, name, text, *, restarts, n):
+    """Ask the first question of a study again and again, each time at other coefficients, until a station refuses."""
+    seen, rng = plain(first_question(of, text, ("age", "dose", "sick"))), np.random.default_rng(0)
+    for k in range(1, 100):
+        sent = {key: rng.normal(size=np.shape(value)) * 0.5 for key, value in seen.question.broadcast.items()}
+        of.queue = MessageQueue(lambda: of.hub.key_material, lambda: of.hub.public_identities, of.rail, pause=1e6)
+        of.network(life=k + 1).exchange(about(seen, number=k, broadcast=sent))
         if restarts:
-            restarted(of, name, 60)
+            restarted(of, name, n)
+
+
+def put_again(of, seen, n):
+    """Put one question again and again to a station that was started again."""
+    for k in range(1, 9):
+        of.queue = MessageQueue(lambda: of.hub.key_material, lambda: of.hub.public_identities, of.rail, pause=1e6)
+        restarted(of, "alpha", n)
+        of.network(life=k + 1).exchange(about(seen, number=k))
 
 
 def of_study(station, code="asked"):
@@ -96,7 +111,8 @@ def test_an_ordinary_regression_is_answered_and_the_person_who_approves_reads_it
     asked(of, ONCE)
     submission = of.stations["alpha"].submissions.get(STUDY.hex())
     said = submission.rows[0]["exact numbers"]
-    assert "180 values of the columns read: a ratio of 0.18, within" in said
+    assert "26 exact numbers" in said  # twice a score of 3, a triangle of 6, and four sums
+    assert "180 values of the columns read: a ratio of 0.14, within" in said
     assert said in submission.summary
     assert "0.33 of a study" in dict(rules_of(of.configs["alpha"].guard))["Exact numbers"]
 
@@ -115,23 +131,38 @@ def test_the_values_of_all_parties_count_where_rows_are_hidden(tmp_path):
 
 
 def test_columns_that_a_study_does_not_read_lend_it_no_values(tmp_path):
-    of = house(tmp_path, [60])
+    of = house(tmp_path, [40])
     wide = LOGISTIC.replace('features = ["age", "dose"]', 'features = ["age", "dose", "income"]')
     code, why = refusal(of, wide, columns=("age", "dose", "sick", "income"))
     assert code == "HR-216"
-    assert "holds 180 values" in why
+    assert "holds 120 values" in why
 
 
 # ---- each question, by the journal ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("restarts", [False, True], ids=["one life", "restarts"])
 def test_questions_are_refused_when_the_sum_of_all_is_beyond_the_limit_whatever_was_rehearsed(tmp_path, restarts):
-    """The same approved questions again and again: sixty numbers are allowed of 180 values."""
-    of = house(tmp_path, [60])
-    of.board(ONCE)
+    """One approved kind of question at ever other coefficients: seventy numbers are allowed of 210 values."""
+    of = house(tmp_path, [70])
+    of.board(LOGISTIC)
     with pytest.raises(HedgerowError, match="HR-216"):
-        repeated(of, "alpha", ONCE, restarts=restarts)
+        varied(of, "alpha", LOGISTIC, restarts=restarts, n=70)
     each = [entry.exact for entry in of_study(of.stations["alpha"])]
-    assert 60 - each[0] < sum(each) <= 60
+    assert len(each) > 3
+    assert 70 - each[0] < sum(each) <= 70
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["one life", "restarts"])
+def test_the_same_question_again_counts_once(tmp_path, restarts):
+    """As after an answer that was lost, or from a checkpoint."""
+    of = house(tmp_path, [60])
+    asked(of, ONCE)
+    once = sum(entry.exact for entry in of_study(of.stations["alpha"]))
+    assert 0 < once < 60 < 10 * once
+    for k in range(2, 12):
+        if restarts:
+            restarted(of, "alpha", 60)
+        again(of, ONCE, life=k)
+    assert sum(entry.exact for entry in of_study(of.stations["alpha"])) == once
 
 
 def test_a_guard_may_count_over_all_studies(tmp_path):
@@ -184,3 +215,25 @@ def test_a_coordinator_is_told_a_multiple_of_five_records(tmp_path):
     of = house(tmp_path, [58], tell_records=True)
     assert unpack(of.ask("hello", [])["alpha"].parts[0])["records"] == 60
     assert [rounded(n) for n in (0, 2, 3, 7, 8, 62, 63)] == [0, 0, 5, 5, 10, 60, 65]
+
+
+def test_noise_of_many_questions_covers_only_the_first_of_them(tmp_path):
+    """At 0.7 of the bound one question is covered; the same one again, of which there is another answer, counts as exact."""
+    private = PRIVATE.replace('columns = ["age", "dose"]', 'columns = ["age"]').replace("5.0", "0.7")
+    of = house(tmp_path, [12], require={"noise": "party"})
+    of.board(private)
+    text = of.stations["alpha"].submissions.get(STUDY.hex()).rows[0]["exact numbers"]
+    assert text == "No exact number leaves a party."
+    seen = plain(first_question(of, private, ("age", "dose", "sick")))
+    with pytest.raises(HedgerowError, match="HR-216"):
+        put_again(of, seen, 12)
+    answered = of_study(of.stations["alpha"])
+    assert 1 < len(answered) < 4
+    assert answered[0].noise == pytest.approx((0.5 / 0.7) ** 2)
+
+
+def test_many_rounds_of_noise_are_refused_when_they_are_rehearsed(tmp_path):
+    often = LOGISTIC + "rounds = 400\n" + '[protection.mechanism]\nlaw = "gaussian"\nnoise_multiplier = {}\nat = "party"\n'
+    assert refusal(house(tmp_path / "weak", [60], require={"noise": "party"}), often.format(0.5))[0] == "HR-216"
+    of = house(tmp_path / "strong", [60], require={"noise": "party"})
+    assert of.board(often.format(20.0))["alpha"]["status"] == "approved"

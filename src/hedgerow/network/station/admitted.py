@@ -39,6 +39,7 @@ from .policy import (
     smallest_total,
     withstands,
 )
+from .roles import admit_weights
 from .signatures import announced, rehearsed
 from .submissions import Submission
 from .wording import plain, rows_of, summary_of
@@ -171,6 +172,7 @@ def admitted(config: StationConfig, held: Held, description: StudyDescription, s
     """
     guard = config.guard
     admit_program(guard, study, description.version, installed_version(), code_hash(guard.modules))
+    admit_weights(study, held.schema)
     return admit_columns(config.allowed, held.schema, description.schema, named_columns(study))
 
 

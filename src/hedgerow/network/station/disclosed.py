@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hedgerow.core.disclosure import LEAST, MOST, REMEDY, Disclosure, ExactNumbers, Told, rounded, width
+from hedgerow.core.disclosure import LEAST, MOST, REMEDY, Disclosure, ExactNumbers, Told, rounded, width, worn, worn_out
 from hedgerow.core.engine import Outbox
 from hedgerow.core.events import Event, Sampling
 from hedgerow.core.ledger import Entry
@@ -28,11 +28,13 @@ from hedgerow.errors import TooFewRecords
 from hedgerow.privacy.guard import COUNTS, Trust, entry_of
 
 from .config import GuardSection
-from .journal import StationJournal, pack_parties, unpack_parties
+from .journal import ANEW, StationJournal, pack_parties, unpack_parties
 from .local_data import Held
 
 if TYPE_CHECKING:
     from hedgerow.study import Study
+
+    from .children.facts import AskedQuestion
 
 RANK: dict[str, Trust] = {"none": "nobody", "party": "nobody", "shares": "parties", "server": "server"}
 """Whom a guard trusts that requires noise of somebody, and has no budget that says whom."""
@@ -52,7 +54,7 @@ def limit_of(guard: GuardSection, study: Study) -> Disclosure:
     return Disclosure(guard.disclosure if own is None else min(guard.disclosure, own))
 
 
-def asked_in(entries: Iterable[Entry], trust: Trust) -> ExactNumbers:
+def asked_in(entries: Iterable[Entry], trust: Trust, limited: bool) -> ExactNumbers:
     """The exact numbers of a rehearsal's questions, for a guard that trusts so far."""
     found = ExactNumbers()
     for entry in entries:
@@ -60,8 +62,16 @@ def asked_in(entries: Iterable[Entry], trust: Trust) -> ExactNumbers:
         at = "party" if noise.endswith("at the party") else "shares" if "in shares of" in noise else "server"
         if at not in COUNTS[trust] and entry.verb != "each":
             entry = replace(entry, event=Event("nonprivate"))
-        found = found.plus(ExactNumbers.of(entry))
+        one = ExactNumbers.of(entry if limited else replace(entry, cites=0))
+        if one.noise and entry.sampling.kind not in ("all", "records"):  # who is drawn is seen, so that it covers nothing
+            one = one._replace(noise=worn(entry.event, Sampling()) * entry.sampling.rate)
+        found = found.plus(one)
     return found
+
+
+def limits(guard: GuardSection) -> bool:
+    """Whether a budget checks what is said to be paid for."""
+    return guard.budget is not None or guard.study_budget is not None
 
 
 def rehearsed_disclosure(
@@ -81,7 +91,7 @@ def rehearsed_disclosure(
     DisclosureExceeded (HR-216), TooFewRecords (HR-604)
     """
     found = list(entries)
-    rule, exact = limit_of(guard, study), asked_in(found, trust_of(guard))
+    rule, exact = limit_of(guard, study), asked_in(found, trust_of(guard), limits(guard))
     smallest = min((int(size) for size in held.sizes if size), default=0)
     hidden = all(entry.aggregation not in ("", "plain") for entry in found if entry.verb == "sum")
     refuse_small_folds(study, int(held.sizes.sum()) if hidden else smallest)
@@ -121,6 +131,12 @@ def study_width(study: Study, schema: Schema) -> int:
     return width(schema, columns_of(study, schema))
 
 
+def own_sample(outbox: Outbox) -> Sampling:
+    """How a question that is asked samples: records of a party do so in secret, parties do not."""
+    sampling = outbox.question.cohort.sampling
+    return sampling if sampling.kind == "records" else Sampling()
+
+
 class AskedNumbers(NamedTuple):
     """What a question asks of each party, as a gate learns it.
 
@@ -136,6 +152,10 @@ class AskedNumbers(NamedTuple):
         The study's own limit; infinity without one.
     unknown : bool
         Whether nobody knows how many they will be.
+    noise : float
+        How much of the noise that may cover them they use up; 0 where there is none.
+    steady : bool
+        Whether the same question again is answered by the same parties.
     """
 
     exact: float = 0.0
@@ -144,6 +164,8 @@ class AskedNumbers(NamedTuple):
     width: int = 0
     most: float = math.inf
     unknown: bool = False
+    noise: float = 0.0
+    steady: bool = True
 
     @classmethod
     def of(
@@ -162,11 +184,15 @@ class AskedNumbers(NamedTuple):
         n_parties : int
             Of the whole study, as it was approved; a question that says it is about more counts as about these.
         """
-        asked, size = max(1, min(outbox.asked, n_parties)), None if outbox.layout is None else outbox.layout.size
-        entry = replace(entry_of(outbox, trust_of(guard)), aggregation=aggregation, sampling=Sampling())  # it is asked now
-        found = ExactNumbers.of(entry, size)
+        asked = max(1, min(outbox.asked, n_parties))
+        size = None if outbox.layout is None else outbox.distinct or outbox.layout.size
+        entry = replace(
+            entry_of(outbox, trust_of(guard)), aggregation=aggregation, sampling=own_sample(outbox)
+        )  # it is asked now
+        found = ExactNumbers.of(entry if limits(guard) else replace(entry, cites=0), size)
+        plain, hidden = found.plain + found.veiled[0], found.hidden + found.veiled[1]
         own = math.inf if most is None else most
-        return cls(found.plain, found.hidden / asked, asked, width, own, found.unknown > 0)
+        return cls(plain, hidden / asked, asked, width, own, found.unknown > 0, found.noise)
 
     def came(self, size: int, aggregation: str) -> AskedNumbers:
         """The same when it was answered by so many numbers."""
@@ -185,56 +211,97 @@ class Disclosures:
 
     def __init__(self, held: Held, journal: StationJournal) -> None:
         self._held, self._journal = held, journal
+        self._width = width(held.schema, frozenset(held.schema.names))
         self._position = {id: i for i, id in enumerate(held.ids)}
         self._counts: dict[str, np.ndarray] = {}
+        self._answered: dict[str, set[tuple[str, str, str]]] = {}
 
-    def noted(self, guard: GuardSection, study: str, ids: Sequence[str], asked: AskedNumbers | None) -> dict[str, Any]:
+    def noted(self, guard: GuardSection, study: str, ids: Sequence[str], question: AskedQuestion) -> dict[str, Any]:
         """Refuse what asks too many exact numbers of parties here, or count it; return what the journal keeps of it.
+
+        The same question again, of which there is one answer, counts no more.
 
         Raises
         ------
         DisclosureExceeded (HR-216)
         """
-        if asked is None:
+        asked = question.exact
+        if asked is None or (_repeats(question) and self._mark(question, ids) in self._answered_of(study)):
             return {}
         which = np.array([self._position[id] for id in ids], np.int64)
         self._admit(self._of(study), which, asked, Disclosure(min(guard.disclosure, asked.most)))
         if guard.disclosure_overall is not None:
-            everything = width(self._held.schema, frozenset(self._held.schema.names))
-            self._admit(self._of(""), which, asked._replace(width=everything), Disclosure(guard.disclosure_overall))
+            self._admit(self._of(""), which, asked._replace(width=self._width), Disclosure(guard.disclosure_overall))
+        self._answered_of(study).add(self._mark(question, ids))
         return self.counted(study, ids, asked)
 
     def counted(self, study: str, ids: Sequence[str], asked: AskedNumbers | None) -> dict[str, Any]:
         """Count numbers, and return what the journal keeps of them."""
-        if asked is None or not (asked.exact or asked.hidden):
+        if asked is None or not (asked.exact or asked.hidden or asked.noise):
             return {}
         which = np.array([self._position[id] for id in ids], np.int64)
         for key in (study, ""):
             if key in self._counts:  # what is read later has it from the journal
-                self._counts[key][:, which] += [[asked.exact], [asked.hidden]]
-        return {"exact": asked.exact, "hidden": asked.hidden, "whom": pack_parties(which, self._held.ids)}
+                self._counts[key][:, which] = _after(self._counts[key][:, which], asked)
+        told = {"exact": asked.exact, "hidden": asked.hidden, "noise": asked.noise}
+        return told | {"whom": pack_parties(which, self._held.ids)}
 
     def drop(self, study: str) -> None:
         """Forget a study that has ended; the journal does not."""
         self._counts.pop(study, None)
+        self._answered.pop(study, None)
 
     def _of(self, study: str) -> np.ndarray:
-        """Exact and hidden numbers of each party, shape (2, n_parties); of everything for ""."""
+        """Exact and hidden numbers of each party, and noise used up, shape (3, n_parties); of everything for ""."""
         if study not in self._counts:
-            found = np.zeros((2, len(self._held)))
+            found = np.zeros((3, len(self._held)))
             for entry in self._journal.told(study or None):
-                found[:, unpack_parties(entry.whom, self._position)] += [[entry.exact], [entry.hidden]]
+                which, exact = unpack_parties(entry.whom, self._position), entry.exact
+                if entry.code == ANEW:  # numbers for each value
+                    found[0] += exact * counted(self._held.sizes) * self._width
+                    found[2] += entry.noise
+                    continue
+                found[:, which] = _after(found[:, which], AskedNumbers(exact, entry.hidden, noise=entry.noise))
             self._counts[study] = found
         return self._counts[study]
+
+    def _answered_of(self, study: str) -> set[tuple[str, str, str]]:
+        """Questions that were counted: kind, what decides of the answer, and parties."""
+        if study not in self._answered:
+            self._answered[study] = {
+                (entry.signature, entry.about, entry.whom)
+                for entry in self._journal.told(study)
+                if entry.code == "asked" and (entry.exact or entry.hidden)
+            }
+        return self._answered[study]
+
+    def _mark(self, question: AskedQuestion, ids: Sequence[str]) -> tuple[str, str, str]:
+        kind = "" if question.signature is None else question.signature.mark
+        return kind, question.about, pack_parties(np.array([self._position[id] for id in ids], np.int64), self._held.ids)
 
     def _admit(self, counts: np.ndarray, which: np.ndarray, asked: AskedNumbers, rule: Disclosure) -> None:
         which = which[self._held.sizes[which] > 0]
         if not len(which):
             return
         values = counted(self._held.sizes[which]) * float(asked.width)
-        exact, hidden = counts[:, which] + np.array([[asked.exact], [asked.hidden]])
+        exact, hidden, _ = _after(counts[:, which], asked)
         ratios = np.where(values > 0, (exact + hidden) / np.maximum(values, 1), np.where(exact + hidden > 0, np.inf, 0))
         k = int(ratios.argmax())
         numbers = ExactNumbers(float(exact[k]), float(hidden[k]) * asked.parties)
         told = Told(numbers, float(values[k]), float(values[k]) * asked.parties)
         rule.refuse(told, "with this question", remedy=REMEDY + OWNER, asked=True)
+
+
+def _after(counts: np.ndarray, asked: AskedNumbers) -> np.ndarray:
+    """Counts of parties with one more question; numbers behind noise count where the noise is used up."""
+    noise = counts[2] + asked.noise
+    count = worn_out(noise) if asked.noise else np.ones(len(noise), bool)
+    return np.stack([counts[0] + asked.exact * count, counts[1] + asked.hidden * count, noise])
+
+
+def _repeats(question: AskedQuestion) -> bool:
+    """Whether a question that comes again has the same answer: of the same records, and of the same parties."""
+    kind, asked = question.signature, question.exact
+    if kind is None or asked is None or question.random or asked.unknown or asked.noise or " of records" in kind.sampling:
+        return False
+    return asked.steady

@@ -300,7 +300,7 @@ class Station:
                         "question": question.number,
                         "n_parties": len(left.ids),
                     }
-                    counted = question.counted_by | self.disclosures.noted(guard, study, left.ids, left.exact)
+                    counted = question.counted_by | self.disclosures.noted(guard, study, left.ids, left)
                     self._note(letter, study, "asked", charges=debits.charges, bytes_in=size, **about, **counted)
                     debits.enter()  # they are on the disk now
                     admitted.asked.take(question)

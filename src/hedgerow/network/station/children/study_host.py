@@ -20,7 +20,7 @@ from hedgerow.network.station.counts import about_of
 from hedgerow.network.station.disclosed import AskedNumbers, study_width
 from hedgerow.network.station.local_data import LocalData
 from hedgerow.network.station.memory import PartyMemory
-from hedgerow.network.station.policy import admit_question, admit_rows, as_forbidden
+from hedgerow.network.station.policy import admit_question, admit_rows, as_forbidden, withstands
 from hedgerow.network.station.signatures import QuestionSignature, settled, signature_of
 from hedgerow.network.station.submissions import Submission
 from hedgerow.privacy.guard import GuardedQuestion
@@ -155,7 +155,7 @@ class StudyHost:
         """
         outbox = question.outbox
         seen = self.layouts.of(outbox.question, outbox.streams)
-        found = replace(outbox, layout=seen.layout, rows=seen.rows, unforeseen=seen.unknown)
+        found = replace(outbox, layout=seen.layout, rows=seen.rows, unforeseen=seen.unknown, distinct=seen.distinct)
         if seen.error is not None and not guard.rows:
             known = as_forbidden(seen.error, set(self.held.schema.names) - set(self.submission.columns))
             if isinstance(known, HedgerowError):
@@ -163,6 +163,7 @@ class StudyHost:
         admit_rows(guard, found)
         asked = question if found.release.mechanism is None else question.with_layout(found.layout)
         exact = AskedNumbers.of(guard, found, hiding(question), self._width, self._most, self._n_parties)
+        exact = exact._replace(steady=not hiding(question) or withstands(question.aggregation))
         return asked, {trust: GuardedQuestion.by(found, trust) for trust in trusts_of(guard)}, exact
 
 
