@@ -130,6 +130,20 @@ def test_columns_that_a_formula_does_not_read_need_not_be_readable(tmp_path, for
 
 
 @pytest.mark.usefixtures("nobody")
+def test_an_expression_without_a_finite_value_is_told_with_its_record(tmp_path):
+    path = study(tmp_path, "", "sick ~ age + log(bmi) + sex:sqrt(age)", bmi="0")
+    with pytest.raises(NotFinite) as caught:
+        build(load(path))
+    said = str(caught.value)
+    assert f"log(bmi) of the formula has no finite value for 1 of {N} records, first in record {LINE - 1}" in said
+    assert "sqrt" not in said
+    assert "`na_values`" in said
+    assert "No party was asked." in said
+    missing = "[data.columns.bmi]\nna_values = [-9]\n"
+    assert build(load(study(tmp_path, missing, "sick ~ log(bmi)", 'missing = "drop"\n', bmi="-9"))).schema["bmi"].optional
+
+
+@pytest.mark.usefixtures("nobody")
 def test_all_typos_are_told_at_once(tmp_path):
     with pytest.raises(HedgerowError) as caught:
         build(load(study(tmp_path, **TYPOS)))

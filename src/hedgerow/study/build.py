@@ -29,6 +29,7 @@ from hedgerow.store import read_chain
 
 from .catalogue import listing
 from .declared import agree
+from .defined import refuse_undefined
 from .disclosed import has_dot, holdings_of, texts_in
 from .keys import settings_of
 from .study import EngineSection, Study
@@ -161,6 +162,7 @@ def build(
             remedy="Train from scratch: program.model = 'hedgerow.papers.haug.pretrained:scratch'.",
         )
     table, test = tables(study, data_dir, table)
+    refuse_undefined(study, table)
     seed = study.simulation_seed
     partition = partitioner(study.partition.by, **(study.partition.model_extra or {}))(table, seed or 0)
     for name in study.engine.dropped:

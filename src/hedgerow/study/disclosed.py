@@ -51,7 +51,7 @@ def _of_formula(formula: Any, schema: Schema) -> list[tuple[frozenset[str], int]
     """What each part of a formula reads, and how many columns it makes of it; plain columns first."""
     if not isinstance(formula, str):
         return []
-    read = _read(formula, schema)
+    read = terms_of(formula, schema)
     if read is None:
         return [(frozenset({name}), 1) for name in words_read(formula, frozenset(schema.names))]
     response, terms = read
@@ -59,7 +59,7 @@ def _of_formula(formula: Any, schema: Schema) -> list[tuple[frozenset[str], int]
     return sorted(parts, key=lambda part: len(part[0]))
 
 
-def _read(formula: str, schema: Schema) -> Any:
+def terms_of(formula: str, schema: Schema) -> Any:
     """Target and terms of a formula; None where it is none that regressions read."""
     from hedgerow.stats.formula import read_formula
 
