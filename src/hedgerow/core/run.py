@@ -152,7 +152,8 @@ class Run:
         if holdings is None or self.schema is None or (holdings.disclosure is None and not read.size):
             return
         before, single = self.ledger.exact.plus(self.came), width(self.schema, read.names)
-        holdings.refuse(entry.query, before, ExactNumbers.of(entry), read, single, self._values(self.read | read.names))
+        which = f"question {entry.round}, {entry.query}"
+        holdings.refuse(which, before, ExactNumbers.of(entry), read, single, self._values(self.read | read.names))
 
     # ---- one question -----------------------------------------------------------------------------------------------
     def ask(self, question: Question, channel: Channel) -> Any:
