@@ -83,6 +83,14 @@ def varied(of, name, text, *, restarts, n):
             restarted(of, name, n)
 
 
+def put_again(of, seen, n):
+    """Put one question again and again to a station that was started again."""
+    for k in range(1, 9):
+        of.queue = MessageQueue(lambda: of.hub.key_material, lambda: of.hub.public_identities, of.rail, pause=1e6)
+        restarted(of, "alpha", n)
+        of.network(life=k + 1).exchange(about(seen, number=k))
+
+
 def of_study(station, code="asked"):
     return [entry for entry in station.journal.entries() if entry.code == code]
 
@@ -234,10 +242,7 @@ def test_noise_of_many_questions_covers_only_the_first_of_them(tmp_path):
     assert text == "No exact number leaves a party."
     seen = plain(first_question(of, private, ("age", "dose", "sick")))
     with pytest.raises(HedgerowError, match="HR-216"):
-        for k in range(1, 9):
-            of.queue = MessageQueue(lambda: of.hub.key_material, lambda: of.hub.public_identities, of.rail, pause=1e6)
-            restarted(of, "alpha", 12)
-            of.network(life=k + 1).exchange(about(seen, number=k))
+        put_again(of, seen, 12)
     answered = of_study(of.stations["alpha"])
     assert 1 < len(answered) < 4
     assert answered[0].noise == pytest.approx((0.5 / 0.7) ** 2)

@@ -11,6 +11,7 @@ from hedgerow.core.bound import linf
 from hedgerow.core.conversation import Sessions
 from hedgerow.core.question import function_of, local
 from hedgerow.crypto import SecAgg
+from hedgerow.crypto.keys import Roster
 from hedgerow.errors import HedgerowError
 from hedgerow.network.station.config import GuardSection
 from hedgerow.network.station.policy import admit_question, withstands
@@ -20,7 +21,7 @@ from hedgerow.wire.names import Names
 from hedgerow.wire.values import pack, unpack
 from helpers import altered
 from helpers import with_question as about
-from station_house import LOGISTIC, MEANS, House
+from station_house import LOGISTIC, MEANS, House, key_material
 
 PROGRAMS = ["moments", "linear_regression", "gradient_queries", "logistic_regression"]
 AUTOMATIC = {"approval": "automatic", "programs": [{"name": name} for name in PROGRAMS]}
@@ -173,6 +174,8 @@ def test_a_question_is_charged_for_the_plan_that_makes_its_noise(tmp_path):
 
 def test_a_guard_can_want_rows_hidden_from_a_coordinator_that_plays_the_others(tmp_path):
     house = House(tmp_path, {"alpha": {"require": {"hidden_rows": True, "adversary": "active"}}}, **AUTOMATIC)
+    known = {name: key_material(name).identity.public for name in ("beta", "gamma")}
+    house.keys["alpha"].roster = Roster(known | dict(house.keys["alpha"].roster))
     others = {"stations": {"alpha": 1, "beta": 1, "gamma": 1}}
     curious = house.board(MEANS + SECRET, ("age", "dose"), **others)["alpha"]
     assert (curious["status"], curious["code"]) == ("refused", "HR-606")

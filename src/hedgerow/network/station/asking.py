@@ -43,12 +43,13 @@ class Reply(NamedTuple):
 
 
 def account_of(limit: BudgetLimit | None, held: Roll, *, own: bool = False) -> Account:
-    """An account of all parties; `own` says that stores may have budgets of their own."""
+    """An account of all parties; `own` says that stores may have smaller budgets of their own."""
     if limit is None:
         return Account((None,), np.zeros(len(held.ids), np.int64), "nobody")
     if not own:
         return Account((limit.budget(),), np.zeros(len(held.ids), np.int64), limit.trust)
-    return Account([limit.budget(epsilon) for epsilon in held.epsilons], held.policy, limit.trust)
+    own_limits = [None if epsilon is None else min(epsilon, limit.epsilon) for epsilon in held.epsilons]
+    return Account([limit.budget(epsilon) for epsilon in own_limits], held.policy, limit.trust)
 
 
 def accounts_of(guard: GuardSection, roll: Roll, charges: Iterable[PartyCharge]) -> list[Account]:

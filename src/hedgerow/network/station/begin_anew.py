@@ -1,8 +1,9 @@
 """What the owner of the data decides where a station's journal was lost, and no copy is whole: to begin anew.
 
 Nobody knows then what was spent since the journal was whole. So the budget counts as spent, unless the owner says how much of
-it was; studies that were open are refused, since the station no longer knows which of their letters it has answered. The
-decision is an entry of the journal that goes on, with who took it and why, and the coordinator learns of it.
+it was, and so do the exact numbers that `guard.disclosure_overall` allows; studies that were open are refused, since the
+station no longer knows which of their letters it has answered. The decision is an entry of the journal that goes on, with who
+took it and why, and the coordinator learns of it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from hedgerow.core.events import Event, Sampling
 from hedgerow.core.ledger import Entry
@@ -96,8 +98,13 @@ def begin_anew(
         epsilon = None if limit is None else limit.epsilon if spent is None else spent
         charges = () if limit is None or not epsilon else (_charge(epsilon, limit.budget().unit),)
         said = f"by {by}: {because}" + ("" if epsilon is None else f"; epsilon {epsilon:g} is counted as spent")
+        told: dict[str, float] = {}
+        if (most := config.guard.disclosure_overall) is not None and math.isfinite(most):
+            told = {"exact": most, "noise": float(spent is None)}
+            said += f"; {most:g} exact numbers for each value count as asked"
+        about: dict[str, Any] = {"reason": said, "charges": charges, "generation": generation} | told
         with base.transaction():
-            journal.write(StationEntry(at, "decision", "", 0, ANEW, reason=said, charges=charges, generation=generation))
+            journal.write(StationEntry(at, "decision", "", 0, ANEW, **about))
             for one in open_:
                 why = {"because": f"began anew: {because}", "code": JournalLost.code}
                 submissions.put(one.decided(keys.key_material, "refused", by=by, at=at, **why))

@@ -28,7 +28,7 @@ from hedgerow.errors import TooFewRecords
 from hedgerow.privacy.guard import COUNTS, Trust, entry_of
 
 from .config import GuardSection
-from .journal import StationEntry, StationJournal, pack_parties, unpack_parties
+from .journal import ANEW, StationEntry, StationJournal, pack_parties, unpack_parties
 from .local_data import Held
 
 if TYPE_CHECKING:
@@ -234,6 +234,7 @@ class Disclosures:
 
     def __init__(self, held: Held, journal: StationJournal) -> None:
         self._held, self._journal = held, journal
+        self._width = width(held.schema, frozenset(held.schema.names))
         self._position = {id: i for i, id in enumerate(held.ids)}
         self._counts: dict[str, np.ndarray] = {}
         self._answered: dict[str, set[tuple[str, str, str]]] = {}
@@ -253,8 +254,7 @@ class Disclosures:
         which = np.array([self._position[id] for id in ids], np.int64)
         self._admit(self._of(study), which, asked, Disclosure(min(guard.disclosure, asked.most)))
         if guard.disclosure_overall is not None:
-            everything = width(self._held.schema, frozenset(self._held.schema.names))
-            self._admit(self._of(""), which, asked._replace(width=everything), Disclosure(guard.disclosure_overall))
+            self._admit(self._of(""), which, asked._replace(width=self._width), Disclosure(guard.disclosure_overall))
         self._answered_of(study).add(self._mark(question, ids))
         return self.counted(study, ids, asked)
 
@@ -277,7 +277,8 @@ class Disclosures:
     def _of(self, study: str) -> np.ndarray:
         """Exact and hidden numbers of each party, and noise used up, shape (3, n_parties); of everything for ""."""
         if study not in self._counts:
-            self._counts[study] = counts_of(self._journal.told(study or None), self._position)
+            values = counted(self._held.sizes) * float(self._width)
+            self._counts[study] = counts_of(self._journal.told(study or None), self._position, values)
         return self._counts[study]
 
     def _answered_of(self, study: str) -> set[tuple[str, str, str]]:
@@ -307,10 +308,20 @@ class Disclosures:
         rule.refuse(told, "with this question", remedy=REMEDY + OWNER, asked=True)
 
 
-def counts_of(entries: Iterable[StationEntry], position: Mapping[str, int]) -> np.ndarray:
-    """Exact and hidden numbers of each party in a journal's entries, and noise used up, shape (3, n_parties)."""
+def counts_of(entries: Iterable[StationEntry], position: Mapping[str, int], values: np.ndarray) -> np.ndarray:
+    """Exact and hidden numbers of each party in a journal's entries, and noise used up, shape (3, n_parties).
+
+    Parameters
+    ----------
+    values : array of float, shape (n_parties,)
+        That parties hold: what a station that began anew counts as asked is told for each of them.
+    """
     found = np.zeros((3, len(position)))
     for entry in entries:
+        if entry.code == ANEW:
+            found[0] += entry.exact * values
+            found[2] += entry.noise
+            continue
         which = unpack_parties(entry.whom, position)
         found[:, which] = _after(found[:, which], AskedNumbers(entry.exact, entry.hidden, noise=entry.noise))
     return found

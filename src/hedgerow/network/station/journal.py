@@ -85,6 +85,7 @@ class StationEntry:
         Of a decision to begin anew after entries were lost: how many such decisions there were.
     exact, hidden : float
         Numbers without noise that each of some parties was asked: from itself, and in totals of many, divided by how many.
+        Of a decision to begin anew: numbers for each value, of all that are held, which count as asked.
     noise : float
         How much of the noise that may cover these numbers was used up (`core.disclosure.worn`); 0 where there is none.
     whom : str
@@ -200,9 +201,9 @@ class StationJournal:
             yield StationEntry.from_json(link.text, link.number, link.hash)
 
     def told(self, study: str | None = None) -> Iterator[StationEntry]:
-        """Every entry about an answer made from records, in order; or those of one study."""
-        where, values = (" AND study = ?", (study,)) if study is not None else ("", ())
-        for link in self._journal.links(f"question != 0{where}", values):
+        """Every entry about an answer made from records, and decisions to begin anew, in order; or those of one study."""
+        where, values = ("question != 0 AND study = ?", study) if study is not None else ("(question != 0 OR code = ?)", ANEW)
+        for link in self._journal.links(where, (values,)):
             yield StationEntry.from_json(link.text, link.number, link.hash)
 
     def charges(self, study: str | None = None) -> Iterator[tuple[str, PartyCharge]]:

@@ -144,14 +144,14 @@ class Review:
     def told(self) -> list[tuple[str, float]]:
         """Exact numbers told by the party that told most: over everything, and in each approved study.
 
-        Of totals that hide rows each party counts for its share.
+        Of totals that hide rows each party counts for its share; what is from before a new beginning is not among them.
         """
         raw = self.base.found(ROLL)
         if raw is None:
             return []
         position = {id: i for i, id in enumerate(Roll.unpack(raw).ids)}
         titles = [(None, "everything"), *((one.study, one.title) for one in self.submissions.all("approved"))]
-        counts = [(title, counts_of(self.journal.told(study), position)) for study, title in titles]
+        counts = [(title, counts_of(self.journal.told(study), position, np.zeros(len(position)))) for study, title in titles]
         return [(title, float(found[:2].sum(0).max(initial=0))) for title, found in counts]
 
     def priced(self, entries: Sequence[StationEntry]) -> list[StationEntry]:
