@@ -180,3 +180,45 @@ def test_few_parties_wait_for_one_that_is_missing_and_a_new_server_learns_whom_i
         play.total(rows, losing("p0"))
     assert play.total(rows, losing()).counted == tuple(play.ids[:6])
     assert play.refused == []
+
+
+# ---- a roster that has grown -----------------------------------------------------------------------------------------
+def over(names, members, answered):
+    """A party's sets over these names, and the set of these members."""
+    party = StandingSets(answered).of("b")
+    party.over(tuple(names))
+    return party, ServerStanding(list(names)).set_of(members)
+
+
+def test_the_same_parties_are_the_same_set_on_a_roster_that_has_grown():
+    answered = Answered(None)
+    party, four = over("bdfh", "bdfh", answered)
+    party.keep(four, 2)
+    party, same = over("abcdefgh", "bdfh", answered)
+    assert same != four
+    party.refuse_other(same, 2)
+    party.keep(same, 2)
+    assert party.report() == over("abcdefgh", "bdfh", answered)[0].report()
+    for others in ("bdf", "abdfh", "abdf", "aceg"):  # one is left out, or somebody joins
+        with pytest.raises(CohortChanged):
+            party.refuse_other(over("abcdefgh", others, answered)[1], 2)
+    party, same = over("bcdfhi", "bdfh", answered)  # two have left the roster that were not in the set
+    party.refuse_other(same, 2)
+    party, _ = over("abcdfg", "bdf", answered)
+    with pytest.raises(CohortChanged, match="names are others"):  # one that was in it has left
+        party.refuse_other(over("abcdfg", "bdf", answered)[1], 2)
+    party.over(())
+    with pytest.raises(CohortChanged):
+        party.refuse_other(same, 2)
+
+
+def test_a_set_that_became_smaller_on_the_grown_roster_stays_so():
+    answered = Answered(None)
+    party, whole = over("bdfhjlnp", "bdfhjlnp", answered)
+    party.keep(whole, 2)
+    party, part = over("abcdefghijklmnop", "bdfhjl", answered)
+    party.keep(part, 2)
+    again, _ = over("bcdefghijklmnopq", "bdfhjl", answered)
+    again.refuse_other(over("bcdefghijklmnopq", "bdfhjl", answered)[1], 2)
+    with pytest.raises(CohortChanged):
+        again.refuse_other(over("bcdefghijklmnopq", "bdfhjlnp", answered)[1], 2)

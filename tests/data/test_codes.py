@@ -52,7 +52,7 @@ def test_a_frame_of_floats_with_a_gap_is_recoded_as_one_of_integers():
     ids=["level", "as a number", "code"],
 )
 def test_a_value_that_is_a_level_and_missing_is_refused(declared):
-    with pytest.raises(SchemaInvalid, match="'9' as .*a level, and '9"):
+    with pytest.raises(SchemaInvalid, match=r"'9' as .*a level, and '9"):
         Table.from_pandas(pd.DataFrame({"sex": [1, 2, 9]}), declared={"sex": declared})
 
 
@@ -65,7 +65,8 @@ def test_a_word_for_a_level_may_stand_for_a_missing_value_where_the_file_has_cod
 def test_what_is_missing_in_every_column_leaves_levels_alone():
     frame = pd.DataFrame({"sex": [1, 2, 9], "age": [9, 20, 30]})
     table = Table.from_pandas(frame, declared={"sex": {"levels": [1, 2, 9]}}, na_values=["9.0"], missing="drop")
-    assert table["sex"].tolist() == [0, 1, 2] and np.isnan(table["age"]).tolist() == [True, False, False]
+    assert table["sex"].tolist() == [0, 1, 2]
+    assert np.isnan(table["age"]).tolist() == [True, False, False]
 
 
 LEVELS = {"arm": {"levels": ["1", "2", "3"]}, "y": {"kind": "number", "range": [0, 9]}}

@@ -109,6 +109,27 @@ def test_a_mark_for_missing_values_is_no_level(tmp_path):
     assert_array_equal(kept["word"], [0, 1, 2, 0])  # a level of that name is a level
 
 
+@pytest.mark.parametrize("mark", ["?", "-", ".", "--", "*", " ? "])
+@pytest.mark.parametrize("declared", [{}, {"race": {"kind": "category"}}], ids=["undeclared", "a category"])
+def test_a_mark_among_words_is_no_level_unless_it_is_declared(tmp_path, mark, declared):
+    path = tmp_path / "a.csv"
+    path.write_text(f"race,y\nAsian,1\n{mark},0\nOther,1\n{mark},0\n")
+    with pytest.raises(ColumnUndeclared) as caught:
+        read(path, declared=declared)
+    said = str(caught.value)
+    assert "column 'race' has 2 of 4 values that are marks" in said
+    assert f"first in line 3: {mark!r}" in said
+    assert f'say na_values = ["{mark}"]' in said
+    assert "or declare its levels" in said
+    assert read(path, declared={"race": {"levels": ["Asian", "Other", mark]}}).schema["race"].levels[2] == mark
+    assert read(path, declared={"race": {"many": True}}).schema["race"].levels == tuple(sorted(["Asian", "Other", mark]))
+    assert read(path, declared=declared, na_values=[mark], missing="drop").schema["race"].levels == ("Asian", "Other")
+    with pytest.raises(ColumnUndeclared, match="marks"):
+        Table.from_pandas(pd.DataFrame({"race": ["Asian", mark]}, dtype="category"))
+    with pytest.raises(ColumnUndeclared, match="marks"):
+        hr.data.infer(pd.DataFrame({"race": ["Asian", mark]}))
+
+
 @pytest.mark.parametrize("strange", [1, 97, 103])
 def test_mostly_numbers_by_records_or_by_different_values(strange):
     """Of 200 values so many are `?`: few records, or one different value; both say that these are numbers."""

@@ -128,7 +128,10 @@ def test_every_evaluation_takes_the_scale_of_the_training():
     fed, net = parties(), linear(3, 1)
     *_, state = fedavg(fed, net, rounds=2, learning_rate=1e-12, scale="none")
     for judge in (evaluate, evaluate_personal, evaluate_subnetworks):
-        assert judge(fed, net, state, scale="none")["loss"] != judge(fed, net, state)["loss"]
+        assert judge(fed, net, state, scale="none") == judge(fed, net, state)
+        assert judge(fed, net, state)["loss"] != judge(fed, net, dict(state.weights))["loss"]
+        with pytest.raises(SettingsInvalid, match="trained with 'none'"):
+            judge(fed, net, state, scale="ranges")
     raw = np.stack([patients()[name] for name in ("age", "platelets", "ratio")], 1)
     with torch.no_grad():
         output = hr.learn.with_weights(net, state)(torch.from_numpy(raw).float())[:, 0]

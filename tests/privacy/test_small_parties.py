@@ -8,6 +8,7 @@ from scipy.special import expit
 
 import hedgerow as hr
 from hedgerow.core.disclosure import MOST
+from hedgerow.data import Table
 from hedgerow.engines import told, view
 from hedgerow.errors import DisclosureExceeded
 
@@ -90,3 +91,25 @@ def test_the_rule_refuses_the_regression_before_any_party_is_asked(n):
     assert not refused.value.asked
     assert len(federation.ledger) == 0
     assert seen_of_small(federation) == ([], [])
+
+
+@pytest.mark.parametrize("blank", ["feature", "weight"])
+def test_records_that_answer_nothing_make_room_for_no_question(blank):
+    """140 records without values, or without weight, beside five: those five were asked as much as without them."""
+    whole = frame()
+    padded = pd.DataFrame(np.nan, index=range(140), columns=COLUMNS).assign(ill=0.0)
+    declared = {"ill": {"kind": "binary"}}
+    small = whole[:5].assign(w=1.0)
+    if blank == "weight":
+        padded = whole[5:145].copy()
+        declared |= {"w": {"kind": "integer", "low": 0, "high": 1, "role": "weight"}}
+    padded = padded.assign(w=0.0 if blank == "weight" else 1.0)
+    parts = {"small": pd.concat([small, padded]), "large": whole[5:].assign(w=1.0)}
+    if blank == "feature":
+        parts = {name: part.drop(columns="w") for name, part in parts.items()}
+    tables = {
+        name: Table.from_pandas(part.reset_index(drop=True), declared=declared, missing="drop") for name, part in parts.items()
+    }
+    federation = hr.simulate(tables, disclosure=MOST)
+    with pytest.raises(DisclosureExceeded):
+        hr.stats.logistic_regression(federation, FORMULA)

@@ -32,7 +32,8 @@ def test_a_comparison_is_a_number(text, wanted):
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, wanted)
     low, high = expressions.interval(text, SCHEMA)
-    assert low <= found.min() and found.max() <= high
+    assert low <= found.min()
+    assert found.max() <= high
 
 
 def test_a_score_counts_in_derived_columns_and_in_formulas():

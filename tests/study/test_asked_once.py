@@ -139,3 +139,21 @@ def test_a_fit_is_kept_where_so_many_numbers_may_not_be_asked_any_more(tmp_path,
     assert any("evaluation was not asked" in warning for warning in result.report.warnings)
     assert "Coefficients" in [grid.title for grid in result.report.tables]
     assert not any("scores_by_class" in row[0] for row in result.report.left.rows)
+
+
+def test_metrics_that_came_before_a_refusal_are_kept_and_shown(tmp_path, monkeypatch):
+    """The curve is the second question of an evaluation; what the first one told has left the parties."""
+    from hedgerow.errors import DisclosureExceeded
+
+    def refused(*given, **settings):
+        raise DisclosureExceeded("with scores_by_class: too much", remedy="Ask for less.")
+
+    monkeypatch.setattr("hedgerow.study.runner.refuse_beyond", lambda built: None)
+    monkeypatch.setattr("hedgerow.stats.scores.roc", refused)
+    result = run_study(parse(CANCER | {"evaluation": {"on": "parties"}}), tmp_path / "run")
+    found = dict(result.report.metrics)
+    assert 0.8 < found["accuracy"] < 1
+    assert 0 < found["log-loss"] < 0.4
+    assert "AUC" not in found
+    assert any("part of the evaluation was not asked: with scores_by_class" in warning for warning in result.report.warnings)
+    assert metrics_of(read_rounds(tmp_path / "run" / "rounds.jsonl")[-1])["accuracy"] == found["accuracy"]

@@ -235,7 +235,9 @@ def test_a_study_of_a_target_with_gaps_and_a_test_table_has_a_page(tmp_path, tar
     rng = np.random.default_rng(0)
     x = rng.normal(size=200).clip(-4, 4)
     y, c = (x > 0).astype(int), np.array(["no", "yes", "so"])[np.digitize(x, [-0.5, 0.5])]
-    lines = [f"{a:.4f},{'' if i % 9 == 0 else b},{'' if i % 9 == 0 else e}" for i, (a, b, e) in enumerate(zip(x, y, c, strict=True))]
+    lines = [
+        f"{a:.4f},{'' if i % 9 == 0 else b},{'' if i % 9 == 0 else e}" for i, (a, b, e) in enumerate(zip(x, y, c, strict=True))
+    ]
     (tmp_path / "gaps.csv").write_text("x,y,c\n" + "\n".join(lines))
     study = parse(
         {

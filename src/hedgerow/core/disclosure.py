@@ -11,6 +11,7 @@ Numbers behind noise are not counted where the noise is worth its name (`covers`
 what `each` leaves at a party, nor keys and masks. A matrix that equals its transpose counts as a triangle
 (`Foreseen.distinct`). What only a sample of the parties is asked counts by the chance that a party is in it. The columns read
 are those that settings name; where they name none, all that are there.
+Records are those that lack none of the columns read and have a weight: what is missing makes up for no answer.
 
 After the rule nfilter.glm of DataSHIELD, a third of the records for each parameter, but over all questions.
 """
@@ -19,8 +20,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -319,6 +320,8 @@ class Holdings:
         a column that was meant to hold numbers has become a category.
     columns : frozenset of str, optional
         That a whole study reads; else those of the questions so far.
+    complete : callable, optional
+        Records of each party that lack none of some columns: what is missing makes up for no answer.
     """
 
     smallest: float
@@ -326,6 +329,13 @@ class Holdings:
     in_all: float
     disclosure: Disclosure | None = None
     columns: frozenset[str] | None = None
+    complete: Callable[[frozenset[str]], Sequence[int]] | None = None
+
+    def reading(self, names: frozenset[str]) -> Holdings:
+        """The same of records that lack none of these columns."""
+        if self.complete is None:
+            return self
+        return replace(Holdings.of(self.complete(names), self.disclosure, self.columns), complete=self.complete)
 
     @classmethod
     def of(cls, sizes: Sequence[int], disclosure: Disclosure | None = None, columns: frozenset[str] | None = None) -> Holdings:

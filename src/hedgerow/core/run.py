@@ -138,13 +138,16 @@ class Run:
     def told(self) -> Told | None:
         """What the smallest party has told so far; None where nobody knows here what parties hold."""
         exact = self.ledger.exact.plus(self.came)
-        return None if self.holdings is None or self.schema is None else self.holdings.told(exact, self._values(self.read))
+        if self.holdings is None or self.schema is None:
+            return None
+        names = self._columns(self.read)
+        return self.holdings.reading(names).told(exact, width(self.schema, names))
 
-    def _values(self, names: frozenset[str]) -> int:
-        """Values of each record in the columns of a study, or in those that were read."""
+    def _columns(self, names: frozenset[str]) -> frozenset[str]:
+        """The columns of a study, or those that were read."""
         known = frozenset(self.schema.names)
         fixed = None if self.holdings is None else self.holdings.columns
-        return width(self.schema, fixed or (known if self.ledger.continued or not names else names))
+        return fixed or (known if self.ledger.continued or not names else names)
 
     def _disclosed(self, foreseen: Foreseen, entry: Entry) -> None:
         """Refuse a question that asks too many exact numbers."""
@@ -152,8 +155,10 @@ class Run:
         if holdings is None or self.schema is None or (holdings.disclosure is None and not read.size):
             return
         before, single = self.ledger.exact.plus(self.came), width(self.schema, read.names)
+        names = self._columns(self.read | read.names)
+        held = holdings.reading(read.names if holdings.disclosure is None else names)
         which = f"question {entry.round}, {entry.query}"
-        holdings.refuse(which, before, ExactNumbers.of(entry), read, single, self._values(self.read | read.names))
+        held.refuse(which, before, ExactNumbers.of(entry), read, single, width(self.schema, names))
 
     # ---- one question -----------------------------------------------------------------------------------------------
     def ask(self, question: Question, channel: Channel) -> Any:

@@ -15,17 +15,24 @@ protocol, t > k/2 and c = 0.) It lets Y be only if Y is X or leaves out `least` 
 chain of sets, and what is computed from them by adding and subtracting is about whole steps of that chain, of `least` parties
 or more each, or about its last set.
 
-A set is told as a bitmap over an order of names. Parties behind a roster know that order themselves; others are told its digest
-by a server that keeps to the protocol.
+`least` counts all parties, as it does for a single total: those who collude know their own rows and take them off. Of a step of
+`least` parties, c of whom collude, the server learns what the other `least` - c add up to. So `least` is the number of honest
+parties that are to hide each other, and those who may collude besides.
+
+A set is told as a bitmap over an order of names. Parties behind a roster know that order themselves, and keep it with the set:
+on a roster that has grown, the set is the same parties at other places. Others are told the order's digest by a server that
+keeps to the protocol.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,6 +129,12 @@ class StandingSet:
         self._heard = heard
         self._n, self._first = 0, 0
         self._last: PartySet | None = None
+        self._names: tuple[str, ...] = ()
+        self._order = b""
+
+    def over(self, names: tuple[str, ...]) -> None:
+        """Know the names over which sets are told, in their order."""
+        self._names, self._order = names, names_digest(names)
 
     def report(self) -> bytes:
         """What a server is told that has to ask these parties again, perhaps after a restart; b"" before the first total."""
@@ -140,14 +153,14 @@ class StandingSet:
         self._read()
         if self._last is None or may_follow(found, self._last, self._first, least):
             return
-        shrunk = found.within(self._last)
+        if found.within(self._last):
+            how = f", and leave out {len(self._last) - len(found)} of them."
+        elif found.order == self._last.order:
+            how = ", of which some were not among those."
+        else:
+            how = ", and names are others than at that time: one of those parties left the roster, or it was not kept."
         raise CohortChanged(
-            f"an exact total over {len(found)} parties would follow one over {len(self._last)}"
-            + (
-                f", and leave out {len(self._last) - len(found)} of them."
-                if shrunk
-                else ", of which some were not among those."
-            ),
+            f"an exact total over {len(found)} parties would follow one over {len(self._last)}{how}",
             remedy=f"The same parties are asked for all exact totals of a study; or {least} and more are left out for good, "
             f"while three quarters of the first {self._first} stay. Wait for those who are missing.",
         )
@@ -156,13 +169,16 @@ class StandingSet:
         """Keep the set of a total that may be opened from now on; refuses as `refuse_other`."""
         self.refuse_other(found, least)
         if self._last != found:
-            self._shared.write(f"set/{found.digest.hex()}", found.order + found.places)
+            self._shared.write(f"set/{found.digest.hex()}", found.order + found.places)  # before it is cited
+            if found.order == self._order:
+                self._shared.write(f"names/{found.order.hex()}", _packed(self._names))
             self._journal.write(f"standing/{self._n}", found.digest)
             self._read()
         self.hear(found)
 
     def hear(self, found: PartySet) -> None:
-        """Tell of whom a total is, also where another may be of others."""
+        """Tell of whom a total is, also where another may be of others; the set itself is kept."""
+        self._shared.write(f"set/{found.digest.hex()}", found.order + found.places)
         if self._heard is not None:
             self._heard(found)
 
@@ -177,6 +193,26 @@ class StandingSet:
             self._last = PartySet(raw[:32], raw[32:])
             self._first = self._first or len(self._last)
             self._n += 1
+        last = self._last
+        if last is not None and self._order and last.order != self._order:
+            before = self._shared.seen(f"names/{last.order.hex()}")
+            self._last = last if before is None else _moved(last, before, self._names)
+
+
+def _packed(names: tuple[str, ...]) -> bytes:
+    return json.dumps(names).encode()
+
+
+@lru_cache(maxsize=16)
+def _moved(found: PartySet, before: bytes, names: tuple[str, ...]) -> PartySet:
+    """The same parties over other names; the set as it was where one of them is not among these."""
+    place = {name: i for i, name in enumerate(names)}
+    members = list(compress(json.loads(before), found.flags.tolist()))
+    if not place.keys() >= set(members):
+        return found
+    flags = np.zeros(len(names), bool)
+    flags[[place[name] for name in members]] = True
+    return PartySet.of(names_digest(names), flags)
 
 
 @dataclass

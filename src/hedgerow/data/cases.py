@@ -16,9 +16,9 @@ Unit     : record. Counts are of records, whatever they weigh.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -240,6 +240,22 @@ def whole_cases(table: Table, names: Sequence[str]) -> Table:
     """Return the records of a table that lack none of these columns; the table itself where no value may be missing."""
     lost = lacking_in(table, names)
     return table if lost is None else table.take(~lost)
+
+
+def complete_sizes(table: Table, parts: Sequence[np.ndarray]) -> Callable[[frozenset[str]], list[int]]:
+    """Return what counts, in each part of a table, the records that have a weight and lack none of some columns."""
+    weight = table.schema.weight
+
+    @lru_cache
+    def counted(names: frozenset[str]) -> list[int]:
+        wanted = [column.name for column in columns_of(table.schema, sorted(names))]
+        lost = lacking_in(table, wanted)
+        held = np.ones(len(table), bool) if lost is None else ~lost
+        if weight is not None:
+            held &= np.asarray(table.columns[weight]) != 0
+        return [int(held[part].sum()) for part in parts]
+
+    return counted
 
 
 def lacking_in(table: Table, names: Sequence[str]) -> np.ndarray | None:

@@ -19,7 +19,7 @@ from hedgerow.errors import ColumnUndeclared, MissingColumn, SchemaInvalid, sugg
 
 from .column import Column, Kind, Role, spelling
 from .faults import WHERE, Fault, LinesOf, Text, faults_of, level_of, numbers_of, refuse
-from .inference import MOST_LEVELS, infer_column, levels_in, plain
+from .inference import MOST_LEVELS, infer_column, levels_in, marks_in, plain
 from .schema import Schema
 
 MOST_CODES = 32_767
@@ -64,8 +64,9 @@ class Declared:
     def __post_init__(self) -> None:
         for word in self.na_values:
             if (level := level_of(word, self.in_file)) is not None:
+                what = f"{level!r} as {'the code of ' if self.codes else ''}a level, and {word!r} as missing"
                 raise SchemaInvalid(
-                    f"column {self.name!r} declares {level!r} as {'the code of ' * bool(self.codes)}a level, and {word!r} as missing.",
+                    f"column {self.name!r} declares {what}.",
                     remedy="A value is a level, or it is missing: leave it out of `levels` or of `na_values`.",
                 )
 
@@ -129,7 +130,10 @@ class Declared:
             more = {"role": self.role, "unit": self.unit, "description": self.description, "optional": self.optional}
             return replace(found, **more) if isinstance(found, Column) else found
         if kind == "category" and not levels:
-            levels = levels_in(values if isinstance(values, Text) else Text.of(values))
+            text = values if isinstance(values, Text) else Text.of(values)
+            if not (self.many or apart) and (marks := marks_in(self.name, text)):
+                return marks
+            levels = levels_in(text)
             most = MOST_CODES if self.many or apart else MOST_LEVELS
             if len(levels) > most:
                 return _too_many(self.name, len(levels), most)

@@ -2,6 +2,7 @@
 
     numbers               integer, number; binary where all of them are 0 or 1
     words                 a category of the words that occur, at most `MOST_LEVELS`
+    ?, -, ., --, *        refused among words: marks without a letter or digit, which as a rule stand for missing values
     mostly numbers        refused: `27,5` among numbers is a typo, not a reason for a level of each number
     mostly true and false refused likewise; and mostly dates
     more words than that  refused: a level of each name or note would be asked of every party
@@ -94,6 +95,8 @@ def infer_column(name: str, values: Any) -> Column | Fault:
     if isinstance(dtype, pd.CategoricalDtype):
         if len(dtype.categories) > MOST_LEVELS:
             return _many(name, len(dtype.categories), LEVELS)
+        if marks := marks_in(name, Text.of(series)):
+            return marks
         return Column(name, "category", levels=tuple(sorted(map(str, dtype.categories))))
     if pd.api.types.is_numeric_dtype(dtype):
         known = series.dropna()
@@ -150,7 +153,21 @@ def _of_words(name: str, text: Text) -> Column | Fault:
             f"column {name!r} holds {len(words)} different words, and at most {MOST_LEVELS} become levels that nobody declares"
         )
         return Fault(name, 0, 0, said, None, (), ColumnUndeclared, NUMBERS_AS_TEXT if numbers.all() else LEVELS)
-    return Column(name, "category", levels=tuple(sorted(set(words))))
+    return marks_in(name, text) or Column(name, "category", levels=tuple(sorted(set(words))))
+
+
+def marks_in(name: str, text: Text) -> Fault | None:
+    """What is wrong with a category that nobody declares and that holds a mark, such as ?, for a level; None where it does not."""
+    words = [spelling(word) for word in text.words]
+    wrong = np.array([not any(character.isalnum() for character in word) for word in words], bool)
+    where = text.where(wrong)
+    if not where.any():
+        return None
+    marks, n = [word for word, one in zip(words, wrong, strict=True) if one], int(where.sum())
+    what = "that are marks without a letter or digit, which as a rule stand for missing values"
+    return Fault(
+        name, n, len(text), what, int(np.argmax(where)), tuple(marks[:SHOWN]), ColumnUndeclared, MARKS, hints_for(marks)
+    )
 
 
 def _many(name: str, n: int, remedy: str) -> Fault:
@@ -182,6 +199,7 @@ LEVELS = (
     'Leave the column out; declare its levels, or many = true if all of them are meant; or role = "ignore" if it only names '
     "records."
 )
+MARKS = "Name what stands for a missing value in `na_values`; or declare its levels, if that is one of them."
 NUMBERS_AS_TEXT = (
     'They are numbers as text: declare kind = "number" or "integer", or many = true if they are codes of a category.'
 )

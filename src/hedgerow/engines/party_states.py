@@ -79,8 +79,8 @@ class PartyStates:
     path : Path, optional
         An SQLite file, made with its folder when missing; in memory if not given.
     begun : bool
-        Whether questions of the study were answered before. Then a missing file is a loss: whoever goes on from what was in
-        it is refused.
+        Whether questions of the study were answered before. Then a missing or empty file is a loss: whoever goes on from what
+        was in it is refused.
 
     Raises
     ------
@@ -96,7 +96,7 @@ class PartyStates:
         self._database: Database | None = None
         if path is None:
             return
-        missing = not path.exists()
+        missing = not path.exists() or path.stat().st_size == 0
         self._database = Database(path, TABLES, b"hdgp", "what parties keep for a study")
         with self._database.transaction() as connection:
             connection.execute("INSERT INTO about VALUES ('lost', ?) ON CONFLICT DO NOTHING", (int(begun and missing),))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from hedgerow.core.federation import Federation, inside
 from hedgerow.core.party import Parties
 from hedgerow.core.randomness import Streams
 from hedgerow.data import Partition, Table, join
+from hedgerow.data.cases import complete_sizes
 from hedgerow.errors import PartitionInvalid
 
 from .inprocess import InProcess
@@ -68,7 +70,9 @@ def simulate(
     split = partition if isinstance(partition, Partition) else partition(table, streams.seed or 0)
     held = parties_of(table, split)
     made = Federation((engine or InProcess()).hosting(held), table.schema, streams, record_views=record_views)
-    inside(made).run.holdings = Holdings.of(held.sizes.tolist(), None if disclosure is None else Disclosure(disclosure))
+    rule = None if disclosure is None else Disclosure(disclosure)
+    complete = complete_sizes(table, split.indices)
+    inside(made).run.holdings = replace(Holdings.of(held.sizes.tolist(), rule), complete=complete)
     return made
 
 

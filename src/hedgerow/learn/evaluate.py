@@ -18,8 +18,9 @@ from hedgerow.data.cases import whole_cases
 
 from .local import score
 from .models import Model, Weights, model_for
-from .scale import Scale, scale_for
-from .tensors import columns_of, inputs_and_target, prepared, scaling, settings
+from .reading import reading_for
+from .scale import Scale
+from .tensors import columns_of, inputs_and_target, prepared, settings
 from .training import model_of
 
 
@@ -30,7 +31,7 @@ def evaluate(
     features: Sequence[str] | None = None,
     *,
     held_out: str | None = None,
-    scale: Scale = "ranges",
+    scale: Scale | None = None,
 ) -> dict[str, float]:
     """Metrics of a model over all parties' records, by one federated sum that leaves a program's randomness as it is.
 
@@ -40,8 +41,9 @@ def evaluate(
         Parameters by name, or a state of a program that trains (`.weights`).
     held_out : str, optional
         A 0/1 column: only records with 1 are counted, which training with the same setting leaves out.
-    scale : {"ranges", "numbers", "none"}
-        How features reach the module, as it was trained.
+    scale : {"ranges", "numbers", "none"}, optional
+        How features reach the module: as in its training, which the weights of a program keep. Weights that do not tell it, as
+        those from a file, are taken to be trained with "ranges" and with the ranges that are declared here.
 
     Returns
     -------
@@ -50,7 +52,7 @@ def evaluate(
         (see `matthews`). Through a channel that adds noise the last two are left out, as a loss has no bound and every
         further sum costs; the others are noised per record and charged.
     """
-    model, ready = judged(federation, module, features, held_out, scale, whole=True)
+    model, ready = judged(federation, module, weights, features, held_out, scale, whole=True)
     noisy, weight = federation.protection.noisy, federation.schema.heaviest
     bounded = noisy and weight is not None and model.kind != "number"
     bound = {"hits": linf(weight, "record"), "n": linf(weight, "record")} if bounded else None
@@ -61,17 +63,18 @@ def evaluate(
 def judged(
     federation: Federation,
     module: nn.Module,
+    weights: Weights | Any,
     features: Sequence[str] | None,
     held_out: str | None,
-    scale: Scale,
+    scale: Scale | None,
     *,
     whole: bool = False,
 ) -> tuple[Model, Federation]:
     """A model and the records on which it is measured, aside from any program: all, or those that are held out."""
     chosen = features or [name for name in federation.schema.features if name != held_out]
-    scale = scale_for(module, scale)
-    ready = prepared(federation, features, held_out=held_out, validation=True, scale=scale)
-    return model_of(module, federation, chosen, whole=whole, scale=scale), ready.aside()
+    reading = reading_for(weights, module, federation.schema, chosen, scale)
+    ready = prepared(federation, reading.features, held_out=held_out, validation=True, scale=reading)
+    return model_of(module, federation, reading.features, whole=whole, scale=reading), ready.aside()
 
 
 def evaluate_on(
@@ -80,14 +83,16 @@ def evaluate_on(
     weights: Weights | Any,
     features: Sequence[str] | None = None,
     *,
-    scale: Scale = "ranges",
+    scale: Scale | None = None,
 ) -> dict[str, float]:
-    """Metrics of a model on a table that the server holds, such as a public test set; nothing is asked of a party."""
-    table = whole_cases(table, columns_of(table.schema, features))
-    scale = scale_for(module, scale)
-    columns = inputs_and_target(table.columns, **settings(table.schema, features, scale))  # type: ignore[arg-type]
-    low, by = scaling(table.schema, features, scale)
-    model = model_for(module, table.schema, columns["model_input"][:2], low, by, whole=True)
+    """Metrics of a model on a table that the server holds, such as a public test set; nothing is asked of a party.
+
+    `scale` as of `evaluate`.
+    """
+    reading = reading_for(weights, module, table.schema, features or table.schema.features, scale)
+    table = whole_cases(table, columns_of(table.schema, reading.features))
+    columns = inputs_and_target(table.columns, **settings(table.schema, reading.features, reading))  # type: ignore[arg-type]
+    model = model_for(module, table.schema, columns["model_input"][:2], reading.low, reading.by, whole=True)
     w = np.ones(len(table)) if table.schema.weight is None else table[table.schema.weight]
     sums = score(model.flat(weights), Party("server", columns, w), None, model=model)
     return metrics(model, sums)

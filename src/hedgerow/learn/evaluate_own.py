@@ -47,7 +47,7 @@ def evaluate_personal(
     features: Sequence[str] | None = None,
     *,
     held_out: str | None = None,
-    scale: Scale = "ranges",
+    scale: Scale | None = None,
 ) -> dict[str, float]:
     """Metrics of the parties' own models by one federated sum; a party that keeps none is scored with `weights`.
 
@@ -55,8 +55,8 @@ def evaluate_personal(
     ----------
     held_out : str, optional
         A 0/1 column: only records with 1 are counted, which training with the same setting leaves out.
-    scale : {"ranges", "numbers", "none"}
-        How features reach the module, as it was trained.
+    scale : {"ranges", "numbers", "none"}, optional
+        As of `evaluate`.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def evaluate_personal(
     UnboundedSum (HR-210)
         The channel adds noise without a clip, and the target is a number: squared errors have no bound.
     """
-    (model, ready), bounded = judged(federation, module, features, held_out, scale), not federation.protection.exact
+    (model, ready), bounded = judged(federation, module, weights, features, held_out, scale), not federation.protection.exact
     bound = {"value": linf(1.0), "square": linf(1.0)} if bounded and model.kind != "number" else None
     sums = ready.sum(partial(score_own, model=model, bounded=bounded), model.flat(weights), bound=bound)
     parties = federation.expected_size if bounded else max(float(sums["parties"]), 1e-12)

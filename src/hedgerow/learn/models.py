@@ -26,6 +26,7 @@ from .descent.stack import Stack, stack_of
 from .fixed import Weights, arrived, checked, fixed_of, same, weights_of
 from .fixed import told as fixed_told
 from .made import Made, leaves_note, made_of
+from .reading import Reading, Trained
 
 KINDS = ("category", "binary", "number")
 """Kinds of a model's target."""
@@ -76,6 +77,8 @@ class Model:
         The module sees (input - low) * scale, so that records stay in the type in which they are kept.
     whole : bool
         Whether all parameters are in its flat vector, as to be evaluated; otherwise those that are trained (`requires_grad`).
+    reading : Reading, optional
+        How features reach the module, which weights by name keep; a party is not told it.
 
     Attributes
     ----------
@@ -93,6 +96,7 @@ class Model:
     low: float = 0.0
     scale: float = 1.0
     whole: bool = False
+    reading: Reading | None = None
     names: tuple[str, ...] = field(init=False)
     fixed: dict[str, Tensor] = field(init=False, repr=False)
 
@@ -162,10 +166,10 @@ class Model:
         """All parameters by name: those of a flat vector, and the fixed ones."""
         parts = np.split(np.asarray(flat, np.float32), np.cumsum([shape.numel() for shape in self.shapes])[:-1])
         made = {name: part.reshape(shape) for name, part, shape in zip(self.names, parts, self.shapes, strict=True)}
-        if not self.fixed:
-            return made
-        made |= {name: value.numpy().copy() for name, value in self.fixed.items()}
-        return {name: made[name] for name, _ in self.module.named_parameters()}
+        if self.fixed:
+            made |= {name: value.numpy().copy() for name, value in self.fixed.items()}
+            made = {name: made[name] for name, _ in self.module.named_parameters()}
+        return made if self.reading is None else Trained(made, self.reading)
 
     def flat(self, weights: Any) -> np.ndarray:
         """Join parameters by name, or those of a state, into a flat vector.

@@ -42,6 +42,18 @@ def span(column: Column, scale: Scale = "ranges") -> Span | None:
     return (0.0, float(max(-low, high))) if low < 0 < high else (float(low), float(high - low))
 
 
+def of_batches(columns: Sequence[Column], scale: Scale = "ranges") -> tuple[float, float]:
+    """What is subtracted from a single array-shaped column, and by what it is multiplied then; 0 and 1 for joined features.
+
+    A range with both signs is left as it is: its zero means something, as in signals.
+    """
+    column = columns[0]
+    found = span(column, scale)
+    if len(columns) > 1 or not column.shape or column.low is None or column.low < 0 or found is None:
+        return 0.0, 1.0
+    return found[0], 1.0 / found[1]
+
+
 KINDS: dict[Scale, tuple[str, ...]] = {"ranges": ("number", "integer"), "numbers": ("number",), "none": ()}
 """Kinds of columns that are scaled."""
 

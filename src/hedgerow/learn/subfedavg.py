@@ -46,8 +46,9 @@ from .evaluate import metrics
 from .local import score
 from .models import Model, Weights
 from .pruning import Pruning
+from .reading import reading_for
 from .results import declares
-from .scale import Scale, scale_for
+from .scale import Scale
 from .settings import Settings, Weighting
 from .tensors import prepared
 from .training import Training, mean_of, model_of
@@ -180,14 +181,15 @@ def evaluate_subnetworks(
     features: Sequence[str] | None = None,
     *,
     held_out: str | None = None,
-    scale: Scale = "ranges",
+    scale: Scale | None = None,
 ) -> dict[str, float]:
     """Metrics of the parties' personal subnetworks, each on its own records, by one federated sum.
 
     Parameters and result as `hedgerow.learn.evaluate`; a party that never pruned is scored with all weights. A mask depends on
     all records of its party, so there is no bound per record: a channel that adds noise needs a clip.
     """
-    scale, chosen = scale_for(module, scale), features or [name for name in federation.schema.features if name != held_out]
-    model = model_of(module, federation, chosen, scale=scale)
-    ready = prepared(federation, features, held_out=held_out, validation=True, scale=scale)
+    chosen = features or [name for name in federation.schema.features if name != held_out]
+    reading = reading_for(weights, module, federation.schema, chosen, scale)
+    model = model_of(module, federation, reading.features, scale=reading)
+    ready = prepared(federation, reading.features, held_out=held_out, validation=True, scale=reading)
     return metrics(model, ready.sum(partial(score_subnetwork, model=model), model.flat(weights), init=everything))

@@ -12,7 +12,8 @@ from hedgerow.core.question import elementwise, travels
 from hedgerow.data import Schema, complete_cases
 from hedgerow.errors import MissingColumn, SchemaInvalid, suggestion
 
-from .scale import Scale, span
+from .reading import Reading
+from .scale import Scale, of_batches, span
 
 
 @travels
@@ -49,19 +50,11 @@ def inputs_and_target(
 
 
 def scaling(schema: Schema, features: Sequence[str] | None = None, scale: Scale = "ranges") -> tuple[float, float]:
-    """`low` and `scale` that map a single array-shaped column's declared range to 0..1; 0 and 1 for joined features.
-
-    A range with both signs is left as it is: its zero means something, as in signals.
-    """
-    chosen = [schema[name] for name in features or schema.features]
-    column = chosen[0]
-    found = span(column, scale)
-    if len(chosen) > 1 or not column.shape or column.low is None or column.low < 0 or found is None:
-        return 0.0, 1.0
-    return found[0], 1.0 / found[1]
+    """`low` and `scale` that map a single array-shaped column's declared range to 0..1; 0 and 1 for joined features."""
+    return of_batches([schema[name] for name in features or schema.features], scale)
 
 
-def settings(schema: Schema, features: Sequence[str] | None = None, scale: Scale = "ranges") -> dict[str, object]:
+def settings(schema: Schema, features: Sequence[str] | None = None, scale: Scale | Reading = "ranges") -> dict[str, object]:
     """Return the settings of `inputs_and_target` for a schema's features and target."""
     chosen = tuple(features or schema.features)
     if schema.target is None or not chosen:
@@ -72,7 +65,7 @@ def settings(schema: Schema, features: Sequence[str] | None = None, scale: Scale
     columns = [schema[name] for name in chosen]
     return {
         "features": chosen,
-        "ranges": tuple(span(column, scale) for column in columns),
+        "ranges": scale.ranges if isinstance(scale, Reading) else tuple(span(column, scale) for column in columns),
         "levels": tuple(len(c.levels) if c.kind == "category" else 0 for c in columns),
         "target": schema.target,
         "target_kind": schema[schema.target].kind,
@@ -93,7 +86,7 @@ def prepared(
     *,
     held_out: str | None = None,
     validation: bool = False,
-    scale: Scale = "ranges",
+    scale: Scale | Reading = "ranges",
 ) -> Federation:
     """Return the federation with `model_input` and `model_target` prepared at each party.
 
@@ -128,7 +121,9 @@ def width(schema: Schema, features: Sequence[str] | None = None) -> tuple[int, .
     return blank(schema, features)["model_input"].shape[1:]
 
 
-def blank(schema: Schema, features: Sequence[str] | None = None, scale: Scale = "ranges") -> dict[str, np.ndarray]:
-    """Prepare two made-up records, to try a model on."""
+def blank(
+    schema: Schema, features: Sequence[str] | None = None, scale: Scale | Reading = "ranges", n: int = 2
+) -> dict[str, np.ndarray]:
+    """Prepare made-up records, two by default, to try a model on."""
     given = settings(schema, features, scale)
-    return inputs_and_target(schema.synthetic(2, np.random.default_rng(0)), **given)  # type: ignore[arg-type]
+    return inputs_and_target(schema.synthetic(n, np.random.default_rng(0)), **given)  # type: ignore[arg-type]

@@ -24,10 +24,12 @@ from .descent import Solver
 from .descent.eager import mean_loss
 from .fixed import weights_of
 from .models import Model, model_for
+from .reading import Reading
 from .scale import Scale, scale_for, warn_unscaled
 from .schedule import Schedule
 from .settings import Settings, Weighting, fields, filled
-from .tensors import blank, columns_of, prepared, scaling
+from .tensors import blank, columns_of, prepared
+from .tokens import warn_of_tokens
 
 log = logging.getLogger("hedgerow.learn")
 
@@ -94,6 +96,7 @@ class Training:
         chosen = features or [name for name in federation.schema.features if name != held_out]
         model = model_of(module, federation, chosen, given["batch_size"] or 256, scale=scale)
         warn_unscaled(federation.schema, chosen, scale)
+        warn_of_tokens(model, federation.schema)
         who = {name: given[name] for name in ("rate", "size", "spare", "every")}
         return cls(ready, model, solver, rounds, weighting, given["largest_weight"], schedule, **who)
 
@@ -158,14 +161,14 @@ def model_of(
     batch_size: int = 1,
     *,
     whole: bool = False,
-    scale: Scale = "ranges",
+    scale: Scale | Reading = "ranges",
 ) -> Model:
     """Pair a module with the federation's schema, and find out what an engine may do with it; see `Model`."""
-    made_up = blank(federation.schema, features, scale)
-    low, by = scaling(federation.schema, features, scale)
-    model = model_for(module, federation.schema, made_up["model_input"], low=low, scale=by, whole=whole)
+    reading = scale if isinstance(scale, Reading) else Reading.of(federation.schema, features, scale)
+    made_up = blank(federation.schema, features, reading)
+    model = model_for(module, federation.schema, made_up["model_input"], low=reading.low, scale=reading.by, whole=whole)
     stackable = not model.large(batch_size) and can_be_stacked(model, made_up)
-    return replace(model, stackable=stackable, wide=model.large(batch_size))
+    return replace(model, stackable=stackable, wide=model.large(batch_size), reading=reading)
 
 
 def equal_parties(settings: Mapping[str, Any], *fixed: str) -> tuple[Weighting, ...]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from hedgerow.errors import HedgerowError
+
 from .model import Curve
 
 if TYPE_CHECKING:
@@ -45,11 +47,11 @@ class Outcome:
 
 
 class Measured(dict[str, float]):
-    """Metrics of a model, with `figures` that were made of the same answers."""
+    """Metrics of a model, with `figures` that were made of the same answers, and why others were `refused`."""
 
-    def __init__(self, metrics: Mapping[str, float], *figures: Curve) -> None:
+    def __init__(self, metrics: Mapping[str, float], *figures: Curve, refused: HedgerowError | None = None) -> None:
         super().__init__(metrics)
-        self.figures = figures
+        self.figures, self.refused = figures, refused
 
 
 def plain_outcome(federation: Any, settings: Mapping[str, Any], state: Any) -> Outcome:

@@ -138,7 +138,8 @@ def level_totals(
         sizes = tuple((column.name, len(levels_of(column))) for column in read)
         bound = count_bound(heaviest(schema))
         bounds = None if bound is None else dict.fromkeys(names_of(read), bound)
-        yield CountState(1, federation.sum(partial(level_counts, sizes=sizes), bound=bounds))
+        weighed = complete_cases(federation, [], count=False)  # a record without a weight counts for nothing
+        yield CountState(1, weighed.sum(partial(level_counts, sizes=sizes), bound=bounds))
 
 
 def counts_of(schema: Schema, columns: Sequence[str] | None, state: CountState) -> pandas.DataFrame:

@@ -39,6 +39,8 @@ class Fitted:
         Of the target, where a fit released it.
     sizes : pair of float or None
         Events and other records of a binary target, where they were released.
+    place : (float, float) or None
+        Centre and scale of the bins of a curve, where they are known.
     """
 
     spec: Design
@@ -46,6 +48,7 @@ class Fitted:
     scaling: Scaling | None = None
     mean: float | None = None
     sizes: tuple[float, float] | None = None
+    place: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, federation: Federation, model: Any, formula: str | None = None) -> Fitted:

@@ -11,6 +11,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, Table
+from hedgerow.errors import BudgetExhausted, DisclosureExceeded
 from hedgerow.report import Measured
 
 from .columns import is_exact
@@ -173,11 +174,15 @@ def over_parties(read: Read) -> Callable[[Federation, Settings, Any], dict[str, 
         if fitted.binary:
             found = binary_metrics(federation, fitted)
             confusion, exact = found.confusion, is_exact(federation)
-            sizes = (confusion[2] + confusion[3], confusion[0] + confusion[1])
-            curve = roc(federation, replace(fitted, sizes=sizes), bins=settings.get("evaluation.bins", BINS))
-            error = {"AUC standard error": curve.standard_error()} if exact else {}  # DeLong's knows nothing of noise
-            metrics = {"log-loss": found.log_loss, "accuracy": found.accuracy, "AUC": curve.auc}
-            return Measured(trained | named(metrics) | error, figure_of(curve, exact=exact))
+            metrics = {"log-loss": found.log_loss, "accuracy": found.accuracy}
+            known = replace(fitted, sizes=(confusion[2] + confusion[3], confusion[0] + confusion[1]), place=found.place)
+            try:
+                curve = roc(federation, known, bins=settings.get("evaluation.bins", BINS))
+            except (BudgetExhausted, DisclosureExceeded) as refusal:  # what came before is not thrown away
+                return Measured(trained | named(metrics), refused=refusal)
+            sharp = exact and curve.is_sharp  # DeLong's error knows nothing of noise, nor of bins that hide much
+            error = {"AUC standard error": curve.standard_error()} if sharp else {}
+            return Measured(trained | named(metrics | {"AUC": curve.auc}) | error, figure_of(curve, exact=exact))
         numbers, size = linear_metrics(federation, fitted), target_units(fitted)[1]
         return trained | named(
             {

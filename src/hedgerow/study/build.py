@@ -17,7 +17,7 @@ from hedgerow.core.federation import Federation, inside
 from hedgerow.core.ledger import Ledger
 from hedgerow.core.run import Run
 from hedgerow.data import Partition, Schema, Table, load, partitioner, read
-from hedgerow.data.cases import all_left_out, whole_cases
+from hedgerow.data.cases import all_left_out, complete_sizes, whole_cases
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.engines.shared import warn_of_copies
 from hedgerow.engines.simulate import parties_of
@@ -171,7 +171,7 @@ def build(
     settings, table = with_held_out(study, found, settings, table, partition)
     hosted = engine_of(study.engine, threads, state_folder) if engine is None else engine
     federation = simulate(table, partition, seed=seed, engine=hosted).protect(**study.protection.slots())
-    inside(federation).run.holdings = holdings_of(study, found, [len(part) for part in partition.indices], table.schema)
+    inside(federation).run.holdings = holdings_of(study, found, complete_sizes(table, partition.indices), table.schema)
     budget = study.budget.budget() if study.budget else None
     if budget is not None:
         federation = federation.within(budget)

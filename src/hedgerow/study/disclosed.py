@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -91,12 +91,16 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(part)
 
 
-def holdings_of(study: Study, listing: Declaration, sizes: Sequence[int], schema: Schema) -> Holdings:
+def holdings_of(
+    study: Study, listing: Declaration, complete: Callable[[frozenset[str]], Sequence[int]], schema: Schema
+) -> Holdings:
     """What the parties of a simulation hold, with the rule that holds for this study."""
     most = study.protection.disclosure
     if most is None and listing.path.startswith(STATISTICS):
         most = MOST
-    return Holdings.of(sizes, None if most is None else Disclosure(most), columns_of(study, schema))
+    counted = columns_of(study, schema)
+    held = complete(counted | words_read(dict(study.program.model_extra or {}), frozenset(schema.names)))
+    return Holdings.of(held, None if most is None else Disclosure(most), counted)
 
 
 def disclosure_sentence(built: Built, ledger: Ledger) -> str:

@@ -138,7 +138,9 @@ def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
 
         ended = drive(built.listing.program(built.settings), federation, watch=watch, enough=enough)
         if ended.state is not None:
-            made_ready.measure_last(ended.state)
+            metrics = made_ready.measure_last(ended.state)
+            if refusal := getattr(metrics, "refused", None):
+                raise refusal
         n = ended.state.round if ended.state else 0
         taken = f"{n} round{'s' * (n != 1)}"
         words = f"ends after {taken}" if ended.stopped == "finished" else f"stops after {taken}: {ended.reason}"

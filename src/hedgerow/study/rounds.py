@@ -95,6 +95,12 @@ def read_rounds(path: Path) -> list[Row]:
     return rows
 
 
+def _say_refused(metrics: Mapping[str, float]) -> None:
+    """Say that some of the metrics were not asked for; those that came are kept."""
+    if refusal := getattr(metrics, "refused", None):
+        warnings.warn(f"A part of the evaluation was not asked: {refusal.reason}", HedgerowWarning, stacklevel=2)
+
+
 class Rounds:
     """Measures states as they come and keeps the history of metrics, also on disk."""
 
@@ -111,6 +117,7 @@ class Rounds:
     def watch(self, state: Any) -> None:
         """Measure a state, remember and report it."""
         metrics = self.built.measure(state)
+        _say_refused(metrics)
         seconds = self._seconds + time.perf_counter() - self._started
         row = {"round": state.round, "seconds": round(seconds, 4), **self._traffic(), **metrics}
         self.history.append(row)
@@ -137,6 +144,7 @@ class Rounds:
         except (BudgetExhausted, DisclosureExceeded) as refusal:
             warnings.warn(f"The evaluation was not asked: {refusal.reason}", HedgerowWarning, stacklevel=2)
             return
+        _say_refused(metrics)
         if not self.history:
             self.history.append({"round": state.round, "seconds": round(self._seconds, 4)})
         if not metrics:

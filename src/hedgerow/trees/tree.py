@@ -18,7 +18,7 @@ from .bins import Bins
 if TYPE_CHECKING:
     import pandas
 
-WHOLE = "Leave those records out, as hedgerow.data.whole_cases does of a table, or fill the values before."
+WHOLE = "Leave those records out, or fill the values before."
 LEAF = -1
 """The `feature` of a node that is not split."""
 
@@ -105,7 +105,8 @@ class DecisionTree:
         Raises
         ------
         MissingColumn, NotFinite, OutOfRange, SchemaInvalid (HR-403, 404, 405, 409)
-            The data do not hold the features as declared.
+            The data do not hold the features as declared, or lack a value. Integers of a frame are words of levels, whatever
+            their size; the columns of a table are codes.
         """
         found = self._reached(data)
         if not self.bins.classes:

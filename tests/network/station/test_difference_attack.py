@@ -15,12 +15,13 @@ from hedgerow.core.layouts import Layouts
 from hedgerow.core.release import Release
 from hedgerow.crypto import PairwiseMasks, SecAgg
 from hedgerow.crypto.aggregation import Side, carry, context_of
+from hedgerow.crypto.keys import Roster
 from hedgerow.engines.message_queue import MessageQueue
 from hedgerow.errors import HedgerowError
 from hedgerow.network.station.cohorts import cohort_notes
 from hedgerow.privacy import Gaussian
 from helpers import with_question as about
-from station_house import MEANS, House, records
+from station_house import MEANS, House, key_material, records
 
 FOUR = ("alpha", "beta", "gamma", "delta")
 FIVE = (*FOUR, "eta")
@@ -176,3 +177,47 @@ def test_noise_hides_a_party_where_it_is_worth_its_name_and_of_a_bound_per_party
     assert not release(1e-3, "party").random
     assert not release(1.0, "record").hides_parties
     assert release(1.0, "record").random
+
+
+# ---- what was answered is lost ---------------------------------------------------------------------------------------
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["deleted", "emptied", "restored from an older copy"])
+def test_stations_that_lost_what_they_answered_answer_nothing_more(tmp_path, how):
+    rogue = Rogue(boarded(tmp_path))
+    whole = rogue.ask(FOUR)
+    for name in FOUR[:3]:
+        for path in (tmp_path / name / "answered").glob("*.journal"):
+            if how == "deleted":
+                path.unlink()
+            else:
+                lines = path.read_bytes().splitlines(keepends=True)
+                path.write_bytes(b"" if how == "emptied" else b"".join(lines[:1]))
+        rogue.house.start(name)
+    assert not shown(whole, rogue.ask(FOUR[:3], number=2))
+    assert rogue.refusals()[-1] == "HR-618"
+
+
+@pytest.mark.slow
+def test_a_study_that_was_approved_and_not_asked_begins_without_a_file(tmp_path):
+    rogue = Rogue(boarded(tmp_path))
+    for name in FOUR:
+        rogue.house.start(name)
+    assert rogue.ask(FOUR) is not None
+
+
+@pytest.mark.slow
+def test_a_study_goes_on_when_an_unrelated_station_is_enrolled(tmp_path):
+    rogue = Rogue(boarded(tmp_path))
+    whole = rogue.ask(FOUR)
+    beth = {"beth": key_material("beth").identity.public}
+    for keys in rogue.house.keys.values():
+        keys.roster = Roster(dict(keys.roster) | beth)
+    for name in FOUR:
+        rogue.house.start(name)
+    assert np.allclose(rogue.ask(FOUR), whole)
+    assert not shown(whole, rogue.ask(FOUR[:3], number=2))
+    told = cohort_notes(rogue.house.stations["alpha"].journal.entries())
+    assert set(told.values()) == {"total over 4 parties"}
+    for name in FOUR:
+        rogue.house.start(name)
+    assert np.allclose(rogue.ask(FOUR), whole)

@@ -95,6 +95,25 @@ def test_a_party_goes_on_from_either_state_also_after_a_restart(tmp_path):
     assert states.settle("b", {"b": 1})["v"] == 11.0
 
 
+@pytest.mark.parametrize("how", ["deleted", "emptied"])
+def test_a_file_that_is_gone_or_empty_is_a_loss_and_no_beginning(tmp_path, how):
+    path = tmp_path / "s.sqlite"
+    states = PartyStates(path)
+    question(states, 1, {}, a=10.0)
+    states.close()
+    for part in tmp_path.glob("s.sqlite*"):
+        part.unlink()
+    if how == "emptied":
+        path.write_bytes(b"")
+    states = PartyStates(path, begun=True)
+    assert states.lost
+    with pytest.raises(StateLost):
+        states.settle("a", {"a": 1})
+    states.close()
+    with pytest.raises(StateLost):
+        PartyStates(path, begun=True).settle("a", {"a": 1})
+
+
 def test_a_question_that_fails_changes_nothing(tmp_path):
     states = PartyStates(tmp_path / "s.sqlite")
     question(states, 1, {}, a=10.0)

@@ -81,6 +81,8 @@ class SecAggParty:
         self.id, self.settings, self.roster, self.identity = id, settings, roster, identity
         self.journal = Answered(None) if journal is None else journal
         self._gateway, self.standing = gateway, standing
+        if standing is not None and roster is not None and settings.active:
+            standing.over(_named(roster))
         self._binding = letters.binding(settings.digest, None if roster is None else roster.digest)
         self._pending: tuple[bytes, AgreementKey] | None = None
         self._epoch: Epoch | None = None
@@ -346,7 +348,13 @@ def _listed(roster: Roster, members: bytes) -> tuple[tuple[str, ...], bytes]:
 @lru_cache(maxsize=32)
 def _order(roster: Roster) -> bytes:
     """Digest of the roster's names in their order, over which sets of members are told."""
-    return names_digest(tuple(sorted(roster)))
+    return names_digest(_named(roster))
+
+
+@lru_cache(maxsize=32)
+def _named(roster: Roster) -> tuple[str, ...]:
+    """The roster's names in their order."""
+    return tuple(sorted(roster))
 
 
 def _refuse(why: str, remedy: str) -> NoReturn:

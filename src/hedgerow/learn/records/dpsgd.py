@@ -136,6 +136,7 @@ class RecordTask:
         trained = (exact_of(model, tuple(x.shape[1:])) if exact else recipe_of(model, x, target)).trained
         trained.check(clipping)
         warn_unscaled(federation.schema, features or list(federation.schema.features), scale)
+        warn_of_tokens(model, federation.schema)
         return cls(prepared(federation, features, scale=scale), model, trained)
 
 

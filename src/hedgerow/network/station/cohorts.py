@@ -42,7 +42,7 @@ def cohort_notes(entries: Iterable[StationEntry]) -> dict[int, str]:
             continue
         now, last = entry.cohort.split(" "), before.get(entry.study)
         words = f"total over {now[0]} parties"
-        if last is not None and last[:2] != now[:2]:
+        if last is not None and last[:2] != now[:2] and (last[2:] != now[2:] or not now[2:]):
             gone = sorted(set(last[2:]) - set(now[2:])) if now[2:] else []
             what = "fewer" if int(now[0]) < int(last[0]) else "others"
             words += f", {what} than before ({last[0]})" + (f": without {', '.join(gone)}" if gone else "")

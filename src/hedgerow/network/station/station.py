@@ -43,6 +43,7 @@ from hedgerow.wire.envelope import Letter, disclose, enclose
 from hedgerow.wire.values import pack
 
 from .admitted import AdmittedStudy, title_of
+from .answered_files import refuse_forgotten
 from .asking import GUARD, OUTSIDE, Keys, Reply, account_of, charge_all, said, tells
 from .base import Base
 from .children.facts import AskedQuestion, Computed, Uncomputed
@@ -330,6 +331,8 @@ class Station:
             )
             own = OwnKeys(self.keys.key_material.identity, getattr(self.keys, "roster", None))
             answered = None if self._answered is None else self._answered / f"{study}.journal"
+            if answered is not None:
+                refuse_forgotten(answered, submission.announced, self.journal.entries(study=study))
             task = ToOpen(self.config, submission, own, answered, self._states, begun=n_questions > 0)
         parties = self.runner.open(task, lambda: self._off(study))  # it may take a while: no lock is held
         with self._lock:

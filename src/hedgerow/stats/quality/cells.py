@@ -1,10 +1,15 @@
 """Cells of a score: where public bins lie, and how neighbours are taken together until none holds few records.
 
-    bins      equally wide in the probability that a record would have if both outcomes were equally frequent
-    cells     runs of bins, from the lowest score on, each ended as soon as it holds `least` records of the total
+    centre, scale    from mean and standard deviation of the linear predictor, where they are known (`place_of`)
+    edges            centre + scale * log(i / (k - i)), i = 1 .. k - 1
+    cells            runs of bins, from the lowest score on, each ended as soon as it holds `least` records of the total
 
-A rare outcome leaves all predicted probabilities near zero, where bins of equal width would lie too far apart: odds are
-therefore taken relative to those of the outcome, log(p / (1 - p)) - log(share / (1 - share)).
+Bins follow the scores of the model: those that are shrunk, steep or shifted are told apart as well as log-odds. With a score
+normal in each class, as wide in both, bins take least from the area where their density is the cube root of the product of
+the two densities: a normal one between the classes, sqrt(1.5) times as wide as either. Only the mean and the standard
+deviation over both classes are asked for, since those of the events would tell the score of a single one; the distance
+between the classes is taken for 1.5 standard deviations, an area of 0.86. Where neither is known (behind noise) the centre
+is log(share / (1 - share)) and the scale 1, which suits probabilities that are right.
 
 Merging is decided from the total over all parties, at the server, and governs what is shown. The server itself has seen the
 counts of the bins: those of the total where rows are hidden, each party's where they are not. It is therefore the number
@@ -21,6 +26,8 @@ from hedgerow.errors import SettingsInvalid
 
 BINS, MOST_BINS, FEW = 20, 100, 3000.0
 """Bins by default up to so many records, and at most."""
+APART = 1.5
+"""Standard deviations between the mean scores of the two classes, where nobody knows."""
 LEAST = 10.0
 """Records that a cell holds at least, of all parties together."""
 
@@ -33,8 +40,20 @@ def number_of_bins(n_records: float | None) -> int:
     return BINS if not n_records else int(np.clip(np.ceil(BINS * (n_records / FEW) ** 0.25), BINS, MOST_BINS))
 
 
-def inner_edges(bins: int | Array, share: float | None = None) -> Array:
-    """Inner edges of the log-odds, shape (k - 1,).
+def place_of(mean: float, deviation: float, share: float) -> tuple[float, float]:
+    """Centre and scale of bins for scores of this mean and standard deviation over both classes.
+
+    Both are rounded, so that the last digits of a sum, which depend on its order, move no edge.
+    """
+    within = deviation / np.sqrt(1 + share * (1 - share) * APART**2)
+    if not (np.isfinite(mean) and within > 1e-6 * max(1.0, abs(mean))):  # all scores are equal, as far as sums can tell
+        return (mean, 1.0) if np.isfinite(mean) else (0.0, 1.0)
+    scale = float(f"{np.sqrt(1.5) * within * np.sqrt(3) / np.pi:.1e}")
+    return float(np.round((mean + APART * within * (0.5 - share)) / scale * 16) * scale / 16), scale
+
+
+def inner_edges(bins: int | Array, share: float | None = None, place: tuple[float, float] | None = None) -> Array:
+    """Inner edges of the linear predictor, shape (k - 1,).
 
     Parameters
     ----------
@@ -42,6 +61,8 @@ def inner_edges(bins: int | Array, share: float | None = None) -> Array:
         A number, or edges of the probability from 0 to 1.
     share : float, optional
         Of events; one half if not given.
+    place : (float, float), optional
+        Centre and scale of a number of bins, as `place_of` says; else those of log-odds by the share.
 
     Raises
     ------
@@ -52,8 +73,8 @@ def inner_edges(bins: int | Array, share: float | None = None) -> Array:
         return edges
     if bins < 2:
         raise SettingsInvalid(f"bins={bins!r} tell no score from another.", remedy="Give two bins or more.")
-    centre = 0.0 if share is None or not 0 < share < 1 else float(logit(share))
-    evenly: Array = centre + logit(np.linspace(0, 1, bins + 1)[1:-1])
+    centre, scale = place or (0.0 if share is None or not 0 < share < 1 else float(logit(share)), 1.0)
+    evenly: Array = centre + scale * logit(np.linspace(0, 1, bins + 1)[1:-1])
     return evenly
 
 

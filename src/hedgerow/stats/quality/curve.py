@@ -72,8 +72,13 @@ def words(found: Roc, exact: bool) -> str:
     counted = f"Scores were counted in {found.bins} bins{together}"
     if not exact:
         return f"Area {found.auc:.3f}, of noisy counts: no interval is given. {counted}"
-    low, high = found.conf_int(LEVEL)
-    said = f"Area {found.auc:.3f}, standard error {error:.2g}, {LEVEL:.0%} interval {low:.3f} to {high:.3f} (DeLong)."
+    bins = f"the bins put it off by about {found.bin_error:.2g}, and at most by {found.error:.2g}"
+    if found.is_sharp:
+        low, high = found.conf_int(LEVEL)
+        said = f"Area {found.auc:.3f}, standard error {error:.2g}, {LEVEL:.0%} interval {low:.3f} to {high:.3f} (DeLong)"
+        said += f"; {bins}." if found.error else "."
+    else:
+        said = f"Area {found.auc:.3f}: {bins}, beyond its standard error of {error:.2g}, so that no interval is given."
     said += f" The band holds {LEVEL:.0%} of the curves that are drawn again from the counts. {counted}"
     if error > 0 and abs(found.shift) > SLIGHT * error:
         needed = math.ceil(found.bins * math.sqrt(abs(found.shift) / (SLIGHT * error)) / 10) * 10

@@ -30,11 +30,13 @@ from ..blocks import by_blocks
 from ..columns import is_exact
 from ..counts import tally
 from ..fitted import Fitted
-from .cells import LEAST, added_up, declared_edges, starts_of_cells
+from .cells import LEAST, added_up, declared_edges, place_of, starts_of_cells
 
 LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 """Predicted probabilities count as no nearer to 0 and 1 than this, as in scikit-learn's `log_loss`."""
 LIMIT = -math.log(LEAST_PROBABILITY)
+BEYOND = 1e6
+"""A linear predictor beyond is cut off where it is added up, whatever is declared."""
 
 
 # ---- numbers --------------------------------------------------------------------------------------------------------
@@ -119,8 +121,11 @@ def linear_metrics(federation: Federation, model: Any, *, formula: str | None = 
 # ---- binary targets -------------------------------------------------------------------------------------------------
 @local(additive=True, stackable=True, rowwise=True)
 @by_blocks
-def classified(beta: Array, party: Party, rng: Any, *, threshold: float) -> dict[str, Array]:
-    """Add up log-loss, squared errors of the probability, and the four cells of target by prediction."""
+def classified(beta: Array, party: Party, rng: Any, *, threshold: float, farthest: float | None = None) -> dict[str, Array]:
+    """Add up log-loss, squared errors of the probability, and the four cells of target by prediction.
+
+    With `farthest` also `score` (2,): the linear predictor, cut off there, and its square.
+    """
     eta = linear(party["X"], beta) + party["offset"]
     y, p = party["y"] > 0.5, expit(eta)
     losses = np.minimum(np.logaddexp(0.0, np.where(y, -eta, eta)), LIMIT)
@@ -129,14 +134,48 @@ def classified(beta: Array, party: Party, rng: Any, *, threshold: float) -> dict
         "log_loss": (party.w * losses).sum(-1),
         "brier": (party.w * (p - y) ** 2).sum(-1),
         "cells": tally(2 * y.astype(np.intp) + predicted, party.w, 4),
-    }
+    } | ({} if farthest is None else {"score": score_sums(eta, party.w, farthest)})
 
 
-def classified_bounds(weight: float | None) -> dict[str, Bound] | None:
+def score_sums(eta: Array, w: Array, farthest: float) -> Array:
+    """Sums of linear predictors (..., n), cut off at `farthest`, and of their squares, shape (..., 2)."""
+    cut = np.clip(eta, -farthest, farthest)
+    return np.stack([(w * cut).sum(-1), (w * cut**2).sum(-1)], axis=-1)
+
+
+def farthest_of(federation: Federation, fitted: Fitted) -> float | None:
+    """Where a linear predictor is cut off before it is added up; None behind noise, which would have to cover it.
+
+    By the declared ranges of the columns it is nowhere beyond. Without them no sum needs a bound where rows are not hidden;
+    where they are, probabilities beyond are as good as 0 and 1.
+    """
+    if not is_exact(federation):
+        return None
+    reach = fitted.reach
+    if reach is not None and 0 < reach.eta[1] < BEYOND:
+        return float(reach.eta[1])
+    return LIMIT if federation.protection.hides_rows else BEYOND
+
+
+def score_bound(weight: float, farthest: float) -> Bound:
+    """By how much one record moves `score_sums`."""
+    return linf(weight * max(farthest, farthest**2), "record")
+
+
+def place_by(sums: Array, n: float, events: float) -> tuple[float, float] | None:
+    """Centre and scale of a curve's bins, by `score_sums` of so many records; None where there are none."""
+    if not n > 0:
+        return None
+    mean = float(sums[0]) / n
+    return place_of(mean, math.sqrt(max(float(sums[1]) / n - mean**2, 0.0)), events / n)
+
+
+def classified_bounds(weight: float | None, farthest: float | None = None) -> dict[str, Bound] | None:
     """By how much one record moves `classified`: it has one loss and one cell."""
     if weight is None:
         return None
-    return {"log_loss": linf(weight * LIMIT, "record"), "brier": linf(weight, "record"), "cells": l1(weight, "record")}
+    found = {"log_loss": linf(weight * LIMIT, "record"), "brier": linf(weight, "record"), "cells": l1(weight, "record")}
+    return found if farthest is None else found | {"score": score_bound(weight, farthest)}
 
 
 @dataclass(frozen=True)
@@ -149,12 +188,15 @@ class BinaryMetrics:
         Records: truly 0 and predicted 0, 0 and 1, 1 and 0, 1 and 1.
     log_loss, brier : float
         Means over the records.
+    place : (float, float) or None
+        Centre and scale of the bins in which a curve counts the scores; None behind noise.
     """
 
     confusion: tuple[float, float, float, float]
     log_loss: float
     brier: float
     threshold: float
+    place: tuple[float, float] | None = None
 
     @property
     def n(self) -> float:
@@ -201,17 +243,21 @@ def binary_metrics(federation: Federation, model: Any, *, formula: str | None = 
 
     Releases
     --------
-    log-loss (of each record at most 36.04), Brier score, four counts; once.
+    log-loss (of each record at most 36.04), Brier score, four counts, and where sums are exact the linear predictor and its
+    square, by which a curve places its bins; once.
     """
     if not 0 < threshold < 1:
         raise SettingsInvalid(f"threshold={threshold!r} is no probability.", remedy="Give one between 0 and 1.")
     fitted = Fitted.of(federation, model, formula)
     fitted.require(binary=True)
-    bounds = fitted.bounded(federation, classified_bounds(fitted.weight))
-    sums = fitted.ask(federation).sum(partial(classified, threshold=threshold), fitted.coef, bound=bounds)
+    farthest = farthest_of(federation, fitted)
+    bounds = fitted.bounded(federation, classified_bounds(fitted.weight, farthest))
+    question = partial(classified, threshold=threshold, farthest=farthest)
+    sums = fitted.ask(federation).sum(question, fitted.coef, bound=bounds)
     n = max(float(sums["cells"].sum()), 1.0)
     cells = tuple(sums["cells"].tolist())
-    return BinaryMetrics(cells, float(sums["log_loss"]) / n, float(sums["brier"]) / n, threshold)
+    place = None if farthest is None else place_by(sums["score"], n, cells[2] + cells[3])
+    return BinaryMetrics(cells, float(sums["log_loss"]) / n, float(sums["brier"]) / n, threshold, place)
 
 
 # ---- calibration ----------------------------------------------------------------------------------------------------

@@ -1,16 +1,19 @@
 """ROC curve and its area, from counts of scores in bins of public edges.
 
+    mean, spread         <- the linear predictor and its square, and records by target sum, where they are not known
     edges                -> every party                                                broadcast
     events, others       <- count of scores in each bin, by target                     sum
     neighbouring bins    taken together until each holds `least` records of the total  at the server
 
 An event and another record in different bins are ordered for certain. Those that share a bin count as tied, for half a pair
-each, as in the Mann-Whitney statistic. About twenty bins leave the area off by a fraction of its standard error (`shift`);
-finer ones tell more of single records and nothing more of the curve. With `tol` bins that hold both classes are cut into finer
-ones, round by round, until they cannot move the area by more.
+each, as in the Mann-Whitney statistic. About twenty bins that follow the scores' own mean and spread leave the area off by a
+fraction of its standard error where the scores are spread out about as a bell is; `bin_error` says by how much, and where it
+is beyond the standard error there is no interval. With `tol` bins that hold both classes are cut into finer ones, round by
+round, until they cannot move the area by more.
 
 Releases : two counts for each bin, once; with `tol` once a round, and exactly ordered scores tell much of single records.
-           Two counts more, of all records by target, where the model does not bring them.
+           Before, once: two counts, of all records by target, and without `tol` or edges that are declared the sums of the
+           linear predictor and of its square; through noise the counts alone, and these where the model does not bring them.
 Unit     : record.
 Source   : Hanley & McNeil 1982; DeLong et al. 1988.
 """
@@ -19,13 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from scipy.special import expit, ndtri
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.bound import Bounds
+from hedgerow.core.bound import Bounds, l1
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
@@ -38,6 +42,7 @@ from ..counts import count_bound, tally
 from ..fitted import Fitted
 from ..linear.asking import refuse_unbounded
 from .cells import LEAST, added_up, inner_edges, number_of_bins, starts_of_cells
+from .metrics import farthest_of, place_by, score_bound, score_sums
 
 FINE = 1024
 """Bins of the first question of a curve that is refined."""
@@ -60,6 +65,14 @@ def scores_by_class(broadcast: Mapping[str, Array], party: Party, rng: Any, *, b
     return tally(bins + k * (party["y"] > 0.5), held(party.w, bounds), 2 * k)
 
 
+@local(additive=True, stackable=True, rowwise=True)
+@by_blocks
+def spread_of_scores(beta: Array, party: Party, rng: Any, *, farthest: float) -> dict[str, Array]:
+    """Count others and events, `n` (2,), and add up linear predictors and their squares, `score` (2,)."""
+    eta = linear(party["X"], beta) + party["offset"]
+    return {"n": tally((party["y"] > 0.5).astype(np.intp), party.w, 2), "score": score_sums(eta, party.w, farthest)}
+
+
 @dataclass(frozen=True, eq=False)
 class Roc:
     """The ROC curve of a score, known at some thresholds.
@@ -73,7 +86,7 @@ class Roc:
     tied : array of bool, shape (k,)
         Bins so narrow that their scores count as equal.
     rounds : int
-        Questions asked.
+        Questions asked, besides the one that places the bins of a model that says how many events there were.
     bins : int
         For which counts were released, before neighbours were taken together.
     least : float
@@ -96,7 +109,7 @@ class Roc:
 
     @property
     def error(self) -> float:
-        """By how much the exact area may differ from `auc`."""
+        """By how much the exact area may differ from `auc` at most, as if each bin had all its pairs in one order."""
         open_pairs = np.where(self.tied, 0.0, self.events * self.others)
         return float(np.abs(open_pairs).sum() / 2 / self._pairs)
 
@@ -111,6 +124,21 @@ class Roc:
         pairs = np.arange(0, len(self.events), 2)
         coarser = replace(self, others=added_up(self.others, pairs), events=added_up(self.events, pairs))
         return (self.auc - coarser.auc) / 3
+
+    @property
+    def bin_error(self) -> float:
+        """By how much the bins may put the area off: `shift`, or what one bin alone may hide at most, whichever is larger.
+
+        Of fewer than four cells `error`, since nothing is known of how the classes lie in them.
+        """
+        if self.error == 0 or len(self.events) < 4:
+            return self.error
+        return max(abs(self.shift), float(np.where(self.tied, 0.0, self.events * self.others).max()) / 2 / self._pairs)
+
+    @property
+    def is_sharp(self) -> bool:
+        """Whether the bins put the area off by no more than its standard error, so that an interval means something."""
+        return bool(self.bin_error <= self.standard_error())
 
     def merged(self, least: float) -> Roc:
         """The curve with neighbouring bins taken together, from the lowest score on, until each holds `least` records."""
@@ -161,7 +189,9 @@ class Roc:
         return float(np.sqrt(max(of_events / m + of_others / n, 0.0)))
 
     def conf_int(self, level: float = 0.95, method: Literal["delong", "hanley"] = "delong") -> tuple[float, float]:
-        """Confidence interval of the area: normal, cut off at 0 and 1; without the uncertainty of `error`."""
+        """Confidence interval of the area: normal, cut off at 0 and 1; NaN where bins hide more than the standard error."""
+        if not self.is_sharp:
+            return float("nan"), float("nan")
         reach = float(ndtri(upper_end(level))) * self.standard_error(method)
         return max(self.auc - reach, 0.0), min(self.auc + reach, 1.0)
 
@@ -177,14 +207,14 @@ def roc(
     resolution: float = 1e-9,
     max_rounds: int = 8,
 ) -> Roc:
-    """ROC curve and area of a model's linear predictor, by one question.
+    """ROC curve and area of a model's linear predictor, by one question, and before it a small one that places its bins.
 
     Parameters
     ----------
     model : Fit, state, or array of shape (d,)
     bins : int or array of shape (k + 1,)
-        Bins of the probability: how many, placed around the share of events (see `hedgerow.stats.quality.cells`), or their
-        edges from 0 to 1. By default 20, and slowly more from 3000 records on.
+        How many bins, placed by mean and spread of the scores (see `hedgerow.stats.quality.cells`), or edges of the
+        probability from 0 to 1. By default 20, and slowly more from 3000 records on.
     least : float
         Neighbouring bins are taken together until each holds so many records of the total; 10, or none with `tol`.
     tol : float, optional
@@ -196,7 +226,9 @@ def roc(
 
     Releases
     --------
-    Two counts for each bin, once; with `tol` once a round. Of a model that is no fit two counts more, of records by target.
+    Two counts for each bin, once; with `tol` once a round. Before it, where bins are not declared and there is no `tol`: two
+    counts of records by target, and the linear predictor and its square; through noise the counts alone, of a model that is
+    no fit.
     """
     limit, fewest = (0.0 if tol is None else tol), (0.0 if tol is not None else LEAST) if least is None else least
     if not (limit >= 0 and fewest >= 0 and resolution > 0 and max_rounds >= 1):
@@ -215,13 +247,22 @@ def roc(
         others, events = np.maximum(counts, 0.0).reshape(2, -1)  # noise may push a count below zero
         return others, events
 
-    sizes, rounds = fitted.sizes, 0
-    if sizes is None and tol is None and (bins is None or isinstance(bins, int)):
-        others, events = counted(np.zeros(0))
-        sizes, rounds = (float(events.sum()), float(others.sum())), 1
+    sizes, place, rounds = fitted.sizes, fitted.place, 0
+    farthest = farthest_of(federation, fitted)
+    if tol is None and (bins is None or isinstance(bins, int)):
+        if place is None and farthest is not None:
+            w = fitted.weight
+            bounds = None if w is None else {"n": l1(w, "record"), "score": score_bound(w, farthest)}
+            sums = asked.sum(partial(spread_of_scores, farthest=farthest), fitted.coef, bound=bounds)
+            rounds = int(sizes is None)
+            sizes = float(sums["n"][1]), float(sums["n"][0])
+            place = place_by(sums["score"], sum(sizes), sizes[0])
+        elif sizes is None:
+            others, events = counted(np.zeros(0))
+            sizes, rounds = (float(events.sum()), float(others.sum())), 1
     share = None if sizes is None or min(sizes) <= 0 else sizes[0] / sum(sizes)
     rarer = None if sizes is None else 2 * min(sizes)
-    edges = inner_edges((number_of_bins(rarer) if tol is None else FINE) if bins is None else bins, share)
+    edges = inner_edges((number_of_bins(rarer) if tol is None else FINE) if bins is None else bins, share, place)
     found = _curve(edges, *counted(edges), resolution, rounds + 1)
     most = max_rounds if is_exact(federation) and tol is not None else 1
     while found.error > limit and found.rounds < most:
