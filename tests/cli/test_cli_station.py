@@ -104,7 +104,18 @@ class Hub:
 def test_check_shows_what_a_coordinator_sees_and_what_it_does_not(folder):
     shown = invoke("check", folder)
     assert shown.exit_code == 0, shown.output
-    for words in ("20 to 90", "years", "forbidden", "not told", "records here", "sha256:", "trusts nobody", "a person"):
+    shows = (
+        "20 to 90",
+        "years",
+        "forbidden",
+        "not told",
+        "records here",
+        "sha256:",
+        "trusts nobody",
+        "a person",
+        "0.33 of a study",
+    )
+    for words in shows:
         assert words in shown.output
     assert shown.output.index("not told") < shown.output.index("What only you see") < shown.output.index("60")
 
@@ -117,6 +128,7 @@ def test_check_refuses_a_folder_without_the_coordinator_s_card(folder):
 def test_nothing_has_come_and_nothing_was_charged_at_first(folder):
     assert "No study has come" in invoke("inbox", folder).output
     assert "Nothing was charged" in invoke("budget", folder).output
+    assert "exact numbers: 0.33 of a study for each value held" in invoke("budget", folder).output
     assert "whole: 0 entries" in invoke("journal", folder, "--verify").output
 
 
@@ -140,6 +152,7 @@ def test_a_person_reads_approves_and_watches_the_budget(folder):
         assert hub.board(PRIVATE) == "approved"
         assert np.isfinite(hub.run(PRIVATE, 1).n)
         assert "everything" in invoke("budget", folder).output
+        assert "0 of the party that told most: everything" in invoke("budget", folder).output  # noise covers them
         told = json.loads(invoke("journal", folder, "--json").output)
         assert [one["code"] for one in told] == ["waiting", "approved", "approved", "asked", "answered"]
         assert told[-1]["epsilon"] > 0

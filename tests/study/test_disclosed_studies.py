@@ -78,6 +78,29 @@ def test_the_ledger_counts_all_rounds_whatever_was_rehearsed(study):
     assert 0 < built.run.ledger.exact.plain <= 250 * MOST
 
 
+def test_a_rehearsal_says_for_how_many_rounds_there_is_room(study):
+    """Four coefficients and a constant ask 24 numbers in a round, of which 125 allow five."""
+    assert "There is room for 5 rounds" in rehearse(study(LOGISTIC)).room
+    assert "may take 50" in rehearse(study(LOGISTIC)).room
+    assert rehearse(study(LOGISTIC, n=20_000)).room == ""
+    assert rehearse(study(LINE)).room == ""
+
+
+def test_a_refusal_says_which_question_how_many_records_would_do_and_what_hidden_rows_need(study):
+    built = build(study(LOGISTIC, n=200))
+    with pytest.raises(DisclosureExceeded, match="with question 4, ") as refused:
+        last(built.listing.program(built.settings)(built.federation))
+    assert "Each party would need 1.2 times as many records" in refused.value.reason
+    assert "HR-210" in refused.value.remedy
+
+
+def test_a_study_without_a_limit_says_so_in_words(study):
+    from hedgerow.core.disclosure import ExactNumbers
+    from hedgerow.study.disclosed import _elsewhere
+
+    assert "This study allows any number for itself." in _elsewhere(ExactNumbers(5.0), math.inf)
+
+
 def test_the_values_of_all_parties_count_where_rows_are_hidden(study, tmp_path):
     ended = run(study(LOGISTIC, protection={"aggregation": {"by": "secagg", "records": 300}}), tmp_path)
     (said,) = [note for note in ended.report.notes if note.startswith("Asked in all")]

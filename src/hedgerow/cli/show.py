@@ -168,6 +168,8 @@ def show_rehearsal(rehearsal: Any, console: Console) -> None:
     console.print()
     console.print(grid_table(rehearsal.left))
     console.print(rehearsal.statement.text, highlight=False)
+    if rehearsal.room:
+        console.print(rehearsal.room, style="bold", highlight=False)
 
 
 def grid_table(grid: Grid) -> Table:

@@ -191,9 +191,14 @@ def journal(
 
 @app.command()
 def budget(path: PathArgument) -> None:
-    """Tell what was spent of the budgets, and what is left."""
+    """Tell what was spent of the budgets, what is left, and how many exact numbers were told."""
+    from hedgerow.network.console.rules import disclosed_words
+
     with opened(path) as box:
-        spent, guard = box.spent(), box.config.guard
+        spent, guard, told = box.spent(), box.config.guard, box.told()
+    console.print(f"exact numbers: {disclosed_words(guard)}", highlight=False, soft_wrap=True)
+    for title, numbers in told:
+        console.print(f"  {numbers:,.0f} of the party that told most: {escape(title)}", highlight=False, soft_wrap=True)
     if guard.budget is None and guard.study_budget is None:
         console.print("The guard sets no budget: guard.budget and guard.study_budget of station.toml.", soft_wrap=True)
         return
@@ -302,6 +307,8 @@ def guard_rows(guard: Any) -> list[tuple[str, str]]:
     programs = (
         "any" if guard.programs is None else ", ".join(f"{rule.name} {rule.version}" for rule in guard.programs) or "none"
     )
+    from hedgerow.network.console.rules import disclosed_words
+
     need, limits = guard.require, guard.limits
     noise = "" if need.noise == "none" else f"noise by {need.noise}, multiplier {need.noise_multiplier:g} or more"
     hidden = "hidden rows" + ", also from a coordinator that lies" * (need.adversary == "active")
@@ -311,6 +318,7 @@ def guard_rows(guard: Any) -> list[tuple[str, str]]:
         ("programs", programs),
         ("least", f"records {guard.least_records:,}, parties {guard.least_cohort}"),
         ("requires", ", ".join(wants) or "nothing"),
+        ("exact numbers", disclosed_words(guard)),
         ("hours", f"{', '.join(guard.hours)} ({guard.timezone})" if guard.hours else "always"),
         ("budget", "none" if guard.budget is None else f"{guard.budget.budget()}; trusts {guard.budget.trust}"),
         ("study budget", "none" if guard.study_budget is None else f"{guard.study_budget.budget()}"),

@@ -157,7 +157,8 @@ class Run:
         before, single = self.ledger.exact.plus(self.came), width(self.schema, read.names)
         names = self._columns(self.read | read.names)
         held = holdings.reading(read.names if holdings.disclosure is None else names)
-        held.refuse(entry.query, before, ExactNumbers.of(entry), read, single, width(self.schema, names))
+        which = f"question {entry.round}, {entry.query}"
+        held.refuse(which, before, ExactNumbers.of(entry), read, single, width(self.schema, names))
 
     # ---- one question -----------------------------------------------------------------------------------------------
     def ask(self, question: Question, channel: Channel) -> Any:

@@ -7,6 +7,8 @@ stations            their guards' own limit, or the study's where that is lower
 
 from __future__ import annotations
 
+import inspect
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -124,6 +126,43 @@ def told_of(built: Built, ledger: Ledger) -> Told:
     return holdings.told(ledger.exact.plus(built.run.came), width(built.schema, holdings.columns or names))
 
 
+BY_ANSWERS = ("max_rounds", "depth")
+"""Settings that limit the rounds of a program whose rounds follow from its answers."""
+
+
+def room_of(built: Built, ledger: Ledger, after: Sequence[int]) -> str:
+    """For how many rounds the rule leaves room, where real records may take more of them; "" where they cannot.
+
+    Parameters
+    ----------
+    after : sequence of int
+        Questions of the ledger by the end of each rehearsed round.
+    """
+    holdings, most = built.run.holdings, _most_rounds(built)
+    limit = holdings and holdings.disclosure and holdings.disclosure.most
+    if not limit or math.isinf(limit) or most is None or most <= len(after) or len(after) < 2:
+        return ""
+    upto = Ledger()
+    upto.entries = ledger.entries[: after[-2]]
+    one, told = told_of(built, upto).ratio, told_of(built, ledger).ratio
+    each = told - one
+    if each <= 0 or math.isinf(told):
+        return ""
+    room = max(0, len(after) + math.floor((limit * (1 + 1e-9) - told) / each))
+    if room >= most:
+        return ""
+    return (
+        f"There is room for {room} round{'s' * (room != 1)} before too many exact numbers are asked (HR-216), and the program "
+        f"may take {most}: real records that need more than {room} end the run without a result."
+    )
+
+
+def _most_rounds(built: Built) -> int | None:
+    own = {name: one.default for name, one in inspect.signature(built.listing.function).parameters.items()}
+    found = (own | dict(built.settings)).get
+    return next((most for key in BY_ANSWERS if isinstance(most := found(key), int)), None)
+
+
 def _numbers(exact: ExactNumbers) -> str:
     known = f"{exact.plain + exact.hidden:,.0f} exact numbers"
     return known + (f", and unknown ones of {exact.unknown} questions" if exact.unknown else "")
@@ -132,7 +171,7 @@ def _numbers(exact: ExactNumbers) -> str:
 def _elsewhere(exact: ExactNumbers, own: float | None) -> str:
     if exact.none:
         return "No exact number leaves a party."
-    limit = f" This study allows {own:.2g} for itself." if own is not None else ""
+    limit = "" if own is None else f" This study allows {'any number' if math.isinf(own) else format(own, '.2g')} for itself."
     return f"Asked in all: {_numbers(exact)} of each party, which its station holds against the values that it has.{limit}"
 
 

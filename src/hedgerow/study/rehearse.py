@@ -29,7 +29,7 @@ from hedgerow.store import Driven, drive
 
 from .answering import FewAnswer
 from .build import Built, build
-from .disclosed import told_of, unlimited
+from .disclosed import room_of, told_of, unlimited
 from .explain import statement_of, what_left
 from .planned import with_noise
 from .quiet import quiet
@@ -53,6 +53,8 @@ class Rehearsal:
         Whether it came to its own end.
     after : tuple of int
         Questions that had been asked by the end of each round.
+    room : str
+        For how many rounds the rule of exact numbers leaves room, where that is known and the program may take more.
     """
 
     study: Study
@@ -63,6 +65,7 @@ class Rehearsal:
     ended: str
     whole: bool = True
     after: tuple[int, ...] = ()
+    room: str = ""
 
     @property
     def entries(self) -> list[Entry]:
@@ -148,4 +151,5 @@ def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
         words = f"on made-up records the fit stops early ({type(error).__name__}); real records decide how many rounds it takes"
     ledger = run.ledger
     left, whole = what_left(ledger.entries, aggregation.shows), ended is not None and ended.stopped == "finished"
-    return Rehearsal(built.study, federation.size, ledger, statement_of(built, ledger), left, words, whole, tuple(seen))
+    said, room = statement_of(built, ledger), room_of(built, ledger, seen)
+    return Rehearsal(built.study, federation.size, ledger, said, left, words, whole, tuple(seen), room)

@@ -140,6 +140,22 @@ def test_columns_that_a_study_does_not_read_lend_it_no_values(tmp_path):
     assert "holds 120 values" in why
 
 
+def test_who_approves_reads_the_ratio_of_all_that_may_be_asked(tmp_path):
+    """Fewer rounds are rehearsed than a regression may take: a score of 3, a triangle of 6 and four sums in each."""
+    of = house(tmp_path, [60])
+    of.board(LOGISTIC + "max_rounds = 11\n")
+    submission = of.stations["alpha"].submissions.get(STUDY.hex())
+    said = submission.rows[0]["exact numbers"]
+    assert "Asked as often as it may be: 143 exact numbers, a ratio of 0.79. Beyond 0.33 nothing is answered." in said
+    assert submission.summary.endswith(f"Here: {said}")
+    assert "{" not in submission.summary
+
+
+def test_a_refusal_says_how_many_records_would_do(tmp_path):
+    _, why = refusal(house(tmp_path, [12]), LOGISTIC)
+    assert "times as many records" in why
+
+
 # ---- each question, by the journal ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("restarts", [False, True], ids=["one life", "restarts"])
 def test_questions_are_refused_when_the_sum_of_all_is_beyond_the_limit_whatever_was_rehearsed(tmp_path, restarts):

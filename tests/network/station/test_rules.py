@@ -57,6 +57,14 @@ def watched(folder):
     watched.close()
 
 
+def test_the_log_says_what_a_rule_was_and_what_it_is(watched, caplog):
+    caplog.set_level("INFO", logger="hedgerow")
+    before = watched.folder.joinpath("station.toml").read_text()
+    watched.edit(before.replace("[guard]", "[guard]\nleast_records = 7", 1))
+    watched.look()
+    assert "guard.least_records 0 -> 7" in caplog.text
+
+
 def test_an_edited_guard_is_in_force_once_its_file_lies_still(watched):
     assert watched.entries() == []
     watched.edit(TOML + "least_cohort = 3\n")

@@ -62,6 +62,13 @@ def run(house, text, columns=("age", "dose", "sick"), **how):
 
 
 @pytest.mark.slow
+def test_a_guard_that_allows_any_number_lets_studies_board(houses):
+    house = houses({"alpha": {}}, **GUARD | {"disclosure": float("inf"), "disclosure_overall": float("inf")})
+    assert boarded(house, LOGISTIC) == {"alpha": ("approved", "")}
+    assert np.isfinite(run(house, LOGISTIC).beta).all()
+
+
+@pytest.mark.slow
 def test_a_study_is_approved_and_answered(houses):
     house = houses({"alpha": {}, "beta": {}, "gamma": {}}, **GUARD)
     assert set(boarded(house, LOGISTIC + SECRET).values()) == {("approved", "")}

@@ -55,7 +55,10 @@ def rules_of(guard: GuardSection) -> list[tuple[str, str]]:
 def disclosed_words(guard: GuardSection) -> str:
     """How many exact numbers may be asked."""
     said = "any number" if math.isinf(guard.disclosure) else f"{guard.disclosure:.2g} of a study for each value held"
-    return said if guard.disclosure_overall is None else f"{said}, {guard.disclosure_overall:.2g} of all studies"
+    overall = guard.disclosure_overall
+    if overall is None:
+        return f"{said}, no limit over all studies"
+    return f"{said}, {'any number' if math.isinf(overall) else format(overall, '.2g')} over all studies"
 
 
 def noted(notes: Sequence[str]) -> list[tuple[str, str]]:

@@ -24,7 +24,7 @@ from .accounts import Account
 from .by_party import admit_by_party
 from .code import code_hash, installed_version
 from .config import GuardSection, StationConfig
-from .counts import AskedBefore, limits_of, most_rounds
+from .counts import AskedBefore, limits_of, most_rounds, repeated
 from .disclosed import rehearsed_disclosure
 from .local_data import Held
 from .policy import (
@@ -221,7 +221,10 @@ def _rehearsed(
         admit_by_party(guard.require, outbox, whom)
     admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), **how)
     _fits([outbox for outbox, whom in heard if held.ids[0] in whom], accounts)
-    told = {"exact numbers": rehearsed_disclosure(guard, study, built.schema, held, len(ids), found.entries)}
+    said = rehearsed_disclosure(
+        guard, study, built.schema, held, len(ids), found.entries, repeated(found.entries, heard, kinds)
+    )
+    told = {"exact numbers": said}
     limits = limits_of(found, heard, kinds)
     every = [row | (told if k == 0 else {}) | limits[k] for k, row in enumerate(rows_of(found))]
     rows = tuple({name: plain(value) for name, value in row.items()} for row in every)
@@ -231,7 +234,7 @@ def _rehearsed(
         title=plain(study.title or study.name),
         program=study.program.name,
         n_stations=len(description.stations),
-        summary=plain(f"{summary_of(found)} Here: {told}"),
+        summary=plain(f"{summary_of(found)} Here: {said}"),
         rows=rows,
         columns=schema.names,
         announced=kinds,

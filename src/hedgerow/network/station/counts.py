@@ -24,6 +24,7 @@ from hedgerow.errors import QuestionUnannounced
 from .by_party import told_by_party
 
 if TYPE_CHECKING:
+    from hedgerow.core.ledger import Entry
     from hedgerow.study import Rehearsal
     from hedgerow.study.build import Built
 
@@ -213,6 +214,30 @@ def limits_of(rehearsal: Rehearsal, heard: Overheard, announced: Announced) -> l
             words["by party"] = each
         said.append(words)
     return said
+
+
+MOST_REPEATED = 10_000
+"""Further questions that are counted one by one, of all that a study may ask."""
+
+
+def repeated(entries: Sequence[Entry], heard: Overheard, announced: Announced) -> list[Entry] | None:
+    """The questions that a study may ask beyond those of its rehearsal; None where nothing limits how many.
+
+    Questions of a kind beyond those that were rehearsed are as its last one.
+    """
+    by_name = {(entry.branch, entry.round): entry for entry in entries}
+    rehearsed: dict[QuestionSignature, list[Entry]] = {}
+    for (outbox, _), kind in zip(heard, heard.kinds, strict=True):
+        entry = by_name.get((outbox.question.branch, outbox.question.number))
+        if entry is not None:
+            rehearsed.setdefault(kind, []).append(entry)
+    found: list[Entry] = []
+    for kind, own in rehearsed.items():
+        most = announced.most.get(kind, ANY)
+        if most == ANY:
+            return None
+        found += [own[-1]] * min(most - len(own), MOST_REPEATED)
+    return found
 
 
 SAME_PARTIES = "the same parties each time"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +28,7 @@ from hedgerow.errors import TooFewRecords
 from hedgerow.privacy.guard import COUNTS, Trust, entry_of
 
 from .config import GuardSection
-from .journal import ANEW, StationJournal, pack_parties, unpack_parties
+from .journal import ANEW, StationEntry, StationJournal, pack_parties, unpack_parties
 from .local_data import Held
 
 if TYPE_CHECKING:
@@ -75,7 +75,13 @@ def limits(guard: GuardSection) -> bool:
 
 
 def rehearsed_disclosure(
-    guard: GuardSection, study: Study, schema: Schema, held: Held, n_parties: int, entries: Iterable[Entry]
+    guard: GuardSection,
+    study: Study,
+    schema: Schema,
+    held: Held,
+    n_parties: int,
+    entries: Iterable[Entry],
+    more: Iterable[Entry] | None = (),
 ) -> str:
     """Refuse a study that would ask too many exact numbers; else say how many, for the person who approves.
 
@@ -85,6 +91,8 @@ def rehearsed_disclosure(
         Of the columns that the study was granted, in the roles that it gives them.
     n_parties : int
         Of the whole study.
+    more : iterable of Entry, optional
+        Questions that it may ask beyond those; None where nothing limits them.
 
     Raises
     ------
@@ -98,7 +106,22 @@ def rehearsed_disclosure(
     values = float(counted(np.array(smallest))) * study_width(study, schema)
     told = Told(exact, values, values * n_parties)
     rule.refuse(told, "the rehearsal asks too much", remedy=REMEDY + OWNER)
-    return told.sentence(rule.most) + (f" Above {MOST:.2g} records may be solved for." if told.ratio > MOST else "")
+    above = f" Above {MOST:.2g} records may be solved for." if told.ratio > MOST else ""
+    return told.sentence(rule.most) + above + _asked_further(guard, told, rule, found, more)
+
+
+def _asked_further(
+    guard: GuardSection, told: Told, rule: Disclosure, entries: list[Entry], more: Iterable[Entry] | None
+) -> str:
+    """What a study tells that asks as often as it may, beyond its rehearsal."""
+    ends = "" if math.isinf(rule.most) else f" Beyond {rule.most:.2g} nothing is answered."
+    if more is None:
+        return f" It may ask any number of times.{ends}"
+    rest = list(more)
+    all_ = replace(told, exact=asked_in([*entries, *rest], trust_of(guard), limits(guard)))
+    if not rest or all_.numbers == told.numbers:
+        return ""
+    return f" Asked as often as it may be: {all_.numbers:,.0f} exact numbers, a ratio of {all_.ratio:.2g}.{ends}"
 
 
 def refuse_small_folds(study: Study, n_records: int) -> None:
@@ -257,15 +280,8 @@ class Disclosures:
     def _of(self, study: str) -> np.ndarray:
         """Exact and hidden numbers of each party, and noise used up, shape (3, n_parties); of everything for ""."""
         if study not in self._counts:
-            found = np.zeros((3, len(self._held)))
-            for entry in self._journal.told(study or None):
-                which, exact = unpack_parties(entry.whom, self._position), entry.exact
-                if entry.code == ANEW:  # numbers for each value
-                    found[0] += exact * counted(self._held.sizes) * self._width
-                    found[2] += entry.noise
-                    continue
-                found[:, which] = _after(found[:, which], AskedNumbers(exact, entry.hidden, noise=entry.noise))
-            self._counts[study] = found
+            values = counted(self._held.sizes) * float(self._width)
+            self._counts[study] = counts_of(self._journal.told(study or None), self._position, values)
         return self._counts[study]
 
     def _answered_of(self, study: str) -> set[tuple[str, str, str]]:
@@ -294,6 +310,25 @@ class Disclosures:
         numbers = ExactNumbers(float(exact[k]), float(hidden[k]) * asked.parties)
         told = Told(numbers, float(values[k]), float(values[k]) * asked.parties)
         rule.refuse(told, "with this question", remedy=REMEDY + OWNER, asked=True)
+
+
+def counts_of(entries: Iterable[StationEntry], position: Mapping[str, int], values: np.ndarray) -> np.ndarray:
+    """Exact and hidden numbers of each party in a journal's entries, and noise used up, shape (3, n_parties).
+
+    Parameters
+    ----------
+    values : array of float, shape (n_parties,)
+        That parties hold: what a station that began anew counts as asked is told for each of them.
+    """
+    found = np.zeros((3, len(position)))
+    for entry in entries:
+        if entry.code == ANEW:
+            found[0] += entry.exact * values
+            found[2] += entry.noise
+            continue
+        which = unpack_parties(entry.whom, position)
+        found[:, which] = _after(found[:, which], AskedNumbers(entry.exact, entry.hidden, noise=entry.noise))
+    return found
 
 
 def _after(counts: np.ndarray, asked: AskedNumbers) -> np.ndarray:

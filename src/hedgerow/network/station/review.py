@@ -22,6 +22,7 @@ from .accounts import Account
 from .asking import GUARD, Keys, account_of
 from .base import Base
 from .config import StationConfig, read_config
+from .disclosed import counts_of
 from .heads import refuse_missing
 from .journal import StationEntry, StationJournal, unpack_parties
 from .local_data import Roll
@@ -139,6 +140,19 @@ class Review:
         for study, account in accounts.items():
             found += [Spent(submissions[study].title, *one) for one in account.spent()]
         return found
+
+    def told(self) -> list[tuple[str, float]]:
+        """Exact numbers told by the party that told most: over everything, and in each approved study.
+
+        Of totals that hide rows each party counts for its share; what is from before a new beginning is not among them.
+        """
+        raw = self.base.found(ROLL)
+        if raw is None:
+            return []
+        position = {id: i for i, id in enumerate(Roll.unpack(raw).ids)}
+        titles = [(None, "everything"), *((one.study, one.title) for one in self.submissions.all("approved"))]
+        counts = [(title, counts_of(self.journal.told(study), position, np.zeros(len(position)))) for study, title in titles]
+        return [(title, float(found[:2].sum(0).max(initial=0))) for title, found in counts]
 
     def priced(self, entries: Sequence[StationEntry]) -> list[StationEntry]:
         """Return entries of the journal, where an answer that was charged has the epsilon that was spent by then.

@@ -164,7 +164,6 @@ class RulesFile:
             after = self.config.model_copy(update={"guard": found.guard})
             self._write(self.config, after, changed)
             self.config = after
-            log.info("the rules in force have changed in %s", ", ".join(changed))
         if changed or self._problem:
             self._problem = ""
             self._keep()
@@ -174,6 +173,7 @@ class RulesFile:
         was, is_ = (_flat(config.model_dump(mode="json", by_alias=True)) for config in (before, after))
         said = [f"{key} {_short(was.get(key))} -> {_short(is_.get(key))}" for key in changed]
         self._journal.write(StationEntry(self._at(), "rules", "", 0, "changed", reason=when + "; ".join(said)))
+        log.info("the rules in force have changed in %s%s", when, "; ".join(said))
 
     def _keep(self) -> None:
         config = self.config.model_dump(mode="json", by_alias=True, exclude_unset=True)
