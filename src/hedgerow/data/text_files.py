@@ -7,6 +7,7 @@ import csv
 import gzip
 import lzma
 import re
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,12 +39,15 @@ def lines_in(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
 def not_utf8(path: Path, error: UnicodeDecodeError) -> tuple[str, str]:
     """What is wrong with a file that is not UTF-8, with the first line that is not, and what to do."""
     opener = OPENERS.get(path.suffix.lower(), open)
-    with opener(path, "rb") as file:
-        start = file.read(2)
-        if start in (b"\xff\xfe", b"\xfe\xff"):
-            return "its text is UTF-16, and UTF-8 is read.", CONVERT.format(known="UTF-16", name=path.name)
-        file.seek(0)
-        line = next((number for number, words in enumerate(file, start=1) if _is_other(words)), None)
+    try:
+        with opener(path, "rb") as file:
+            start = file.read(2)
+            if start in (b"\xff\xfe", b"\xfe\xff"):
+                return "its text is UTF-16, and UTF-8 is read.", CONVERT.format(known="UTF-16", name=path.name)
+            file.seek(0)
+            line = next((number for number, words in enumerate(file, start=1) if _is_other(words)), None)
+    except (ValueError, OSError, EOFError, lzma.LZMAError, zlib.error) as damage:  # a spoilt archive
+        return f"{damage}.", "Check that the file is whole."
     where = f", first in line {line}" if line else ""
     known = "its text is not UTF-8: byte 0x{:02x} is none of its letters{}; ISO-8859-1 and Windows-1252 files have such bytes."
     return known.format(error.object[error.start], where), CONVERT.format(known="WINDOWS-1252", name=path.name)
