@@ -4,9 +4,11 @@ import pytest
 from comparing import TABLE, compared, study
 
 from hedgerow.compare import cells, sweep
+from hedgerow.compare import records as shared
 from hedgerow.compare.run import check_cells
 from hedgerow.errors import HedgerowError, StudyInvalid
 from hedgerow.study import load, run_study
+from hedgerow.study.build import build, records_of
 
 
 def test_cells_are_rows_by_columns_each_a_study_of_its_own():
@@ -149,3 +151,21 @@ def test_paths_of_data_in_rows_are_those_of_the_file(tmp_path):
     )
     found = cells(load(tmp_path / "s.toml"))
     assert [cell.study.data.path for cell in found] == [str(tmp_path / "b.csv"), str(tmp_path / "c.csv")]
+
+
+def test_data_that_runs_share_is_read_once(monkeypatch):
+    read = []
+    monkeypatch.setattr(shared, "records_of", lambda *what: read.append(what) or records_of(*what))
+    ready = check_cells(compared(), cells(compared()), None)
+    assert len(ready) == 4
+    assert len(read) == 1
+
+
+def test_runs_of_other_data_have_their_own(monkeypatch):
+    by = {"by": "iid", "parties": 3}
+    rows = [{"name": "digits"}, {"name": "cancer", "set": {"data.name": "breast_cancer", "partition": by}}]
+    study = compared(rows=rows, published={}, source="")
+    records = shared.SharedRecords(None)
+    built = [records.build(cell.study) for cell in cells(study)]
+    assert [one.digest for one in built] == [build(cell.study).digest for cell in cells(study)]
+    assert built[0].schema.names != built[2].schema.names

@@ -233,3 +233,10 @@ def test_a_federation_that_knows_no_holdings_refuses_nothing():
     values = inside(federation)
     ask(handle(values._replace(run=values.run.afresh(holdings=None))), 50)
     assert replace(values.run.holdings, disclosure=None).smallest == 6
+
+
+def test_a_refusal_says_how_many_times_as_many_records_would_do():
+    with pytest.raises(DisclosureExceeded) as caught:
+        Disclosure(0.25).refuse(Told(ExactNumbers(plain=100.0), 100.0, 300.0), "asked")
+    assert "Parties of 4 times as many records" in caught.value.remedy
+    assert "columns of numbers then declare their ranges" in caught.value.remedy

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,7 @@ from numpy.testing import assert_array_equal
 
 import hedgerow as hr
 from hedgerow.data import Column, Schema, Table, read
-from hedgerow.errors import ColumnUndeclared, HedgerowError, MissingColumn, NotFinite, OutOfRange, SchemaInvalid
+from hedgerow.errors import ColumnUndeclared, HedgerowError, MissingColumn, MissingData, NotFinite, OutOfRange, SchemaInvalid
 
 N = 200
 LINE = 19
@@ -258,3 +260,47 @@ def test_records_that_are_longer_than_the_header_are_refused(tmp_path):
     path.write_text("age,bmi\n30,27.5\n31,27,5\n")
     with pytest.raises(SchemaInvalid, match=r"line 3 holds 3 values[^\n]*\n[^\n]*quotes"):
         read(path)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "told"), [("latin-1", "byte 0xf6 is none of its letters, first in line 3"), ("utf-16", "UTF-16")]
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_text_that_is_not_utf8_is_told_with_line_and_remedy(tmp_path, encoding, told, packed):
+    path = tmp_path / ("a.csv.gz" if packed else "a.csv")
+    text = "site,age\nGraz,40\nKöln,50\n".encode(encoding)
+    path.write_bytes(gzip.compress(text) if packed else text)
+    with pytest.raises(SchemaInvalid) as caught:
+        read(path)
+    assert told in str(caught.value)
+    assert "iconv -f" in str(caught.value)
+    assert "Check that the file is whole" not in str(caught.value)
+
+
+def test_columns_that_nothing_needs_are_left_out_where_they_would_have_to_be_guessed(tmp_path):
+    path = written(tmp_path / "a.csv", visit="2024-03-01", bmi="27,5")
+    with pytest.raises(ColumnUndeclared, match="bmi") as caught:
+        read(path, needed=lambda name: name == "bmi")
+    assert "visit" not in str(caught.value)
+    table = read(path, needed=lambda name: name == "age")
+    assert table.schema.names == ("age", "sex", "died", "smokes")
+    assert "Left out, since nothing reads them and nobody declares them: bmi, visit." in table.source
+    with pytest.raises(SchemaInvalid, match="visit"):  # what is declared must be so
+        read(path, declared={"visit": {"kind": "integer"}}, needed=lambda name: name == "age")
+
+
+def test_a_decimal_point_in_a_file_of_decimal_commas_is_told_how_to_write(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("bmi;age\n26,4;30\n27.5;40\n28,1;50\n")
+    for declared, error in [({}, ColumnUndeclared), ({"bmi": {"kind": "number"}}, SchemaInvalid)]:
+        with pytest.raises(error, match="Write 27,5"):
+            read(path, separator=";", decimal=",", declared=declared)
+
+
+def test_a_file_that_is_not_there_is_told_beside_files_of_data_alone(tmp_path):
+    for name in ("zebra.csv", "yak.parquet", "study.toml", "mend.py", "own.npz"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(MissingData) as caught:
+        read(tmp_path / "q")
+    assert caught.value.remedy == "Known: own.npz, yak.parquet, zebra.csv."

@@ -35,6 +35,16 @@ def total_of_z(broadcast, party, rng):
     return (party.w[..., None] * party["z"]).sum(-2)
 
 
+PREPARED = []
+"""How many records each party prepared."""
+
+
+@travels
+def counting(columns):
+    PREPARED.append(len(columns["x"]))
+    return {"z": np.asarray(columns["x"])[:, :3]}
+
+
 @travels
 def fussy(columns):
     if (np.asarray(columns["x"])[:, 0] > 0.99).any():
@@ -186,3 +196,15 @@ def test_who_joins_a_sample_does_not_depend_on_who_could_be_prepared(shared):
         )
         assert 0 < len(other) < sizes[i] - 1
         np.testing.assert_array_equal(np.asarray(other), np.asarray(one)[np.asarray(one) >= 0])
+
+
+@pytest.mark.parametrize("engine", [hr.Loop, lambda: hr.InProcess(threads=1)], ids=["loop", "one-thread"])
+def test_only_parties_that_are_asked_prepare_columns(engine):
+    PREPARED.clear()
+    sizes = [1, 2, 3, 4, 10]
+    held = Parties([f"p{k}" for k in range(5)], {"x": RECORDS.astype(np.float32)}, sizes)
+    fed = Federation(engine().hosting(held), SCHEMA, Streams(0)).protect(mechanism=hr.Gaussian(1.0))
+    ready = fed.prepare(counting).pick(["p1", "p3"])
+    ready.sum(total_of_z, bound=hr.l2(1.0, "party"))
+    assert {2, 4} <= set(PREPARED)
+    assert not {3, 10} & set(PREPARED)

@@ -185,7 +185,7 @@ def test_squared_errors_have_no_bound_and_are_refused_behind_noise():
     table = hr.data.Table(schema.admit({"x": np.arange(6.0), "y": np.arange(6.0)}), schema)
     fed = hr.simulate(table, hr.data.iid(parties=2), seed=0).protect(mechanism=hr.Gaussian(1.0))
     with pytest.raises(UnboundedSum):
-        evaluate_personal(fed, linear(1, 1), {"1.weight": np.ones((1, 1)), "1.bias": np.ones(1)})
+        evaluate_personal(fed, linear(1, 1), {"1.weight": np.ones((1, 1)), "1.bias": np.ones(1)}, scale="none")
     assert len(fed.ledger) == 0
 
 

@@ -81,6 +81,14 @@ def test_an_empty_report_has_only_its_privacy_statement():
     assert "Nothing is promised." in page
 
 
+def test_a_long_line_of_text_wraps_and_only_set_lines_are_preformatted(report):
+    line = "From declared ranges to [0, 1]: " + ", ".join(f"column_{i}" for i in range(60)) + "."
+    page = render(replace(report, text=(("How features reach the model", line), ("Summary", "a  1\nb  2"))))
+    assert f'<p class="said">{line}</p>' in page
+    assert '<pre tabindex="0">a  1\nb  2</pre>' in page
+    assert page.count("<pre") == 1
+
+
 def test_hostile_strings_stay_text(report):
     outline = Outline(render(hostile(report)))
     assert not outline.tags & {"script", "img"}

@@ -207,6 +207,9 @@ def test_the_summary_says_what_a_reader_needs(cancer):
     text = linear_regression(federation(), "pain ~ age", weights="copies").summary(0.9)
     for words in ["hedgerow linear regression", "90% CI of coef", "adjusted R²", "repeated records", "twice"]:
         assert words in text
+    assert "sum of weights" in text
+    assert "     records " not in text
+    assert "sum of weights" not in linear_regression(federation(), "pain ~ age").summary()
 
 
 def test_the_frame_has_one_row_for_each_coefficient():

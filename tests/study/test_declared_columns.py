@@ -96,7 +96,8 @@ def nobody(monkeypatch):
 def test_a_run_with_a_typo_ends_with_line_column_and_remedy(tmp_path, columns, column):
     """A level more is a level, where nobody declares them; the run's notes tell how many there are."""
     typo = TYPOS[column]
-    ended = invoke("run", study(tmp_path, columns, **{column: typo}), "--out", tmp_path / "out")
+    formula = FORMULA if columns else "sick ~ age + bmi + smokes + visit"
+    ended = invoke("run", study(tmp_path, columns, formula, **{column: typo}), "--out", tmp_path / "out")
     assert isinstance(ended.exception, HedgerowError)
     said = str(ended.exception)
     assert f"column {column!r} has 1 of {N} values" in said
@@ -105,6 +106,27 @@ def test_a_run_with_a_typo_ends_with_line_column_and_remedy(tmp_path, columns, c
     assert "[data.columns.NAME]" in said
     assert "No party was asked." in said
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("formula", "refused"),
+    [
+        ("sick ~ age + bmi", None),
+        ("sick ~ .", "visit"),
+        ("sick ~ age + log(1 + visit)", "visit"),
+        ("sick ~ age + smokes", "smokes"),
+    ],
+)
+@pytest.mark.usefixtures("nobody")
+def test_columns_that_a_formula_does_not_read_need_not_be_readable(tmp_path, formula, refused):
+    path = study(tmp_path, "", formula, visit="2024-03-01", smokes="ture")
+    if refused is not None:
+        with pytest.raises(HedgerowError, match=f"column '{refused}' has 1 of {N} values"):
+            build(load(path))
+        return
+    built = build(load(path))
+    assert set(built.schema.names) == {"age", "bmi", "education", "sex", "sick"}
+    assert "Left out, since nothing reads them and nobody declares them: smokes, visit." in built.table.source
 
 
 @pytest.mark.usefixtures("nobody")

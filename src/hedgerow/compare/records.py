@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.data import Table
-from hedgerow.study.build import Built, build, records_of, used_columns
+from hedgerow.study.build import Built, build, records_of, used_columns, words_of
 from hedgerow.study.study import Study
 
 MOST_KEPT = 2
@@ -23,7 +23,8 @@ class SharedRecords:
     def build(self, study: Study, **more: Any) -> Built:
         """`hedgerow.study.build.build`, with records that were read before where they are the same."""
         named = study.data.model_dump(mode="json", exclude={"target", "weight", "features", "ranges", "clip"})
-        key = repr((named, sorted(used_columns(study) or ()) if study.data.path else None))
+        read = (sorted(used_columns(study) or ()), words_of(study)) if study.data.path else None
+        key = repr((named, read))
         if key not in self._kept:
             table = records_of(study, self._data_dir)
             while len(self._kept) >= MOST_KEPT:

@@ -56,7 +56,7 @@ class Compared:
     interrupted: bool
 
 
-MANY = 20
+MANY = 12
 """Quick runs of a comparison above which they are made one after the other."""
 
 

@@ -8,10 +8,9 @@ be solved for, whatever the answers are called. Four rounds of a logistic regres
 of parties of 3, 5 and 8 records, at 1.7 numbers a value and more (`tests/privacy/test_small_parties.py`). A third leaves room.
 
 Numbers behind noise are not counted where the noise is worth its name (`covers`), of all questions together (`worn`); nor is
-what `each` leaves at a party, nor keys and masks. A matrix that equals its transpose counts as a triangle
-(`Foreseen.distinct`). What only a sample of the parties is asked counts by the chance that a party is in it. The columns read
-are those that settings name; where they name none, all that are there.
-Records are those that lack none of the columns read and have a weight: what is missing makes up for no answer.
+what `each` leaves at a party, nor keys and masks. A matrix that equals its transpose counts as a triangle (`Foreseen.distinct`).
+What only a sample of the parties is asked counts by the chance that a party is in it. The columns read are those that settings
+name; where they name none, all that are there. Records are those that lack none of the columns read and have a weight.
 
 After the rule nfilter.glm of DataSHIELD, a third of the records for each parameter, but over all questions.
 """
@@ -59,8 +58,7 @@ MANY = 20
 
 REMEDY = (
     "Ask for fewer numbers (fewer columns, levels or rounds), hide rows, so that the values of all parties count "
-    "([protection] aggregation = 'secagg'; exact sums then need bounds, so each column that is read needs a declared range: "
-    "HR-210), or add noise."
+    "([protection] aggregation = 'secagg'; columns of numbers then declare their ranges: HR-210), or add noise."
 )
 
 ALLOW = "\nTo allow more: [protection] disclosure in a study, or simulate(..., disclosure=...)."
@@ -301,10 +299,9 @@ class Disclosure:
         DisclosureExceeded (HR-216)
         """
         if told.ratio > self.most * (1 + 1e-9):
-            factor, enough = math.ceil(10 * told.ratio / self.most - 1e-6) / 10 if told.ratio < math.inf else 0, ""
-            if factor:
-                enough = f" Each party would need {factor:g} times as many records for these numbers."
-            raise DisclosureExceeded(f"{what}: {_decapitalised(told.sentence(self.most))}{enough}", remedy=remedy, asked=asked)
+            more = f"\nParties of {told.ratio / self.most:,.2g} times as many records, or fewer and larger ones, would do."
+            more = more if math.isfinite(told.ratio) else ""
+            raise DisclosureExceeded(f"{what}: {_decapitalised(told.sentence(self.most))}", remedy=remedy + more, asked=asked)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ A `Column` is what parties and server agree on. How a file spells missing values
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -20,8 +20,11 @@ from hedgerow.errors import ColumnUndeclared, MissingColumn, SchemaInvalid, sugg
 from .column import Column, Kind, Role, spelling
 from .faults import WHERE, Fault, LinesOf, Text, faults_of, level_of, numbers_of, refuse
 from .inference import MOST_LEVELS, infer_column, levels_in, marks_in, plain
+from .missing_codes import warn_of_codes
 from .schema import Schema
 
+APART: tuple[Role, ...] = ("id", "ignore")
+"""Roles of columns that no model reads."""
 MOST_CODES = 32_767
 """Most levels that a category can have."""
 
@@ -122,7 +125,7 @@ class Declared:
         ----------
         values : pandas.Series, array of numbers of shape (n,), or Text
         """
-        kind, levels, apart = self.told_kind, self.levels, self.role in ("id", "ignore")
+        kind, levels, apart = self.told_kind, self.levels, self.role in APART
         if kind is None and apart and isinstance(values, Text):
             kind = "category"
         if kind is None:
@@ -183,6 +186,7 @@ def fit(
     decimal: str = ".",
     shown: bool = True,
     advice: str = WHERE,
+    needed: Callable[[str], bool] | None = None,
 ) -> tuple[dict[str, np.ndarray], Schema, str]:
     """Hold raw columns against their declarations, and read kinds and levels of others off them.
 
@@ -202,11 +206,15 @@ def fit(
         The decimal sign of numbers that are text.
     shown, advice
         As of `refuse`.
+    needed : callable, optional
+        By name, whether a column must be readable; another one is left out where nobody declares it and its kind would have
+        to be guessed.
 
     Returns
     -------
     tuple
-        Values as `Schema.admit` takes them; the schema; and a sentence about levels that were read off the records.
+        Values as `Schema.admit` takes them; the schema; and a sentence about levels that were read off the
+        records, and one about columns that were left out.
 
     Raises
     ------
@@ -216,7 +224,8 @@ def fit(
     for name in declared:
         if name not in others:
             declared_in(columns, name, where)
-    every, found, schema, faults, inferred = words_of(na_values), {}, [], [], []
+    every, found, schema, faults = words_of(na_values), {}, [], []
+    inferred, aside = [], []
     for name, values in columns.items():
         one = declared.get(name, Declared(name))
         held = taken(values, {*one.na_values, *(word for word in every if level_of(word, one.in_file) is None)}, decimal)
@@ -225,16 +234,27 @@ def fit(
         asked = held if isinstance(held, Text) and not _is_categorical(values) else values
         column = one.column(asked) if is_flat else _shaped(one, held)
         if isinstance(column, Fault):
-            faults.append(column)
+            is_spare = needed is not None and name not in declared and not needed(name)
+            aside.append(name) if is_spare else faults.append(column)
             continue
         faults += (wrong := faults_of(one.spelt(column), held, missing=policy == "refuse") if is_flat else [])
         if column.kind == "category" and not one.levels:
             inferred.append(f"{name} ({len(column.levels)})")
         schema.append(column)
         if not wrong:
+            if (
+                shown
+                and column.kind in ("number", "integer")
+                and one.low is None
+                and one.high is None
+                and is_flat
+                and one.role not in APART
+            ):
+                warn_of_codes(name, one.read(held, column), where)
             found[name] = one.read(held, column) if is_flat else uncoded(held) if column.kind == "category" else held
     refuse(faults, where, lines_of=lines_of, shown=shown, advice=advice)
     note = f" Levels of {', '.join(inferred)} were read off the records, and are not declared." if inferred else ""
+    note += f" Left out, since nothing reads them and nobody declares them: {', '.join(aside)}." if aside else ""
     return found, Schema(tuple(schema)), note
 
 

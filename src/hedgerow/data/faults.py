@@ -151,7 +151,7 @@ class Text:
 
     def without(self, blank: Collection[str]) -> Text:
         """Return the column with these words missing."""
-        gone = np.array([spelling(word) in blank for word in self.words], bool)
+        gone = np.array([spelling(word) in blank or spelling(word).strip() in blank for word in self.words], bool)
         if not gone.any():
             return self
         place = np.where(gone, -1, np.cumsum(~gone) - 1)
@@ -232,10 +232,14 @@ LEVEL = "Mend the file, add the level to `levels`, or name what stands for a mis
 
 
 def level_of(word: Any, levels: Collection[str]) -> str | None:
-    """Return the level that a value spells: 1, 1.0 and '1' are one level, and so is '1.0' where no level is called so."""
+    """Return the level that a value spells.
+
+    1, 1.0 and '1' are one level, and so is '1.0' where no level is called so; likewise ' male' is 'male'.
+    """
     text = spelling(word)
-    if text in levels:
-        return text
+    for one in (text, text.strip()):
+        if one in levels:
+            return one
     try:
         number = spelling(float(text))
     except ValueError:
@@ -267,6 +271,8 @@ def hints_for(words: Sequence[str], decimal: str = ".") -> tuple[str, ...]:
         hints.append(f"Write {comma[0].replace(',', '')}, or {comma[0].replace(',', '.')} if the comma is a decimal sign.")
     elif comma and decimal == ".":
         hints.append(f'Write {comma[0].replace(",", ".")}; where all numbers of a file are spelt so, say decimal = ",".')
+    if decimal == "," and (point := [word for word in words if POINTED.fullmatch(word)]):
+        hints.append(f"Write {point[0].replace('.', ',')}: numbers of this file have a decimal comma.")
     if letter:
         hints.append(f"Write {mended[letter[0]]}: {words[letter[0]]!r} holds a letter.")
     if blank:
@@ -275,6 +281,7 @@ def hints_for(words: Sequence[str], decimal: str = ".") -> tuple[str, ...]:
 
 
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+")
+POINTED = re.compile(r"[-+]?\d*\.\d+")
 LETTERS = str.maketrans({"O": "0", "o": "0", "l": "1", "I": "1"})
 
 

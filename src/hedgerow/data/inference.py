@@ -1,10 +1,10 @@
 """Kinds and levels read off the records, for a first look at a table. What would have to be guessed is refused.
 
     numbers               integer, number; binary where all of them are 0 or 1
-    words                 a category of the words that occur, at most `MOST_LEVELS`
+    words                 a category of the words that occur, at most `MOST_LEVELS`, without the blanks around them
     ?, -, ., --, *        refused among words: marks without a letter or digit, which as a rule stand for missing values
     mostly numbers        refused: `27,5` among numbers is a typo, not a reason for a level of each number
-    mostly true and false refused likewise; and mostly dates
+    mostly true and false refused likewise; mostly dates; and mostly numbers in another spelling: `20,5`, `1,100`, `12%`
     more words than that  refused: a level of each name or note would be asked of every party
 
 *Mostly* is half of the records that hold a value, or half of the different values, whichever says so: a column of which nine
@@ -36,8 +36,14 @@ MOSTLY = 0.5
 """Share of records, or of different values, from which on a column is taken to be of a kind."""
 NUMERIC_OBJECTS = ("integer", "floating", "mixed-integer-float", "decimal", "boolean")
 """What pandas calls objects that are numbers."""
-DATE = r"\s*(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})(?:[T ]\d{1,2}:\d{2}.*)?\s*"
+MONTH = r"(?:jan|feb|m[aä]r|a[pv]r|ma[iy]|ju[nilr]|jui|aug|ao[uû]|se[pt]|o[ck]t|nov|d[eé][cz])[^\W\d]*\.?"
+DATE = (
+    rf"(?i:\s*(?:\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.]\d{{2,4}}"
+    rf"|\d{{1,2}}\.?[- ]*{MONTH}[-, ]*\d{{2,4}}|{MONTH}[- ]*\d{{1,2}}[-, ]+\d{{2,4}})(?:[T ]\d{{1,2}}:\d{{2}}.*)?\s*)"
+)
 """What looks like a date."""
+OTHERWISE = re.compile(r"[-+]?(?:\d{1,3}(?:[.,' \u00a0\u202f]\d{3})+|\d+)(?:[.,]\d+)?(?:[eE][-+]?\d+)?\s*%?")
+"""What looks like a number with another decimal sign, with marks between thousands, or with a per cent sign."""
 
 
 def infer(
@@ -126,19 +132,25 @@ def plain(values: Any) -> pd.Series:
 
 def levels_in(text: Text) -> tuple[str, ...]:
     """The different values of a column as words: numbers by size, others by spelling."""
-    words = list(dict.fromkeys(re.sub(r"^(-?[1-9]\d*|0)\.0+$", r"\1", spelling(word)) for word in text.words))
+    words = list(dict.fromkeys(re.sub(r"^(-?[1-9]\d*|0)\.0+$", r"\1", bare(spelling(word))) for word in text.words))
     numbers = dict(zip(words, numbers_of(np.array(words, dtype=object), text.decimal), strict=True))
     return tuple(sorted(words, key=lambda word: (np.isnan(numbers[word]), np.nan_to_num(numbers[word]), word)))
+
+
+def bare(word: str) -> str:
+    """A word without the blanks around it; a mark stays as it is."""
+    return word.strip() if any(character.isalnum() for character in word) else word
 
 
 def _of_words(name: str, text: Text) -> Column | Fault:
     """A category of the words that occur, where it is neither of another kind nor too large."""
     import pandas as pd
 
-    words = np.array([str(word) for word in text.words], dtype=object)
+    words = np.array([bare(str(word)) for word in text.words], dtype=object)
     counts = np.bincount(text.codes[text.codes >= 0], minlength=len(words))
     numbers = ~np.isnan(numbers_of(words, text.decimal))
     truth = np.array([word in TRUTH for word in words], bool)
+    spelt = numbers | np.array([OTHERWISE.fullmatch(word) is not None for word in words], bool)
     dates = np.asarray(pd.Series(words, dtype=object).str.fullmatch(DATE), bool) if len(words) else truth
     if numbers.any() and not numbers.all() and _mostly(numbers, counts):
         return _mixed(name, text, words, numbers, "numbers", NUMBERS)
@@ -148,16 +160,24 @@ def _of_words(name: str, text: Text) -> Column | Fault:
         return Fault(
             name, 0, 0, f"column {name!r} holds dates or times, which no program reads", None, (), ColumnUndeclared, DATES
         )
-    if len(words) > MOST_LEVELS:
+    if spelt.any() and not numbers.all() and _mostly(spelt, counts):
+        other = spelt & ~numbers
+        where, shown = text.where(other), list(words[other])
+        first, hints = int(np.argmax(where)), hints_for(shown, text.decimal)
+        what = "that look like numbers in another spelling"
+        n = int(where.sum())
+        return Fault(name, n, len(text), what, first, tuple(shown[:SHOWN]), ColumnUndeclared, SPELT, hints)
+    levels = tuple(sorted(set(words)))
+    if len(levels) > MOST_LEVELS:
         said = (
-            f"column {name!r} holds {len(words)} different words, and at most {MOST_LEVELS} become levels that nobody declares"
+            f"column {name!r} holds {len(levels)} different words, and at most {MOST_LEVELS} become levels that nobody declares"
         )
         return Fault(name, 0, 0, said, None, (), ColumnUndeclared, NUMBERS_AS_TEXT if numbers.all() else LEVELS)
-    return marks_in(name, text) or Column(name, "category", levels=tuple(sorted(set(words))))
+    return marks_in(name, text) or Column(name, "category", levels=levels)
 
 
 def marks_in(name: str, text: Text) -> Fault | None:
-    """What is wrong with a category that nobody declares and that holds a mark, such as ?, for a level; None where it does not."""
+    """What is wrong with a category that nobody declares and that holds a mark, such as ?, for a level; None if nothing."""
     words = [spelling(word) for word in text.words]
     wrong = np.array([not any(character.isalnum() for character in word) for word in words], bool)
     where = text.where(wrong)
@@ -193,11 +213,15 @@ NUMBERS = (
     "Mend the file; name what stands for a missing value in `na_values`; or declare the column: kind, or levels if it is a "
     "category."
 )
+SPELT = (
+    "Write them as 1234.5, without marks between thousands and without %, or say the decimal sign of the file (decimal); or "
+    "declare the column: its levels, or many = true, if it is a category."
+)
 TRUTHS = 'Mend the file; name what stands for a missing value in `na_values`; or declare kind = "binary", or levels.'
-DATES = 'Convert it, for example to days since a fixed date, leave it out, or declare kind = "category".'
+DATES = 'Convert it, for example to days since a fixed date; or declare role = "ignore", or kind = "category".'
 LEVELS = (
-    'Leave the column out; declare its levels, or many = true if all of them are meant; or role = "ignore" if it only names '
-    "records."
+    "Leave the column out (name those that are used: features = [...] in [data], read(..., columns=[...]) in Python); declare "
+    'its levels, or many = true if all of them are meant; or role = "ignore" if it only names records.'
 )
 MARKS = "Name what stands for a missing value in `na_values`; or declare its levels, if that is one of them."
 NUMBERS_AS_TEXT = (

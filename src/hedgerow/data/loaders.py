@@ -24,7 +24,7 @@ from .column import Column, lacking
 from .declared import Declared, all_declared, declared_in, fit, numbers_or_words
 from .schema import Schema
 from .table import Table
-from .text_files import lines_of, read_columns
+from .text_files import lines_of, not_utf8, read_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +39,8 @@ IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x
 
 TEXT = (".csv", ".tsv")
 """Suffixes of text files."""
+OTHERS = (".parquet", ".npz")
+"""Suffixes of other files, beside pairs of idx files."""
 
 
 def read(
@@ -52,6 +54,7 @@ def read(
     na_values: Iterable[str | float] = (),
     separator: str | None = None,
     decimal: Literal[".", ","] = ".",
+    needed: Callable[[str], bool] | None = None,
 ) -> Table:
     """Return the table in a file.
 
@@ -78,6 +81,9 @@ def read(
         Between the values of a csv or tsv file: a comma, or a tab, by default.
     decimal : {".", ","}
         The decimal sign of a csv or tsv file.
+    needed : callable, optional
+        By name, whether a column must be readable, all by default. Another one is left out where nobody declares it and its
+        kind would have to be guessed; `source` says so.
 
     Raises
     ------
@@ -108,6 +114,7 @@ def read(
         lines_of=partial(lines_of, path, between) if kind in TEXT else None,
         others=given if columns is not None else (),
         decimal=decimal,
+        needed=needed,
     )
     schema = (inferred if schema is None else schema).with_roles(target=target)
     if missing == "drop":
@@ -211,13 +218,22 @@ def _existing(path: Path) -> Path:
         return path
     if not path.parent.is_dir():
         raise MissingData(f"{path} does not exist, nor does its folder.", remedy="Check the path.")
-    raise MissingData(f"{path} does not exist.", remedy=suggestion(path.name, [p.name for p in path.parent.iterdir()]))
+    raise MissingData(f"{path} does not exist.", remedy=suggestion(path.name, _files_in(path.parent)))
+
+
+def _files_in(folder: Path) -> list[str]:
+    """The names of files in a folder that `read` reads."""
+    names = [path.name for path in folder.iterdir() if path.is_file()]
+    return [name for name in names if name.removesuffix(".gz").endswith((*TEXT, *OTHERS)) or "images-idx3" in name]
 
 
 def refuse_unreadable(path: Path, reader: Callable[[], T]) -> T:
     """Return what a reader returns; SchemaInvalid (HR-409) where the file is damaged, or none of its kind."""
     try:
         return reader()
+    except UnicodeDecodeError as cause:
+        said, remedy = not_utf8(path, cause)
+        raise SchemaInvalid(f"{path.name} cannot be read: {said}", remedy=remedy) from cause
     except (ValueError, OSError, EOFError, BadZipFile, TarError, zlib.error) as cause:
         raise SchemaInvalid(
             f"{path.name} cannot be read: {cause}.",

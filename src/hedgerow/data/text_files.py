@@ -26,13 +26,39 @@ SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 
 def lines_in(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Each record of a file, and the header before them, with the line in which it begins. Empty lines are left out."""
-    opener = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(path.suffix.lower(), open)
+    opener = OPENERS.get(path.suffix.lower(), open)
     with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
         reader, line = csv.reader(file, delimiter=separator, strict=True), 1
         for words in reader:
             if words and not (len(words) == 1 and words[0] != "" and not words[0].strip(" \t")):
                 yield line, words
             line = reader.line_num + 1
+
+
+def not_utf8(path: Path, error: UnicodeDecodeError) -> tuple[str, str]:
+    """What is wrong with a file that is not UTF-8, with the first line that is not, and what to do."""
+    opener = OPENERS.get(path.suffix.lower(), open)
+    with opener(path, "rb") as file:
+        start = file.read(2)
+        if start in (b"\xff\xfe", b"\xfe\xff"):
+            return "its text is UTF-16, and UTF-8 is read.", CONVERT.format(known="UTF-16", name=path.name)
+        file.seek(0)
+        line = next((number for number, words in enumerate(file, start=1) if _is_other(words)), None)
+    where = f", first in line {line}" if line else ""
+    known = "its text is not UTF-8: byte 0x{:02x} is none of its letters{}; ISO-8859-1 and Windows-1252 files have such bytes."
+    return known.format(error.object[error.start], where), CONVERT.format(known="WINDOWS-1252", name=path.name)
+
+
+def _is_other(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+CONVERT = "Save it as UTF-8 (a spreadsheet: CSV UTF-8), or convert it: iconv -f {known} -t UTF-8 {name} > NEW.csv"
+OPENERS: Mapping[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 def lines_of(path: Path, separator: str, positions: Collection[int]) -> Mapping[int, int]:

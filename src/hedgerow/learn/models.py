@@ -26,7 +26,7 @@ from .descent.stack import Stack, stack_of
 from .fixed import Weights, arrived, checked, fixed_of, same, weights_of
 from .fixed import told as fixed_told
 from .made import Made, leaves_note, made_of
-from .reading import Reading, Trained
+from .reading import Reading, TrainedWeights
 
 KINDS = ("category", "binary", "number")
 """Kinds of a model's target."""
@@ -169,7 +169,7 @@ class Model:
         if self.fixed:
             made |= {name: value.numpy().copy() for name, value in self.fixed.items()}
             made = {name: made[name] for name, _ in self.module.named_parameters()}
-        return made if self.reading is None else Trained(made, self.reading)
+        return made if self.reading is None else TrainedWeights(made, self.reading)
 
     def flat(self, weights: Any) -> np.ndarray:
         """Join parameters by name, or those of a state, into a flat vector.

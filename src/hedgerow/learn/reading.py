@@ -51,7 +51,7 @@ class Reading:
         return cls(scale, names, tuple(span(column, scale) for column in columns), levels, *of_batches(columns, scale))
 
 
-class Trained(dict[str, np.ndarray]):
+class TrainedWeights(dict[str, np.ndarray]):
     """Parameters by name, and how the module read its features when they were trained."""
 
     def __init__(self, weights: Mapping[str, np.ndarray], reading: Reading) -> None:

@@ -77,7 +77,7 @@ def _main(report: Report) -> Html:
         _section(_over(r.curves), None, tag("div", *map(_curve, r.curves), class_="curves")) if r.curves else None,
         _comparison(r.comparison) if r.comparison else None,
         *(() if r.tables_first else tables),
-        *(_section(title, None, tag("pre", block, tabindex="0")) for title, block in r.text),
+        *(_section(title, None, _block(block)) for title, block in r.text),
         _heat(r.heat) if r.heat else None,
         _grid(r.published, table(r.published)) if r.published else None,
         _grid(r.left, table(r.left)) if r.left else None,
@@ -86,6 +86,11 @@ def _main(report: Report) -> Html:
         _section("Provenance", None, folded("Versions, seeds, command", _provenance(r.provenance))) if r.provenance else None,
     ]
     return tag("main", *parts)
+
+
+def _block(text: str) -> Html:
+    """Text of several lines as it is set, which scrolls sideways; a single line as a paragraph, which wraps."""
+    return tag("pre", text, tabindex="0") if "\n" in text.strip() else tag("p", text, class_="said")
 
 
 def _footer() -> Html:

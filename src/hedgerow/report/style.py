@@ -93,6 +93,7 @@ th:last-child, td:last-child { padding-right: 0; }
 thead th, thead td { color: var(--soft); font-weight: 400; border-bottom-color: var(--soft); vertical-align: bottom; }
 tbody th { font-weight: 600; }
 th.number, td.number { min-width: 0; text-align: right; white-space: nowrap; }
+.said { overflow-wrap: anywhere; }
 pre { font: 0.8125rem/1.5 var(--mono); background: var(--wash); padding: 1rem 1.2rem; border-radius: 3px; margin: 0;
   overflow-x: auto; }
 

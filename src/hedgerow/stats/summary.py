@@ -28,7 +28,7 @@ def summarise(fit: Fit, level: float) -> str:
     lines = [
         title + ending.rjust(WIDTH - len(title)),
         *textwrap.wrap(fit.spec.formula + _event(fit), WIDTH, subsequent_indent="  "),
-        _pairs(("parties", _answered(fit)), ("records", _records(fit)), ("events", _count(fit.n_events))),
+        _pairs(("parties", _answered(fit)), (_size(fit), _records(fit)), ("events", _count(fit.n_events))),
         *_cases(fit),
         *([_pairs(*_goodness(fit))] if fit.deviance is not None else []),
         "",
@@ -54,7 +54,7 @@ def penalised_summary(fit: PenalisedFit) -> str:
     lines = [
         title + ending.rjust(WIDTH - len(title)),
         *textwrap.wrap(fit.spec.formula, WIDTH, subsequent_indent="  "),
-        _pairs(("parties", f"{fit.n_parties} ({missing})"), ("records", _records(fit))),
+        _pairs(("parties", f"{fit.n_parties} ({missing})"), (_size(fit), _records(fit))),
         *_cases(fit),
         _pairs(("penalty", f"{show(fit.penalty)} ({ratio}{scaled})"), ("selected", f"{fit.n_selected} columns")),
         "",
@@ -75,7 +75,7 @@ def multinomial_summary(fit: MultinomialFit, level: float) -> str:
     lines = [
         title + ending.rjust(WIDTH - len(title)),
         *textwrap.wrap(f"{fit.spec.formula}    reference: {fit.levels[0]}", WIDTH, subsequent_indent="  "),
-        _pairs(("parties", f"{fit.n_parties} ({missing})"), ("records", _records(fit))) + "     " + counts,
+        _pairs(("parties", f"{fit.n_parties} ({missing})"), (_size(fit), _records(fit))) + "     " + counts,
         *_cases(fit),
         _pairs(*((name, _shown(value)) for name, value in goodness)),
     ]
@@ -96,6 +96,11 @@ def _ending(fit: Fit) -> str:
 def _answered(fit: Fit) -> str:
     missing = "all answered" if not fit.n_missing else f"{fit.n_missing} answers missing"
     return f"{fit.n_parties} ({missing})"
+
+
+def _size(fit: Fit | PenalisedFit | MultinomialFit) -> str:
+    """What `n_records` is: records that count more or less than once are counted by their weights."""
+    return "sum of weights" if fit.spec.weights else "records"
 
 
 def _records(fit: Fit | PenalisedFit | MultinomialFit) -> str | None:

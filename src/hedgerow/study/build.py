@@ -29,7 +29,7 @@ from hedgerow.store import read_chain
 
 from .catalogue import listing
 from .declared import agree
-from .disclosed import holdings_of
+from .disclosed import has_dot, holdings_of, texts_in
 from .keys import settings_of
 from .study import EngineSection, Study
 from .validation import with_held_out
@@ -223,7 +223,35 @@ def read_declared(study: Study) -> Table:
         na_values=data.na_values,
         separator=data.separator,
         decimal=data.decimal,
+        needed=None if (words := words_of(study)) is None else lambda name: name in words,
     )
+
+
+def words_of(study: Study) -> Words | None:
+    """All that a study says, where a formula names the columns that its program reads; None where it may read every feature."""
+    formula = (study.program.model_extra or {}).get("formula")
+    if not isinstance(formula, str) or has_dot(formula):
+        return None
+    data, more = study.data, [study.partition.model_extra, study.program.model_extra, study.evaluation.model_dump(mode="json")]
+    named = [
+        data.target,
+        data.weight,
+        *data.ranges,
+        *(source for one in data.derived.values() for source in one.derivation().sources),
+    ]
+    values = [value for one in more for value in (one or {}).values()]
+    return Words(tuple(sorted({*texts_in([*named, *values])})))
+
+
+@dataclass(frozen=True)
+class Words:
+    """Texts in which names of columns are looked for."""
+
+    texts: tuple[str, ...]
+
+    def __contains__(self, name: str) -> bool:
+        word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+        return any(word.search(text) for text in self.texts)
 
 
 def used_columns(study: Study) -> set[str] | None:

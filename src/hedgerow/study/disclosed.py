@@ -39,12 +39,12 @@ def columns_of(study: Study, schema: Schema) -> frozenset[str]:
     """
     settings, aside = dict(study.program.model_extra or {}), {schema.weight, schema.offset}
     formula = settings.pop("formula", None)
-    places = [*_texts(settings)] + ([formula] if isinstance(formula, str) else [])
+    places = [*texts_in(settings)] + ([formula] if isinstance(formula, str) else [])
     known = frozenset(schema.names)
-    if not any(words_read(text, known) - aside for text in places) and not _has_dot(formula):
+    if not any(words_read(text, known) - aside for text in places) and not has_dot(formula):
         return known
     found: set[str] = set()
-    for read, most in [*_of_formula(formula, schema), *((words_read(text, known), 1) for text in _texts(settings))]:
+    for read, most in [*_of_formula(formula, schema), *((words_read(text, known), 1) for text in texts_in(settings))]:
         found |= set(sorted(read - found)[: max(0, most - len(read & found))])
     return frozenset(found) or known
 
@@ -75,20 +75,22 @@ def _columns(factors: Iterable[Any], schema: Schema) -> frozenset[str]:
     return frozenset(name for factor in factors for name in factor.reads(schema))
 
 
-def _has_dot(formula: Any) -> bool:
+def has_dot(formula: Any) -> bool:
+    """Whether a formula's dot stands for all features."""
     return isinstance(formula, str) and ALL.search(formula) is not None
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text in plain values, the keys of mappings included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for key, part in value.items():
-            yield from _texts(key)
-            yield from _texts(part)
+            yield from texts_in(key)
+            yield from texts_in(part)
     elif isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes):
         for part in value:
-            yield from _texts(part)
+            yield from texts_in(part)
 
 
 def holdings_of(
@@ -98,9 +100,13 @@ def holdings_of(
     most = study.protection.disclosure
     if most is None and listing.path.startswith(STATISTICS):
         most = MOST
-    counted = columns_of(study, schema)
-    held = complete(counted | words_read(dict(study.program.model_extra or {}), frozenset(schema.names)))
-    return Holdings.of(held, None if most is None else Disclosure(most), counted)
+    held = complete(named_in(study, schema))
+    return Holdings.of(held, None if most is None else Disclosure(most), columns_of(study, schema))
+
+
+def named_in(study: Study, schema: Schema) -> frozenset[str]:
+    """All columns of which a study's records may lack none, those included that `columns_of` does not count."""
+    return columns_of(study, schema) | words_read(dict(study.program.model_extra or {}), frozenset(schema.names))
 
 
 def disclosure_sentence(built: Built, ledger: Ledger) -> str:

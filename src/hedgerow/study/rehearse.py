@@ -27,6 +27,7 @@ from hedgerow.privacy.statement import Statement
 from hedgerow.report import Grid
 from hedgerow.store import Driven, drive
 
+from .answering import FewAnswer
 from .build import Built, build
 from .disclosed import room_of, told_of, unlimited
 from .explain import statement_of, what_left
@@ -119,7 +120,7 @@ def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
     columns = built.schema.synthetic(each * values.run.size, np.random.default_rng(0))
     made_up = Parties(built.federation.names, columns, [each] * values.run.size)
     run = values.run.afresh(
-        InProcess(threads=1).hosting(made_up), ledger=built.unspent, holdings=unlimited(values.run.holdings)
+        FewAnswer(InProcess(threads=1).hosting(made_up)), ledger=built.unspent, holdings=unlimited(values.run.holdings)
     )
     aggregation = values.channel.aggregation
     channel = replace(values.channel, aggregation=aggregation.rehearsed())

@@ -42,6 +42,7 @@ def test_a_station_that_died_in_the_middle_is_waited_for(tmp_path, protection, a
     comes_back = dies_after(hub.house, "beta", after)
     away = hub.go(id, 60.0)
     assert away.state == "waiting", away.reason
+    assert away.reason.startswith("beta "), away.reason  # who is missing, before what follows for masks
     comes_back()
     kept = hub.go(id)
     assert kept.state == "finished", kept.reason

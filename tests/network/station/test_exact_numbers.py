@@ -1,6 +1,7 @@
 """Exact numbers asked of a station over a whole study, against the values that it holds."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,14 +12,15 @@ from hedgerow.data import Table
 from hedgerow.engines.message_queue import MessageQueue
 from hedgerow.errors import HedgerowError
 from hedgerow.network.console.rules import rules_of
+from hedgerow.network.station.children.study_host import complete_in
 from hedgerow.network.station.config import GuardSection
 from hedgerow.network.station.disclosed import trust_of
-from hedgerow.network.station.local_data import local_data
+from hedgerow.network.station.local_data import Roll, local_data
 from hedgerow.store import last
 from hedgerow.study import build_remote
 from hedgerow.wire.values import unpack
 from helpers import with_question as about
-from station_house import LOGISTIC, PRIVATE, STUDY, House, parse_text, records
+from station_house import COLUMNS, LOGISTIC, PRIVATE, STUDY, House, config_of, parse_text, records
 
 AUTOMATIC = {
     "approval": "automatic",
@@ -149,11 +151,6 @@ def test_who_approves_reads_the_ratio_of_all_that_may_be_asked(tmp_path):
     assert "{" not in submission.summary
 
 
-def test_a_refusal_says_how_many_records_would_do(tmp_path):
-    _, why = refusal(house(tmp_path, [12]), LOGISTIC)
-    assert "times as many records" in why
-
-
 # ---- each question, by the journal ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("restarts", [False, True], ids=["one life", "restarts"])
 def test_questions_are_refused_when_the_sum_of_all_is_beyond_the_limit_whatever_was_rehearsed(tmp_path, restarts):
@@ -253,3 +250,27 @@ def test_many_rounds_of_noise_are_refused_when_they_are_rehearsed(tmp_path):
     assert refusal(house(tmp_path / "weak", [60], require={"noise": "party"}), often.format(0.5))[0] == "HR-216"
     of = house(tmp_path / "strong", [60], require={"noise": "party"})
     assert of.board(often.format(20.0))["alpha"]["status"] == "approved"
+
+
+def test_records_without_values_make_room_for_no_question(tmp_path, monkeypatch):
+    """Boarding knows no records; questions are refused where five complete ones are beside two hundred empty ones."""
+    monkeypatch.setitem(COLUMNS, "age", COLUMNS["age"] | {"missing": "drop"})
+    of = house(tmp_path, [60])
+    config, columns = of.configs["alpha"], records("alpha", 205)
+    columns["age"][5:] = math.nan
+    of.start("alpha", local_data(config, Table(config.declared.admit(columns), config.declared), bytes(32)))
+    with pytest.raises(HedgerowError, match="HR-216"):
+        asked(of, ONCE)
+    assert sum(entry.exact for entry in of_study(of.stations["alpha"])) <= 15 / 3
+
+
+def test_a_station_counts_the_complete_records_of_each_party(monkeypatch):
+    monkeypatch.setitem(COLUMNS, "age", COLUMNS["age"] | {"missing": "drop"})
+    config, columns = config_of("alpha"), records("alpha", 20)
+    columns["age"][:12] = math.nan
+    whole = local_data(config, Table(config.declared.admit(columns), config.declared), bytes(32))
+    held = replace(whole, roll=Roll(("a", "b")), sizes=np.array([10, 10]))
+    schema = config.declared.select(("age", "dose", "sick"))
+    assert complete_in(held, schema, frozenset({"age", "sick"})) == [0, 8]
+    assert complete_in(held, schema, frozenset({"dose"})) == [10, 10]
+    assert complete_in(held, config.declared.select(("dose", "sick")), frozenset({"dose"})) == []

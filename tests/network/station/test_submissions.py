@@ -83,8 +83,21 @@ def test_decisions_are_in_the_journal_and_the_guard_s_own_stand(base):
         ("decision", "refused", "by Ben: too much"),
     ]
     box.submissions.put(submission().decided(keys.key_material, "refused", by="guard", at="now", code="HR-603"))
-    with pytest.raises(SubmissionRefused, match="HR-603"):
+    with pytest.raises(SubmissionRefused, match=r"HR-603[\s\S]*Change \[guard\]"):
         box.approve("means", "Ada")
+
+
+@pytest.mark.parametrize(
+    ("code", "told"), [("HR-210", "No [guard] allows it"), ("HR-216", "Change [guard]"), ("HR-405", "docs/errors/HR-405.md")]
+)
+def test_the_remedy_names_the_side_that_can_change_what_was_refused(base, code, told):
+    keys = Keys(key_material("alpha"))
+    box = Review(config_of("alpha"), keys, base)
+    box.submissions.put(submission().decided(keys.key_material, "refused", by="guard", at="now", code=code))
+    with pytest.raises(SubmissionRefused) as caught:
+        box.approve("means", "Ada")
+    assert told in caught.value.remedy
+    assert ("Change [guard]" in caught.value.remedy) == (code == "HR-216")
 
 
 def test_two_connections_write_one_at_a_time(base, tmp_path):

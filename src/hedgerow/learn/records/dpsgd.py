@@ -40,6 +40,7 @@ from ..scale import Scale, scale_for, warn_unscaled
 from ..schedule import Schedule
 from ..settings import StepSettings, filled
 from ..tensors import blank, prepared
+from ..tokens import warn_of_tokens
 from ..training import above, at_least, model_of
 from .clipped import clipped_gradients, exact_of, recipe_of
 from .clipping import Clipping

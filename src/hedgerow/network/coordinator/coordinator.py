@@ -179,7 +179,8 @@ class Coordinator:
             if not missing and GUARDS.intersection(line.refused.values()):
                 self._declined(kept, PartyDeclined(error.reason, codes=dict(line.refused)))
             else:
-                self._wait(kept, f"{error.code} {type(error).__name__}: {error.reason}", line.hurried)
+                away = f"{', '.join(sorted(missing))} did not answer, and so " if missing else ""
+                self._wait(kept, f"{away}{error.code} {type(error).__name__}: {error.reason}", line.hurried)
         except (NobodyAnswered, CannotWrite, RailUnavailable) as error:
             self._wait(kept, f"{error.code} {type(error).__name__}: {error.reason}", line.hurried)
         except OSError as error:  # of the disk, of the limits of this process

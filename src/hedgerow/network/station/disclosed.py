@@ -179,6 +179,8 @@ class AskedNumbers(NamedTuple):
         How much of the noise that may cover them they use up; 0 where there is none.
     steady : bool
         Whether the same question again is answered by the same parties.
+    complete : sequence of int
+        Records of each party of the station that lack nothing that the study reads; none where no value may be missing.
     """
 
     exact: float = 0.0
@@ -189,6 +191,7 @@ class AskedNumbers(NamedTuple):
     unknown: bool = False
     noise: float = 0.0
     steady: bool = True
+    complete: Sequence[int] = ()
 
     @classmethod
     def of(
@@ -296,10 +299,11 @@ class Disclosures:
         return kind, question.about, pack_parties(np.array([self._position[id] for id in ids], np.int64), self._held.ids)
 
     def _admit(self, counts: np.ndarray, which: np.ndarray, asked: AskedNumbers, rule: Disclosure) -> None:
-        which = which[self._held.sizes[which] > 0]
+        sizes = np.minimum(self._held.sizes, asked.complete) if asked.complete else self._held.sizes
+        which = which[sizes[which] > 0]
         if not len(which):
             return
-        values = counted(self._held.sizes[which]) * float(asked.width)
+        values = counted(sizes[which]) * float(asked.width)
         exact, hidden, _ = _after(counts[:, which], asked)
         ratios = np.where(values > 0, (exact + hidden) / np.maximum(values, 1), np.where(exact + hidden > 0, np.inf, 0))
         k = int(ratios.argmax())

@@ -192,7 +192,7 @@ class Review:
             why = "has ended" if submission.status == "ended" else f"was refused by the guard ({submission.code})"
             raise SubmissionRefused(
                 f"the study {submission.title!r} {why}: there is nothing to decide.",
-                remedy="Change [guard] of station.toml if you want to allow it; the study is then submitted anew.",
+                remedy=what_to_do("" if submission.status == "ended" else submission.code),
                 asked=False,
             )
         if status == "approved" and not submission.ready:
@@ -229,3 +229,19 @@ def keys_of(config: StationConfig, folder: Path) -> KeyFolder:
             remedy="Name the station as its keys do, or name their folder in keys.folder.",
         )
     return keys
+
+
+def what_to_do(code: str) -> str:
+    """What to do about a study of which there is nothing to decide: which side has to change, by the guard's code."""
+    if not code:
+        return "The study is submitted anew."
+    if code in ALLOWED or code.startswith("HR-6"):
+        return "Change [guard] of station.toml if you want to allow it; the study is then submitted anew."
+    return (
+        "No [guard] allows it: its researcher changes the study, or you change what your columns declare. "
+        f"docs/errors/{code}.md says how. The study is then submitted anew."
+    )
+
+
+ALLOWED = frozenset({"HR-213", "HR-215", "HR-216", "HR-240", "HR-245"})
+"""Codes beside those of stations by which a guard refuses what another [guard] would allow: budget, exact numbers, cohorts."""

@@ -8,6 +8,8 @@ from datetime import datetime
 import numpy as np
 
 from hedgerow.core.layouts import Layouts
+from hedgerow.data import Schema, Table
+from hedgerow.data.cases import complete_sizes
 from hedgerow.engines import InProcess
 from hedgerow.engines.host import Host
 from hedgerow.engines.party_states import PartyStates
@@ -63,6 +65,7 @@ class StudyHost:
         answered: Answered,
         states: PartyStates,
     ) -> None:
+        from hedgerow.study.disclosed import named_in
         from hedgerow.study.remote import schema_for
 
         description, study = read_description(submission.description), read_study(submission.toml)
@@ -75,6 +78,7 @@ class StudyHost:
         self.memory, self.layouts = PartyMemory.of(states), Layouts(schema_for(study, schema))
         self._n_parties = sum(description.stations.values())
         self._width, self._most = study_width(study, schema_for(study, schema)), study.protection.disclosure
+        self._complete = complete_in(held, schema_for(study, schema), named_in(study, schema_for(study, schema)))
         self._position = {id: i for i, id in enumerate(held.ids)}
         self._at_hand: Received | None = None
 
@@ -91,7 +95,7 @@ class StudyHost:
         self._at_hand = None
         asked = self.host.question(common, own)
         which = np.array([self._position[id] for id in asked.ids])
-        admit_question(guard, asked, self.held.sizes[which], at)
+        admit_question(guard, asked, (np.array(self._complete) if self._complete else self.held.sizes)[which], at)
         self.submission.announced.refuse_other(asked, len(self.held))
         guarded: dict[str, GuardedQuestion] = {}
         exact: AskedNumbers | None = None
@@ -163,8 +167,18 @@ class StudyHost:
         admit_rows(guard, found)
         asked = question if found.release.mechanism is None else question.with_layout(found.layout)
         exact = AskedNumbers.of(guard, found, hiding(question), self._width, self._most, self._n_parties)
+        exact = exact._replace(complete=self._complete)
         exact = exact._replace(steady=not hiding(question) or withstands(question.aggregation))
         return asked, {trust: GuardedQuestion.by(found, trust) for trust in trusts_of(guard)}, exact
+
+
+def complete_in(held: LocalData, schema: Schema, names: frozenset[str]) -> list[int]:
+    """Records of each party that have a weight and lack none of these columns; none where all records count."""
+    if schema.weight is None and not any(column.optional for column in schema):
+        return []
+    ends = np.cumsum(held.sizes)
+    parts = [np.arange(end - size, end) for end, size in zip(ends.tolist(), held.sizes.tolist(), strict=True)]
+    return complete_sizes(Table({name: held.columns[name] for name in schema.names}, schema), parts)(names)
 
 
 def hiding(question: Received) -> str:

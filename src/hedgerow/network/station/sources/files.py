@@ -14,7 +14,7 @@ import numpy as np
 
 from hedgerow.data import Column, Schema
 from hedgerow.data.faults import TRUTH
-from hedgerow.data.text_files import BLANKS, lines_in, lines_of, other_separator
+from hedgerow.data.text_files import BLANKS, lines_in, lines_of, not_utf8, other_separator
 from hedgerow.errors import MissingExtra, SourceUnreadable, suggestion
 
 from .raw_columns import RawColumns, check_origins, origins, pick
@@ -121,6 +121,9 @@ def existing(folder: Path, name: str) -> Path:
 def _attempt(path: Path, read: Callable[[], Any]) -> Any:
     try:
         return read()
+    except UnicodeDecodeError as cause:
+        said, remedy = not_utf8(path, cause)
+        raise SourceUnreadable(f"{path.name} cannot be read: {said}", remedy=remedy) from None
     except (ValueError, OSError, EOFError, MemoryError, csv.Error, lzma.LZMAError, zlib.error) as cause:
         raise SourceUnreadable(
             f"{path.name} cannot be read: {type(cause).__name__}: {cause}.",
