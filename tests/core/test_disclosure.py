@@ -243,5 +243,5 @@ def test_a_federation_that_knows_no_holdings_refuses_nothing():
 def test_a_refusal_says_how_many_times_as_many_records_would_do():
     with pytest.raises(DisclosureExceeded) as caught:
         Disclosure(0.25).refuse(Told(ExactNumbers(plain=100.0), 100.0, 300.0), "asked")
-    assert "Each party would need 4 times as many records" in caught.value.reason
-    assert "needs a declared range" in caught.value.remedy
+    assert "Parties of 4 times as many records" in caught.value.remedy
+    assert "columns of numbers then declare their ranges" in caught.value.remedy

@@ -61,8 +61,7 @@ MANY = 20
 
 REMEDY = (
     "Ask for fewer numbers (fewer columns, levels or rounds), hide rows, so that the values of all parties count "
-    "([protection] aggregation = 'secagg'; exact sums then need bounds, so each column that is read needs a declared range: "
-    "HR-210), or add noise."
+    "([protection] aggregation = 'secagg'; columns of numbers then declare their ranges: HR-210), or add noise."
 )
 
 ALLOW = "\nTo allow more: [protection] disclosure in a study, or simulate(..., disclosure=...)."
@@ -303,10 +302,9 @@ class Disclosure:
         DisclosureExceeded (HR-216)
         """
         if told.ratio > self.most * (1 + 1e-9):
-            factor, enough = math.ceil(10 * told.ratio / self.most - 1e-6) / 10 if told.ratio < math.inf else 0, ""
-            if factor:
-                enough = f" Each party would need {factor:g} times as many records for these numbers."
-            raise DisclosureExceeded(f"{what}: {_decapitalised(told.sentence(self.most))}{enough}", remedy=remedy, asked=asked)
+            more = f"\nParties of {told.ratio / self.most:,.2g} times as many records, or fewer and larger ones, would do."
+            more = more if math.isfinite(told.ratio) else ""
+            raise DisclosureExceeded(f"{what}: {_decapitalised(told.sentence(self.most))}", remedy=remedy + more, asked=asked)
 
 
 @dataclass(frozen=True)

@@ -151,11 +151,6 @@ def test_who_approves_reads_the_ratio_of_all_that_may_be_asked(tmp_path):
     assert "{" not in submission.summary
 
 
-def test_a_refusal_says_how_many_records_would_do(tmp_path):
-    _, why = refusal(house(tmp_path, [12]), LOGISTIC)
-    assert "times as many records" in why
-
-
 # ---- each question, by the journal ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("restarts", [False, True], ids=["one life", "restarts"])
 def test_questions_are_refused_when_the_sum_of_all_is_beyond_the_limit_whatever_was_rehearsed(tmp_path, restarts):
