@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import os
 import shutil
 import signal
@@ -239,6 +240,7 @@ ENDLESS = {
     "data": {"name": "breast_cancer"},
     "partition": {"by": "iid", "parties": 3},
     "program": {"name": "gradient_descent", "formula": "malignant ~ mean_radius", "family": "binomial", "rounds": 10**7},
+    "protection": {"disclosure": math.inf},
     "baselines": False,
     "comparison": {
         "rows": [{"name": "descent"}],

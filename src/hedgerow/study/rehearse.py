@@ -8,6 +8,7 @@ depend on the answers; how many rounds an iteration needs does, and the filter, 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -107,14 +108,15 @@ def refuse_beyond(built: Built) -> None:
     """
     holdings = built.run.holdings
     if holdings is not None and holdings.disclosure is not None and math.isfinite(holdings.disclosure.most):
+        disclosure = holdings.disclosure
         with quiet():
-            found = rehearse_built(built)
+            found = rehearse_built(built, until=lambda ledger: told_of(built, ledger).ratio > disclosure.most)
         told = told_of(built, found.ledger)
         holdings.disclosure.refuse(told, "rehearsed on made-up records, the study asks too much", remedy=REMEDY + ALLOW)
 
 
-def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
-    """Say what a study that is made ready would ask, wherever its records are."""
+def rehearse_built(built: Built, *, rounds: int | None = None, until: Callable[[Ledger], bool] | None = None) -> Rehearsal:
+    """Say what a study made ready would ask, wherever its records are: of so many rounds, or `until` a ledger is enough."""
     values = inside(built.federation)
     each = max(2, RECORDS // values.run.size)
     columns = built.schema.synthetic(each * values.run.size, np.random.default_rng(0))
@@ -135,7 +137,8 @@ def rehearse_built(built: Built, *, rounds: int | None = None) -> Rehearsal:
             seen.append(len(run.ledger))
 
         def enough() -> str:
-            return "rehearsed no further" if rounds is not None and len(seen) >= rounds else ""
+            cut = (rounds is not None and len(seen) >= rounds) or (until is not None and until(run.ledger))
+            return "rehearsed no further" if cut else ""
 
         ended = drive(built.listing.program(built.settings), federation, watch=watch, enough=enough)
         if ended.state is not None:
