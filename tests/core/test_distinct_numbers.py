@@ -12,7 +12,6 @@ from hedgerow.core.federation import inside
 from hedgerow.core.ledger import Entry
 from hedgerow.core.question import local
 from hedgerow.data import Column, Schema, Table, load
-from hedgerow.store import last
 
 DATA = Path(os.environ.get("HEDGEROW_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
 N = 60
