@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache, reduce
-from typing import Any
 
 import numpy as np
 import scipy
@@ -86,38 +85,10 @@ def _noise(use: Use, grid: float) -> Losses:
     def of(adjacency: library.AdjacencyType) -> Distribution:
         noise = make(use.noise_multiplier, sampling_prob=use.rate, adjacency_type=adjacency)
         ends = noise.connect_dots_bounds()
-        removed = adjacency is library.AdjacencyType.REMOVE
-        curve = _gaussian_curve(noise, use, removed=removed) if use.kind == "gaussian" else noise.get_delta_for_epsilon
-        return Distribution.from_curve(curve, ends.epsilon_lower, ends.epsilon_upper, grid)
+        return Distribution.from_curve(noise.get_delta_for_epsilon, ends.epsilon_lower, ends.epsilon_upper, grid)
 
     remove = of(library.AdjacencyType.REMOVE)
     return Losses(remove, None if use.rate == 1 else of(library.AdjacencyType.ADD))
-
-
-def _gaussian_curve(noise: Any, use: Use, *, removed: bool) -> Curve:
-    """`noise.get_delta_for_epsilon`, whose loop over the grid takes seconds, for a whole grid at once.
-
-    At epsilon x the unsampled loss is l = log(1 + (e^x - 1) / q), or -log(1 + (e^-x - 1) / q) of the neighbour without the
-    unit; it is reached at -1/2 - l z^2, or 1/2 - l z^2. An error there is of second order in delta, which is largest there.
-    """
-    z, q = use.noise_multiplier, use.rate
-
-    def curve(x: Array) -> Array:
-        found = -np.expm1(np.minimum(x, 0.0)) if removed else np.zeros_like(x)
-        inside = np.full(x.shape, True) if q == 1 else (x > math.log1p(-q) if removed else x < -math.log1p(-q))
-        at = x[inside]
-        with np.errstate(divide="ignore", over="ignore"):
-            if q == 1:
-                loss = at
-            elif removed:
-                loss = np.where(at < 700, np.log1p(np.maximum(np.expm1(np.minimum(at, 700.0)) / q, -1.0)), at - math.log(q))
-            else:
-                loss = -np.log1p(np.maximum(np.expm1(-at) / q, -1.0))
-            place = (-0.5 if removed else 0.5) - loss * z**2
-            found[inside] = noise.mu_upper_cdf(place) - np.exp(at + noise.mu_lower_log_cdf(place))
-        return np.clip(found, 0.0, 1.0)
-
-    return curve
 
 
 def _range_hull(epsilon: float) -> Curve:
