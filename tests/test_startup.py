@@ -48,7 +48,8 @@ def test_a_station_that_waits_holds_no_program(tmp_path):
     lay_out(tmp_path / "pilot", ("alpha", "beta"), port=free_port())
     where = repr(str(tmp_path / "pilot" / "alpha"))
     opened = (
-        f"from hedgerow.network.station_service import open_folder\nstation = open_folder({where}).station()\nstation.close()"
+        "import threading\nfrom hedgerow.network.station_service import open_gate\n"
+        f"opened = open_gate({where}, threading.Event())\nopened.station().close()\nopened.runner.close()"
     )
     found = loaded(opened)
     assert {"pydantic", "hedgerow.network.station.station"} <= found

@@ -1,5 +1,6 @@
 """The study of local frequencies: a recovered table beside the truth, and errors that follow theory."""
 
+import math
 import os
 from pathlib import Path
 
@@ -24,6 +25,7 @@ SMALL = {
     "partition": {"by": "iid", "parties": 1500},
     "program": {"name": "frequencies", "column": "occupation", "epsilon": 2.0, "epsilons": [4.0, 0.5], "numbers": [400, 100]},
     "evaluation": {"on": "none"},
+    "protection": {"disclosure": math.inf},
     "baselines": False,
 }
 """Occupations of women at 1500 parties of four or five records each."""

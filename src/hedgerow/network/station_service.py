@@ -189,10 +189,13 @@ def serve(path: Path | str, stop: threading.Event) -> None:
             line = Contact(link)
             with console(opened, line):
                 log.info("%s is up: %d parties, dialling %s", opened.config.name, len(opened.held), where)
-                threading.Thread(target=watch, args=(station, stop), name="hedgerow-rules", daemon=True).start()
+                watching = threading.Thread(target=watch, args=(station, stop), name="hedgerow-rules", daemon=True)
+                watching.start()
                 try:
                     link.serve(line.listening(station.receive), stop, AT_ONCE)
                 finally:
+                    stop.set()
+                    watching.join()  # it ends what runs; two at once would close one thing twice
                     station.close()
     finally:
         if opened.runner is not None:
