@@ -230,7 +230,9 @@ def test_it_may_be_allowed():
 
 
 def test_small_examples_are_asked_as_ever():
-    hr.stats.linear_regression(parties(4, 4), "y ~ x + z")
+    federation = parties(4, 4)
+    assert hr.stats.linear_regression(federation, "y ~ x + z").n_records == 8
+    assert told(federation).ratio > MOST  # which a study would be refused for
 
 
 def test_a_federation_that_knows_no_holdings_refuses_nothing():
