@@ -56,11 +56,13 @@ class Specialisation:
 
 @dataclass(frozen=True)
 class BatchSource:
-    """How a batch is taken from kept records: the shape of one, and (values - low) * scale."""
+    """How a batch is taken from kept records: the shape of one and of its target, and (values - low) * scale, cast or not."""
 
     record: tuple[int, ...]
     low: float = 0.0
     scale: float = 1.0
+    target: tuple[int, ...] = ()
+    cast: bool = True
 
 
 def cotangent(kind: str, output: Tensor, target: Tensor, share: Tensor) -> Tensor:
@@ -73,7 +75,13 @@ def cotangent(kind: str, output: Tensor, target: Tensor, share: Tensor) -> Tenso
     return (slope * share).reshape(output.shape)
 
 
-def graph_of(call: Callable[..., Tensor], kind: str, shapes: Sequence[torch.Size], batch: Sequence[Tensor]) -> fx.GraphModule:
+def graph_of(
+    call: Callable[..., Any],
+    kind: str,
+    shapes: Sequence[torch.Size],
+    batch: Sequence[Tensor],
+    losses: Callable[[Any, Tensor], Tensor] | None = None,
+) -> fx.GraphModule:
     """Trace the gradient of one batch: `(x, target, share, *parameters) -> gradients`, stacked where the batch is.
 
     Parameters
@@ -81,10 +89,16 @@ def graph_of(call: Callable[..., Tensor], kind: str, shapes: Sequence[torch.Size
     call : callable
         `(parameters, x) -> output` of one party's model.
     batch : x, target and share, with a leading axis of parties where stacked.
+    losses : callable, optional
+        `(output, target) -> (n,)`, in the place of the loss of that kind.
     """
     parties = batch[2].shape[0] if batch[2].ndim == 2 else 0
 
     def slope(x: Tensor, target: Tensor, share: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
+        if losses is not None:
+            total, back = vjp(lambda *q: (share * losses(call(q, x), target)).sum(), *parts)
+            own: tuple[Tensor, ...] = back(torch.ones_like(total))
+            return own
         output, pull = vjp(lambda *q: call(q, x), *parts)
         made: tuple[Tensor, ...] = pull(cotangent(kind, output, target, share))
         return made
@@ -153,13 +167,15 @@ def loop(kind: Specialisation, parts: str, batch: BatchSource) -> list[str]:
     many = f"[n, {kind.batch}]" if kind.parties else f"[{kind.batch}]"
     shaped = f"[{', '.join(map(str, ([-1] if kind.parties else []) + [kind.batch, *batch.record]))}]"
     of = ".flatten(0, 1)" if kind.parties else ""
+    aims = f"[{', '.join(map(str, ([-1] if kind.parties else []) + [kind.batch, *batch.target]))}]" if batch.target else many
+    cast = ".to(torch.float32)" if batch.cast else ""
     scaled = f".sub({batch.low!r})" * (batch.low != 0.0) + f".mul({batch.scale!r})" * (batch.scale != 1.0)
     lines = [
         "records = plan[i]",
         "kept = records.ge(0)",
         f"taken = ({taken}){flat}",
-        f"bx = x{of}.index_select(0, taken).to(torch.float32){scaled}.reshape({shaped})",
-        f"bt = target{of}.index_select(0, taken).reshape({many})",
+        f"bx = x{of}.index_select(0, taken){cast}{scaled}.reshape({shaped})",
+        f"bt = target{of}.index_select(0, taken).reshape({aims})",
         f"bw = w{of}.index_select(0, taken).reshape({many}) * kept",
         "share = bw / bw.sum(-1, True).clamp_min(1e-12)",
     ]
