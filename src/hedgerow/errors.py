@@ -10,7 +10,7 @@
 
 A message says the value, the reason and the remedy, and whether any party was asked. Across the boundary between a party
 and the server only the code travels (`PartyDeclined.codes`); the sentence stays in that party's log.
-Each code has a page in `docs/errors/`; a test compares the two lists.
+Each code has a page in `docs/errors/`, which `hedgerow explain CODE` prints; a test compares the two lists.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class HedgerowError(Exception):
         lines = [f"{type(self).__name__} [{self.code}]: {self.reason}"]
         lines += [f"  {line}" for line in self.remedy.splitlines()]
         asked = "Parties had been asked." if self.asked else "No party was asked."
-        return "\n".join([*lines, f"{asked} More: docs/errors/{self.code}.md"])
+        return "\n".join([*lines, f"{asked} More: hedgerow explain {self.code}"])
 
 
 class HedgerowWarning(UserWarning):

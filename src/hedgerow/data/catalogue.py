@@ -39,8 +39,8 @@ def load(name: str | Path, *, data_dir: str | Path | None = None) -> Table:
     """Return a catalogued data set, or the table in a file.
 
     A set that comes neither with Hedgerow nor with a Python package is read from the folder that is named, and from nowhere
-    else. If none is named, it is downloaded where it can be, into the folder that HEDGEROW_CACHE names (by default `hedgerow` in the user's
-    cache folder), and its checksum is verified at every load.
+    else. If none is named, it is downloaded where it can be, into the folder that HEDGEROW_CACHE names (by default `hedgerow`
+    in the user's cache folder), and its checksum is verified at every load.
 
     Parameters
     ----------
