@@ -93,6 +93,10 @@ class ProgramInvalid(StudyError, code="HR-106"):
     """A program leaves out what it must say of itself, or is not where its package says it is."""
 
 
+class ArgumentInvalid(StudyError, TypeError, code="HR-107"):
+    """An argument of a public function is of a type that it does not take, or has a name that it does not know."""
+
+
 # ---- 2xx: the waist -------------------------------------------------------------------------------------------------
 class WaistError(HedgerowError):
     """A query, a channel, a budget or a ledger."""
