@@ -17,12 +17,12 @@ import numbers
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union
 
-from hedgerow.errors import ArgumentInvalid, suggestion
+from hedgerow.errors import ArgumentInvalid, HedgerowError, suggestion
 from hedgerow.late_imports import imported_for_types
 
 Thing = TypeVar("Thing", bound=Callable[..., Any])
@@ -52,10 +52,10 @@ def checked(thing: Thing) -> Thing:
     return thing
 
 
-def checked_methods(kind: Kind) -> Kind:
-    """Decorate a class whose public methods check the types of their arguments; those that read properties have none."""
+def checked_methods(kind: Kind, *, but: Collection[str] = ()) -> Kind:
+    """Return a class whose public methods check the types of their arguments, `but` those that do so by themselves."""
     for name, method in list(vars(kind).items()):
-        if inspect.isfunction(method) and not name.startswith("_"):
+        if inspect.isfunction(method) and not name.startswith("_") and name not in but:
             setattr(kind, name, _guarded(method, name, own=1))
     return kind
 
@@ -91,19 +91,29 @@ def _guarded(function: Any, called: str, *, own: int) -> Any:
     def rules() -> dict[str, Rule]:  # at the first call: annotations may name what is defined further down
         return rules_of(function)
 
-    @functools.wraps(function)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
+    def refused(args: tuple[Any, ...], kwargs: dict[str, Any]) -> ArgumentInvalid | None:
         known = rules()
-        for name, value in zip(placed, args[own:], strict=False):
-            if name in known and not known[name][0](value):
-                raise _refusal(called, name, value, known[name][1])
-        for name, value in kwargs.items():
+        for name, value in (*zip(placed, args[own:], strict=False), *kwargs.items()):
             if name in known:
                 if not known[name][0](value):
-                    raise _refusal(called, name, value, known[name][1])
-            elif not open_ended and name not in named:
-                raise ArgumentInvalid(f"{called} takes no argument {name!r}.", remedy=suggestion(name, named))
-        return function(*args, **kwargs)
+                    return _refusal(called, name, value, known[name][1])
+            elif name in kwargs and not open_ended and name not in named:
+                return ArgumentInvalid(f"{called} takes no argument {name!r}.", remedy=suggestion(name, named))
+        return None
+
+    @functools.wraps(function)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        refusal = refused(args, kwargs)
+        if refusal is None:
+            return function(*args, **kwargs)
+        if function.__name__ == "__init__":  # a class may know better what is wrong
+            try:
+                function(*args, **kwargs)
+            except HedgerowError:
+                raise
+            except Exception:
+                raise refusal from None
+        raise refusal
 
     guarded.checks_arguments = True  # type: ignore[attr-defined]
     return guarded

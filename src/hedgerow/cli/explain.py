@@ -13,6 +13,7 @@ from rich.table import Table
 
 import hedgerow
 from hedgerow.errors import HedgerowError, StudyInvalid, catalogue, suggestion
+from hedgerow.report import Fits
 
 from .json_output import JsonOption, print_json
 
@@ -68,7 +69,7 @@ def _list(kinds: dict[str, type[HedgerowError]], as_json: bool) -> None:
     table = Table("code", "error", "what happened", box=SIMPLE_HEAD, pad_edge=False)
     for code, kind in kinds.items():
         table.add_row(code, kind.__name__, _sentence(kind))
-    console.print(table)
+    console.print(Fits(table))
 
 
 def _described(kind: type[HedgerowError]) -> dict[str, str]:
