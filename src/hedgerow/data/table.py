@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from hedgerow.arguments import checked_methods
 from hedgerow.core.randomness import Streams
 from hedgerow.errors import PartitionInvalid, SchemaInvalid
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@checked_methods
 @dataclass(frozen=True, repr=False)
 class Table:
     """Records of one party, or of a whole study before it is partitioned.

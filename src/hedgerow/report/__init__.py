@@ -8,6 +8,7 @@ from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
     from hedgerow.report.console import print_report
+    from hedgerow.report.fits import Fits
     from hedgerow.report.model import Comparison, Curve, Grid, Heat, Report, Series
     from hedgerow.report.outcome import Measured, Outcome, plain_outcome
     from hedgerow.report.page import render, write
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Comparison",
     "Curve",
+    "Fits",
     "Grid",
     "Heat",
     "Measured",
