@@ -190,6 +190,24 @@ class Table:
     from_pandas = from_frame
 
     @classmethod
+    def like(cls, data: Any, schema: Schema | None) -> Table:
+        """Return data as a table of a schema: a `Table` as it is, and a frame of any library held against the schema.
+
+        Raises
+        ------
+        SchemaInvalid (HR-409)
+            A frame and no schema: codes of levels would be guessed.
+        """
+        if isinstance(data, Table):
+            return data
+        if schema is None:
+            raise SchemaInvalid(
+                "a data frame does not say which codes its levels have in the model.",
+                remedy="Give schema=federation.schema with it, or a Table: Table.from_frame(frame, schema=federation.schema).",
+            )
+        return cls.from_frame(data, schema=schema, target=schema.target)
+
+    @classmethod
     def from_columns(
         cls,
         frame: RawTable,

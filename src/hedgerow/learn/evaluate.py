@@ -13,7 +13,7 @@ from torch import nn
 from hedgerow.core.bound import linf
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.data import Table
+from hedgerow.data import Schema, Table
 from hedgerow.data.cases import whole_cases
 
 from .local import score
@@ -78,17 +78,20 @@ def judged(
 
 
 def evaluate_on(
-    table: Table,
+    table: Table | Any,
     module: nn.Module,
     weights: Weights | Any,
     features: Sequence[str] | None = None,
     *,
     scale: Scale | None = None,
+    schema: Schema | None = None,
 ) -> dict[str, float]:
     """Metrics of a model on a table that the server holds, such as a public test set; nothing is asked of a party.
 
-    `scale` as of `evaluate`.
+    `scale` as of `evaluate`. The table may be a data frame of any library (`Table.from_frame`); `schema` then declares it, as
+    that of the federation on which the model was trained.
     """
+    table = Table.like(table, schema)
     reading = reading_for(weights, module, table.schema, features or table.schema.features, scale)
     table = whole_cases(table, columns_of(table.schema, reading.features))
     columns = inputs_and_target(table.columns, **settings(table.schema, reading.features, reading))  # type: ignore[arg-type]
