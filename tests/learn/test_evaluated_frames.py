@@ -10,7 +10,11 @@ from hedgerow.errors import OutOfRange, SchemaInvalid
 from hedgerow.learn import evaluate_on
 
 SCHEMA = Schema(
-    (Column("x", "number"), Column("site", "category", levels=("a", "b", "c")), Column("y", "binary", role="target"))
+    (
+        Column("x", "number", low=-3, high=3),
+        Column("site", "category", levels=("a", "b", "c")),
+        Column("y", "binary", role="target"),
+    )
 )
 FRAME = pd.DataFrame({"x": [0.5, -1.0, 2.0], "site": ["c", "c", "b"], "y": [1, 0, 1]})
 
