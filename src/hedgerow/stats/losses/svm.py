@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -30,9 +30,6 @@ from ..results import Settings, brief, coefficients
 from ..scores import accuracy, reading, scored
 from ..standard import kept_in_state, scaled, scaling_of
 from .smooth import SmoothState, refuse_noise, rounded_newton
-
-if TYPE_CHECKING:
-    import pandas
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +66,7 @@ class Margin:
         """C, by which the summed loss weighs against half the squared length."""
         return 1 / (2 * self.penalty * self.n_records)
 
-    def decide(self, frame: pandas.DataFrame) -> Array:
+    def decide(self, frame: Any) -> Array:
         """Signed distance from the boundary, in units of the margin: above zero for predicted events; shape (n,)."""
         return self.spec.predictor(self.coef_, frame)
 
