@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from hedgerow.display import cell
 from hedgerow.errors import BudgetInvalid, SlotFilled, UnlawfulChannel
 
 from .arrays import Array, Arrays
@@ -115,11 +116,10 @@ class Federation:
         noise, engine = channel.mechanism or "no noise", type(run.engine).__name__
         return f"Federation({len(cohort.members)} of {run.size} parties, {engine}, {noise}, {len(run.ledger)} questions)"
 
-    def __copy__(self) -> Federation:
+    def __copy__(self, memo: Any = None) -> Federation:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Federation:
-        return self
+    __deepcopy__, _repr_html_ = __copy__, cell
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a federation does not leave its process; a study file describes it.")

@@ -29,6 +29,7 @@ from torch import nn
 from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Local
+from hedgerow.display import displayed
 
 from .local import gradient, local_sgd
 from .models import Weights
@@ -38,6 +39,7 @@ from .settings import Settings
 from .training import Training, mean_of
 
 
+@displayed
 @dataclass(frozen=True)
 class ModelState:
     """A model after a round.

@@ -11,6 +11,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.data import Column, Schema, Table
 from hedgerow.data.declared import series_values
+from hedgerow.display import cell, displayed
 from hedgerow.errors import NotFinite
 
 from .bins import Bins
@@ -23,6 +24,7 @@ LEAF = -1
 """The `feature` of a node that is not split."""
 
 
+@displayed
 @dataclass(frozen=True)
 class TreeState:
     """A tree after some levels: one entry for each node, the root first, the two children of a split side by side.
@@ -151,6 +153,8 @@ class DecisionTree:
 
     def __str__(self) -> str:
         return self.to_text()
+
+    _repr_html_ = cell
 
     def __repr__(self) -> str:
         leaves = int((self.state.feature == LEAF).sum())
