@@ -19,7 +19,7 @@ from .explain import explain
 from .keys import app as keys_commands
 from .ledger import app as ledger_commands
 from .privacy import app as privacy_commands
-from .show import Bar, Bars, show_beginning, show_rehearsal, show_rehearsals, show_result, show_studies
+from .show import Bars, show_beginning, show_rehearsal, show_rehearsals, show_result, show_studies
 from .station import app as station_commands
 
 console = Console()
@@ -98,6 +98,8 @@ def run(
         return
     if jobs is not None:
         raise StudyInvalid(f"--jobs {jobs} is for comparisons and sweeps.", remedy="A single run uses all cores by itself.")
+    from hedgerow.notebook import Bar
+
     show_beginning(loaded, console)
     with Bar(loaded.name, console) as bar:
         result = run_study(loaded, folder, data_dir=data_dir, resume=resume, on_progress=bar.show, command=command)
