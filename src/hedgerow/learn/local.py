@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.func import grad, vmap
 
 from hedgerow.core.bound import Bounds
 from hedgerow.core.party import Party
@@ -16,6 +15,7 @@ from hedgerow.core.question import local
 from hedgerow.core.whole import BITS, held
 
 from .descent import Correction, Solver, descend
+from .descent.eager import slope_of
 from .descent.work import tensors
 from .models import Model, hits, per_record_loss
 from .settings import Weighting
@@ -34,10 +34,8 @@ def sum_loss(flat: Tensor, x: Tensor, target: Tensor, w: Tensor, model: Model) -
 def gradient(broadcast: np.ndarray, party: Party, rng: Any, *, model: Model) -> dict[str, np.ndarray]:
     """Sum of the records' gradients, shape (d,), and the weighted number of records."""
     flat, (x, target, w) = torch.from_numpy(broadcast), tensors(party)
-    slope = grad(sum_loss)
-    if w.ndim == 2:
-        slope = vmap(slope, in_dims=(None, 0, 0, 0, None))
-    return {"gradient": slope(flat, x, target, w, model).numpy(), "n": party.n}
+    flat = flat.expand(*w.shape[:-1], -1)
+    return {"gradient": slope_of(sum_loss, flat, x, target, w, model=model).numpy(), "n": party.n}
 
 
 @local(stackable=True)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.func import grad, vmap
 
 from hedgerow.core.bound import Bound
 from hedgerow.core.federation import Federation
@@ -21,7 +20,7 @@ from hedgerow.data import complete_cases
 from hedgerow.errors import SettingsInvalid
 
 from .descent import Solver
-from .descent.eager import mean_loss
+from .descent.eager import mean_loss, slope_of
 from .fixed import weights_of
 from .models import Model, model_for
 from .reading import Reading
@@ -194,10 +193,7 @@ def above(limit: float, **settings: float) -> None:
 
 
 def can_be_stacked(model: Model, made_up: Mapping[str, np.ndarray]) -> bool:
-    """Whether many parties' copies of a module can be trained in one call: known of linear layers, tried with others.
-
-    A trial imports torch's compiler, which takes seconds.
-    """
+    """Whether many parties' copies of a module can be trained in one call: known of linear layers, tried with others."""
     if model.stochastic:
         return False
     if model.stack is not None:
@@ -205,7 +201,7 @@ def can_be_stacked(model: Model, made_up: Mapping[str, np.ndarray]) -> bool:
     x, target = (torch.from_numpy(made_up[name])[None] for name in ("model_input", "model_target"))
     weights = torch.from_numpy(model.initial)[None]
     try:
-        vmap(grad(mean_loss), in_dims=(0, 0, 0, 0, None))(weights, x, target, torch.ones(1, 2), model)
+        slope_of(mean_loss, weights, x, target, torch.ones(1, 2), model=model)
     except (RuntimeError, ValueError, NotImplementedError) as error:
         log.info("%s cannot be stacked (%s): parties train one by one", type(model.module).__name__, str(error).split("\n")[0])
         return False
