@@ -21,6 +21,7 @@ from hedgerow.errors import SettingsInvalid
 
 from .descent import Solver
 from .descent.eager import mean_loss, slope_of
+from .descent.optimisers import settled
 from .fixed import weights_of
 from .models import Model, model_for
 from .reading import Reading
@@ -87,6 +88,8 @@ class Training:
             problems.append(f"largest_weight is {given['largest_weight']}")
         if problems:
             raise SettingsInvalid("; ".join(problems) + ".", remedy="Counts are at least one, rates are above zero.")
+        if solver.by_torch and solver.path not in ("auto", "eager"):
+            log.warning("path is %r, and %s of torch.optim trains eagerly", solver.path, solver.rule)
         weighting = weighting_of(given["weighting"], federation, lawful)
         features, held_out = given["features"], given["held_out"]
         complete_cases(federation, columns_of(federation.schema, features, held_out), count="records" in lawful)
@@ -135,7 +138,8 @@ def solver_of(given: Mapping[str, Any], federation: Federation) -> Solver:
         epochs = dict(zip(names, epochs, strict=True))
     names = ("learning_rate", "steps", "momentum", "second_decay", "epsilon", "stragglers", "precision", "path")
     same = {name: given[name] for name in names}
-    return Solver(epochs=epochs, batch_size=given["batch_size"] or None, rule=given["solver"], **same)
+    same |= {"rule": given["solver"], "rule_settings": settled(given["solver_settings"] or {})}
+    return Solver(epochs=epochs, batch_size=given["batch_size"] or None, **same)
 
 
 def weighting_of(wanted: Weighting | None, federation: Federation, lawful: Sequence[Weighting]) -> Weighting:

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.func import vmap
 
 from ..models import Model
+from .optimisers import stepper
 from .rules import RULES
 from .work import Work
 
@@ -36,12 +37,18 @@ def slope_of(loss: Callable[..., Tensor], flat: Tensor, *batch: Tensor, model: M
 
 def eager(work: Work) -> None:
     """Take the steps of one party; a short last batch is not padded."""
-    anchor = work.y.clone()
+    anchor, solver = work.y.clone(), work.solver
+    theirs = (
+        stepper(solver.rule, work.y, work.model.shapes, solver.learning_rate, solver.rule_settings) if solver.by_torch else None
+    )
     with gradients(work) as slope:
         for i, step in enumerate(work.plan):
             records = step[step >= 0]
             gradient = corrected(work, slope(work.y, records), lambda records=records: slope(anchor, records))
-            _move(work, gradient, i + 1)
+            if theirs is None:
+                _move(work, gradient, i + 1)
+            else:
+                theirs(gradient)
 
 
 @contextmanager
