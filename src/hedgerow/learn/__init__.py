@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .scaffold import ScaffoldState, scaffold
     from .settings import Settings, StepSettings
     from .subfedavg import SubState, evaluate_subnetworks, subfedavg
+    from .tasks import Input, Metric, Task
     from .training import Training, above, at_least, mean_of, with_weights
     from .weighting import weighed
     from .zoo import ZOO, geyer_net, lenet, logistic, lstm, mcmahan_cnn, resnet18, two_nn
@@ -48,8 +49,10 @@ __all__ = [
     "AdmmState",
     "BufferState",
     "DynState",
+    "Input",
     "LabelSpread",
     "LayerSpread",
+    "Metric",
     "ModelState",
     "NagState",
     "OwnBudgetsState",
@@ -62,6 +65,7 @@ __all__ = [
     "Spread",
     "StepSettings",
     "SubState",
+    "Task",
     "Training",
     "TransferState",
     "above",

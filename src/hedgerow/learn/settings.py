@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Literal, get_type_hints
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, InstanceOf, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from hedgerow.errors import SettingsInvalid, suggestion
@@ -14,6 +14,7 @@ from hedgerow.errors import SettingsInvalid, suggestion
 from .descent.optimisers import SolverName, name_of
 from .descent.rules import RuleName
 from .scale import Scale
+from .tasks.declared import Task
 
 Weighting = Literal["records", "uniform", "expected"]
 ScheduleName = Literal["constant", "step", "exponential", "inverse", "cosine"]
@@ -70,6 +71,10 @@ class Settings(StepSettings, total=False):
         Scale, Field("ranges", description="numbers by their declared ranges; numbers: not integers; none: all as they are")
     ]
     features: Annotated[list[str] | None, Field(None, description="columns that the module reads; all features by default")]
+    task: Annotated[
+        InstanceOf[Task] | dict[str, Any] | None,
+        Field(None, description="inputs, target, loss and metrics, where the target's kind does not decide them"),
+    ]
 
 
 def fields(kind: Any = Settings) -> dict[str, Any]:

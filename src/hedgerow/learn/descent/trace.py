@@ -56,11 +56,13 @@ class Specialisation:
 
 @dataclass(frozen=True)
 class BatchSource:
-    """How a batch is taken from kept records: the shape of one, and (values - low) * scale."""
+    """How a batch is taken from kept records: the shape of one and of its target, and (values - low) * scale, cast or not."""
 
     record: tuple[int, ...]
     low: float = 0.0
     scale: float = 1.0
+    target: tuple[int, ...] = ()
+    cast: bool = True
 
 
 def cotangent(kind: str, output: Tensor, target: Tensor, share: Tensor) -> Tensor:
@@ -73,7 +75,13 @@ def cotangent(kind: str, output: Tensor, target: Tensor, share: Tensor) -> Tenso
     return (slope * share).reshape(output.shape)
 
 
-def graph_of(call: Callable[..., Tensor], kind: str, shapes: Sequence[torch.Size], batch: Sequence[Tensor]) -> Recorded:
+def graph_of(
+    call: Callable[..., Any],
+    kind: str,
+    shapes: Sequence[torch.Size],
+    batch: Sequence[Tensor],
+    losses: Callable[[Any, Tensor], Tensor] | None = None,
+) -> Recorded:
     """Trace the gradient of one batch: `(x, target, share, *parameters) -> gradients`, stacked where the batch is.
 
     Parameters
@@ -81,6 +89,8 @@ def graph_of(call: Callable[..., Tensor], kind: str, shapes: Sequence[torch.Size
     call : callable
         `(parameters, x) -> output` of one party's model.
     batch : x, target and share, with a leading axis of parties where stacked.
+    losses : callable, optional
+        `(output, target) -> (n,)`, in the place of the loss of that kind.
     """
     parties = batch[2].shape[0] if batch[2].ndim == 2 else 0
 
@@ -90,13 +100,19 @@ def graph_of(call: Callable[..., Tensor], kind: str, shapes: Sequence[torch.Size
     def pulled(output: Tensor, target: Tensor, share: Tensor) -> Tensor:
         return cotangent(kind, output, target, share)
 
+    def lost(x: Tensor, target: Tensor, share: Tensor, *parts: Tensor) -> Tensor:
+        assert losses is not None
+        return (share * losses(call(parts, x), target)).sum()
+
     def slope(x: Tensor, target: Tensor, share: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
         with torch.enable_grad():
-            output = (vmap(applied) if parties else applied)(x, *parts)
-        with torch.no_grad():
-            pull = (vmap(pulled) if parties else pulled)(output, target, share)
-        with torch.enable_grad():
-            end = _Pull.apply(output, pull)
+            if losses is None:
+                output = (vmap(applied) if parties else applied)(x, *parts)
+                with torch.no_grad():
+                    pull = (vmap(pulled) if parties else pulled)(output, target, share)
+                end = _Pull.apply(output, pull)
+            else:
+                end = (vmap(lost) if parties else lost)(x, target, share, *parts).sum()
         return torch.autograd.grad(end, parts, materialize_grads=True)
 
     lead = (parties,) if parties else ()
@@ -176,13 +192,15 @@ def loop(kind: Specialisation, parts: str, batch: BatchSource) -> list[str]:
     many = f"[n, {kind.batch}]" if kind.parties else f"[{kind.batch}]"
     shaped = f"[{', '.join(map(str, ([-1] if kind.parties else []) + [kind.batch, *batch.record]))}]"
     of = ".flatten(0, 1)" if kind.parties else ""
+    aims = f"[{', '.join(map(str, ([-1] if kind.parties else []) + [kind.batch, *batch.target]))}]" if batch.target else many
+    cast = ".to(torch.float32)" if batch.cast else ""
     scaled = f".sub({batch.low!r})" * (batch.low != 0.0) + f".mul({batch.scale!r})" * (batch.scale != 1.0)
     lines = [
         "records = plan[i]",
         "kept = records.ge(0)",
         f"taken = ({taken}){flat}",
-        f"bx = x{of}.index_select(0, taken).to(torch.float32){scaled}.reshape({shaped})",
-        f"bt = target{of}.index_select(0, taken).reshape({many})",
+        f"bx = x{of}.index_select(0, taken){cast}{scaled}.reshape({shaped})",
+        f"bt = target{of}.index_select(0, taken).reshape({aims})",
         f"bw = w{of}.index_select(0, taken).reshape({many}) * kept",
         "share = bw / bw.sum(-1, True).clamp_min(1e-12)",
     ]

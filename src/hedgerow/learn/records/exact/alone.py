@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
-from ...models import begin_anew, own_generator, per_record_loss
+from ...models import begin_anew, own_generator
 from ..trained import Trained
 from .operations import Array
 from .parts import Formed, LayerGradients
@@ -64,8 +63,8 @@ def _gradients(trained: Trained, weights: Mapping[str, Tensor], x: Tensor, targe
     fresh = {name: nn.Parameter(value.detach().clone(), requires_grad=False) for name, value in weights.items()}
     learned = [fresh[name].requires_grad_() for name in trained.names]
     memo: dict[int, Any] = {id(value): fresh[name] for name, value in model.module.named_parameters()}
-    output = functional_call(copy.deepcopy(model.module, memo), fresh, (model.scaled(own),))
-    loss = per_record_loss(model.kind)(output, wanted)[0]
+    output = model.applied(copy.deepcopy(model.module, memo), model.scaled(own), fresh)
+    loss = model.losses_of(output, wanted)[0]
     rows = torch.autograd.grad(loss, learned, allow_unused=True)
     return [
         np.zeros(value.numel(), np.float32) if row is None else row.to_dense().reshape(-1).numpy()

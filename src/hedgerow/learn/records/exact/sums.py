@@ -45,6 +45,11 @@ MEMORY = 2**26
 MOST = 2**28
 """Records of a sum are fewer, so that it is a whole number below 2^53 and exact in float64."""
 
+ALONE_SAID = (
+    "%s: gradients are found for one record after the other, which takes some ten times as long: %s. "
+    "Layers and functions that are computed together are listed in docs/exact-bounds.md."
+)
+
 ALONE = 64
 """Records, at most, whose gradients are held at once where they are found one after the other."""
 
@@ -199,6 +204,11 @@ def exact_for(model: Model, shape: Shape) -> Exact:
         Nothing is trained, or the module keeps something of what it has seen, or draws random numbers.
     """
     trained, generator = Trained(model), torch.Generator().manual_seed(0)
+    if model.task is not None:
+        keeps_nothing(model, model.task.made_up(2)[0])
+        reason = "its task names inputs or a loss of its own"
+        log.warning(ALONE_SAID, type(model.module).__name__, reason)
+        return Exact(trained, None, reason)
     numbers, words = torch.randn(2, *shape, generator=generator), torch.randint(0, 3, (2, *shape), generator=generator)
     for x in (numbers, words.float()):
         keeps_nothing(model, x, may_fail=True)  # such as numbers that are no words
@@ -213,12 +223,7 @@ def exact_for(model: Model, shape: Shape) -> Exact:
         reason = "operations find other gradients than autograd"
     except (NoGraph, ValueError, IndexError, RuntimeError) as error:
         reason = str(error).split("\n")[0]
-    log.warning(
-        "%s: gradients are found for one record after the other, which takes some ten times as long: %s. "
-        "Layers and functions that are computed together are listed in docs/exact-bounds.md.",
-        type(model.module).__name__,
-        reason,
-    )
+    log.warning(ALONE_SAID, type(model.module).__name__, reason)
     return Exact(trained, None, reason)
 
 
