@@ -24,7 +24,6 @@ from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
-from pydantic import InstanceOf
 from torch import nn
 
 from hedgerow.core.declaration import program
@@ -116,7 +115,7 @@ def fedsgd(
     learning_rate: float = 1.0,
     features: list[str] | None = None,
     scale: Scale = "ranges",
-    task: InstanceOf[Task] | dict[str, Any] | None = None,
+    task: dict[str, Any] | Task | None = None,
     start: ModelState | None = None,
 ) -> Iterator[ModelState]:
     """Federated SGD (McMahan et al. 2017, section 2): one gradient step on the cohort's records a round.

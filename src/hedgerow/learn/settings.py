@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Literal, get_type_hints
 
-from pydantic import BeforeValidator, Field, InstanceOf, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from hedgerow.errors import SettingsInvalid, suggestion
@@ -72,7 +72,7 @@ class Settings(StepSettings, total=False):
     ]
     features: Annotated[list[str] | None, Field(None, description="columns that the module reads; all features by default")]
     task: Annotated[
-        InstanceOf[Task] | dict[str, Any] | None,
+        dict[str, Any] | Task | None,
         Field(None, description="inputs, target, loss and metrics, where the target's kind does not decide them"),
     ]
 

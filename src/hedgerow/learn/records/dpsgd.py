@@ -26,7 +26,6 @@ from typing import Any, Unpack
 
 import numpy as np
 import torch
-from pydantic import InstanceOf
 from torch import nn
 
 from hedgerow.core.declaration import program
@@ -158,7 +157,7 @@ def dpsgd(
     clip: float | list[float] = 1.0,
     features: list[str] | None = None,
     scale: Scale = "ranges",
-    task: InstanceOf[Task] | dict[str, Any] | None = None,
+    task: dict[str, Any] | Task | None = None,
     start: RecordState | None = None,
     **settings: Unpack[StepSettings],
 ) -> Iterator[RecordState]:

@@ -28,7 +28,6 @@ from typing import Any, Unpack
 
 import numpy as np
 import torch
-from pydantic import InstanceOf
 from torch import nn
 
 from hedgerow.core.declaration import program
@@ -130,7 +129,7 @@ def local_dpsgd(
     accountant: Accountant = "rdp",
     features: list[str] | None = None,
     scale: Scale = "ranges",
-    task: InstanceOf[Task] | dict[str, Any] | None = None,
+    task: dict[str, Any] | Task | None = None,
     start: OwnBudgetsState | None = None,
     **settings: Unpack[StepSettings],
 ) -> Iterator[OwnBudgetsState]:

@@ -59,7 +59,8 @@ class FittedTask:
         loss = _loss_of(task, targets, schema)
         metrics = _shown_with(loss) if task.metrics is None else task.metrics
         keys = [key for key, _ in targets]
-        for name in [*(metric.on for metric in metrics if metric.on), *(one[0] for one in loss if isinstance(loss, tuple))]:
+        spoken = [metric.on for metric in metrics if metric.on] + ([one[0] for one in loss] if isinstance(loss, tuple) else [])
+        for name in spoken:
             if name not in keys:
                 raise SettingsInvalid(
                     f"a loss or metric is on {name!r}, and the targets are {', '.join(map(repr, keys))}.",
@@ -88,6 +89,12 @@ class FittedTask:
         """What evaluations show."""
         found: tuple[Metric, ...] = self.task.metrics
         return found
+
+    @property
+    def told(self) -> str:
+        """What reaches the module, in a sentence for the report."""
+        parts = [f"{', '.join(piece.columns)} as {piece.dtype} {piece.shape}" for piece in self.inputs.pieces]
+        return f"Inputs: {'; '.join(parts)}. Target: {', '.join(self.target.columns)}."
 
     def bounded(self) -> FittedTask:
         """The same with those metrics alone that have a bound, as behind noise."""
