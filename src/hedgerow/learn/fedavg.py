@@ -131,8 +131,11 @@ def fedsgd(
     scale : {"ranges", "numbers", "none"}
         How they reach it: numbers by their declared ranges, the same without integers, or as they are.
 
-    Others, and what it yields, as `hedgerow.learn.fedavg`. Through an open channel the parties' gradient sums are asked, which
-    an engine may take in one pass over all records; through any other, FedAvg with one epoch and one batch, which is the same.
+    Notes
+    -----
+    Other parameters, and what it yields, as `hedgerow.learn.fedavg`. Through an open channel the parties' gradient sums are
+    asked, which an engine may take in one pass over all records; through any other, FedAvg with one epoch and one batch, which
+    is the same.
     """
     own: Settings = {"rate": rate, "size": size, "learning_rate": learning_rate, "features": features, "scale": scale}
     if not federation.protection.open:
