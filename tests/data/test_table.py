@@ -94,7 +94,7 @@ def test_representation_says_what_it_is():
 
 
 def test_at_most_so_many_records_are_drawn_in_their_order_and_of_the_test_table_too():
-    whole = Table({"x": np.arange(50.0)}, Schema((Column("x"),)))
+    whole = Table({"x": np.arange(50.0)}, Schema((Column("x", "number"),)))
     table = replace(whole, test=whole)
     drawn = table.drawn(20, seed=3)
     assert (len(drawn), len(drawn.test)) == (20, 20)
