@@ -76,7 +76,7 @@ def test_a_report_with_wide_grids():
         (name, float(i), "same program, all records in one place") for i, name in enumerate(("federated", "centralised"))
     )
     report = Report(
-        "A title", "study", "A description.", "Not private.", False,
+        title="A title", study="study", description="A description.", privacy="Not private.", privacy_ok=False,
         left=Grid("What left each party", names, (row, row)), comparison=Comparison("log-loss", False, rows),
     )  # fmt: skip
     out = io.StringIO()
