@@ -260,6 +260,10 @@ class ChecksumMismatch(DataError, code="HR-411"):
     """A file is not the one that was catalogued."""
 
 
+class RecordsElsewhere(DataError, code="HR-412"):
+    """A federation was given where records are needed."""
+
+
 # ---- 5xx: learning --------------------------------------------------------------------------------------------------
 class LearningError(HedgerowError):
     """Models and training settings."""

@@ -20,7 +20,7 @@ from .json_output import JsonOption, print_json
 from .keys import app as keys_commands
 from .ledger import app as ledger_commands
 from .privacy import app as privacy_commands
-from .show import Bar, Bars, listed, show_beginning, show_rehearsal, show_rehearsals, show_result, show_studies
+from .show import Bars, listed, show_beginning, show_rehearsal, show_rehearsals, show_result, show_studies
 from .station import app as station_commands
 from .told import rehearsal_told, result_told
 
@@ -109,6 +109,8 @@ def run(
         return
     if jobs is not None:
         raise StudyInvalid(f"--jobs {jobs} is for comparisons and sweeps.", remedy="A single run uses all cores by itself.")
+    from hedgerow.notebook import Bar
+
     said = errors if as_json else console
     show_beginning(loaded, said)
     with Bar(loaded.name, said) as bar:
