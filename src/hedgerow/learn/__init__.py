@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .fednova import fednova
     from .fedopt import ServerState, fedopt
     from .fedprox import fedprox
+    from .fixed import trained_weights
     from .fsvrg import fsvrg
     from .heterogeneity import LayerSpread, Spread, curves, spread, spread_clip, watch_spread
     from .labels import LabelSpread, label_spread
@@ -113,6 +114,7 @@ __all__ = [
     "spread",
     "spread_clip",
     "subfedavg",
+    "trained_weights",
     "two_nn",
     "watch_spread",
     "weighed",
@@ -120,4 +122,4 @@ __all__ = [
     "without_batch_norm",
 ]
 
-lazily(__name__)
+lazily(__name__, checks=True)

@@ -29,6 +29,7 @@ from torch import nn
 from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Local
+from hedgerow.display import displayed
 
 from .local import gradient, local_sgd
 from .models import Weights
@@ -39,6 +40,7 @@ from .tasks.declared import Task
 from .training import Training, mean_of
 
 
+@displayed
 @dataclass(frozen=True)
 class ModelState:
     """A model after a round.

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.func import grad, vmap
 
 from hedgerow.core.bound import Bounds
 from hedgerow.core.party import Party
@@ -17,6 +16,7 @@ from hedgerow.core.question import local
 from hedgerow.core.whole import BITS, held
 
 from .descent import Correction, Solver, descend
+from .descent.eager import slope_of
 from .descent.work import tensors
 from .models import Model, hits
 from .settings import Weighting
@@ -37,10 +37,8 @@ def gradient(broadcast: np.ndarray, party: Party, rng: Any, *, model: Model) -> 
     flat, (x, target, w) = torch.from_numpy(broadcast), tensors(party)
     if model.task is not None and not w.size(-1):  # functions of one's own need not know what no records are
         return {"gradient": np.zeros((*w.shape[:-1], len(flat)), np.float32), "n": party.n}
-    slope = grad(sum_loss)
-    if w.ndim == 2:
-        slope = vmap(slope, in_dims=(None, 0, 0, 0, None))
-    return {"gradient": slope(flat, x, target, w, model).numpy(), "n": party.n}
+    flat = flat.expand(*w.shape[:-1], -1)
+    return {"gradient": slope_of(sum_loss, flat, x, target, w, model=model).numpy(), "n": party.n}
 
 
 @local(stackable=True)

@@ -22,6 +22,7 @@ from torch.func import functional_call
 from hedgerow.data import Schema
 from hedgerow.errors import ModelInvalid, SettingsInvalid
 
+from .descent.flops import flops_of
 from .descent.stack import Stack, stack_of
 from .fixed import Weights, arrived, checked, fixed_of, same, weights_of
 from .fixed import told as fixed_told
@@ -43,12 +44,18 @@ TOLD = ("kind", "stackable", "wide", "least_stack", "flops", "low", "scale", "wh
 def per_record_loss(kind: str) -> Callable[[Tensor, Tensor], Tensor]:
     """Return the loss of each record, shape (n,): cross-entropy, log-loss of logits, or squared error."""
     return {
-        "category": lambda output, target: F.cross_entropy(output, target, reduction="none"),
+        "category": cross_entropy,
         "binary": lambda output, target: F.binary_cross_entropy_with_logits(
             output.reshape(target.shape), target, reduction="none"
         ),
         "number": lambda output, target: (output.reshape(target.shape) - target) ** 2,
     }[kind]
+
+
+def cross_entropy(output: Tensor, target: Tensor) -> Tensor:
+    """That of PyTorch without reduction, to the bit. Its own, under `vmap`, is decomposed by code that imports SymPy."""
+    wide = output.to(torch.promote_types(output.dtype, torch.float32))
+    return -F.log_softmax(wide, 1).gather(1, target.unsqueeze(1)).squeeze(1)
 
 
 def hits(kind: str, output: Tensor, target: Tensor) -> Tensor:
@@ -279,17 +286,11 @@ def model_for_task(module: nn.Module, reading: Reading, *, whole: bool = False) 
 
 
 def _flops(model: Model, weights: Tensor, x: np.ndarray) -> float:
-    """Floating-point operations of one record's forward pass.
-
-    Torch's counter imports its compiler, which takes seconds and is not needed to count those of linear layers.
-    """
+    """Floating-point operations of one record's forward pass."""
     if model.stack is not None:
         return model.stack.flops
-    from torch.utils.flop_counter import FlopCounterMode
-
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        model.outputs(weights, torch.from_numpy(x))
-    return counter.get_total_flops() / len(x)
+    with torch.no_grad():
+        return flops_of(lambda: model.outputs(weights, torch.from_numpy(x))) / len(x)
 
 
 def _draws(part: nn.Module) -> bool:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.func import grad, vmap
 
 from hedgerow.core.bound import Bound
 from hedgerow.core.federation import Federation
@@ -21,7 +20,8 @@ from hedgerow.data import complete_cases
 from hedgerow.errors import SettingsInvalid
 
 from .descent import Solver
-from .descent.eager import mean_loss
+from .descent.eager import mean_loss, slope_of
+from .descent.optimisers import settled
 from .fixed import weights_of
 from .models import Model, model_for, model_for_task
 from .reading import Reading
@@ -89,6 +89,8 @@ class Training:
             problems.append(f"largest_weight is {given['largest_weight']}")
         if problems:
             raise SettingsInvalid("; ".join(problems) + ".", remedy="Counts are at least one, rates are above zero.")
+        if solver.by_torch and solver.path not in ("auto", "eager"):
+            log.warning("path is %r, and %s of torch.optim trains eagerly", solver.path, solver.rule)
         weighting = weighting_of(given["weighting"], federation, lawful)
         features, held_out = given["features"], given["held_out"]
         chosen = features or [name for name in federation.schema.features if name != held_out]
@@ -137,7 +139,8 @@ def solver_of(given: Mapping[str, Any], federation: Federation) -> Solver:
         epochs = dict(zip(names, epochs, strict=True))
     names = ("learning_rate", "steps", "momentum", "second_decay", "epsilon", "stragglers", "precision", "path")
     same = {name: given[name] for name in names}
-    return Solver(epochs=epochs, batch_size=given["batch_size"] or None, rule=given["solver"], **same)
+    same |= {"rule": given["solver"], "rule_settings": settled(given["solver_settings"] or {})}
+    return Solver(epochs=epochs, batch_size=given["batch_size"] or None, **same)
 
 
 def weighting_of(wanted: Weighting | None, federation: Federation, lawful: Sequence[Weighting]) -> Weighting:
@@ -212,10 +215,7 @@ def above(limit: float, **settings: float) -> None:
 
 
 def can_be_stacked(model: Model, made_up: Mapping[str, np.ndarray]) -> bool:
-    """Whether many parties' copies of a module can be trained in one call: known of linear layers, tried with others.
-
-    A trial imports torch's compiler, which takes seconds.
-    """
+    """Whether many parties' copies of a module can be trained in one call: known of linear layers, tried with others."""
     if model.stochastic:
         return False
     if model.stack is not None:
@@ -223,12 +223,10 @@ def can_be_stacked(model: Model, made_up: Mapping[str, np.ndarray]) -> bool:
     x, target = (torch.from_numpy(made_up[name])[None] for name in ("model_input", "model_target"))
     weights = torch.from_numpy(model.initial)[None]
     try:
-        found = vmap(grad(mean_loss), in_dims=(0, 0, 0, 0, None))(weights, x, target, torch.ones(1, 2), model)
-        if (
-            model.task is not None
-        ):  # functions of one's own: they must do stacked what they do alone, also for filled-up records
-            wanted = grad(mean_loss)(weights[0], x[0], target[0], torch.ones(2), model)
-            empty = grad(mean_loss)(weights[0], 0 * x[0], 0 * target[0], torch.zeros(2), model)
+        found = slope_of(mean_loss, weights, x, target, torch.ones(1, 2), model=model)
+        if model.task is not None:  # stacked, functions of one's own must do what they do alone, also for filled-up records
+            wanted = slope_of(mean_loss, weights[0], x[0], target[0], torch.ones(2), model=model)
+            empty = slope_of(mean_loss, weights[0], 0 * x[0], 0 * target[0], torch.zeros(2), model=model)
             if not torch.allclose(found[0], wanted, rtol=1e-3, atol=1e-6) or not torch.isfinite(empty).all():
                 raise NotImplementedError("stacked it gives other gradients")
     except (RuntimeError, ValueError, NotImplementedError, TypeError, IndexError) as error:
