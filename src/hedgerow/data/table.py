@@ -89,6 +89,16 @@ class Table:
         first, second = np.split(order, [round(fraction * len(self))])
         return self.take(np.sort(first)), self.take(np.sort(second))
 
+    def drawn(self, most: int, seed: int) -> Table:
+        """Return at most so many records, in their order, and at most so many test records; `seed` decides which."""
+        test = None if self.test is None else self.test.drawn(most, seed + 1)
+        kept = (
+            self
+            if len(self) <= most
+            else self.take(np.sort(Streams(seed).stream(0, "server", "drawn").permutation(len(self))[:most]))
+        )
+        return replace(kept, test=test)
+
     def declare(self, clip: bool = False, **ranges: tuple[float | None, float | None]) -> Table:
         """Return the table with declared ranges, such as `table.declare(age=(18, 90))`.
 

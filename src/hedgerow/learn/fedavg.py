@@ -137,8 +137,11 @@ def fedsgd(
     task : Task, optional
         Inputs, target, loss and metrics, where the target's kind does not decide them.
 
-    Others, and what it yields, as `hedgerow.learn.fedavg`. Through an open channel the parties' gradient sums are asked, which
-    an engine may take in one pass over all records; through any other, FedAvg with one epoch and one batch, which is the same.
+    Notes
+    -----
+    Other parameters, and what it yields, as `hedgerow.learn.fedavg`. Through an open channel the parties' gradient sums are
+    asked, which an engine may take in one pass over all records; through any other, FedAvg with one epoch and one batch, which
+    is the same.
     """
     own: Settings = {"rate": rate, "size": size, "learning_rate": learning_rate, "features": features, "scale": scale}
     own["task"] = task

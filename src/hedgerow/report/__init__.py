@@ -9,8 +9,8 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from hedgerow.report.card import Card, card_html, card_lines, report_html
     from hedgerow.report.console import print_report
-    from hedgerow.report.fits import Fits
     from hedgerow.report.figure import Figure
+    from hedgerow.report.fits import Fits
     from hedgerow.report.frames import grid_of
     from hedgerow.report.intervals import Intervals
     from hedgerow.report.model import Comparison, Curve, Grid, Heat, Report, Series
@@ -21,8 +21,8 @@ __all__ = [
     "Card",
     "Comparison",
     "Curve",
-    "Fits",
     "Figure",
+    "Fits",
     "Grid",
     "Heat",
     "Intervals",

@@ -159,7 +159,9 @@ def local_dpsgd(
     accountant : str
         With which parties count; see `hedgerow.privacy.Budget`.
 
-    Others as `hedgerow.learn.records.dpsgd`.
+    Notes
+    -----
+    Other parameters as `hedgerow.learn.records.dpsgd`.
 
     Yields
     ------
