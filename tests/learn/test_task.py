@@ -214,7 +214,6 @@ def test_what_does_not_fit_is_refused_before_anybody_is_asked(case):
         (lambda: Task(as_dict=True), "inputs="),
         (lambda: received(Task(target=["far", "bmi"])), "loss="),
         (lambda: received(Task(loss={"label": "cross_entropy", "bmi": "squared"})), "target="),
-        (lambda: next(fedavg(clinics(net("survival")), linear(2, 1), rounds=1, task=3)), "Settings"),
         (lambda: next(fedavg(clinics(net("survival")), linear(2, 1), rounds=1, task={"los": "squared"})), "loss"),
     ],
 )
