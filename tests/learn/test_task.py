@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from clinics import clinics as ragged
-from task_nets import clinics, hazard, net
+from task_nets import clinics, hazard, net, risk
 from torch import nn
 
 import hedgerow as hr
@@ -15,6 +15,7 @@ from hedgerow.data import Column, Schema, Table, iid
 from hedgerow.errors import ModelInvalid, SettingsInvalid
 from hedgerow.learn import Input, Metric, Task, evaluate, evaluate_on, fedavg, linear, made_by, with_weights
 from hedgerow.learn.reading import Reading
+from hedgerow.learn.tasks.declared import task_from
 from hedgerow.learn.tensors import made_of
 from hedgerow.store import last
 from hedgerow.testing import Wired
@@ -223,9 +224,14 @@ def test_settings_that_are_none_are_refused_with_the_nearest(make, said):
     assert said in refused.value.remedy
 
 
-def test_a_loss_that_cannot_be_imported_is_refused():
+def test_a_table_names_functions_by_import_paths_and_a_task_itself_imports_nothing():
+    made = task_from({"loss": {"one": ["task_nets:hazard", 0.5]}, "metrics": [{"function": "task_nets:risk", "bound": 1.0}]})
+    assert made == Task(loss={"one": (hazard, 0.5)}, metrics=[Metric(risk, bound=1.0)])
     with pytest.raises(ModelInvalid, match="cannot be imported"):
-        Task(loss="hedgerow.nowhere:loss")
+        task_from({"loss": "hedgerow.nowhere:loss"})
+    for make in (lambda: Task(loss="task_nets:hazard"), lambda: Metric("task_nets:risk")):
+        with pytest.raises(SettingsInvalid, match="task_nets"):
+            make()
 
 
 # ---- training and evaluation ------------------------------------------------------------------------------------------------
@@ -270,3 +276,24 @@ def test_a_task_travels_with_its_functions():
         states.append(last(fedavg(federation, module, rounds=2, path="eager", task=own.task)))
     for name, value in states[0].weights.items():
         np.testing.assert_allclose(states[1].weights[name], value, atol=1e-6)
+
+
+class Forgetful(nn.Module):
+    """Forgets most of what it reads while it trains."""
+
+    def __init__(self):
+        super().__init__()
+        self.drop, self.out = nn.Dropout(0.9), nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.out(self.drop(x))
+
+
+def test_evaluations_are_without_dropout_and_leave_the_module_as_it_is():
+    module = Forgetful()
+    weights = {name: value.detach().numpy() for name, value in module.named_parameters()}
+    found = [evaluate(ragged(), module, weights) for _ in range(2)]
+    calm = Forgetful().eval()
+    calm.load_state_dict(module.state_dict())
+    assert found[0] == found[1] == pytest.approx(evaluate(ragged(), calm, weights))
+    assert module.training
