@@ -15,6 +15,7 @@ from hedgerow.study import load, rehearse, run_study
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 SLOW = {
+    "export_run",
     "tree_noise",
     "compressed",
     "ledger",

@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from hedgerow.errors import HedgerowError, StudyInvalid
 
-from . import coordinator, pilot
+from . import coordinator, export, pilot
 from .keys import app as keys_commands
 from .ledger import app as ledger_commands
 from .privacy import app as privacy_commands
@@ -161,6 +161,7 @@ def report(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
 
 coordinator.register(app)
 app.command()(pilot.pilot)
+app.command()(export.export)
 
 
 def main() -> Any:
