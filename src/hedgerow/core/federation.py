@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from hedgerow.display import cell
 from hedgerow.errors import BudgetInvalid, SlotFilled, UnlawfulChannel
 
 from .arrays import Array, Arrays
@@ -115,6 +116,8 @@ class Federation(Closed):
         run, cohort, channel, *_ = _INSIDE[self]
         noise, engine = channel.mechanism or "no noise", type(run.engine).__name__
         return f"Federation({len(cohort.members)} of {run.size} parties, {engine}, {noise}, {len(run.ledger)} questions)"
+
+    _repr_html_ = cell
 
     # ---- what a program may know ------------------------------------------------------------------------------------
     @property
