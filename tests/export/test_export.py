@@ -151,11 +151,55 @@ def test_a_trained_module_is_torchs_in_onnx(tmp_path, session):
         export(folder, "sklearn")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["digits", "breast_cancer"])
+def test_a_predictor_of_records_is_the_model_that_was_evaluated(name, tmp_path):
+    import torch
+
+    from hedgerow.export.module import reader
+    from hedgerow.learn import evaluate_on
+    from hedgerow.learn.results import module_for
+
+    program = {"name": "fedavg", "rounds": 1, "learning_rate": 0.5}
+    about = {"name": name, "data": {"name": name}, "partition": {"by": "iid", "parties": 2}, "baselines": False}
+    run = read_run(run_study(parse(about | {"program": program}), tmp_path / "run").folder)
+    module, example, told = reader(run)
+    table = hr.data.load(name)
+    features = json.loads(told["features"])
+    X = table["image"] if name == "digits" else np.stack([table[one] for one in features], 1)
+    with torch.no_grad():
+        found = module(torch.from_numpy(X).to(example.dtype)).numpy()
+    np.testing.assert_allclose(found.sum(1), 1, atol=1e-6)
+    expected = evaluate_on(table, module_for(run.schema, run.settings), run.arrays)["accuracy"]
+    assert (found.argmax(1) == table[table.schema.target]).mean() == pytest.approx(expected, abs=1e-9)
+    assert expected > 0.5
+
+
+@pytest.mark.slow
+def test_several_classes_are_those_of_the_fit(tmp_path, session):
+    table = made_up()
+    path = tmp_path / "patients.csv"
+    table.to_pandas().to_csv(path, index=False)
+    columns = {"age": {"range": [0, 100]}, "stage": {"levels": ["I", "II", "III"]}}
+    about = {"name": "stages", "data": {"path": str(path), "columns": columns}, "partition": {"by": "iid", "parties": 2}}
+    program = {"name": "multinomial_regression", "formula": "stage ~ age + change"}
+    folder = run_study(parse(about | {"program": program, "baselines": False}), tmp_path / "run").folder
+    model = federated.load(export(folder, "sklearn"))
+    frame = table.to_pandas()
+    fit = hr.stats.multinomial_regression(hr.simulate(table, hr.data.iid(parties=2), seed=0), program["formula"])
+    X = frame[["age", "change"]]
+    np.testing.assert_allclose(model.predict_proba(X), fit.predict(frame), atol=1e-9)
+    assert list(model.classes_) == ["I", "II", "III"]
+    found = session(export(folder, "onnx")).run(None, {"X": X.to_numpy(np.float64)})
+    np.testing.assert_allclose(found[1], fit.predict(frame), atol=1e-5)
+    assert str(path) not in export(folder, "model-card").read_text()
+
+
 def made_up():
     """Patients of three stages, with columns of every kind."""
     rng = np.random.default_rng(0)
-    age, ward = rng.integers(20, 90, 60), rng.choice(["a", "b", "c"], 60)
-    stage, change = rng.choice(["I", "II", "III"], 60), rng.uniform(-2, 2, 60)
+    age, ward = rng.integers(20, 90, 600), rng.choice(["a", "b", "c"], 600)
+    stage, change = rng.choice(["I", "II", "III"], 600), rng.uniform(-2, 2, 600)
     frame = pandas.DataFrame({"age": age, "change": change, "ward": ward, "stage": stage})
     return hr.data.Table.from_pandas(
         frame,
@@ -192,6 +236,19 @@ def test_more_in_the_ledger_is_more_on_the_card(runs, tmp_path):
         "\n".join((folder / "ledger.jsonl").read_text().splitlines()[:-1]) + "\n"
     )  # one question fewer: the rest of the chain is whole
     assert read_run(folder).said.epsilon < before
+
+
+@pytest.mark.slow
+def test_runs_that_share_a_budget_are_counted_together(tmp_path):
+    shared = {"budget": PRIVATE["budget"] | {"ledger": str(tmp_path / "all.sqlite")}, "protection": PRIVATE["protection"]}
+    about = {"data": {"name": "breast_cancer"}, "program": STUDIES["private"], "partition": {"by": "iid", "parties": 2}}
+    spent = []
+    for name in ("first", "second"):
+        run_study(parse(about | shared | {"name": name, "baselines": False}), tmp_path / name)
+        spent.append(read_run(tmp_path / "first").said.epsilon)
+    assert spent[1] > spent[0]
+    assert read_run(tmp_path / "second").said.epsilon == spent[1]
+    assert "| questions in the ledger | 4 |" in export(tmp_path / "first", "model-card").read_text()
 
 
 @pytest.mark.slow
