@@ -40,6 +40,7 @@ ORDER = (
     "engines",
     "study",
     "compare",
+    "export",
     "report",
     "store",
 )

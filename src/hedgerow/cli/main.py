@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from hedgerow.errors import HedgerowError, StudyInvalid
 
-from . import coordinator, pilot
+from . import coordinator, export, pilot
 from .explain import explain
 from .json_output import JsonOption, print_json
 from .keys import app as keys_commands
@@ -190,6 +190,7 @@ def report(run: Annotated[Path, typer.Argument(help="A run folder.")], as_json: 
 
 coordinator.register(app)
 app.command()(pilot.pilot)
+app.command()(export.export)
 app.command()(explain)
 
 
