@@ -80,6 +80,9 @@ def run(
     jobs: Annotated[
         int | None, typer.Option(help="Runs of a comparison or sweep side by side; one for each core by default.")
     ] = None,
+    log: Annotated[
+        list[str] | None, typer.Option(help="Log every round: csv, tensorboard or mlflow.", metavar="NAME[=PLACE]")
+    ] = None,
 ) -> None:
     """Run a study and write a folder with its report, results, ledger and model; or every run of a comparison, and a table."""
     from hedgerow.compare import sweep
@@ -93,16 +96,20 @@ def run(
     if swept:
         loaded = sweep(loaded, swept)
     if loaded.comparison is not None or quick:
+        if log:
+            raise StudyInvalid("--log is for single runs.", remedy="A comparison writes comparison.csv by itself.")
         how = {"quick": quick, "changes": changes, "jobs": jobs, "data_dir": data_dir, "resume": resume, "command": command}
         _compare(loaded, folder, how)
         return
     if jobs is not None:
         raise StudyInvalid(f"--jobs {jobs} is for comparisons and sweeps.", remedy="A single run uses all cores by itself.")
+    from hedgerow.loggers import logger_named
     from hedgerow.notebook import Bar
 
+    loggers = [logger_named(words, folder) for words in log or ()]
     show_beginning(loaded, console)
     with Bar(loaded.name, console) as bar:
-        result = run_study(loaded, folder, data_dir=data_dir, resume=resume, on_progress=bar.show, command=command)
+        result = run_study(loaded, folder, data_dir=data_dir, resume=resume, on_progress=bar.show, command=command, log=loggers)
     show_result(result, console)
     if result.run.stopped == "interrupted":
         console.print(f"Interrupted. Continue with: hedgerow run {study} --out {folder} --resume", highlight=False)
