@@ -61,4 +61,4 @@ __all__ = [
     "trees",
 ]
 
-lazily(__name__)
+lazily(__name__, checks=True)

@@ -15,6 +15,7 @@ from rich.markup import escape
 from hedgerow.errors import HedgerowError, StudyInvalid
 
 from . import coordinator, pilot
+from .explain import explain
 from .keys import app as keys_commands
 from .ledger import app as ledger_commands
 from .privacy import app as privacy_commands
@@ -34,7 +35,6 @@ def _version(asked: bool) -> None:
 app = typer.Typer(
     help="Learning from data that must stay where it is.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -170,6 +170,7 @@ def report(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
 
 coordinator.register(app)
 app.command()(pilot.pilot)
+app.command()(explain)
 
 
 def main() -> Any:

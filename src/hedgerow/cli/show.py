@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from hedgerow.report import Grid, Report, print_report
+from hedgerow.report import Fits, Grid, Report, print_report
 
 if TYPE_CHECKING:
     from hedgerow.study import Study
@@ -142,14 +142,14 @@ def show_rehearsal(rehearsal: Any, console: Console) -> None:
         console.print(rehearsal.room, style="bold", highlight=False)
 
 
-def grid_table(grid: Grid) -> Table:
+def grid_table(grid: Grid) -> Fits:
     """A table of a report, for the terminal."""
     table = Table(title=grid.title, caption=grid.note, title_justify="left", caption_justify="left")
     for column in grid.columns:
         table.add_column(column, overflow="fold")
     for row in grid.rows:
         table.add_row(*(f"{cell:.6g}" if isinstance(cell, float) else "" if cell is None else str(cell) for cell in row))
-    return table
+    return Fits(table)
 
 
 def show_studies(console: Console) -> None:
@@ -169,4 +169,4 @@ def show_studies(console: Console) -> None:
         table = Table("name", "what it is", title=title, title_justify="left", expand=True)
         for name, sentence in rows.items():
             table.add_row(name, sentence)
-        console.print(table)
+        console.print(Fits(table))

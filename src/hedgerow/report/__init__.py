@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from hedgerow.report.card import Card, card_html, card_lines, report_html
     from hedgerow.report.console import print_report
     from hedgerow.report.figure import Figure
+    from hedgerow.report.fits import Fits
     from hedgerow.report.frames import grid_of
     from hedgerow.report.intervals import Intervals
     from hedgerow.report.model import Comparison, Curve, Grid, Heat, Report, Series
@@ -21,6 +22,7 @@ __all__ = [
     "Comparison",
     "Curve",
     "Figure",
+    "Fits",
     "Grid",
     "Heat",
     "Intervals",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
@@ -230,13 +230,14 @@ class Fit:
         return self.n_records * kernel - shape * deviance / 2 + saturated
 
     # ---- use --------------------------------------------------------------------------------------------------------
-    def predict(self, frame: pandas.DataFrame) -> Array:
+    def predict(self, frame: Any) -> Array:
         """Expected target of new records: a probability for a logistic regression, a mean for counts.
 
         Parameters
         ----------
-        frame : pandas.DataFrame
-            The columns of the formula's right-hand side, offset included, within their declared ranges and levels.
+        frame : table of any kind
+            The columns of the formula's right-hand side, offset included, within their declared ranges and levels: a data frame
+            of any library, as `hedgerow.data.Table.from_frame` takes them, or a `Table`.
 
         Returns
         -------
@@ -244,7 +245,7 @@ class Fit:
 
         Raises
         ------
-        MissingColumn, NotFinite, OutOfRange (HR-403, 404, 405)
+        MissingColumn, NotFinite, OutOfRange, SchemaInvalid (HR-403, 404, 405, 409)
         """
         return self.law.mean(self.spec.predictor(self.coef_, frame))
 

@@ -113,13 +113,14 @@ class MultinomialFit:
         """McFadden's 1 - log-likelihood / null's."""
         return 1 - self.log_likelihood / self.null_log_likelihood
 
-    def predict(self, frame: pandas.DataFrame) -> pandas.DataFrame:
+    def predict(self, frame: Any) -> pandas.DataFrame:
         """Probabilities of the levels for new records, one column each; see `Fit.predict`."""
         import pandas
 
-        eta = np.column_stack([np.zeros(len(frame)), self.spec.predictor(self.coef_, frame)])
+        others = self.spec.predictor(self.coef_, frame)
+        eta = np.column_stack([np.zeros(len(others)), others])
         p = np.exp(eta - logsumexp(eta, axis=1, keepdims=True))
-        return pandas.DataFrame(p, columns=list(self.levels), index=frame.index)
+        return pandas.DataFrame(p, columns=list(self.levels), index=getattr(frame, "index", None))
 
     def to_frame(self, level: float = 0.95) -> pandas.DataFrame:
         """Return one row for each level but the reference, and coefficient."""

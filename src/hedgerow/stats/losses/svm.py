@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -31,9 +31,6 @@ from ..results import Settings, brief, coefficients
 from ..scores import accuracy, reading, scored
 from ..standard import kept_in_state, scaled, scaling_of
 from .smooth import SmoothState, refuse_noise, rounded_newton
-
-if TYPE_CHECKING:
-    import pandas
 
 
 @displayed
@@ -77,7 +74,7 @@ class Margin:
 
         return coefficients_figure(self, 0.95, intercept=intercept)
 
-    def decide(self, frame: pandas.DataFrame) -> Array:
+    def decide(self, frame: Any) -> Array:
         """Signed distance from the boundary, in units of the margin: above zero for predicted events; shape (n,)."""
         return self.spec.predictor(self.coef_, frame)
 

@@ -272,7 +272,7 @@ class PenalisedFit:
         """Penalised coefficients that are not zero."""
         return int(((self.coef_ != 0) & (penalised_columns(self.spec) > 0)).sum())
 
-    def predict(self, frame: pandas.DataFrame) -> Array:
+    def predict(self, frame: Any) -> Array:
         """Expected target of new records, as `Fit.predict`."""
         return self.law.mean(self.spec.predictor(self.coef_, frame))
 
