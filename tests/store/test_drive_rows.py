@@ -15,7 +15,7 @@ from rich.console import Console
 
 import hedgerow as hr
 from hedgerow.errors import CheckpointMismatch, HedgerowWarning, SettingsInvalid
-from hedgerow.notebook.progress import Bar, CellBar, words_of
+from hedgerow.notebook.progress import Bar, CellBar, progress_bar, words_of
 from hedgerow.store import drive, load_checkpoint
 from hedgerow.store.rows import Best, numbers_of
 from helpers import federation as made
@@ -76,7 +76,8 @@ def test_the_first_of_the_best_rounds_is_kept(federation: hr.Federation) -> None
 def test_rounds_that_measured_nothing_are_passed_over(federation: hr.Federation) -> None:
     run = drive(partial(steps, rounds=5), federation, watch=lambda s: score(s) if s.round % 2 else {}, keep="best")
     assert run.state.round == 3
-    assert drive(partial(steps, rounds=2), federation, keep="best").state.round == 2  # nothing was ever measured: the last
+    with pytest.warns(HedgerowWarning, match="no round with a metric"):
+        assert drive(partial(steps, rounds=2), federation, keep="best").state.round == 2
 
 
 def test_a_metric_that_is_not_measured_is_refused_with_those_that_are(federation: hr.Federation) -> None:
@@ -181,9 +182,18 @@ def test_nothing_is_shown_where_nobody_looks(federation: hr.Federation, capfd: p
     assert capfd.readouterr() == ("", "")
 
 
+def test_an_epsilon_of_an_earlier_round_is_said_to_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(Bar, "at", lambda self, number, rounds, said: seen.append(said))
+    with progress_bar("fedavg", 2, 4.0) as show:
+        for row in ({"round": 1, "epsilon": 1.5}, {"round": 2}, {"round": 2, "epsilon": 2.5}):
+            show(row)
+    assert seen == ["epsilon 1.5 of 4", "epsilon 1.5 of 4 by round 1", "epsilon 2.5 of 4"]
+
+
 def test_what_is_asked_for_is_shown(federation: hr.Federation, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     monkeypatch.setattr(Bar, "at", lambda self, *shown: seen.append(shown))
     drive(partial(steps, rounds=3), federation, watch=lambda s: score(s) if s.round == 1 else None, progress=True)
-    assert [number for number, _, _ in seen] == [1, 2, 3]
+    assert [number for number, _, _ in seen] == [1, 2, 3, 3]
     assert {(rounds, said) for _, rounds, said in seen} == {(3, "accuracy 0.2, loss 0.8")}
