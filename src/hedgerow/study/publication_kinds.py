@@ -75,9 +75,9 @@ def own_table(built: Built) -> bool:
 
 
 def chosen(built: Built) -> bool:
-    """Whether a metric decides when the run ends."""
+    """Whether a metric decides when the run ends, or which of its rounds is the result."""
     evaluation = built.study.evaluation
-    return evaluation.patience is not None or evaluation.stop
+    return evaluation.patience is not None or evaluation.stop or evaluation.keep == "best"
 
 
 def inferred(built: Built) -> bool:

@@ -13,7 +13,7 @@ import json
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +25,7 @@ from hedgerow.display import displayed
 from hedgerow.errors import CannotWrite, CheckpointMismatch, HedgerowWarning, StudyInvalid, UnknownStudy
 from hedgerow.report import Outcome, Report, write
 from hedgerow.store import Driven, drive, load_checkpoint, record_of, write_arrays, write_bytes
+from hedgerow.store.rows import Logger
 
 from .baselines import Baselines, baselines
 from .build import Built, build
@@ -58,6 +59,7 @@ def run(
     command: str = "",
     threads: int | None = None,
     make: Make | None = None,
+    log: Sequence[Logger] = (),
 ) -> Result:
     """Run a study into a folder.
 
@@ -69,6 +71,8 @@ def run(
         Continue from the folder's checkpoint; the rest of the run is as if it had never stopped.
     threads : int, optional
         Where the study does not say how many; results do not depend on it.
+    log : sequence of Logger
+        Given the numbers of every round; see `hedgerow.loggers`.
     make : callable, optional
         Makes the study ready where its records are elsewhere; see `hedgerow.study.build_remote`.
 
@@ -104,6 +108,8 @@ def run(
                 checkpoint=checkpoint,
                 study=built.digest,
                 start=start,
+                log=log,
+                keep=built.study.evaluation.keep,
                 progress=False,
             )
             if ended.state is not None and ended.stopped != "interrupted":
