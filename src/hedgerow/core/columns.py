@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -38,13 +39,14 @@ class Placed(Mapping[str, Array]):
 
     def __init__(self, columns: Mapping[str, Array]) -> None:
         self._columns = columns
-        self._read: dict[str, Array] = {}
+        self._read: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._read:
             values: Any = self._columns[name]
             self._read[name] = values if isinstance(values, Later) else placed(np.asarray(values))
-        return self._read[name]
+        found: Array = self._read[name]
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
