@@ -57,7 +57,7 @@ class Later(NDArrayOperatorsMixin):
     @property
     def nbytes(self) -> int:
         """Of the array that it would be."""
-        return self.size * self.dtype.itemsize
+        return self.size * int(self.dtype.itemsize)
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -54,4 +54,4 @@ __all__ = [
     "stores",
 ]
 
-lazily(__name__)
+lazily(__name__, checks=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from hedgerow.arguments import checked_methods
 from hedgerow.core.randomness import Streams
 from hedgerow.errors import PartitionInvalid, SchemaInvalid
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@checked_methods
 @dataclass(frozen=True, repr=False)
 class Table:
     """Records of one party, or of a whole study before it is partitioned.
@@ -88,6 +90,16 @@ class Table:
         order = Streams(seed).stream(0, "server", "split").permutation(len(self))
         first, second = np.split(order, [round(fraction * len(self))])
         return self.take(np.sort(first)), self.take(np.sort(second))
+
+    def drawn(self, most: int, seed: int) -> Table:
+        """Return at most so many records, in their order, and at most so many test records; `seed` decides which."""
+        test = None if self.test is None else self.test.drawn(most, seed + 1)
+        kept = (
+            self
+            if len(self) <= most
+            else self.take(np.sort(Streams(seed).stream(0, "server", "drawn").permutation(len(self))[:most]))
+        )
+        return replace(kept, test=test)
 
     def declare(self, clip: bool = False, **ranges: tuple[float | None, float | None]) -> Table:
         """Return the table with declared ranges, such as `table.declare(age=(18, 90))`.

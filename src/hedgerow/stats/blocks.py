@@ -11,7 +11,7 @@ from hedgerow.core.columns import Rows
 from hedgerow.core.party import Party
 
 BLOCK = 4_096
-"""Records of a block: some columns of so many numbers stay in a processor's cache, and no new pages of memory are made."""
+"""Records of a block: some columns of so many numbers stay in a processor's cache, and take no new pages of memory."""
 
 
 def by_blocks(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,7 +12,9 @@ from scipy import special
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.data import LeftOut
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
+from hedgerow.report import Figure
 
 from .columns import is_exact, upper_end
 from .design import Design
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     import pandas
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class Fit:
     """Estimates of a regression, with d coefficients.
@@ -263,6 +266,12 @@ class Fit:
             with np.errstate(over="ignore"):
                 values[self.law.ratio] = np.exp(self.coef_)
         return pandas.DataFrame(values, index=pandas.Index(self.names, name="column"))
+
+    def plot(self, level: float = 0.95, *, intercept: bool = False) -> Figure:
+        """Draw the coefficients with their intervals, as SVG; the intercept is left out where it is not asked for."""
+        from .plots import coefficients_figure
+
+        return coefficients_figure(self, level, intercept=intercept)
 
     def summary(self, level: float = 0.95) -> str:
         """Return the estimates as text, with what left each party and how it was protected."""

@@ -26,6 +26,7 @@ from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.core.whole import BITS, bound_in, held
 from hedgerow.data import complete_cases, load
+from hedgerow.display import displayed
 from hedgerow.report import Outcome
 
 from .blocks import by_blocks
@@ -214,6 +215,7 @@ def centred_sums(
         yield state
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class Moments:
     """Means and variances of columns.

@@ -12,6 +12,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.data import Column, Schema, Table
 from hedgerow.data.declared import series_values
 from hedgerow.data.frames import RawTable
+from hedgerow.display import cell, displayed
 from hedgerow.errors import NotFinite
 
 from .bins import Bins
@@ -24,6 +25,7 @@ LEAF = -1
 """The `feature` of a node that is not split."""
 
 
+@displayed
 @dataclass(frozen=True)
 class TreeState:
     """A tree after some levels: one entry for each node, the root first, the two children of a split side by side.
@@ -157,6 +159,8 @@ class DecisionTree:
 
     def __str__(self) -> str:
         return self.to_text()
+
+    _repr_html_ = cell
 
     def __repr__(self) -> str:
         leaves = int((self.state.feature == LEAF).sum())

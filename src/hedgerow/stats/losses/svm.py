@@ -20,8 +20,9 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.data import complete_cases, load
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
-from hedgerow.report import Outcome
+from hedgerow.report import Figure, Outcome
 
 from ..columns import schema_of
 from ..design import Design, design_of
@@ -32,6 +33,7 @@ from ..standard import kept_in_state, scaled, scaling_of
 from .smooth import SmoothState, refuse_noise, rounded_newton
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class Margin:
     """A support vector machine.
@@ -65,6 +67,12 @@ class Margin:
     def cost(self) -> float:
         """C, by which the summed loss weighs against half the squared length."""
         return 1 / (2 * self.penalty * self.n_records)
+
+    def plot(self, *, intercept: bool = False) -> Figure:
+        """Draw the coefficients, which have no intervals, as SVG; the intercept is left out where it is not asked for."""
+        from ..plots import coefficients_figure
+
+        return coefficients_figure(self, 0.95, intercept=intercept)
 
     def decide(self, frame: Any) -> Array:
         """Signed distance from the boundary, in units of the margin: above zero for predicted events; shape (n,)."""
