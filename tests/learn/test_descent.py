@@ -297,3 +297,48 @@ def test_the_first_answers_count_and_the_spare_parties_do_not():
     assert state.round == 1
     assert fed.ledger.entries[0].parties == 2
     assert fed.missing == 0
+
+
+def test_a_recorded_gradient_is_that_of_make_fx():
+    from torch.func import grad
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    from hedgerow.learn.descent.recorder import recorded
+
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Tanh(), nn.Flatten(), nn.LayerNorm(32), nn.Linear(32, 3))
+    x, w = torch.randn(5, 1, 6, 6), torch.cat([p.detach().reshape(-1) for p in net.parameters()])
+    model = Model(net, "category")
+
+    def loss(flat):
+        return model.losses(flat, x, torch.arange(5) % 3).mean()
+
+    def slope(flat):
+        return (torch.autograd.grad(loss(flat), flat)[0],)
+
+    made, theirs = recorded(slope, w.clone().requires_grad_()), make_fx(slope)(w.clone().requires_grad_())
+    again = torch.fx.GraphModule(made.constants, made.graph)
+    for at in (w, w + 0.1):
+        torch.testing.assert_close(again(at)[0], theirs(at)[0], rtol=0, atol=0)
+        torch.testing.assert_close(again(at)[0], grad(loss)(at))
+
+
+@pytest.mark.parametrize(
+    "decides", [lambda x: x * float(x.sum()), lambda x: x[x > 0].sum(), lambda x: x if x.sum() > 0 else -x]
+)
+def test_what_follows_from_values_is_not_recorded(decides):
+    from hedgerow.learn.descent.recorder import recorded
+
+    with pytest.raises(NotImplementedError, match="depends on values"):
+        recorded(lambda x: (decides(x),), torch.ones(3))
+
+
+def test_flops_are_those_that_torch_counts():
+    from torch.utils.flop_counter import FlopCounterMode
+
+    from hedgerow.learn.descent.flops import flops_of
+
+    net, x = lenet((28, 28), 10), torch.zeros(2, 28, 28)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        net(x)
+    with torch.no_grad():
+        assert flops_of(lambda: net(x)) == counter.get_total_flops() > 0

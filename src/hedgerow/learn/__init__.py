@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .fednova import fednova
     from .fedopt import ServerState, fedopt
     from .fedprox import fedprox
+    from .fixed import trained_weights
     from .fsvrg import fsvrg
     from .heterogeneity import LayerSpread, Spread, curves, spread, spread_clip, watch_spread
     from .labels import LabelSpread, label_spread
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from .scaffold import ScaffoldState, scaffold
     from .settings import Settings, StepSettings
     from .subfedavg import SubState, evaluate_subnetworks, subfedavg
+    from .tasks import Input, Metric, Task
     from .training import Training, above, at_least, mean_of, with_weights
     from .weighting import weighed
     from .zoo import ZOO, geyer_net, lenet, logistic, lstm, mcmahan_cnn, resnet18, two_nn
@@ -48,8 +50,10 @@ __all__ = [
     "AdmmState",
     "BufferState",
     "DynState",
+    "Input",
     "LabelSpread",
     "LayerSpread",
+    "Metric",
     "ModelState",
     "NagState",
     "OwnBudgetsState",
@@ -62,6 +66,7 @@ __all__ = [
     "Spread",
     "StepSettings",
     "SubState",
+    "Task",
     "Training",
     "TransferState",
     "above",
@@ -109,6 +114,7 @@ __all__ = [
     "spread",
     "spread_clip",
     "subfedavg",
+    "trained_weights",
     "two_nn",
     "watch_spread",
     "weighed",
@@ -116,4 +122,4 @@ __all__ = [
     "without_batch_norm",
 ]
 
-lazily(__name__)
+lazily(__name__, checks=True)

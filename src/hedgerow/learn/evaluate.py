@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from torch import nn
 
-from hedgerow.core.bound import linf
+from hedgerow.core.bound import Bound, linf
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.data import Table
+from hedgerow.data import Schema, Table
 from hedgerow.data.cases import whole_cases
+from hedgerow.errors import UnboundedSum
 
-from .local import score
-from .models import Model, Weights, model_for
+from .local import score, scored
+from .models import Model, Weights, model_for, model_for_task
 from .reading import reading_for
 from .scale import Scale
-from .tensors import columns_of, inputs_and_target, prepared, settings
+from .tasks.declared import Task, task_from
+from .tensors import columns_of, made_of, prepared
 from .training import model_of
+
+log = logging.getLogger("hedgerow.learn")
 
 
 def evaluate(
@@ -32,6 +38,7 @@ def evaluate(
     *,
     held_out: str | None = None,
     scale: Scale | None = None,
+    task: Task | None = None,
 ) -> dict[str, float]:
     """Metrics of a model over all parties' records, by one federated sum that leaves a program's randomness as it is.
 
@@ -44,16 +51,27 @@ def evaluate(
     scale : {"ranges", "numbers", "none"}, optional
         How features reach the module: as in its training, which the weights of a program keep. Weights that do not tell it, as
         those from a file, are taken to be trained with "ranges" and with the ranges that are declared here.
+    task : Task, optional
+        Inputs, target, loss and metrics: as in its training, which the weights of a program keep, or others.
 
     Returns
     -------
     dict
         `accuracy` (classification) or `mean_squared_error`, `n`, `loss`, and of a binary target `matthews_correlation`
         (see `matthews`). Through a channel that adds noise the last two are left out, as a loss has no bound and every
-        further sum costs; the others are noised per record and charged.
+        further sum costs; the others are noised per record and charged. With a task its metrics by name, in the place of
+        those that follow from the target; through noise those that have a bound.
+
+    Raises
+    ------
+    UnboundedSum (HR-210)
+        The channel adds noise, and nothing that would be asked has a bound.
     """
-    model, ready = judged(federation, module, weights, features, held_out, scale, whole=True)
+    model, ready = judged(federation, module, weights, features, held_out, scale, task, whole=True)
     noisy, weight = federation.protection.noisy, federation.schema.heaviest
+    if model.task is not None:
+        ask = partial(score, model=behind_noise(model) if noisy else model, with_loss=not noisy)
+        return metrics(model, ready.sum(ask, model.flat(weights), bound=bounds_of(model, weight) if noisy else None))
     bounded = noisy and weight is not None and model.kind != "number"
     bound = {"hits": linf(weight, "record"), "n": linf(weight, "record")} if bounded else None
     ask = partial(score, model=model, with_loss=not noisy)
@@ -67,32 +85,61 @@ def judged(
     features: Sequence[str] | None,
     held_out: str | None,
     scale: Scale | None,
+    task: Any = None,
     *,
     whole: bool = False,
 ) -> tuple[Model, Federation]:
     """A model and the records on which it is measured, aside from any program: all, or those that are held out."""
-    chosen = features or [name for name in federation.schema.features if name != held_out]
-    reading = reading_for(weights, module, federation.schema, chosen, scale)
+    reading = reading_for(weights, module, federation.schema, features, scale, task_from(task), held_out)
     ready = prepared(federation, reading.features, held_out=held_out, validation=True, scale=reading)
     return model_of(module, federation, reading.features, whole=whole, scale=reading), ready.aside()
 
 
+def behind_noise(model: Model) -> Model:
+    """A model with those metrics of its task that have a bound; the others, and the loss, are left out, which is said."""
+    assert model.task is not None
+    if left := [metric.name for metric in model.task.metrics if metric.bound is None]:
+        log.warning(
+            "Behind noise %s and the loss are left out: they have no bound. See hedgerow.learn.Metric.", ", ".join(left)
+        )
+    return replace(model, task=model.task.bounded())
+
+
+def bounds_of(model: Model, weight: float | None) -> dict[str, Bound]:
+    """How far a record of this weight moves the sums of `score`: metrics of a task, and the number of records."""
+    assert model.task is not None
+    bounded = {metric.name: metric.bound for metric in model.task.metrics if metric.bound is not None}
+    if weight is None or not bounded:
+        raise UnboundedSum(
+            "no metric of the task has a bound." if not bounded else "the weights of records have no declared range.",
+            remedy="Give one: hr.learn.Metric(function, bound=...)." if not bounded else "Declare it: Column(..., high=...).",
+        )
+    return {name: linf(weight * bound, "record") for name, bound in bounded.items()} | {"n": linf(weight, "record")}
+
+
 def evaluate_on(
-    table: Table,
+    table: Table | Any,
     module: nn.Module,
     weights: Weights | Any,
     features: Sequence[str] | None = None,
     *,
     scale: Scale | None = None,
+    task: Task | None = None,
+    schema: Schema | None = None,
 ) -> dict[str, float]:
     """Metrics of a model on a table that the server holds, such as a public test set; nothing is asked of a party.
 
-    `scale` as of `evaluate`.
+    `scale` and `task` as of `evaluate`. The table may be a data frame of any library (`Table.from_frame`); `schema` then
+    declares it, as that of the federation on which the model was trained.
     """
-    reading = reading_for(weights, module, table.schema, features or table.schema.features, scale)
-    table = whole_cases(table, columns_of(table.schema, reading.features))
-    columns = inputs_and_target(table.columns, **settings(table.schema, reading.features, reading))  # type: ignore[arg-type]
-    model = model_for(module, table.schema, columns["model_input"][:2], reading.low, reading.by, whole=True)
+    table = Table.like(table, schema)
+    reading = reading_for(weights, module, table.schema, features, scale, task_from(task))
+    table = whole_cases(table, columns_of(table.schema, reading.features, scale=reading))
+    columns = made_of(table.columns, table.schema, reading.features, reading)
+    if reading.task is None:
+        model = model_for(module, table.schema, columns["model_input"][:2], reading.low, reading.by, whole=True)
+    else:
+        model = model_for_task(module, reading, whole=True)
     w = np.ones(len(table)) if table.schema.weight is None else table[table.schema.weight]
     sums = score(model.flat(weights), Party("server", columns, w), None, model=model)
     return metrics(model, sums)
@@ -101,6 +148,9 @@ def evaluate_on(
 def metrics(model: Model, sums: Any) -> dict[str, float]:
     """Divide sums by the number of records."""
     n = max(float(sums["n"]), 1e-12)
+    if model.task is not None:
+        asked = [name for name in (*scored(model), "loss") if name in sums]
+        return {name: float(sums[name]) / n for name in asked} | {"n": n}
     name = "mean_squared_error" if model.kind == "number" else "accuracy"
     found = {name: float(sums["hits"]) / n, "n": n}
     found |= {"loss": float(sums["loss"]) / n} if "loss" in sums else {}

@@ -22,9 +22,10 @@ from hedgerow.core.party import Party
 from hedgerow.core.question import travels
 
 from .evaluate import judged, metrics
-from .local import score
+from .local import score, scored
 from .models import Model, Weights
 from .scale import Scale
+from .tasks.declared import Task
 
 
 @travels
@@ -35,9 +36,21 @@ def score_own(broadcast: np.ndarray, party: Party, rng: Any, *, model: Model, bo
     of `score`, and 1 for a party with records.
     """
     sums = score(party.state.get("v", broadcast), party, rng, model=model)
-    value = float(sums["hits"]) / max(float(party.n), 1e-12)
+    value = float(sums[headline(model)]) / max(float(party.n), 1e-12)
     spread = {"value": value, "square": value**2}
     return spread if bounded else {**sums, **spread, "parties": float(party.n > 0)}
+
+
+def headline(model: Model) -> str:
+    """The sum from which the parties' own scores are made: hits, or the first metric of a task, or its loss."""
+    return next(iter(scored(model)), "loss")
+
+
+def own_bound(model: Model) -> float | None:
+    """The largest absolute value of a party's own score, where there is one."""
+    if model.task is None:
+        return None if model.kind == "number" else 1.0
+    return next((metric.bound for metric in model.task.metrics), None)
 
 
 def evaluate_personal(
@@ -48,6 +61,7 @@ def evaluate_personal(
     *,
     held_out: str | None = None,
     scale: Scale | None = None,
+    task: Task | None = None,
 ) -> dict[str, float]:
     """Metrics of the parties' own models by one federated sum; a party that keeps none is scored with `weights`.
 
@@ -57,6 +71,8 @@ def evaluate_personal(
         A 0/1 column: only records with 1 are counted, which training with the same setting leaves out.
     scale : {"ranges", "numbers", "none"}, optional
         As of `evaluate`.
+    task : Task, optional
+        As of `evaluate`; the parties' own scores are those of its first metric.
 
     Returns
     -------
@@ -70,8 +86,9 @@ def evaluate_personal(
     UnboundedSum (HR-210)
         The channel adds noise without a clip, and the target is a number: squared errors have no bound.
     """
-    (model, ready), bounded = judged(federation, module, weights, features, held_out, scale), not federation.protection.exact
-    bound = {"value": linf(1.0), "square": linf(1.0)} if bounded and model.kind != "number" else None
+    model, ready = judged(federation, module, weights, features, held_out, scale, task)
+    bounded, most = not federation.protection.exact, own_bound(model)
+    bound = {"value": linf(most), "square": linf(most**2)} if bounded and most is not None else None
     sums = ready.sum(partial(score_own, model=model, bounded=bounded), model.flat(weights), bound=bound)
     parties = federation.expected_size if bounded else max(float(sums["parties"]), 1e-12)
     mean, square = float(sums["value"]) / parties, float(sums["square"]) / parties

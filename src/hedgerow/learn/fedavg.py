@@ -29,15 +29,18 @@ from torch import nn
 from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Local
+from hedgerow.display import displayed
 
 from .local import gradient, local_sgd
 from .models import Weights
 from .results import declares
 from .scale import Scale
 from .settings import Settings
+from .tasks.declared import Task
 from .training import Training, mean_of
 
 
+@displayed
 @dataclass(frozen=True)
 class ModelState:
     """A model after a round.
@@ -114,6 +117,7 @@ def fedsgd(
     learning_rate: float = 1.0,
     features: list[str] | None = None,
     scale: Scale = "ranges",
+    task: dict[str, Any] | Task | None = None,
     start: ModelState | None = None,
 ) -> Iterator[ModelState]:
     """Federated SGD (McMahan et al. 2017, section 2): one gradient step on the cohort's records a round.
@@ -130,6 +134,8 @@ def fedsgd(
         Columns that the module reads; all features by default.
     scale : {"ranges", "numbers", "none"}
         How they reach it: numbers by their declared ranges, the same without integers, or as they are.
+    task : Task, optional
+        Inputs, target, loss and metrics, where the target's kind does not decide them.
 
     Notes
     -----
@@ -138,6 +144,7 @@ def fedsgd(
     is the same.
     """
     own: Settings = {"rate": rate, "size": size, "learning_rate": learning_rate, "features": features, "scale": scale}
+    own["task"] = task
     if not federation.protection.open:
         yield from fedavg(federation, module, rounds=rounds, start=start, epochs=1, batch_size=None, **own)
         return

@@ -38,6 +38,25 @@ def weights_of(given: Any) -> Weights:
     return found
 
 
+def trained_weights(module: nn.Module, state: Any) -> dict[str, np.ndarray]:
+    """Of a state (`.weights`), or of weights by name, those that the module trains: of a model with LoRA its adapters alone.
+
+    They are what is worth keeping beside a pretrained model: `with_weights(module, them)` has them in their places, and a
+    program goes on from them.
+
+    Raises
+    ------
+    ModelInvalid (HR-510)
+        One is missing or has another shape.
+
+    Examples
+    --------
+    >>> safetensors.numpy.save_file(hr.learn.trained_weights(module, state), "adapters.safetensors")  # doctest: +SKIP
+    """
+    shapes = {name: value.shape for name, value in module.named_parameters() if value.requires_grad}
+    return dict(zip(shapes, checked(weights_of(state), shapes), strict=True))
+
+
 def checked(weights: Weights, shapes: Mapping[str, torch.Size]) -> list[np.ndarray]:
     """The named arrays as float32; refuse weights that lack one, or have one of another shape (HR-510)."""
     if missing := [name for name in shapes if name not in weights]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.func import grad, vmap
 
 from hedgerow.core.bound import Bounds
 from hedgerow.core.party import Party
@@ -16,8 +16,9 @@ from hedgerow.core.question import local
 from hedgerow.core.whole import BITS, held
 
 from .descent import Correction, Solver, descend
+from .descent.eager import slope_of
 from .descent.work import tensors
-from .models import Model, hits, per_record_loss
+from .models import Model, hits
 from .settings import Weighting
 from .weighting import weighed
 
@@ -34,10 +35,10 @@ def sum_loss(flat: Tensor, x: Tensor, target: Tensor, w: Tensor, model: Model) -
 def gradient(broadcast: np.ndarray, party: Party, rng: Any, *, model: Model) -> dict[str, np.ndarray]:
     """Sum of the records' gradients, shape (d,), and the weighted number of records."""
     flat, (x, target, w) = torch.from_numpy(broadcast), tensors(party)
-    slope = grad(sum_loss)
-    if w.ndim == 2:
-        slope = vmap(slope, in_dims=(None, 0, 0, 0, None))
-    return {"gradient": slope(flat, x, target, w, model).numpy(), "n": party.n}
+    if model.task is not None and not w.size(-1):  # functions of one's own need not know what no records are
+        return {"gradient": np.zeros((*w.shape[:-1], len(flat)), np.float32), "n": party.n}
+    flat = flat.expand(*w.shape[:-1], -1)
+    return {"gradient": slope_of(sum_loss, flat, x, target, w, model=model).numpy(), "n": party.n}
 
 
 @local(stackable=True)
@@ -57,6 +58,24 @@ def local_sgd(
     return weighed(party, weighting, largest_weight, update=found.change)
 
 
+def scored(model: Model) -> tuple[str, ...]:
+    """Names of the sums that tell how good a model is."""
+    return ("hits",) if model.task is None else tuple(metric.name for metric in model.task.metrics)
+
+
+def judged(model: Model, output: Any, target: Tensor, asked: Collection[str]) -> dict[str, Tensor]:
+    """Of each record what is asked for, (n,)."""
+    if model.task is not None:
+        found = {metric.name: model.task.values(metric, output, target).float() for metric in model.task.metrics}
+        return found | ({"loss": model.losses_of(output, target)} if "loss" in asked else {})
+    found = {"hits": hits(model.kind, output, target)}
+    if "loss" in asked:
+        found["loss"] = model.losses_of(output, target)
+    if "taken_for_one" in asked:
+        found["taken_for_one"] = (output.reshape(target.shape) > 0).float()
+    return found
+
+
 @local(additive=True, stackable=True, holds=BITS)
 def score(
     broadcast: np.ndarray,
@@ -70,23 +89,23 @@ def score(
     """Sums from which metrics are made: losses, hits (classification) or squared errors (numbers), records.
 
     With the loss, and of a binary target, also records of class one: those that are (`ones`) and that are `taken_for_one`.
-    With `bounds`, behind noise, the model sees one record at a time, so that no other record changes a bit of its output.
+    With `bounds`, behind noise, the model sees one record at a time, so that no other record changes a bit of its output; and a
+    record for which module or metric fail counts as zero, as an error would tell of it.
+    A model with a task has its metrics by name in the place of hits; behind noise a task has those alone that have bounds.
     """
     flat, (x, target, w) = torch.from_numpy(broadcast), tensors(party)
-    x, target = x.flatten(0, w.ndim - 1), target.flatten()
-    found = {name: torch.zeros(len(x)) for name in ("hits", *("loss",) * with_loss)}
+    x, target = x.flatten(0, w.ndim - 1), target.flatten(0, w.ndim - 1)
+    found = {name: torch.zeros(len(x)) for name in (*scored(model), *("loss",) * with_loss)}
     if with_loss and model.kind == "binary":
         found |= {"ones": (target > 0.5).float(), "taken_for_one": torch.zeros(len(x))}
     with torch.no_grad():
         at_once = SCORED_AT_ONCE if bounds is None else 1
         for start in range(0, len(x), at_once):
             rows = slice(start, start + at_once)
-            output = model.outputs(flat, x[rows] if bounds is None else x[rows].clone())
-            found["hits"][rows] = hits(model.kind, output, target[rows])
-            if with_loss:
-                found["loss"][rows] = per_record_loss(model.kind)(output, target[rows])
-            if "ones" in found:
-                found["taken_for_one"][rows] = (output.reshape(target[rows].shape) > 0).float()
+            with nullcontext() if bounds is None else suppress(Exception):
+                output = model.outputs(flat, x[rows] if bounds is None else x[rows].clone())
+                for name, value in judged(model, output, target[rows], found).items():
+                    found[name][rows] = value
     own = {name: w.double() * value.reshape(w.shape) for name, value in found.items()}
     if bounds is None:
         return {name: value.sum(-1).numpy() for name, value in own.items()} | {"n": np.asarray(party.n)}

@@ -22,28 +22,40 @@ from torch.func import functional_call
 from hedgerow.data import Schema
 from hedgerow.errors import ModelInvalid, SettingsInvalid
 
+from .descent.flops import flops_of
 from .descent.stack import Stack, stack_of
 from .fixed import Weights, arrived, checked, fixed_of, same, weights_of
 from .fixed import told as fixed_told
 from .made import Made, leaves_note, made_of
 from .reading import Reading, TrainedWeights
+from .tasks.fitted import FittedTask
+from .tasks.trial import tried
 
 KINDS = ("category", "binary", "number")
 """Kinds of a model's target."""
 
-TOLD = ("kind", "stackable", "wide", "least_stack", "flops", "low", "scale", "whole")
+OWN = "task"
+"""Kind of a model whose loss and inputs a `Task` names."""
+
+TOLD = ("kind", "stackable", "wide", "least_stack", "flops", "low", "scale", "whole", "task")
 """What a party elsewhere is told of a model, beside how its module was made."""
 
 
 def per_record_loss(kind: str) -> Callable[[Tensor, Tensor], Tensor]:
     """Return the loss of each record, shape (n,): cross-entropy, log-loss of logits, or squared error."""
     return {
-        "category": lambda output, target: F.cross_entropy(output, target, reduction="none"),
+        "category": cross_entropy,
         "binary": lambda output, target: F.binary_cross_entropy_with_logits(
             output.reshape(target.shape), target, reduction="none"
         ),
         "number": lambda output, target: (output.reshape(target.shape) - target) ** 2,
     }[kind]
+
+
+def cross_entropy(output: Tensor, target: Tensor) -> Tensor:
+    """That of PyTorch without reduction, to the bit. Its own, under `vmap`, is decomposed by code that imports SymPy."""
+    wide = output.to(torch.promote_types(output.dtype, torch.float32))
+    return -F.log_softmax(wide, 1).gather(1, target.unsqueeze(1)).squeeze(1)
 
 
 def hits(kind: str, output: Tensor, target: Tensor) -> Tensor:
@@ -63,8 +75,8 @@ class Model:
     ----------
     module : torch.nn.Module
         Template: its architecture is used, its parameters only as initial weights.
-    kind : {"category", "binary", "number"}
-        Kind of the target, which decides the loss.
+    kind : {"category", "binary", "number", "task"}
+        Kind of the target, which decides the loss; or "task" where `task` does.
     stackable : bool
         Whether copies of it can be trained in one call; an engine reads this.
     wide : bool
@@ -77,6 +89,8 @@ class Model:
         The module sees (input - low) * scale, so that records stay in the type in which they are kept.
     whole : bool
         Whether all parameters are in its flat vector, as to be evaluated; otherwise those that are trained (`requires_grad`).
+    task : FittedTask, optional
+        Inputs, loss and metrics, where a program was given a `Task`.
     reading : Reading, optional
         How features reach the module, which weights by name keep; a party is not told it.
 
@@ -96,6 +110,7 @@ class Model:
     low: float = 0.0
     scale: float = 1.0
     whole: bool = False
+    task: FittedTask | None = None
     reading: Reading | None = field(default=None, metadata={"told": False})
     names: tuple[str, ...] = field(init=False)
     fixed: dict[str, Tensor] = field(init=False, repr=False)
@@ -131,7 +146,8 @@ class Model:
         numbers = [told[name] for name in ("flops", "low", "scale", "least_stack")]
         flags = [told["stackable"], told["wide"], told["whole"]]
         finite = all(isinstance(n, (int, float)) and math.isfinite(n) for n in numbers)
-        if set(told) != set(TOLD) or told["kind"] not in KINDS or not finite or not all(isinstance(f, bool) for f in flags):
+        known = told["kind"] in KINDS if told["task"] is None else told["kind"] == OWN and isinstance(told["task"], FittedTask)
+        if set(told) != set(TOLD) or not known or not finite or not all(isinstance(f, bool) for f in flags):
             raise ModelInvalid("what arrived is no model.", remedy="Both sides must run the same version of Hedgerow.")
         module = made.make()
         if not told["whole"]:
@@ -146,7 +162,7 @@ class Model:
     @cached_property
     def stack(self) -> Stack | None:
         """The module as a chain of linear layers, where it is one and all of them are trained."""
-        return stack_of(self.module, self.kind)
+        return stack_of(self.module, self.kind) if self.task is None else None
 
     @cached_property
     def _copies(self) -> threading.local:
@@ -192,10 +208,18 @@ class Model:
 
     def call(self, parts: Sequence[Tensor], x: Tensor) -> Tensor:
         """Apply the module with these parameters to its input."""
-        return functional_call(self._of_this_thread, dict(zip(self.names, parts, strict=True)) | self.fixed, (x,))
+        return self.applied(self._of_this_thread, x, dict(zip(self.names, parts, strict=True)) | self.fixed)
+
+    def applied(self, module: nn.Module, x: Tensor, weights: dict[str, Tensor] | None = None) -> Any:
+        """Apply a copy of the module, with these parameters or its own, to its input."""
+        args, kwargs = ((x,), {}) if self.task is None else self.task.arguments(x)
+        output = module(*args, **kwargs) if weights is None else functional_call(module, weights, args, kwargs)
+        return output if self.task is None else self.task.chosen(output)
 
     def scaled(self, x: Tensor) -> Tensor:
-        """The module's input: float32, from values in the type in which they are kept."""
+        """The module's input: float32, from values in the type in which they are kept; with a task they are cast in `call`."""
+        if self.task is not None:
+            return x
         x = x.to(torch.float32)
         return x if (self.low, self.scale) == (0.0, 1.0) else (x - self.low) * self.scale
 
@@ -212,7 +236,11 @@ class Model:
 
     def losses(self, flat: Tensor, x: Tensor, target: Tensor, *, scaled: bool = False) -> Tensor:
         """Loss of each record, shape (n,)."""
-        return per_record_loss(self.kind)(self.outputs(flat, x, scaled=scaled), target)
+        return self.losses_of(self.outputs(flat, x, scaled=scaled), target)
+
+    def losses_of(self, output: Any, target: Tensor) -> Tensor:
+        """Loss of each record, shape (n,), of outputs that are at hand."""
+        return per_record_loss(self.kind)(output, target) if self.task is None else self.task.losses(output, target)
 
     @cached_property
     def stochastic(self) -> bool:
@@ -248,18 +276,21 @@ def model_for(
     return replace(model, flops=_flops(model, weights, x))
 
 
-def _flops(model: Model, weights: Tensor, x: np.ndarray) -> float:
-    """Floating-point operations of one record's forward pass.
+def model_for_task(module: nn.Module, reading: Reading, *, whole: bool = False) -> Model:
+    """Pair a module with a task, and try them on made-up records before any party is asked."""
+    task = reading.task
+    assert task is not None
+    model = Model(module, OWN, whole=whole, task=task)
+    tried(model)
+    return replace(model, flops=_flops(model, torch.from_numpy(model.initial), task.made_up(2)[0].numpy()))
 
-    Torch's counter imports its compiler, which takes seconds and is not needed to count those of linear layers.
-    """
+
+def _flops(model: Model, weights: Tensor, x: np.ndarray) -> float:
+    """Floating-point operations of one record's forward pass."""
     if model.stack is not None:
         return model.stack.flops
-    from torch.utils.flop_counter import FlopCounterMode
-
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        model.outputs(weights, torch.from_numpy(x))
-    return counter.get_total_flops() / len(x)
+    with torch.no_grad():
+        return flops_of(lambda: model.outputs(weights, torch.from_numpy(x))) / len(x)
 
 
 def _draws(part: nn.Module) -> bool:
@@ -290,7 +321,7 @@ def own_generator(rng: Any) -> Iterator[None]:
 
 def begin_anew(seed: int) -> None:
     """Seed the global generators of torch, NumPy and Python; within `own_generator`, which puts them back."""
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)  # torch.manual_seed looks for devices first, a hundred times as long
     np.random.seed(seed % 2**32)
     random.seed(seed)
 

@@ -95,4 +95,5 @@ def accuracy(w: np.ndarray, party: Party, model: Model, held_out: str | None) ->
         return np.array([accuracy(one, at, model, held_out) for one, at in zip(w, own, strict=True)])
     counts = party.w if held_out is None else np.asarray(party[held_out] == 1, float)
     sums = score(w, replace(party, w=counts), None, model=model, with_loss=False)
-    return np.asarray(float(sums["hits"]) / max(float(sums["n"]), 1e-12))
+    hits = sums["hits"] if model.task is None else sums.get("accuracy", 1.0)  # of another metric nothing is asked
+    return np.asarray(float(hits) / max(float(sums["n"]), 1e-12))

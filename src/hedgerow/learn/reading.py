@@ -7,7 +7,7 @@ numbers mean to a module is decided where it was trained.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +18,8 @@ from hedgerow.errors import SettingsInvalid
 
 from .fixed import weights_of
 from .scale import Scale, Span, of_batches, scale_for, span, warn_unscaled
+from .tasks.declared import Task
+from .tasks.fitted import FittedTask
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Reading:
         The words of categories, in the order of their indicators.
     low, by : float
         The same of a single array-shaped column, of which batches are scaled: the module sees (input - low) * by.
+    task : FittedTask, optional
+        Inputs, target, loss and metrics, where a `Task` names them; `features` are then the columns that it reads.
     """
 
     scale: Scale
@@ -42,13 +46,26 @@ class Reading:
     levels: tuple[tuple[str, ...], ...]
     low: float = 0.0
     by: float = 1.0
+    task: FittedTask | None = None
 
     @classmethod
-    def of(cls, schema: Schema, features: Sequence[str] | None, scale: Scale) -> Self:
-        """What a schema declares."""
+    def of(cls, schema: Schema, features: Sequence[str] | None, scale: Scale, task: Task | None = None) -> Self:
+        """What a schema declares, for a task or without one."""
+        if task is not None:
+            return cls._of_task(schema, scale, FittedTask.of(task, schema, features, scale))
         columns = [schema[name] for name in features or schema.features]
         names, levels = tuple(column.name for column in columns), tuple(column.levels for column in columns)
         return cls(scale, names, tuple(span(column, scale) for column in columns), levels, *of_batches(columns, scale))
+
+    @classmethod
+    def _of_task(cls, schema: Schema, scale: Scale, task: FittedTask) -> Self:
+        names = task.columns
+        return cls(scale, names, (None,) * len(names), tuple(schema[name].levels for name in names), task=task)
+
+    @property
+    def unscaled(self) -> tuple[str, ...]:
+        """Features that reach the module as numbers, which want a declared range."""
+        return self.features if self.task is None else self.task.scaled
 
 
 class TrainedWeights(dict[str, np.ndarray]):
@@ -60,15 +77,24 @@ class TrainedWeights(dict[str, np.ndarray]):
 
 
 def reading_for(
-    weights: Any, module: nn.Module, schema: Schema, features: Sequence[str], wanted: Scale | None = None
+    weights: Any,
+    module: nn.Module,
+    schema: Schema,
+    features: Sequence[str] | None,
+    wanted: Scale | None = None,
+    task: Task | None = None,
+    held_out: str | None = None,
 ) -> Reading:
     """How records reach a module with these weights: as in their training, or by the schema where they do not tell.
 
     Parameters
     ----------
     weights : mapping or state
-    features : sequence of str
-        The features of the schema that the module reads.
+    features : sequence of str, optional
+        The features of the schema that the module reads; by default all but `held_out`.
+    task : Task, optional
+        What the module is trained for; by default as the weights keep it from their training. One with the same inputs and
+        target as in the training has other losses and metrics alone: records are read as they were.
     wanted : {"ranges", "numbers", "none"}, optional
         The scale that a caller asks for; weights of another one are refused.
 
@@ -80,11 +106,14 @@ def reading_for(
         The weights were trained with another scale, or with other levels of a category.
     """
     known: Reading | None = getattr(weights_of(weights), "reading", None)
-    if known is None or set(known.features) != set(features):
-        scale = scale_for(module, wanted or "ranges")
+    chosen = features or [name for name in schema.features if name != held_out]
+    if known is not None and known.task is not None and features is None:
+        known = known if task is None else _judged_by(known, known.task, task, schema)
+    elif known is None or task is not None or known.task is not None or set(known.features) != set(chosen):
+        found = Reading.of(schema, chosen, scale_for(module, wanted or "ranges"), task)
         if known is None:
-            warn_unscaled(schema, features, scale)
-        return Reading.of(schema, features, scale)
+            warn_unscaled(schema, found.unscaled, found.scale)
+        return found
     if wanted is not None and (scale := scale_for(module, wanted)) != known.scale:
         raise SettingsInvalid(
             f"scale is {scale!r}, and the weights were trained with {known.scale!r}.",
@@ -97,3 +126,16 @@ def reading_for(
                 remedy="Declare the same levels in the same order.",
             )
     return known
+
+
+def _judged_by(known: Reading, trained: FittedTask, task: Task, schema: Schema) -> Reading:
+    """The reading of a training with the loss and metrics of another task."""
+    before = trained.task
+    if task.inputs is None:
+        task = replace(task, inputs=before.inputs, as_dict=before.as_dict)
+    task = replace(task, target=task.target or before.target, output=before.output if task.output is None else task.output)
+    found = Reading.of(schema, trained.features, known.scale, task)
+    if found.task is None or task.inputs != before.inputs:
+        return found
+    fitted = replace(found.task, inputs=trained.inputs)
+    return replace(known, features=found.features, ranges=found.ranges, levels=found.levels, task=fitted)

@@ -21,6 +21,8 @@ from .evaluate_own import evaluate_personal
 from .made import has_note, note
 from .models import linear, mlp
 from .scale import Scale, said, scale_for
+from .tasks.declared import task_from
+from .tasks.fitted import FittedTask
 from .tensors import width
 from .zoo import ZOO
 
@@ -88,9 +90,11 @@ def few_passes(settings: Mapping[str, Any], rounds: int) -> dict[str, Any]:
 def module_for(schema: Schema, settings: Mapping[str, Any]) -> nn.Module:
     """Build a module for a schema: by a name, or by `package.module:factory`.
 
-    A factory is called with (n_inputs, n_outputs), or with (shape, n_outputs) where its first parameter is named `shape`.
+    A factory is called with (n_inputs, n_outputs), or with (shape, n_outputs) where its first parameter is named `shape`. The
+    inputs of a task are all numbers that it names, and the outputs are those of the schema's target.
     """
-    model, shape = settings["model"], width(schema)
+    model, task = settings["model"], task_from(settings.get("task"))
+    shape = width(schema) if task is None else FittedTask.of(task, schema, settings.get("features"), "none").inputs.record
     n_outputs = len(schema[schema.target].levels) or 1 if schema.target else 1
     if model == "linear":
         return linear(math.prod(shape), n_outputs)
@@ -171,7 +175,7 @@ def own_models(federation: Federation, settings: Mapping[str, Any], state: Model
 def accuracy(settings: Mapping[str, Any], state: ModelState, schema: Schema, table: Table) -> float:
     """The headline score of a state on a table: accuracy, or mean squared error of a numeric target."""
     found = evaluate_on(table, module_for(schema, settings), state.weights, **scaled(settings))
-    return found.get("accuracy", found.get("mean_squared_error", float("nan")))
+    return found.get("accuracy", found.get("mean_squared_error", next(iter(found.values()))))
 
 
 def outcome(federation: Federation, settings: Mapping[str, Any], state: ModelState) -> Outcome:
@@ -181,6 +185,8 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: ModelSta
     schema = federation.schema
     chosen = settings.get("features") or [name for name in schema.features if name != settings.get("held_out")]
     told = {"How features reach the model": said(schema, chosen, _scale(schema, settings))}
+    if settings.get("task") is not None:
+        told = {"How columns reach the model": FittedTask.of(task_from(settings["task"]), schema, chosen, "ranges").told}
     shapes = [(name, " x ".join(map(str, value.shape)), int(value.size)) for name, value in state.weights.items()]
     table = pandas.DataFrame(shapes, columns=["parameter", "shape", "numbers"])
     return Outcome(tables={"Model": table}, text=told, arrays=dict(state.weights))
@@ -194,8 +200,8 @@ def _scale(schema: Schema, settings: Mapping[str, Any]) -> Scale:
 
 
 def scaled(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """How features are scaled, as evaluations are told it."""
-    return {"scale": settings.get("scale", "ranges")}
+    """How features are scaled, and the task, as evaluations are told them."""
+    return {"scale": settings.get("scale", "ranges"), "task": settings.get("task")}
 
 
 def named(found: Mapping[str, float], prefix: str) -> dict[str, float]:

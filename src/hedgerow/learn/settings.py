@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Literal, get_type_hints
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from hedgerow.errors import SettingsInvalid, suggestion
 
+from .descent.optimisers import SolverName, name_of
 from .descent.rules import RuleName
 from .scale import Scale
+from .tasks.declared import Task
 
 Weighting = Literal["records", "uniform", "expected"]
 ScheduleName = Literal["constant", "step", "exponential", "inverse", "cosine"]
@@ -34,6 +36,17 @@ class StepSettings(TypedDict, total=False):
 class Settings(StepSettings, total=False):
     """Keyword arguments of every algorithm; `defaults()` has their defaults, and a study's `[program]` the same keys."""
 
+    solver: Annotated[  # type: ignore[misc]
+        SolverName,
+        Field("sgd", description="update rule, or a class of torch.optim or its name"),
+        BeforeValidator(name_of),
+    ]
+    solver_settings: Annotated[
+        dict[str, bool | float | tuple[float, ...] | None] | None,
+        Field(
+            None, description="arguments of a class of torch.optim, such as weight_decay; its learning rate is learning_rate"
+        ),
+    ]
     rate: Annotated[float | None, Field(None, description="participation: each party joins with this probability")]
     size: Annotated[int | None, Field(None, description="participation: exactly so many parties; everybody by default")]
     spare: Annotated[int, Field(0, description="with size: parties asked beyond it; the first `size` answers count")]
@@ -58,6 +71,10 @@ class Settings(StepSettings, total=False):
         Scale, Field("ranges", description="numbers by their declared ranges; numbers: not integers; none: all as they are")
     ]
     features: Annotated[list[str] | None, Field(None, description="columns that the module reads; all features by default")]
+    task: Annotated[
+        dict[str, Any] | Task | None,
+        Field(None, description="inputs, target, loss and metrics, where the target's kind does not decide them"),
+    ]
 
 
 def fields(kind: Any = Settings) -> dict[str, Any]:

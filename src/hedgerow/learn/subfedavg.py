@@ -39,22 +39,25 @@ from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, travels
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 
 from .descent import NOTHING, Correction, Solver, descend
 from .evaluate import metrics
-from .local import score
+from .local import score, scored
 from .models import Model, Weights
 from .pruning import Pruning
 from .reading import reading_for
 from .results import declares
 from .scale import Scale
 from .settings import Settings, Weighting
+from .tasks.declared import Task, task_from
 from .tensors import prepared
 from .training import Training, mean_of, model_of
 from .weighting import weighed
 
 
+@displayed
 @dataclass(frozen=True)
 class SubState:
     """A model after a round, and how far parties have pruned it.
@@ -150,8 +153,8 @@ def subfedavg(
     )
     if filters is not None and not pruning.kinds(model)[1][0]:
         wrong.append(f"filters is {filters}, and the model has no convolution")
-    if model.kind == "number" and least_accuracy > 0:
-        wrong.append(f"least_accuracy is {least_accuracy}, and the target is a number")
+    if (model.kind == "number" or (model.task is not None and "accuracy" not in scored(model))) and least_accuracy > 0:
+        wrong.append(f"least_accuracy is {least_accuracy}, and the target is a number, or its task has no such metric")
     if wrong:
         raise SettingsInvalid("; ".join(wrong) + ".", remedy="They are shares; what is left is never nothing.")
     x, d = training.begin(start), len(model.initial)
@@ -182,14 +185,14 @@ def evaluate_subnetworks(
     *,
     held_out: str | None = None,
     scale: Scale | None = None,
+    task: Task | None = None,
 ) -> dict[str, float]:
     """Metrics of the parties' personal subnetworks, each on its own records, by one federated sum.
 
     Parameters and result as `hedgerow.learn.evaluate`; a party that never pruned is scored with all weights. A mask depends on
     all records of its party, so there is no bound per record: a channel that adds noise needs a clip.
     """
-    chosen = features or [name for name in federation.schema.features if name != held_out]
-    reading = reading_for(weights, module, federation.schema, chosen, scale)
+    reading = reading_for(weights, module, federation.schema, features, scale, task_from(task), held_out)
     model = model_of(module, federation, reading.features, scale=reading)
     ready = prepared(federation, reading.features, held_out=held_out, validation=True, scale=reading)
     return metrics(model, ready.sum(partial(score_subnetwork, model=model), model.flat(weights), init=everything))

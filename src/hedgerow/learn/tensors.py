@@ -14,6 +14,7 @@ from hedgerow.errors import MissingColumn, SchemaInvalid, suggestion
 
 from .reading import Reading
 from .scale import Scale, of_batches, span
+from .tasks.packing import packed
 
 
 @travels
@@ -100,17 +101,23 @@ def prepared(
     Records that lack a feature or the target are left out. How many is asked by whoever trains without noise (`counted`).
     """
     schema = federation.schema
-    federation = complete_cases(federation, columns_of(schema, features, held_out), count=False)
+    federation = complete_cases(federation, columns_of(schema, features, held_out, scale), count=False)
     if held_out is not None:
         if held_out not in schema.names:
             raise MissingColumn(f"held_out names {held_out!r}, which is no column.", remedy=suggestion(held_out, schema.names))
         features = features or [name for name in schema.features if name != held_out]
         federation = federation.prepare(only, column=held_out, value=int(validation), weight=schema.weight)
+    if isinstance(scale, Reading) and scale.task is not None:
+        return federation.prepare(packed, inputs=scale.task.inputs, target=scale.task.target)
     return federation.prepare(inputs_and_target, **settings(schema, features, scale))
 
 
-def columns_of(schema: Schema, features: Sequence[str] | None = None, held_out: str | None = None) -> tuple[str, ...]:
+def columns_of(
+    schema: Schema, features: Sequence[str] | None = None, held_out: str | None = None, scale: Scale | Reading = "ranges"
+) -> tuple[str, ...]:
     """The columns that a model reads: its features, the target, and what marks records that are held out."""
+    if isinstance(scale, Reading) and scale.task is not None:
+        return scale.task.columns if held_out is None or held_out not in schema else (*scale.task.columns, held_out)
     chosen = features or [name for name in schema.features if name != held_out]
     aside = [held_out] if held_out is not None and held_out in schema else []
     return (*chosen, *([] if schema.target is None else [schema.target]), *aside)
@@ -125,5 +132,13 @@ def blank(
     schema: Schema, features: Sequence[str] | None = None, scale: Scale | Reading = "ranges", n: int = 2
 ) -> dict[str, np.ndarray]:
     """Prepare made-up records, two by default, to try a model on."""
-    given = settings(schema, features, scale)
-    return inputs_and_target(schema.synthetic(n, np.random.default_rng(0)), **given)  # type: ignore[arg-type]
+    return made_of(schema.synthetic(n, np.random.default_rng(0)), schema, features, scale)
+
+
+def made_of(
+    columns: Mapping[str, np.ndarray], schema: Schema, features: Sequence[str] | None, scale: Scale | Reading
+) -> dict[str, np.ndarray]:
+    """`model_input` and `model_target` of records that are at hand."""
+    if isinstance(scale, Reading) and scale.task is not None:
+        return packed(columns, inputs=scale.task.inputs, target=scale.task.target)
+    return inputs_and_target(columns, **settings(schema, features, scale))  # type: ignore[arg-type]

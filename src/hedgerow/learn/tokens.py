@@ -66,7 +66,7 @@ def _decides(model: Model, flat: Tensor, raw: Tensor, where: slice) -> bool:
 
 def warn_of_tokens(model: Model, schema: Schema) -> None:
     """Warn of integers that are scaled, and that the module seems to read as tokens."""
-    if model.reading is not None and (names := tokens(model, schema, model.reading)):
+    if model.reading is not None and model.task is None and (names := tokens(model, schema, model.reading)):
         listed = ", ".join(names[:6]) + ", ..." * (len(names) > 6)
         warnings.warn(
             f"{listed}: the module seems to read {'them' if len(names) > 1 else 'it'} as tokens, and integers reach it scaled "

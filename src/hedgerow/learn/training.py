@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.func import grad, vmap
 
 from hedgerow.core.bound import Bound
 from hedgerow.core.federation import Federation
@@ -21,13 +20,15 @@ from hedgerow.data import complete_cases
 from hedgerow.errors import SettingsInvalid
 
 from .descent import Solver
-from .descent.eager import mean_loss
+from .descent.eager import mean_loss, slope_of
+from .descent.optimisers import settled
 from .fixed import weights_of
-from .models import Model, model_for
+from .models import Model, model_for, model_for_task
 from .reading import Reading
 from .scale import Scale, scale_for, warn_unscaled
 from .schedule import Schedule
 from .settings import Settings, Weighting, fields, filled
+from .tasks.declared import task_from
 from .tensors import blank, columns_of, prepared
 from .tokens import warn_of_tokens
 
@@ -88,14 +89,16 @@ class Training:
             problems.append(f"largest_weight is {given['largest_weight']}")
         if problems:
             raise SettingsInvalid("; ".join(problems) + ".", remedy="Counts are at least one, rates are above zero.")
+        if solver.by_torch and solver.path not in ("auto", "eager"):
+            log.warning("path is %r, and %s of torch.optim trains eagerly", solver.path, solver.rule)
         weighting = weighting_of(given["weighting"], federation, lawful)
         features, held_out = given["features"], given["held_out"]
-        complete_cases(federation, columns_of(federation.schema, features, held_out), count="records" in lawful)
-        scale = scale_for(module, given["scale"])
-        ready = prepared(federation, features, held_out=held_out, scale=scale)
         chosen = features or [name for name in federation.schema.features if name != held_out]
+        scale = how_read(module, federation, chosen, given["scale"], given["task"])
+        complete_cases(federation, columns_of(federation.schema, features, held_out, scale), count="records" in lawful)
+        ready = prepared(federation, features, held_out=held_out, scale=scale)
         model = model_of(module, federation, chosen, given["batch_size"] or 256, scale=scale)
-        warn_unscaled(federation.schema, chosen, scale)
+        warn_unscaled(federation.schema, *names_and_scale(scale, chosen))
         warn_of_tokens(model, federation.schema)
         who = {name: given[name] for name in ("rate", "size", "spare", "every")}
         return cls(ready, model, solver, rounds, weighting, given["largest_weight"], schedule, **who)
@@ -136,7 +139,8 @@ def solver_of(given: Mapping[str, Any], federation: Federation) -> Solver:
         epochs = dict(zip(names, epochs, strict=True))
     names = ("learning_rate", "steps", "momentum", "second_decay", "epsilon", "stragglers", "precision", "path")
     same = {name: given[name] for name in names}
-    return Solver(epochs=epochs, batch_size=given["batch_size"] or None, rule=given["solver"], **same)
+    same |= {"rule": given["solver"], "rule_settings": settled(given["solver_settings"] or {})}
+    return Solver(epochs=epochs, batch_size=given["batch_size"] or None, **same)
 
 
 def weighting_of(wanted: Weighting | None, federation: Federation, lawful: Sequence[Weighting]) -> Weighting:
@@ -154,6 +158,19 @@ def weighting_of(wanted: Weighting | None, federation: Federation, lawful: Seque
     return weighting
 
 
+def how_read(
+    module: nn.Module, federation: Federation, features: Sequence[str] | None, scale: Scale, task: Any
+) -> Scale | Reading:
+    """How features reach a module: by a scale, or by a task (or a study's table of one)."""
+    wanted, made = scale_for(module, scale), task_from(task)
+    return wanted if made is None else Reading.of(federation.schema, features, wanted, made)
+
+
+def names_and_scale(scale: Scale | Reading, features: Sequence[str]) -> tuple[Sequence[str], Scale]:
+    """Features that reach a module as numbers, and their scale."""
+    return (scale.unscaled, scale.scale) if isinstance(scale, Reading) else (features, scale)
+
+
 def model_of(
     module: nn.Module,
     federation: Federation,
@@ -165,8 +182,12 @@ def model_of(
 ) -> Model:
     """Pair a module with the federation's schema, and find out what an engine may do with it; see `Model`."""
     reading = scale if isinstance(scale, Reading) else Reading.of(federation.schema, features, scale)
-    made_up = blank(federation.schema, features, reading)
-    model = model_for(module, federation.schema, made_up["model_input"], low=reading.low, scale=reading.by, whole=whole)
+    if reading.task is None:
+        made_up = blank(federation.schema, features, reading)
+        model = model_for(module, federation.schema, made_up["model_input"], low=reading.low, scale=reading.by, whole=whole)
+    else:
+        model = model_for_task(module, reading, whole=whole)
+        made_up = dict(zip(("model_input", "model_target"), (value.numpy() for value in reading.task.made_up(2)), strict=True))
     stackable = not model.large(batch_size) and can_be_stacked(model, made_up)
     return replace(model, stackable=stackable, wide=model.large(batch_size), reading=reading)
 
@@ -194,10 +215,7 @@ def above(limit: float, **settings: float) -> None:
 
 
 def can_be_stacked(model: Model, made_up: Mapping[str, np.ndarray]) -> bool:
-    """Whether many parties' copies of a module can be trained in one call: known of linear layers, tried with others.
-
-    A trial imports torch's compiler, which takes seconds.
-    """
+    """Whether many parties' copies of a module can be trained in one call: known of linear layers, tried with others."""
     if model.stochastic:
         return False
     if model.stack is not None:
@@ -205,8 +223,13 @@ def can_be_stacked(model: Model, made_up: Mapping[str, np.ndarray]) -> bool:
     x, target = (torch.from_numpy(made_up[name])[None] for name in ("model_input", "model_target"))
     weights = torch.from_numpy(model.initial)[None]
     try:
-        vmap(grad(mean_loss), in_dims=(0, 0, 0, 0, None))(weights, x, target, torch.ones(1, 2), model)
-    except (RuntimeError, ValueError, NotImplementedError) as error:
+        found = slope_of(mean_loss, weights, x, target, torch.ones(1, 2), model=model)
+        if model.task is not None:  # stacked, functions of one's own must do what they do alone, also for filled-up records
+            wanted = slope_of(mean_loss, weights[0], x[0], target[0], torch.ones(2), model=model)
+            empty = slope_of(mean_loss, weights[0], 0 * x[0], 0 * target[0], torch.zeros(2), model=model)
+            if not torch.allclose(found[0], wanted, rtol=1e-3, atol=1e-6) or not torch.isfinite(empty).all():
+                raise NotImplementedError("stacked it gives other gradients")
+    except (RuntimeError, ValueError, NotImplementedError, TypeError, IndexError) as error:
         log.info("%s cannot be stacked (%s): parties train one by one", type(model.module).__name__, str(error).split("\n")[0])
         return False
     return True

@@ -78,6 +78,9 @@ TRAVELLERS = frozenset(
         "learn.records.dpsgd": "GradientStep",
         "learn.records.plan": "RecordPlan",
         "learn.schedule": "Schedule",
+        "learn.tasks.declared": "Input Metric Task",
+        "learn.tasks.fitted": "FittedTask",
+        "learn.tasks.packing": "Packing Piece",
     }.items()
     for name in names.split()
 )

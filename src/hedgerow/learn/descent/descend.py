@@ -4,7 +4,7 @@ A planner takes the fastest path that fits; all take the same steps on the same 
 
     native   plain SGD on a stack of linear layers, the whole descent in compiled code, where the package was built with it
     traced   any module that can be traced, with any rule, alone or stacked: see `trace`
-    eager    anything else, and large steps, whose time is in their products: autograd, batch by batch
+    eager    anything else, optimisers of `torch.optim`, and large steps, whose time is in their products: autograd by batches
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def descend(
 
 def _alone(work: Work) -> None:
     path, large = work.solver.path, work.plan.shape[-1] > LARGEST_BATCH or work.model.large(work.plan.shape[-1])
-    if path != "eager" and work.solver.precision == "float32" and not large and replay(_even(work)):
+    slow = path == "eager" or work.solver.by_torch or work.solver.precision != "float32" or large
+    if not slow and replay(_even(work)):
         return
     eager(work)
 

@@ -9,9 +9,10 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor
-from torch.func import grad, vmap
+from torch.func import vmap
 
 from ..models import Model
+from .optimisers import stepper
 from .rules import RULES
 from .work import Work
 
@@ -21,14 +22,33 @@ def mean_loss(flat: Tensor, x: Tensor, target: Tensor, w: Tensor, model: Model) 
     return (w * model.losses(flat, x, target)).sum() / w.sum().clamp_min(1e-12)
 
 
+def slope_of(loss: Callable[..., Tensor], flat: Tensor, *batch: Tensor, model: Model) -> Tensor:
+    """Gradient of `loss(flat, *batch, model)` at weights of shape (d,), or of stacked parties' losses at (n_parties, d).
+
+    A party's loss depends on its own weights alone, so the gradient of their sum has each party's in its row. `torch.func.grad`
+    gives the same, and imports PyTorch's compiler.
+    """
+    at = flat.detach().requires_grad_()
+    ask = vmap(loss, in_dims=(*(0,) * (len(batch) + 1), None)) if flat.ndim == 2 else loss
+    with torch.enable_grad():
+        total = ask(at, *batch, model).sum()
+    return torch.autograd.grad(total, at)[0]
+
+
 def eager(work: Work) -> None:
     """Take the steps of one party; a short last batch is not padded."""
-    anchor = work.y.clone()
+    anchor, solver = work.y.clone(), work.solver
+    theirs = (
+        stepper(solver.rule, work.y, work.model.shapes, solver.learning_rate, solver.rule_settings) if solver.by_torch else None
+    )
     with gradients(work) as slope:
         for i, step in enumerate(work.plan):
             records = step[step >= 0]
             gradient = corrected(work, slope(work.y, records), lambda records=records: slope(anchor, records))
-            _move(work, gradient, i + 1)
+            if theirs is None:
+                _move(work, gradient, i + 1)
+            else:
+                theirs(gradient)
 
 
 @contextmanager
@@ -74,13 +94,12 @@ def _threads(n: int) -> ThreadPoolExecutor:
 
 def eager_stack(work: Work) -> None:
     """Take the steps of stacked parties; one that has fewer than another rests at the end."""
-    slope = vmap(grad(mean_loss), in_dims=(0, 0, 0, 0, None))
     anchor, rows = work.y.clone(), torch.arange(work.parties)[:, None]
     for i, step in enumerate(work.plan):
         kept, records = step >= 0, step.clamp_min(0)
         batch = work.inputs[rows, records], work.target[rows, records], work.w[rows, records] * kept
-        gradient = slope(work.y, *batch, work.model)
-        gradient = corrected(work, gradient, lambda batch=batch: slope(anchor, *batch, work.model))
+        gradient = slope_of(mean_loss, work.y, *batch, model=work.model)
+        gradient = corrected(work, gradient, lambda batch=batch: slope_of(mean_loss, anchor, *batch, model=work.model))
         _move(work, gradient, i + 1, kept.any(-1, keepdim=True))
 
 

@@ -8,6 +8,7 @@ and where there are too many the oldest is made again when it is needed.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from dataclasses import replace
 
@@ -78,9 +79,10 @@ def _make(work: Work, kind: Specialisation) -> Program | None:
     try:
         trial = made_up(work)
         batch = (model.scaled(trial.inputs), trial.target, torch.full((*lead, kind.batch), 1.0 / kind.batch))
-        graph = graph_of(model.call, model.kind, model.shapes, batch)
-        record = tuple(trial.inputs.shape[len(lead) + 1 :])
-        program = Program(graph, model.shapes, kind, BatchSource(record, model.low, model.scale))
+        graph = graph_of(model.call, model.kind, model.shapes, batch, None if model.task is None else model.losses_of)
+        record, wanted = (tuple(value.shape[len(lead) + 1 :]) for value in (trial.inputs, trial.target))
+        source = BatchSource(record, model.low, model.scale, wanted, model.task is None)
+        program = Program(graph, model.shapes, kind, source)
         if not agrees(program, trial):
             raise NotImplementedError("its trace does not give its gradient")
     except Exception as error:  # whatever a foreign module raises while it is traced
@@ -111,10 +113,17 @@ def made_up(work: Work) -> Work:
     y, towards = like(work.y), like(work.towards)
     assert y is not None
     assert towards is not None
-    with torch.no_grad():
-        levels = model.outputs(y[0] if lead else y, inputs[0] if lead else inputs).shape[-1] if model.kind == "category" else 2
-    levelled = (torch.arange(size) % levels).expand(*lead, size)
-    target = numbers(*lead, size) if model.kind == "number" else levelled
+    if model.task is not None:
+        made = model.task.made_up(size * math.prod(lead))
+        inputs, target = (value.reshape(*lead, size, *value.shape[1:]) for value in made)
+        inputs = inputs.to(work.inputs.dtype)
+    else:
+        levels = 2
+        if model.kind == "category":
+            with torch.no_grad():
+                levels = model.outputs(y[0] if lead else y, inputs[0] if lead else inputs).shape[-1]
+        levelled = (torch.arange(size) % levels).expand(*lead, size)
+        target = numbers(*lead, size) if model.kind == "number" else levelled
     plan = torch.arange(size).expand(2, *lead, size).clone()
     plan[1, ..., -1:] = -1 if size > 1 else 0
     return replace(

@@ -8,9 +8,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from .optimisers import NAMES, SolverName, problems
 from .rules import RuleName
 
 Path = Literal["auto", "native", "traced", "eager"]
+RULES = get_args(RuleName)
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,8 @@ class Solver:
         Steps in a round, instead of epochs; the passes go on until they are taken.
     batch_size : int or None
         Records in a step; `None` takes all of them.
-    rule : {"sgd", "momentum", "nesterov", "adagrad", "adadelta", "adam"}
-        How a gradient becomes a step; see `rules`. What a rule remembers starts at zero in every round.
+    rule : {"sgd", "momentum", "nesterov", "adagrad", "adadelta", "adam"}, or a name of `torch.optim`
+        How a gradient becomes a step; see `rules` and `optimisers`. What a rule remembers starts at zero in every round.
     momentum, second_decay, epsilon : float
         Constants of the rule: m, b and e there.
     stragglers : float
@@ -36,19 +38,22 @@ class Solver:
         Of the products in a forward pass; bfloat16 is for large modules.
     path : {"auto", "native", "traced", "eager"}
         How steps are computed; "auto" takes the fastest that fits.
+    rule_settings : tuple of (name, value)
+        Arguments of a class of `torch.optim`.
     """
 
     learning_rate: float = field(default=0.1, repr=False)  # it falls from round to round, and shapes no answer
     epochs: int | Mapping[str, int] = 1
     steps: int | None = None
     batch_size: int | None = 10
-    rule: RuleName = "sgd"
+    rule: SolverName = "sgd"
     momentum: float = 0.9
     second_decay: float = 0.999
     epsilon: float = 1e-8
     stragglers: float = 0.0
     precision: Literal["float32", "bfloat16"] = "float32"
     path: Path = field(default="auto", compare=False)
+    rule_settings: tuple[tuple[str, Any], ...] = ()
 
     def problems(self) -> list[str]:
         """What is out of range, in words."""
@@ -58,18 +63,30 @@ class Solver:
             (self.steps is not None and self.steps < 1, f"steps is {self.steps}"),
             (self.batch_size is not None and self.batch_size < 1, f"batch_size is {self.batch_size}"),
             (not (np.isfinite(self.learning_rate) and self.learning_rate > 0), f"learning_rate is {self.learning_rate}"),
-            (self.rule not in get_args(RuleName), f"solver is {self.rule!r}, not one of {', '.join(get_args(RuleName))}"),
+            (self.rule not in RULES + NAMES, f"solver is {self.rule!r}, not one of {', '.join(RULES + NAMES)}"),
+            (bool(self.rule_settings) and not self.by_torch, f"solver_settings are given, and solver is {self.rule!r}"),
+            (self.by_torch and self._has_constants, f"{self.rule} takes its constants from solver_settings"),
             (not 0 <= self.momentum < 1, f"momentum is {self.momentum}"),
             (not 0 <= self.second_decay < 1, f"second_decay is {self.second_decay}"),
             (not self.epsilon > 0, f"epsilon is {self.epsilon}"),
             (not 0 <= self.stragglers <= 1, f"stragglers is {self.stragglers}"),
         ]
-        return [text for bad, text in wrong if bad]
+        found = [text for bad, text in wrong if bad]
+        return found or (problems(self.rule, self.rule_settings) if self.by_torch else [])
+
+    @property
+    def by_torch(self) -> bool:
+        """Whether steps are those of `torch.optim`."""
+        return self.rule in NAMES
+
+    @property
+    def _has_constants(self) -> bool:
+        return any(getattr(self, name) != getattr(Solver, name) for name in ("momentum", "second_decay", "epsilon"))
 
     @property
     def stackable(self) -> bool:
-        """Whether parties may share a call; with epochs of their own they are asked one by one."""
-        return not isinstance(self.epochs, Mapping)
+        """Whether parties may share a call; with epochs of their own, or an optimiser of torch's, they are asked one by one."""
+        return not isinstance(self.epochs, Mapping) and not self.by_torch
 
     def passes(self, party: str, rng: Any) -> int:
         """Epochs that a party takes in this round."""

@@ -1,6 +1,6 @@
 """Traced training: the gradient of any module as a flat list of tensor operations, looped over local steps in one call.
 
-    trace    `make_fx` records forward and backward of one batch as a graph; nothing is differentiated any more
+    trace    forward and backward of one batch are recorded as a graph (`recorder`); nothing is differentiated any more
     fuse     for plain SGD the update goes into the product that made the gradient:  W <- keep W - lr * (delta^T a)
     replay   the graph is written out as TorchScript, looped over a plan of batches, and run without Python's lock, so that
              threads train parties side by side in one process
@@ -22,9 +22,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, fx
-from torch.func import vjp, vmap
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch.func import vmap
 
+from .recorder import Recorded, recorded
 from .rules import RULES, RuleName
 
 log = logging.getLogger("hedgerow.learn")
@@ -56,11 +56,13 @@ class Specialisation:
 
 @dataclass(frozen=True)
 class BatchSource:
-    """How a batch is taken from kept records: the shape of one, and (values - low) * scale."""
+    """How a batch is taken from kept records: the shape of one and of its target, and (values - low) * scale, cast or not."""
 
     record: tuple[int, ...]
     low: float = 0.0
     scale: float = 1.0
+    target: tuple[int, ...] = ()
+    cast: bool = True
 
 
 def cotangent(kind: str, output: Tensor, target: Tensor, share: Tensor) -> Tensor:
@@ -73,7 +75,13 @@ def cotangent(kind: str, output: Tensor, target: Tensor, share: Tensor) -> Tenso
     return (slope * share).reshape(output.shape)
 
 
-def graph_of(call: Callable[..., Tensor], kind: str, shapes: Sequence[torch.Size], batch: Sequence[Tensor]) -> fx.GraphModule:
+def graph_of(
+    call: Callable[..., Any],
+    kind: str,
+    shapes: Sequence[torch.Size],
+    batch: Sequence[Tensor],
+    losses: Callable[[Any, Tensor], Tensor] | None = None,
+) -> Recorded:
     """Trace the gradient of one batch: `(x, target, share, *parameters) -> gradients`, stacked where the batch is.
 
     Parameters
@@ -81,17 +89,35 @@ def graph_of(call: Callable[..., Tensor], kind: str, shapes: Sequence[torch.Size
     call : callable
         `(parameters, x) -> output` of one party's model.
     batch : x, target and share, with a leading axis of parties where stacked.
+    losses : callable, optional
+        `(output, target) -> (n,)`, in the place of the loss of that kind.
     """
     parties = batch[2].shape[0] if batch[2].ndim == 2 else 0
 
+    def applied(x: Tensor, *parts: Tensor) -> Tensor:
+        return call(parts, x)
+
+    def pulled(output: Tensor, target: Tensor, share: Tensor) -> Tensor:
+        return cotangent(kind, output, target, share)
+
+    def lost(x: Tensor, target: Tensor, share: Tensor, *parts: Tensor) -> Tensor:
+        assert losses is not None
+        return (share * losses(call(parts, x), target)).sum()
+
     def slope(x: Tensor, target: Tensor, share: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
-        output, pull = vjp(lambda *q: call(q, x), *parts)
-        made: tuple[Tensor, ...] = pull(cotangent(kind, output, target, share))
-        return made
+        with torch.enable_grad():
+            if losses is None:
+                output = (vmap(applied) if parties else applied)(x, *parts)
+                with torch.no_grad():
+                    pull = (vmap(pulled) if parties else pulled)(output, target, share)
+                end = _Pull.apply(output, pull)
+            else:
+                end = (vmap(lost) if parties else lost)(x, target, share, *parts).sum()
+        return torch.autograd.grad(end, parts, materialize_grads=True)
 
     lead = (parties,) if parties else ()
-    parts = [torch.randn(*lead, *shape) * 0.1 for shape in shapes]
-    traced: fx.GraphModule = make_fx(vmap(slope) if parties else slope)(*batch, *parts)
+    parts = [(torch.randn(*lead, *shape) * 0.1).requires_grad_() for shape in shapes]
+    traced = recorded(slope, *batch, *parts)
     for node in list(traced.graph.nodes):
         if node.target in (aten.detach.default, aten.alias.default, aten.lift_fresh_copy.default):
             node.replace_all_uses_with(node.args[0])
@@ -100,12 +126,25 @@ def graph_of(call: Callable[..., Tensor], kind: str, shapes: Sequence[torch.Size
     return traced
 
 
+class _Pull(torch.autograd.Function):
+    """A number whose gradient by the output is `pull`. (Given to `torch.autograd.grad`, it would import SymPy.)"""
+
+    @staticmethod
+    def forward(ctx: Any, output: Tensor, pull: Tensor) -> Tensor:
+        ctx.pull = pull
+        return output.sum()
+
+    @staticmethod
+    def backward(ctx: Any, one: Tensor) -> tuple[Tensor, None]:
+        return ctx.pull, None
+
+
 class Program:
     """A traced descent, compiled for one `Specialisation`."""
 
-    def __init__(self, graph: fx.GraphModule, shapes: Sequence[torch.Size], kind: Specialisation, batch: BatchSource) -> None:
-        self.source = source_of(graph.graph, shapes, kind, batch)
-        self.constants = [getattr(graph, str(node.target)) for node in graph.graph.nodes if node.op == "get_attr"]
+    def __init__(self, traced: Recorded, shapes: Sequence[torch.Size], kind: Specialisation, batch: BatchSource) -> None:
+        self.source = source_of(traced.graph, shapes, kind, batch)
+        self.constants = [traced.constants[str(node.target)] for node in traced.graph.nodes if node.op == "get_attr"]
         self._run = torch.jit.CompilationUnit(self.source).run
 
     def __call__(self, *tensors: Tensor, numbers: Mapping[str, float]) -> None:
@@ -153,13 +192,15 @@ def loop(kind: Specialisation, parts: str, batch: BatchSource) -> list[str]:
     many = f"[n, {kind.batch}]" if kind.parties else f"[{kind.batch}]"
     shaped = f"[{', '.join(map(str, ([-1] if kind.parties else []) + [kind.batch, *batch.record]))}]"
     of = ".flatten(0, 1)" if kind.parties else ""
+    aims = f"[{', '.join(map(str, ([-1] if kind.parties else []) + [kind.batch, *batch.target]))}]" if batch.target else many
+    cast = ".to(torch.float32)" if batch.cast else ""
     scaled = f".sub({batch.low!r})" * (batch.low != 0.0) + f".mul({batch.scale!r})" * (batch.scale != 1.0)
     lines = [
         "records = plan[i]",
         "kept = records.ge(0)",
         f"taken = ({taken}){flat}",
-        f"bx = x{of}.index_select(0, taken).to(torch.float32){scaled}.reshape({shaped})",
-        f"bt = target{of}.index_select(0, taken).reshape({many})",
+        f"bx = x{of}.index_select(0, taken){cast}{scaled}.reshape({shaped})",
+        f"bt = target{of}.index_select(0, taken).reshape({aims})",
         f"bw = w{of}.index_select(0, taken).reshape({many}) * kept",
         "share = bw / bw.sum(-1, True).clamp_min(1e-12)",
     ]

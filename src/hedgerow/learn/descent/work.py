@@ -61,7 +61,7 @@ class Work:
         shape = (*party.w.shape[:-1], np.shape(x)[-1])
         towards = x if correction.towards is None else correction.towards
         inputs, target, w = tensors(party)
-        memory = (*shape[:-1], 1) if solver.rule == "sgd" else shape  # plain SGD remembers nothing
+        memory = (*shape[:-1], 1) if solver.rule == "sgd" or solver.by_torch else shape  # plain SGD remembers nothing
         return cls(
             model=model,
             solver=solver,

@@ -31,17 +31,19 @@ from torch import nn
 from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel
 
 from ..descent.rules import RULES, RuleName
 from ..descent.work import tensors
 from ..models import Model, Weights
-from ..scale import Scale, scale_for, warn_unscaled
+from ..scale import Scale, warn_unscaled
 from ..schedule import Schedule
 from ..settings import StepSettings, filled
+from ..tasks.declared import Task
 from ..tensors import blank, prepared
 from ..tokens import warn_of_tokens
-from ..training import above, at_least, model_of
+from ..training import above, at_least, how_read, model_of, names_and_scale
 from .clipped import clipped_gradients, exact_of, recipe_of
 from .clipping import Clipping
 from .results import declares
@@ -49,6 +51,7 @@ from .rewrite import separate
 from .trained import Trained
 
 
+@displayed
 @dataclass(frozen=True)
 class RecordState:
     """A model after a round, and what the server's rule remembers of the trained parameters, of shape (d,)."""
@@ -127,18 +130,19 @@ class RecordTask:
         *,
         exact: bool = True,
         scale: Scale = "ranges",
+        task: Any = None,
     ) -> RecordTask:
         """Check a module and a clip before any party is asked, and find out how gradients are found."""
         separate(module)
-        scale = scale_for(module, scale)
-        model = model_of(module, federation, features, max(int(batch_size), 1), scale=scale)
-        names = {name: np.repeat(value, 2, 0)[:3] for name, value in blank(federation.schema, features, scale).items()}
+        how = how_read(module, federation, features, scale, task)
+        model = model_of(module, federation, features, max(int(batch_size), 1), scale=how)
+        names = {name: np.repeat(value, 2, 0)[:3] for name, value in blank(federation.schema, features, how).items()}
         x, target, _ = tensors(Party("nobody", names, np.ones(3)))
         trained = (exact_of(model, tuple(x.shape[1:])) if exact else recipe_of(model, x, target)).trained
         trained.check(clipping)
-        warn_unscaled(federation.schema, features or list(federation.schema.features), scale)
+        warn_unscaled(federation.schema, *names_and_scale(how, features or list(federation.schema.features)))
         warn_of_tokens(model, federation.schema)
-        return cls(prepared(federation, features, scale=scale), model, trained)
+        return cls(prepared(federation, features, scale=how), model, trained)
 
 
 @program(
@@ -155,6 +159,7 @@ def dpsgd(
     clip: float | list[float] = 1.0,
     features: list[str] | None = None,
     scale: Scale = "ranges",
+    task: dict[str, Any] | Task | None = None,
     start: RecordState | None = None,
     **settings: Unpack[StepSettings],
 ) -> Iterator[RecordState]:
@@ -179,6 +184,8 @@ def dpsgd(
         Columns that the module reads; all features by default.
     scale : {"ranges", "numbers", "none"}
         How they reach it: numbers by their declared ranges, the same without integers, or as they are.
+    task : Task, optional
+        Inputs, target, loss and metrics, where the target's kind does not decide them.
     start : RecordState, optional
         Continue after this state.
     **settings
@@ -204,14 +211,14 @@ def dpsgd(
     above(0.0, batch_size=batch_size, sampling_rate=sampling_rate)
     unclipped(federation)
     exact = protected(federation)
-    task = RecordTask.of(federation, module, features, batch_size, clipping, exact=exact, scale=scale)
-    model = task.model
+    ready = RecordTask.of(federation, module, features, batch_size, clipping, exact=exact, scale=scale, task=task)
+    model = ready.model
     ask = partial(clipped_gradients, model=model, clipping=clipping, exact=exact)
     w = model.initial if start is None else model.flat(start.weights)
     nothing = np.zeros(len(w), np.float32)
     first, second = (nothing, nothing) if start is None else (start.first, start.second)
     for t in range(start.round if start else 0, rounds):
-        cohort = task.federation.sample(records=sampling_rate)
+        cohort = ready.federation.sample(records=sampling_rate)
         total: Any = cohort.sum(ask, w, bound=clipping.bound if exact else None)["gradient"]
         w, first, second = step(w, total / batch_size, first, second, t + 1, t)
         yield RecordState(t + 1, model.named(w), first, second)

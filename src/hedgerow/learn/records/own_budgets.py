@@ -36,6 +36,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.ledger import Ledger
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, name_of, travels
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy import Budget
 from hedgerow.privacy.accounting import Accountant
@@ -44,6 +45,7 @@ from ..descent.work import tensors
 from ..models import Model, Weights
 from ..scale import Scale
 from ..settings import StepSettings
+from ..tasks.declared import Task
 from ..training import above, at_least
 from .clipped import clipped_sum
 from .clipping import Clipping
@@ -52,6 +54,7 @@ from .plan import RecordPlan
 from .results import declares
 
 
+@displayed
 @dataclass(frozen=True)
 class OwnBudgetsState:
     """A model after a round, and what each party has spent.
@@ -128,6 +131,7 @@ def local_dpsgd(
     accountant: Accountant = "rdp",
     features: list[str] | None = None,
     scale: Scale = "ranges",
+    task: dict[str, Any] | Task | None = None,
     start: OwnBudgetsState | None = None,
     **settings: Unpack[StepSettings],
 ) -> Iterator[OwnBudgetsState]:
@@ -182,8 +186,8 @@ def local_dpsgd(
     above(0.0, **{f"batch_size of {name}": value for name, value in batch_sizes.items()})
     limits = {} if stop_at is None else _for_each("stop_at", stop_at, names)
     budgets = {name: Budget(limit, delta, "record", accountant=accountant) for name, limit in limits.items()}
-    task = RecordTask.of(federation, module, features, max(batch_sizes.values()), plan.clipping, scale=scale)
-    model = task.model
+    ready = RecordTask.of(federation, module, features, max(batch_sizes.values()), plan.clipping, scale=scale, task=task)
+    model = ready.model
     ask = partial(noisy_steps, plan=plan, model=model, step=step, batch_sizes=batch_sizes, budgets=budgets, rounds=rounds)
     w = model.initial if start is None else model.flat(start.weights)
     for t in range(start.round if start else 0, rounds):
@@ -191,7 +195,7 @@ def local_dpsgd(
         if not any(_goes_on(plan, budgets.get(name), asked, rounds) for name in names):
             return
         sent = {"w": w, "asked": np.asarray(float(asked)), "round": np.asarray(float(t))}
-        total: Any = task.federation.sum(ask, sent, init=no_rounds)
+        total: Any = ready.federation.sum(ask, sent, init=no_rounds)
         w = w + (total["update"] / max(float(total["n"]), 1.0)).astype(np.float32)
         known = rounds_asked(federation.ledger, plan)
         yield OwnBudgetsState(t + 1, model.named(w), _spent(plan, budgets, names, known, rounds, delta), int(total["n"]))

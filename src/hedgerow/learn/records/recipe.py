@@ -23,10 +23,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
-from torch.func import functional_call, grad, vmap
+from torch.func import grad, vmap
 from torch.overrides import TorchFunctionMode
 
-from ..models import Model, per_record_loss
+from ..models import Model
 from .layers import LAYERS, ParameterGradients, known, whole
 from .rewrite import keeps_nothing
 from .trained import Trained
@@ -146,8 +146,8 @@ class Recipe:
         return self._found([whole(name, rows) for name, rows in zip(self.trained.names, gradients, strict=True)])
 
     def _loss_of_one(self, trained: Any, others: Any, x: Tensor, target: Tensor) -> Tensor:
-        output = functional_call(self._copy, {**trained, **others}, (self.model.scaled(x[None]),))
-        return per_record_loss(self.model.kind)(output, target[None])[0]
+        output = self.model.applied(self._copy, self.model.scaled(x[None]), {**trained, **others})
+        return self.model.losses_of(output, target[None])[0]
 
     @property
     def _copy(self) -> nn.Module:
@@ -195,7 +195,7 @@ class Tape:
         self.written.clear()
         try:
             with torch.enable_grad():
-                loss = per_record_loss(model.kind)(self.module(model.scaled(x)), target).sum()
+                loss = model.losses_of(model.applied(self.module, model.scaled(x)), target).sum()
             order = list(self.written)
             edges = [self.written[prefix][2] for prefix in order]
             slopes = torch.autograd.grad(loss, edges, allow_unused=True)
@@ -240,7 +240,7 @@ def recipe_for(model: Model, x: Tensor, target: Tensor) -> Recipe:
         try:
             if fast.path == "ghost":
                 with Unseen():
-                    fast._copy(model.scaled(x))
+                    model.applied(fast._copy, model.scaled(x))
             if all(_same(fast, slow, size * x, target) for size in SIZES if size == 1 or x.is_floating_point()):
                 return fast
             reason = "it finds other gradients"

@@ -89,7 +89,7 @@ def keeps_nothing(model: Model, x: Tensor, *, may_fail: bool = False) -> None:
     for left in reversed(range(3)):  # another thread may have drawn meanwhile
         module = copy.deepcopy(model.module)
         try:
-            drew = _drew(module, model.scaled(x))
+            drew = _drew(model, module, model.scaled(x))
         except (RuntimeError, ValueError, IndexError):
             if may_fail:
                 return
@@ -109,11 +109,11 @@ def keeps_nothing(model: Model, x: Tensor, *, may_fail: bool = False) -> None:
             )
 
 
-def _drew(module: nn.Module, x: Tensor) -> bool:
+def _drew(model: Model, module: nn.Module, x: Tensor) -> bool:
     """Whether a forward pass moves the global generators of torch, NumPy or Python."""
     with own_generator(np.random.default_rng(0)), torch.no_grad():
         before = _generators()
-        module(x)
+        model.applied(module, x)
         return _generators() != before
 
 

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
-from ...models import begin_anew, own_generator, per_record_loss
+from ...models import begin_anew, own_generator
 from ..trained import Trained
 from .operations import Array
 from .parts import Formed, LayerGradients
@@ -58,14 +57,27 @@ def parts_alone(
     return [Formed(name, rows, tuple(trained.shapes[name])) for name, rows in found.items()]
 
 
+def slopes_alone(losses: Callable[[Any, Tensor], Tensor], output: Array, target: Array) -> Array:
+    """Gradients of an own loss at the output, (n, ...), one record after the other; zeros where it fails or is not finite."""
+    found = np.zeros_like(output)
+    with one_thread(), own_generator(np.random.default_rng(0)), torch.enable_grad():
+        for i in range(len(output)):
+            begin_anew(0)
+            own, wanted = (torch.from_numpy(values[i : i + 1]).clone() for values in (output, target))
+            with suppress(Exception):  # whatever a record does to the loss, nobody else may learn of it
+                row = torch.autograd.grad(losses(own.requires_grad_(), wanted)[0], own)[0].numpy()
+                found[i] = row[0] if np.isfinite(row).all() else 0.0
+    return found
+
+
 def _gradients(trained: Trained, weights: Mapping[str, Tensor], x: Tensor, target: Tensor) -> list[Array]:
     """Of one record, flat, one for each trained parameter."""
     model, own, wanted = trained.model, x[None].clone(), target[None].clone()
     fresh = {name: nn.Parameter(value.detach().clone(), requires_grad=False) for name, value in weights.items()}
     learned = [fresh[name].requires_grad_() for name in trained.names]
     memo: dict[int, Any] = {id(value): fresh[name] for name, value in model.module.named_parameters()}
-    output = functional_call(copy.deepcopy(model.module, memo), fresh, (model.scaled(own),))
-    loss = per_record_loss(model.kind)(output, wanted)[0]
+    output = model.applied(copy.deepcopy(model.module, memo), model.scaled(own), fresh)
+    loss = model.losses_of(output, wanted)[0]
     rows = torch.autograd.grad(loss, learned, allow_unused=True)
     return [
         np.zeros(value.numel(), np.float32) if row is None else row.to_dense().reshape(-1).numpy()
