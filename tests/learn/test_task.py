@@ -21,6 +21,7 @@ from hedgerow.store import last
 from hedgerow.testing import Wired
 from hedgerow.testing.subject import assert_same
 from hedgerow.wire.names import Names
+from hedgerow.wire.travellers import arrive
 
 SCHEMA = Schema(
     (
@@ -229,6 +230,9 @@ def test_a_table_names_functions_by_import_paths_and_a_task_itself_imports_nothi
     assert made == Task(loss={"one": (hazard, 0.5)}, metrics=[Metric(risk, bound=1.0)])
     with pytest.raises(ModelInvalid, match="cannot be imported"):
         task_from({"loss": "hedgerow.nowhere:loss"})
+    sent = {"inputs": None, "target": None, "loss": "os:system", "metrics": None, "output": None, "as_dict": False}
+    with pytest.raises(SettingsInvalid, match="os:system"):
+        arrive(Task, sent)
     for make in (lambda: Task(loss="task_nets:hazard"), lambda: Metric("task_nets:risk")):
         with pytest.raises(SettingsInvalid, match="task_nets"):
             make()

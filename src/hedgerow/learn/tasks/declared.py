@@ -254,8 +254,8 @@ def found(given: Any, known: Mapping[str, Any], what: str) -> str | Callable[...
     if isinstance(given, str) and given in known:
         return given
     if isinstance(given, str) or not callable(given):
-        nearest = suggestion(given, known) if isinstance(given, str) else ""
-        raise SettingsInvalid(f"no {what} {given!r}.", remedy=f"{nearest} Known: {', '.join(known)}; or a function.".strip())
+        nearest = suggestion(given, known) if isinstance(given, str) else f"Known: {', '.join(known)}."
+        raise SettingsInvalid(f"no {what} {given!r}.", remedy=f"{nearest} Or give a function (output, target) -> (n,).")
     function: Callable[..., Any] = given
     return function
 
