@@ -9,8 +9,10 @@ promised, the compiler may not join a multiplication and an addition.
 """
 
 import sysconfig
+from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_py import build_py
 
 DESCENT, ROWWISE, PRIVACY = "src/hedgerow/learn/descent", "src/hedgerow/learn/rowwise", "src/hedgerow/privacy"
 ROW_HEADERS = [f"{ROWWISE}/{name}.hpp" for name in ("calls", "chain", "elements", "outer", "plain", "vectors")]
@@ -31,8 +33,21 @@ extensions = [
     Extension("hedgerow.privacy._coarse", [f"{PRIVACY}/coarse.cpp"], depends=[f"{PRIVACY}/held.hpp"], **shared),
 ]
 
+
+class WithErrorPages(build_py):
+    """Also copies the pages of errors, which lie among the other pages, so that `hedgerow explain` finds them."""
+
+    def run(self):
+        super().run()
+        if not self.editable_mode:
+            self.mkpath(f"{self.build_lib}/hedgerow/error_pages")
+            for page in Path("docs/errors").glob("HR-*.md"):
+                self.copy_file(str(page), f"{self.build_lib}/hedgerow/error_pages/{page.name}")
+
+
 free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))  # has no stable interface yet
 setup(
+    cmdclass={"build_py": WithErrorPages},
     ext_modules=[] if free_threaded else extensions,
     options={} if free_threaded else {"bdist_wheel": {"py_limited_api": "cp311"}},
 )

@@ -2,23 +2,21 @@
 
 A line of a page that begins with `::: ` is replaced:
 
-    ::: module hedgerow.stats     every public name (`__all__`) with its signature and docstring
-    ::: study                     every key of a study file; likewise `station` and `coordinator`, of their files
-    ::: errors                    every code; likewise `programs`, `partitioners`
+    ::: study        every key of a study file; likewise `station` and `coordinator`, of their files
+    ::: errors       every code; likewise `programs`, `partitioners`
+
+The reference is made by `pages.py`.
 """
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, create_model
-from typing_extensions import is_typeddict
 
 from hedgerow.data import PARTITIONERS
 from hedgerow.errors import catalogue
@@ -30,49 +28,7 @@ from hedgerow.study.keys import keys_of, shared_by
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Replace the directives of a page."""
-    return re.sub(r"(?m)^::: (\w+) ?(\S*)$", lambda found: DIRECTIVES[found[1]](*filter(None, [found[2]])), markdown)
-
-
-def module(name: str) -> str:
-    found = importlib.import_module(name)
-    public = {name: getattr(found, name) for name in found.__all__ if not inspect.ismodule(getattr(found, name))}
-    return "\n\n".join([prose(found.__doc__), *(part for name, value in public.items() for part in described(name, value))])
-
-
-def described(name: str, value: Any) -> Iterator[str]:
-    """A heading, the signature and the docstring; then the same for each public method and property."""
-    if is_typeddict(value):
-        yield f"## `{name}`\n\n{prose(value.__doc__)}\n\n{shared_keys(value)}"
-        return
-    if not (inspect.isclass(value) or inspect.isfunction(value)):
-        yield f"## `{name}`\n\nA value of type `{type(value).__name__}`."
-        return
-    kind = "class " if inspect.isclass(value) else ""
-    yield f"## `{name}`\n\n```python\n{kind}{signature(name, value)}\n```\n\n{prose(value.__doc__)}"
-    for key, member in vars(value).items() if inspect.isclass(value) else ():
-        method = getattr(value, key)
-        if key.startswith("_") or not method.__doc__:
-            continue
-        if isinstance(member, (property, cached_property)):
-            yield f"### `{name}.{key}`\n\n{prose(member.__doc__)}"
-        elif inspect.isfunction(method) or inspect.ismethod(method):
-            yield f"### `{name}.{key}`\n\n```python\n{signature(key, method)}\n```\n\n{prose(method.__doc__)}"
-
-
-def signature(name: str, value: Any) -> str:
-    """Name, parameters and result, on one line where they fit."""
-    found, parts = inspect.signature(value), []
-    for p in found.parameters.values():
-        if p.kind is p.KEYWORD_ONLY and "*" not in parts:
-            parts.append("*")
-        stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
-        kind = "" if p.annotation is p.empty else f": {p.annotation}"
-        default = "" if p.default is p.empty else f" = {p.default!r}".replace("<factory>", "...")
-        parts.append(f"{stars}{p.name}{kind}{default}")
-    parts = [part for part in parts if part != "self"]
-    result = "" if inspect.isclass(value) or found.return_annotation is found.empty else f" -> {found.return_annotation}"
-    line = f"{name}({', '.join(parts)}){result}"
-    return line if len(line) <= 100 else "\n    ".join([f"{name}(", *(f"{part}," for part in parts)]) + f"\n){result}"
+    return re.sub(rf"(?m)^::: ({'|'.join(DIRECTIVES)})$", lambda found: DIRECTIVES[found[1]](), markdown)
 
 
 def prose(text: str | None) -> str:
@@ -171,4 +127,4 @@ def errors() -> str:
     return "\n".join(["| code | class | when |", "| --- | --- | --- |", *lines])
 
 
-DIRECTIVES = {made.__name__: made for made in (module, study, station, coordinator, programs, partitioners, errors)}
+DIRECTIVES = {made.__name__: made for made in (study, station, coordinator, programs, partitioners, errors)}

@@ -26,6 +26,8 @@ ROOMS = (
     "data",
     "engines",
     "learn",
+    "loggers",
+    "notebook",
     "privacy",
     "report",
     "stats",

@@ -10,7 +10,7 @@
 
 A message says the value, the reason and the remedy, and whether any party was asked. Across the boundary between a party
 and the server only the code travels (`PartyDeclined.codes`); the sentence stays in that party's log.
-Each code has a page in `docs/errors/`; a test compares the two lists.
+Each code has a page in `docs/errors/`, which `hedgerow explain CODE` prints; a test compares the two lists.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class HedgerowError(Exception):
         lines = [f"{type(self).__name__} [{self.code}]: {self.reason}"]
         lines += [f"  {line}" for line in self.remedy.splitlines()]
         asked = "Parties had been asked." if self.asked else "No party was asked."
-        return "\n".join([*lines, f"{asked} More: docs/errors/{self.code}.md"])
+        return "\n".join([*lines, f"{asked} More: hedgerow explain {self.code}"])
 
 
 class HedgerowWarning(UserWarning):
@@ -91,6 +91,10 @@ class MissingExtra(StudyError, code="HR-105"):
 
 class ProgramInvalid(StudyError, code="HR-106"):
     """A program leaves out what it must say of itself, or is not where its package says it is."""
+
+
+class ArgumentInvalid(StudyError, TypeError, code="HR-107"):
+    """An argument of a public function is of a type that it does not take, or has a name that it does not know."""
 
 
 # ---- 2xx: the waist -------------------------------------------------------------------------------------------------
@@ -250,6 +254,10 @@ class ColumnUndeclared(DataError, code="HR-410"):
 
 class ChecksumMismatch(DataError, code="HR-411"):
     """A file is not the one that was catalogued."""
+
+
+class RecordsElsewhere(DataError, code="HR-412"):
+    """A federation was given where records are needed."""
 
 
 # ---- 5xx: learning --------------------------------------------------------------------------------------------------

@@ -13,25 +13,26 @@ they say when it is first asked for. Submodules are imported in the same way.
 
 from __future__ import annotations
 
-import ast
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property
 from importlib import import_module
-from importlib.util import find_spec, resolve_name
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
 
-def lazily(package: str) -> None:
+def lazily(package: str, *, checks: bool = False) -> None:
     """Let a package import its public names when they are used; called by its `__init__`, at the end.
 
     Parameters
     ----------
     package : str
         Its `__name__`.
+    checks : bool
+        Whether its functions and classes check the types of their arguments; see `CheckingPackage`.
     """
-    sys.modules[package].__class__ = LazyPackage
+    sys.modules[package].__class__ = CheckingPackage if checks else LazyPackage
 
 
 class LazyPackage(ModuleType):
@@ -44,7 +45,7 @@ class LazyPackage(ModuleType):
     def __getattr__(self, name: str) -> Any:
         path, attribute = self._origins.get(name, (self.__name__, name))
         if path != self.__name__:
-            found = getattr(import_module(path), attribute)
+            found = self._handed_out(getattr(import_module(path), attribute))
         elif not name.startswith("_") and find_spec(f"{path}.{attribute}") is not None:
             found = import_module(f"{path}.{attribute}")
         else:
@@ -59,18 +60,31 @@ class LazyPackage(ModuleType):
     def __dir__(self) -> Iterable[str]:
         return sorted({*super().__dir__(), *self._origins})
 
+    def _handed_out(self, found: Any) -> Any:
+        return found
+
     @cached_property
     def _origins(self) -> dict[str, tuple[str, str]]:
         """The module that each public name comes from, and its name there."""
-        loader: Any = self.__loader__
-        return dict(_imports(ast.parse(loader.get_source(self.__name__)), self.__name__))
+        from hedgerow.late_imports import imported_for_types
+
+        return imported_for_types(self)
 
 
-def _imports(tree: ast.Module, package: str) -> Iterator[tuple[str, tuple[str, str]]]:
-    """What a source file imports under TYPE_CHECKING."""
-    for block in tree.body:
-        if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING":
-            for line in block.body:
-                if isinstance(line, ast.ImportFrom):
-                    path = resolve_name("." * line.level + (line.module or ""), package)
-                    yield from ((one.asname or one.name, (path, one.name)) for one in line.names)
+class CheckingPackage(LazyPackage):
+    """A package whose functions and classes check the types of their arguments, once they were taken from it.
+
+    Of classes those that people make: their docstring has Parameters. What Hedgerow makes has Attributes. Functions that
+    parties run on their records are left as they are.
+    """
+
+    def _handed_out(self, found: Any) -> Any:
+        from hedgerow.arguments import checked, is_checked
+
+        if isinstance(found, type):
+            said = found.__doc__ or ""
+            by_people = "Parameters\n" in said and "Attributes\n" not in said
+        else:
+            code = getattr(found, "__code__", None)
+            by_people = code is not None and not (hasattr(found, "travels") and {"party", "columns"} & set(code.co_varnames))
+        return checked(found) if by_people and not is_checked(found) else found

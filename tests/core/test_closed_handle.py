@@ -109,7 +109,15 @@ def test_no_public_attribute_leads_to_records_or_to_what_can_be_changed(private:
         if name != "ledger":
             assert isinstance(value, plain), name
     inner = [name for name in dir(private.ledger) if not name.startswith("__")]
-    assert inner == ["charges", "entries", "head", "limit", "others", "since", "uses"]
+    assert inner == ["_repr_html_", "charges", "entries", "head", "limit", "others", "since", "to_frame", "uses"]
+
+
+def test_what_a_ledger_shows_is_a_copy(private: Federation) -> None:
+    private.sum(totals)
+    shown = private.ledger.to_frame()
+    shown.loc[0, "charge"] = "nothing"
+    assert private.ledger.to_frame().loc[0, "charge"] == str(private.ledger.entries[0].event)
+    assert "gaussian" in private.ledger._repr_html_()
 
 
 def test_the_ledger_is_not_written(private: Federation) -> None:

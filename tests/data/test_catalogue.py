@@ -45,7 +45,7 @@ RECORDS = {  # training and test records
     "pneumoniamnist": (4708, 624),
 }
 BUNDLED = sorted(name for name, entry in CATALOGUE.items() if not entry.files)
-SMALL = ("city_health", "coimbra", "haberman", "heart_failure", "insurance")
+SMALL = ("city_health", "coimbra", "haberman", "insurance")
 IN_FOLDER = [
     pytest.param(name, marks=[needs_data, *([] if name in SMALL else [pytest.mark.slow])])
     for name in sorted(set(CATALOGUE) - set(BUNDLED))
@@ -79,6 +79,18 @@ def test_records_are_as_published_and_inside_their_ranges(name):
 
 def test_malignant_is_one():
     assert load("breast_cancer")["malignant"].sum() == 212
+
+
+def test_the_bundled_copy_of_breast_cancer_is_that_of_scikit_learn_to_the_bit():
+    frame = pytest.importorskip("sklearn.datasets").load_breast_cancer(as_frame=True).frame
+    table = load("breast_cancer")
+    for name in frame.columns.drop("target"):
+        assert_array_equal(table[name.replace(" ", "_")], frame[name])
+    assert_array_equal(table["malignant"], 1 - frame["target"])
+
+
+def test_heart_failure_has_the_published_counts():
+    assert load("heart_failure")["death_event"].sum() == 96
 
 
 def test_digits_are_compact_images():

@@ -1,7 +1,10 @@
 """The documentation builds, is complete, and speaks of nothing outside the project."""
 
+import inspect
+import json
 import re
-import sys
+import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -17,18 +20,25 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*") if path.suffix in (".md", ".py", ".toml", ".txt"))
 ROOMS = sorted(path.parent.name for path in (ROOT / "src" / "hedgerow").glob("*/__init__.py") if "__all__" in path.read_text())
+SOUGHT = ("Gaussian", "quickstart", "docker", "GPU", "Dataset")
 
 
 @pytest.fixture(scope="module")
 def hooks():
-    """The generator of pages, `docs/hooks.py`."""
-    sys.path.insert(0, str(DOCS))
-    try:
-        import hooks
+    """The generator of tables, `docs/hooks.py`."""
+    return beside_the_pages("hooks")
 
-        return hooks
-    finally:
-        sys.path.remove(str(DOCS))
+
+@pytest.fixture(scope="module")
+def reference():
+    """The generator of the reference, `docs/pages.py`."""
+    return beside_the_pages("pages")
+
+
+def beside_the_pages(name):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(DOCS))
+        return import_module(name)
 
 
 @pytest.mark.slow
@@ -40,6 +50,12 @@ def test_the_site_builds_without_a_warning(tmp_path):
     built = {path.relative_to(tmp_path / "site").as_posix(): path.read_text() for path in tmp_path.rglob("*.html")}
     assert not [name for name, text in built.items() if re.search(r'<(script|link|img)[^>]+(src|href)="?https?:', text)]
     assert not [name for name, text in built.items() if re.search(r"--8 ?&lt; ?--|::: ", text)]
+    index = json.loads((tmp_path / "site" / "search" / "search_index.json").read_text())["docs"]
+    for word in SOUGHT:
+        titles = [entry["title"] for entry in index if re.search(rf"\b{word}", entry["title"], re.IGNORECASE)]
+        assert titles, f"no page and no section has {word!r} in its title, where a search looks first"
+    boosts = {entry["location"]: entry.get("boost", 1) for entry in index}
+    assert boosts["reference/privacy/gaussian/"] > boosts["accounting/"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(DOCS).as_posix())
@@ -84,11 +100,31 @@ def sections(path, model):
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_each_room_has_a_page_that_describes_every_public_name(room, hooks):
-    page = hooks.on_page_markdown((DOCS / "reference" / f"{room}.md").read_text(encoding="utf-8"))
-    module = sys.modules[f"hedgerow.{room}"]
-    missing = [name for name in module.__all__ if f"## `{name}`" not in page and not hasattr(getattr(module, name), "__path__")]
-    assert missing == []
+def test_each_public_name_of_a_room_has_a_page_that_its_room_links_to(room, reference):
+    module = import_module(f"hedgerow.{room}")
+    shown = reference.rooms()[room]
+    listed = {entry.name: entry for group in (*shown.groups.values(), shown.elsewhere) for entry in group}
+    assert set(module.__all__) - set(listed) == {name for name in module.__all__ if inspect.ismodule(getattr(module, name))}
+    index = reference.room_page(shown)
+    for name, entry in listed.items():
+        page = reference.name_page(reference.by_page()[entry.page])
+        assert f"[`{name}`](" in index
+        assert f"{entry.page})" in index
+        assert f"# `{name}`\n" in page if reference.is_value(entry.value) else f"::: {entry.path}\n" in page
+
+
+def test_the_order_of_the_reference_names_what_exists(reference):
+    order = tomllib.loads((DOCS / "reference" / "groups.toml").read_text(encoding="utf-8"))
+    for room, groups in order.items():
+        named = [name for names in groups.values() for name in names]
+        assert len(named) == len(set(named)), room
+        assert set(named) <= set(import_module(f"hedgerow.{room}").__all__), room
+    assert next(iter(reference.rooms()["learn"].groups)) == "Algorithms"
+
+
+def test_pages_of_the_reference_differ_in_more_than_case(reference):
+    pages = list(reference.by_page())
+    assert len({page.lower() for page in pages}) == len(pages) > 300
 
 
 def test_each_error_has_a_page_with_its_name_and_is_listed(hooks):

@@ -33,6 +33,9 @@ SLOW = {
     "one_record_stores",
     "secure_regression",
     "federation",
+    "from_flower",
+    "from_opacus",
+    "from_datashield",
 }
 SCRIPTS = sorted(file.stem for file in EXAMPLES.glob("*.py") if not file.stem.startswith("test_"))
 

@@ -1,5 +1,6 @@
 """Neighbours: one record moves every sum by at most its declared bound."""
 
+import inspect
 from functools import partial
 
 import numpy as np
@@ -151,4 +152,4 @@ def as_dict(contribution):
 
 def test_programs_are_generators_of_states():
     for program in (bisection, centred_sums, newton):
-        assert program.__kwdefaults__["start"] is None
+        assert inspect.signature(program).parameters["start"].default is None

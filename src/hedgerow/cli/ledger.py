@@ -18,6 +18,7 @@ from hedgerow import privacy, store
 from hedgerow.core.events import Charge
 from hedgerow.core.ledger import Entry
 from hedgerow.errors import LedgerDamaged
+from hedgerow.report import Fits
 
 console = Console()
 
@@ -43,7 +44,7 @@ def show(
         listed = [{"number": number, "hash": link, **entry.to_json()} for number, (entry, link) in enumerate(told, 1)]
         typer.echo(json.dumps({"path": str(chain.path), "head": chain.head, "entries": listed[first:]}, indent=1))
         return
-    console.print(listing(chain, first))
+    console.print(Fits(listing(chain, first)))
     console.print(described(chain), highlight=False, markup=False, soft_wrap=True)
 
 

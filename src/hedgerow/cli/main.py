@@ -15,10 +15,11 @@ from rich.markup import escape
 from hedgerow.errors import HedgerowError, StudyInvalid
 
 from . import coordinator, pilot
+from .explain import explain
 from .keys import app as keys_commands
 from .ledger import app as ledger_commands
 from .privacy import app as privacy_commands
-from .show import Bar, Bars, show_beginning, show_rehearsal, show_rehearsals, show_result, show_studies
+from .show import Bars, show_beginning, show_rehearsal, show_rehearsals, show_result, show_studies
 from .station import app as station_commands
 
 console = Console()
@@ -34,7 +35,6 @@ def _version(asked: bool) -> None:
 app = typer.Typer(
     help="Learning from data that must stay where it is.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -98,6 +98,8 @@ def run(
         return
     if jobs is not None:
         raise StudyInvalid(f"--jobs {jobs} is for comparisons and sweeps.", remedy="A single run uses all cores by itself.")
+    from hedgerow.notebook import Bar
+
     show_beginning(loaded, console)
     with Bar(loaded.name, console) as bar:
         result = run_study(loaded, folder, data_dir=data_dir, resume=resume, on_progress=bar.show, command=command)
@@ -161,6 +163,7 @@ def report(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
 
 coordinator.register(app)
 app.command()(pilot.pilot)
+app.command()(explain)
 
 
 def main() -> Any:

@@ -18,7 +18,7 @@ from rich.table import Table
 from hedgerow.core.events import Charge
 from hedgerow.errors import BudgetInvalid, suggestion
 from hedgerow.privacy import accounting
-from hedgerow.report import Curve, Grid, Report, Series, write
+from hedgerow.report import Curve, Fits, Grid, Report, Series, write
 
 from .show import grid_table
 
@@ -67,7 +67,7 @@ def show_epsilon(
         value = _epsilon(charges, delta, plan, name)
         chosen = name if chosen is None and value == reported and name != "moments" else chosen
         table.add_row(name, _number(value), source + ("  <- reported" if name == chosen else ""))
-    console.print(table)
+    console.print(Fits(table))
     console.print(f"z = {noise_multiplier:g}, {plan}", highlight=False)
     console.print(meaning(reported, delta, adjacency), highlight=False)
 

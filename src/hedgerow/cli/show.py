@@ -6,43 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from hedgerow.report import Grid, Report, print_report
+from hedgerow.report import Fits, Grid, Report, print_report
 
 if TYPE_CHECKING:
     from hedgerow.study import Study
-
-
-class Bar:
-    """A progress bar with rounds, time left, metric, and epsilon of budget."""
-
-    def __init__(self, name: str, console: Console) -> None:
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[said]}"),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-        )
-        self.task = self.bar.add_task(name, total=None, said="")
-
-    def __enter__(self) -> Bar:
-        self.bar.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.bar.stop()
-
-    def show(self, progress: Any) -> None:
-        """Take one round's progress."""
-        said = [f"{name} {value:.4g}" for name, value in list(progress.metrics.items())[:2]]
-        if progress.epsilon is not None:
-            said.append(f"epsilon {progress.epsilon:.3g} of {progress.budget:g}")
-        self.bar.update(self.task, completed=progress.round, total=progress.rounds, said=", ".join(said))
 
 
 def show_beginning(study: Study, console: Console, *, quick: bool = False) -> None:
@@ -172,14 +142,14 @@ def show_rehearsal(rehearsal: Any, console: Console) -> None:
         console.print(rehearsal.room, style="bold", highlight=False)
 
 
-def grid_table(grid: Grid) -> Table:
+def grid_table(grid: Grid) -> Fits:
     """A table of a report, for the terminal."""
     table = Table(title=grid.title, caption=grid.note, title_justify="left", caption_justify="left")
     for column in grid.columns:
         table.add_column(column, overflow="fold")
     for row in grid.rows:
         table.add_row(*(f"{cell:.6g}" if isinstance(cell, float) else "" if cell is None else str(cell) for cell in row))
-    return table
+    return Fits(table)
 
 
 def show_studies(console: Console) -> None:
@@ -199,4 +169,4 @@ def show_studies(console: Console) -> None:
         table = Table("name", "what it is", title=title, title_justify="left", expand=True)
         for name, sentence in rows.items():
             table.add_row(name, sentence)
-        console.print(table)
+        console.print(Fits(table))

@@ -14,4 +14,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Quantised", "RandomK", "Rotated", "Sketched", "TopK"]
 
-lazily(__name__)
+lazily(__name__, checks=True)

@@ -1,5 +1,7 @@
 """The waist: programs ask bounded sums of parties; how a sum travels and where it runs are chosen outside the program."""
 
+from hedgerow.arguments import checked_methods
+
 from .bound import Bound, l1, l2, linf
 from .declaration import Case, Declaration, Key, program
 from .federation import Federation
@@ -23,3 +25,5 @@ __all__ = [
     "program",
     "travels",
 ]
+
+checked_methods(Federation, but=("split", "stream"))

@@ -14,16 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from hedgerow.display import cell
 from hedgerow.errors import BudgetInvalid, SlotFilled, UnlawfulChannel
 
 from .arrays import Array, Arrays
 from .bound import Bounds
 from .channel import Channel, Protection
+from .closed import Closed
 from .cohort import Cohort, check_sampling
 from .engine import Engine
 from .events import Part, Sampling
@@ -75,7 +77,7 @@ def handle(values: Inside) -> Federation:
     return made
 
 
-class Federation:
+class Federation(Closed):
     """The parties as one handle.
 
     Parameters
@@ -115,14 +117,7 @@ class Federation:
         noise, engine = channel.mechanism or "no noise", type(run.engine).__name__
         return f"Federation({len(cohort.members)} of {run.size} parties, {engine}, {noise}, {len(run.ledger)} questions)"
 
-    def __copy__(self) -> Federation:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Federation:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a federation does not leave its process; a study file describes it.")
+    _repr_html_ = cell
 
     # ---- what a program may know ------------------------------------------------------------------------------------
     @property

@@ -11,15 +11,20 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakValueDictionary
 
+from hedgerow.display import displayed
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, CheckpointMismatch, LedgerDamaged, MixedUnits
 
 from .disclosure import ExactNumbers
 from .events import Charge, Debit, Event, Part, Sampling, Unit, charges_of
+from .ledger_frame import frame_of
 from .question import MAIN
 from .tally import Priced, Tally
+
+if TYPE_CHECKING:
+    import pandas
 
 OMITTED = frozenset({"run", "branch", "key", "cites", "part", "drawn", "distinct"})
 """Fields of an entry that are written where they say something."""
@@ -183,6 +188,7 @@ class Record(Protocol):
         """Append an entry, within a transaction; return when it cannot be lost."""
 
 
+@displayed
 class Ledger:
     """An append-only list of entries, optionally limited, optionally with a durable record.
 
@@ -254,6 +260,10 @@ class Ledger:
 
     def __len__(self) -> int:
         return len(self.entries)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return one row for each question of this run: what was asked of whom, what left, how it was protected and charged."""
+        return frame_of(self.entries)
 
     @property
     def continued(self) -> bool:

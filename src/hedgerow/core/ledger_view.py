@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
+
+from hedgerow.display import displayed
 
 from .events import Charge, Unit
 from .ledger import Entry, Ledger, Limit, grouped
+from .ledger_frame import frame_of
+
+if TYPE_CHECKING:
+    import pandas
 
 T = TypeVar("T")
 
 
+@displayed
 class LedgerView:
     """A ledger as those see it who may not write it; it has no attribute by which the ledger could be reached."""
 
@@ -47,6 +54,10 @@ class LedgerView:
     def since(self, length: int) -> list[Entry]:
         """What was asked by this run once its ledger had a length: copies."""
         return list(map(_shown, _VIEWED[self].entries[length:]))
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return one row for each question of this run, as `Ledger.to_frame`."""
+        return frame_of(self.entries)
 
     def uses(self, key: str) -> int:
         """How many questions have this key."""

@@ -18,4 +18,4 @@ if TYPE_CHECKING:
 
 __all__ = ["AdditiveShares", "Hidden", "HiddenModel", "PairwiseMasks", "PrivFL", "SecAgg"]
 
-lazily(__name__)
+lazily(__name__, checks=True)

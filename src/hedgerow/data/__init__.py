@@ -51,4 +51,4 @@ __all__ = [
     "stores",
 ]
 
-lazily(__name__)
+lazily(__name__, checks=True)

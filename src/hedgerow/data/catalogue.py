@@ -1,6 +1,7 @@
 """The catalogue: real, public data sets by name, each with a schema that was declared before the data were read.
 
-    load("breast_cancer")                          comes with a Python package
+    load("breast_cancer")                          comes with Hedgerow, as does heart_failure
+    load("digits")                                 comes with a Python package, by the extra `data`
     load("mnist", data_dir="~/data")               files in a folder, or in the folder that HEDGEROW_DATA names
     load("mnist")                                  else downloaded once, with a checksum
     load("our_patients.csv")                       a path goes to `read`
@@ -37,16 +38,16 @@ def names() -> dict[str, str]:
 def load(name: str | Path, *, data_dir: str | Path | None = None) -> Table:
     """Return a catalogued data set, or the table in a file.
 
-    A set that does not come with a Python package is read from the folder that is named, and from nowhere else. If none is
-    named, it is downloaded where it can be, into the folder that HEDGEROW_CACHE names (by default `hedgerow` in the user's
-    cache folder), and its checksum is verified at every load.
+    A set that comes neither with Hedgerow nor with a Python package is read from the folder that is named, and from nowhere
+    else. If none is named, it is downloaded where it can be, into the folder that HEDGEROW_CACHE names (by default `hedgerow`
+    in the user's cache folder), and its checksum is verified at every load.
 
     Parameters
     ----------
     name : str or Path
         A name from `names()`, or a path (it has a suffix or a separator), which goes to `read`.
     data_dir : str or Path, optional
-        Folder that holds the sets which do not come with a Python package; by default the folder that the environment
+        Folder that holds the other sets; by default the folder that the environment
         variable HEDGEROW_DATA names.
 
     Returns

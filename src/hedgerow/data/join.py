@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
-from hedgerow.errors import ColumnsDiffer, EmptyParty
+from hedgerow.errors import ColumnsDiffer, EmptyParty, SchemaInvalid
 
-from .partition import Draw, Partitioner
+from .frames import RawTable
+from .partition import Draw, Partitioner, numbered
 from .table import Table
-
-if TYPE_CHECKING:
-    import pandas
 
 
 @dataclass(frozen=True)
@@ -29,10 +27,16 @@ class given(Partitioner):
         return Draw(owner, self.names, f"{len(self.names)} parties as they were given.")
 
 
-def join(parties: Mapping[str, Table | pandas.DataFrame]) -> tuple[Table, given]:
+def join(parties: Mapping[str, Any] | Sequence[Any]) -> tuple[Table, given]:
     """Join one table for each party into one, with the partition that takes it apart again.
 
-    Data frames are joined before their schema is inferred, so that levels are those of all parties together.
+    Data frames of any library (see `Table.from_frame`) are joined before their schema is inferred, so that levels are those of
+    all parties together.
+
+    Parameters
+    ----------
+    parties : mapping from party to table, or list of tables
+        Parties of a list are called `party 1`, ...
 
     Raises
     ------
@@ -40,31 +44,58 @@ def join(parties: Mapping[str, Table | pandas.DataFrame]) -> tuple[Table, given]
         Parties hold different columns, or declare them differently.
     EmptyParty (HR-406)
         There is no party, or one without records.
+    SchemaInvalid (HR-409)
+        What a party holds is no table.
     """
+    if not isinstance(parties, Mapping):
+        parties = dict(zip(numbered(len(parties)), parties, strict=True))
     if not parties:
         raise EmptyParty("no party was given.", remedy="Give one table for each: {'north': frame, 'south': frame}.")
-    first, model = next(iter(parties.items()))
-    for name, table in parties.items():
+    held = {str(name): table if isinstance(table, Table) else _frame_of(str(name), table) for name, table in parties.items()}
+    first, model = next(iter(held.items()))
+    for name, table in held.items():
         if type(table) is not type(model) or _declared(table) != _declared(model):
             raise ColumnsDiffer(
                 f"{name} holds {_listed(table)}, {first} holds {_listed(model)}.",
                 remedy="Bring every party to the same schema, or select the columns that all of them have.",
             )
     if isinstance(model, Table):
-        columns = {key: np.concatenate([table.columns[key] for table in parties.values()]) for key in model.columns}
-        joined = Table(columns, model.schema, name=model.name, source=model.source)
+        columns = {key: np.concatenate([table.columns[key] for table in held.values()]) for key in model.columns}
+        joined, sizes = Table(columns, model.schema, name=model.name, source=model.source), map(len, held.values())
     else:
-        from pandas import concat
-
-        joined = Table.from_pandas(concat(list(parties.values()), ignore_index=True))
-    return joined, given(tuple(parties), tuple(len(table) for table in parties.values()))
-
-
-def _declared(table: Table | pandas.DataFrame) -> object:
-    return table.schema if isinstance(table, Table) else sorted(map(str, table.columns))
+        frames = {key: _joined(key, {name: frame.columns[key] for name, frame in held.items()}) for key in model.columns}
+        sizes = (frame.n for frame in held.values())
+        joined = Table.from_columns(RawTable(frames, sum(frame.n for frame in held.values())), target=model.target)
+    return joined, given(tuple(held), tuple(sizes))
 
 
-def _listed(table: Table | pandas.DataFrame) -> str:
+def _frame_of(name: str, table: Any) -> RawTable:
+    """The columns of one party's table."""
+    try:
+        return RawTable.of(table)
+    except SchemaInvalid as error:
+        remedy = f"{error.remedy} Columns of one table for all parties are a data frame, such as pandas.DataFrame(columns)."
+        raise SchemaInvalid(f"{name}: {error.reason}", remedy=remedy) from None
+
+
+def _joined(name: str, columns: Mapping[str, Any]) -> Any:
+    """One column of all parties together."""
+    from pandas import concat
+
+    shapes = {party: np.shape(values)[1:] for party, values in columns.items()}
+    if len(set(shapes.values())) > 1:
+        raise ColumnsDiffer(
+            f"column {name!r} holds values of the shapes {shapes}.", remedy="Bring every party's values to one shape."
+        )
+    parts = list(columns.values())
+    return concat(parts, ignore_index=True) if np.ndim(parts[0]) == 1 else np.concatenate(parts)
+
+
+def _declared(table: Table | RawTable) -> object:
+    return table.schema if isinstance(table, Table) else (sorted(table.columns), table.target)
+
+
+def _listed(table: Table | RawTable) -> str:
     if isinstance(table, Table):
         return ", ".join(f"{column.name} ({column.kind})" for column in table.schema)
-    return ", ".join(map(str, table.columns))
+    return ", ".join(table.columns)

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from hedgerow.display import displayed
 from hedgerow.errors import DataError, MissingColumn, SchemaInvalid, suggestion
 
 from .column import Column, Role
@@ -21,6 +22,7 @@ MOST_PROBLEMS = 5
 """How many wrong columns one error names."""
 
 
+@displayed
 @dataclass(frozen=True)
 class Schema:
     """The declared columns of a table, in order.

@@ -1,8 +1,9 @@
-"""Data sets that come with scikit-learn and statsmodels: no download, no folder."""
+"""Data sets that come with Hedgerow itself (`bundled/`), or with scikit-learn and statsmodels: no download, no folder."""
 
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,18 @@ def _module(name: str) -> Any:
         raise MissingExtra(f"this data set comes with {package}.", remedy="pip install 'hedgerow[data]'") from None
 
 
+def _own(file: str) -> Parts:
+    path = Path(__file__).with_name("bundled") / file
+    names = path.read_text(encoding="utf-8").partition("\n")[0].strip().lower().split(",")
+    return dict(zip(names, np.loadtxt(path, delimiter=",", skiprows=1, unpack=True), strict=True)), None
+
+
 def _breast_cancer() -> Parts:
-    frame = _module("sklearn.datasets").load_breast_cancer(as_frame=True).frame
-    frame["malignant"] = 1 - frame.pop("target")  # scikit-learn codes malignant as 0
-    return columns_of(frame), None
+    return _own("breast_cancer.csv")
+
+
+def _heart_failure() -> Parts:
+    return _own("heart_failure.csv")
 
 
 def _diabetes() -> Parts:
@@ -73,6 +82,26 @@ BUNDLED = {
         "benign; W. H. Wolberg, W. N. Street and O. L. Mangasarian, UCI 17, CC BY 4.0.",
         declare(*_nucleus_columns(), binary("malignant", role="target")),
         _breast_cancer,
+    ),
+    "heart_failure": CatalogueEntry(
+        "Heart Failure Clinical Records: 299 patients, 96 of whom died during follow-up; T. Ahmad et al. 2017, D. Chicco "
+        "and G. Jurman 2020, UCI 519, CC BY 4.0.",
+        declare(
+            number("age", 18, 110, "years"),
+            binary("anaemia"),
+            number("creatinine_phosphokinase", 0, 10_000, "µg/L"),
+            binary("diabetes"),
+            number("ejection_fraction", 0, 100, "%"),
+            binary("high_blood_pressure"),
+            number("platelets", 0, 1_000_000, "per mL"),
+            number("serum_creatinine", 0, 15, "mg/dL"),
+            number("serum_sodium", 100, 170, "mEq/L"),
+            binary("sex", description="1 is a man"),
+            binary("smoking"),
+            integer("time", 0, 365, "days", role="ignore", description="follow-up, which ends with death"),
+            binary("death_event", role="target"),
+        ),
+        _heart_failure,
     ),
     "diabetes": CatalogueEntry(
         "Diabetes: 442 patients, ten measurements at baseline and progression of the disease one year later; Efron, "

@@ -188,27 +188,6 @@ TABULAR = {
         csv(_coimbra),
         ("tabular/breast_cancer_coimbra.csv",),
     ),
-    "heart_failure": CatalogueEntry(
-        "Heart Failure Clinical Records: 299 patients, 96 of whom died during follow-up; T. Ahmad et al. 2017, D. Chicco "
-        "and G. Jurman 2020, UCI 519, CC BY 4.0.",
-        declare(
-            number("age", 18, 110, "years"),
-            binary("anaemia"),
-            number("creatinine_phosphokinase", 0, 10_000, "µg/L"),
-            binary("diabetes"),
-            number("ejection_fraction", 0, 100, "%"),
-            binary("high_blood_pressure"),
-            number("platelets", 0, 1_000_000, "per mL"),
-            number("serum_creatinine", 0, 15, "mg/dL"),
-            number("serum_sodium", 100, 170, "mEq/L"),
-            binary("sex", description="1 is a man"),
-            binary("smoking"),
-            integer("time", 0, 365, "days", role="ignore", description="follow-up, which ends with death"),
-            binary("death_event", role="target"),
-        ),
-        csv(),
-        ("tabular/heart_failure_clinical_records.csv",),
-    ),
     "cardio": CatalogueEntry(
         "Cardiovascular Disease: 70000 examined people, half of them with the disease; impossible blood pressures are "
         "clipped; S. Ulianova, Kaggle; licence not stated.",

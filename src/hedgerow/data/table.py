@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from hedgerow.arguments import checked_methods
 from hedgerow.core.randomness import Streams
 from hedgerow.errors import PartitionInvalid, SchemaInvalid
 
 from .column import Column
 from .declared import Declared, all_declared, fit
+from .frames import RawTable
 from .schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+@checked_methods
 @dataclass(frozen=True, repr=False)
 class Table:
     """Records of one party, or of a whole study before it is partitioned.
@@ -86,6 +89,16 @@ class Table:
         first, second = np.split(order, [round(fraction * len(self))])
         return self.take(np.sort(first)), self.take(np.sort(second))
 
+    def drawn(self, most: int, seed: int) -> Table:
+        """Return at most so many records, in their order, and at most so many test records; `seed` decides which."""
+        test = None if self.test is None else self.test.drawn(most, seed + 1)
+        kept = (
+            self
+            if len(self) <= most
+            else self.take(np.sort(Streams(seed).stream(0, "server", "drawn").permutation(len(self))[:most]))
+        )
+        return replace(kept, test=test)
+
     def declare(self, clip: bool = False, **ranges: tuple[float | None, float | None]) -> Table:
         """Return the table with declared ranges, such as `table.declare(age=(18, 90))`.
 
@@ -129,28 +142,33 @@ class Table:
         )
 
     @classmethod
-    def from_pandas(
+    def from_frame(
         cls,
-        frame: pd.DataFrame,
+        frame: Any,
         *,
         target: str | None = None,
         schema: Schema | None = None,
         declared: Mapping[str, Declared | Column | Mapping[str, Any]] | None = None,
+        names: Sequence[str] | None = None,
         na_values: Iterable[str | float] = (),
         name: str = "frame",
         source: str = "",
         missing: Literal["refuse", "drop"] = "refuse",
     ) -> Table:
-        """Return the table of a data frame.
+        """Return the table of a data frame of any library; a `Table` as it is, but for its target.
 
         Parameters
         ----------
-        frame : pandas.DataFrame
-            One record per row; the index is left out.
+        frame : data frame, or (X, y)
+            One record per row: of pandas (the index is left out), polars (also lazy), pyarrow, duckdb, Hugging Face
+            `datasets`, or another library that narwhals reads; or arrays X of shape (n, k) and y of shape (n,). All give the
+            same table (see `hedgerow.data.frames`).
         target : str, optional
-            Column that a model predicts.
+            Column that a model predicts; of (X, y) the name of y, by default its own or "y".
         schema : Schema, optional
             All columns to keep, declared; inferred without ranges otherwise (see `infer`).
+        names : sequence of str, optional
+            Names of the columns of X; by default "x0", "x1", ...
         declared, na_values
             As of `read`.
         missing : {"refuse", "drop"}
@@ -160,13 +178,63 @@ class Table:
         ------
         MissingColumn, NotFinite, OutOfRange, SchemaInvalid, ColumnUndeclared (HR-403, 404, 405, 409, 410)
             The frame does not fit what is declared; a column's kind would have to be guessed. Tells all columns.
+            Or it is no table.
+
+        Examples
+        --------
+        >>> Table.from_frame(polars.scan_csv("patients.csv").select("age", "died"), target="died")
+        >>> Table.from_frame((X, y), names=["age", "bmi"], target="died")
         """
+        if isinstance(frame, Table):
+            return frame.with_roles(target=target)
+        found = RawTable.of(frame, needed=None if schema is None else schema.names, names=names, target=target)
+        return cls.from_columns(
+            found,
+            target=found.target or target,
+            schema=schema,
+            declared=declared,
+            na_values=na_values,
+            name=name,
+            source=source,
+            missing=missing,
+        )
+
+    from_pandas = from_frame
+
+    @classmethod
+    def like(cls, data: Any, schema: Schema | None) -> Table:
+        """Return data as a table of a schema: a `Table` as it is, and a frame of any library held against the schema.
+
+        Raises
+        ------
+        SchemaInvalid (HR-409)
+            A frame and no schema: codes of levels would be guessed.
+        """
+        if isinstance(data, Table):
+            return data
+        if schema is None:
+            raise SchemaInvalid(
+                "a data frame does not say which codes its levels have in the model.",
+                remedy="Give schema=federation.schema with it, or a Table: Table.from_frame(frame, schema=federation.schema).",
+            )
+        return cls.from_frame(data, schema=schema, target=schema.target)
+
+    @classmethod
+    def from_columns(
+        cls,
+        frame: RawTable,
+        *,
+        target: str | None = None,
+        schema: Schema | None = None,
+        declared: Mapping[str, Declared | Column | Mapping[str, Any]] | None = None,
+        na_values: Iterable[str | float] = (),
+        name: str = "frame",
+        source: str = "",
+        missing: Literal["refuse", "drop"] = "refuse",
+    ) -> Table:
+        """Return the table of columns that were taken out of a frame; parameters as of `from_frame`."""
         given = all_declared(declared if schema is None else {column.name: column for column in schema})
-        columns = {str(key): series for key, series in frame.items() if schema is None or str(key) in schema}
-        if len(columns) != len(frame.columns) and schema is None:
-            twice = sorted({str(key) for key in frame.columns if list(map(str, frame.columns)).count(str(key)) > 1})
-            raise SchemaInvalid(f"{name} has the columns {twice} twice.", remedy="Give each column its own name.")
-        found, fitting, note = fit(columns, given, where=name, na_values=na_values, missing=missing)
+        found, fitting, note = fit(frame.columns, given, where=name, na_values=na_values, missing=missing)
         schema = (fitting if schema is None else schema).with_roles(target=target)
         if missing == "drop":
             schema = schema.allowing(missing=True)

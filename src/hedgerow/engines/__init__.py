@@ -33,4 +33,4 @@ __all__ = [
     "watch",
 ]
 
-lazily(__name__)
+lazily(__name__, checks=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,17 +14,15 @@ from hedgerow.core.party import Parties
 from hedgerow.core.randomness import Streams
 from hedgerow.data import Partition, Table, join
 from hedgerow.data.cases import complete_sizes
+from hedgerow.data.frames import is_several
 from hedgerow.errors import PartitionInvalid
 
 from .inprocess import InProcess
 from .shared import SharedParties
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 def simulate(
-    data: Table | pd.DataFrame | Mapping[str, Table | pd.DataFrame],
+    data: Any,
     partition: Callable[[Table, int], Partition] | Partition | None = None,
     *,
     seed: int | Literal["system"] | None = 0,
@@ -36,8 +34,9 @@ def simulate(
 
     Parameters
     ----------
-    data : Table, pandas.DataFrame, or mapping from party to one of them
-        A frame's schema is inferred: kinds from its types, no ranges.
+    data : table, or list of tables, or mapping from party to table
+        A `Table`, or a data frame of pandas, polars, pyarrow, duckdb, Hugging Face `datasets`, or (X, y) of arrays, as
+        `hedgerow.data.Table.from_frame` takes them: a frame's schema is inferred, kinds from its types, no ranges.
     partition : partitioner or Partition
         For example `hedgerow.data.iid(parties=5)`; none where each party's table is given. A record that it gives to several
         parties counts as one record at each of them, also for privacy.
@@ -59,13 +58,13 @@ def simulate(
     DataError (HR-4xx)
         Columns that are missing, not finite or out of their declared range; parties without records.
     """
-    if isinstance(data, Mapping):
+    if is_several(data):
         data, partition = join(data)
     if partition is None:
         raise PartitionInvalid(
             "one table and no partition.", remedy="Say how it is split, e.g. partition=hr.data.iid(parties=5)."
         )
-    table = data if isinstance(data, Table) else Table.from_pandas(data)
+    table = data if isinstance(data, Table) else Table.from_frame(data)
     streams = Streams(None if seed == "system" else seed)
     split = partition if isinstance(partition, Partition) else partition(table, streams.seed or 0)
     held = parties_of(table, split)

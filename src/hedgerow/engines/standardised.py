@@ -37,9 +37,8 @@ from hedgerow.crypto.aggregation import carry
 from hedgerow.crypto.paillier import PaillierKey
 from hedgerow.crypto.privfl import ScalingGrid, ScalingParty, ScalingServer
 from hedgerow.errors import SchemaInvalid, SettingsInvalid, UnboundedSum, UnlawfulChannel
-from hedgerow.stats.columns import chosen, schema_of
+from hedgerow.stats.columns import chosen, matrix, schema_of
 from hedgerow.stats.hidden.sso import secure_scaling
-from hedgerow.stats.moments import matrix
 
 from .simulation import records
 

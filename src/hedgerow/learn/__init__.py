@@ -124,4 +124,4 @@ __all__ = [
     "without_batch_norm",
 ]
 
-lazily(__name__)
+lazily(__name__, checks=True)

@@ -36,6 +36,7 @@ from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, travels
+from hedgerow.display import displayed
 
 from .descent import Correction, Solver, descend
 from .models import Model, Weights
@@ -45,6 +46,7 @@ from .training import Training, above, at_least
 from .weighting import weighed
 
 
+@displayed
 @dataclass(frozen=True)
 class AdmmState:
     """The model z after a round, what the server remembers, and how far from a solution it is.

@@ -31,6 +31,7 @@ from torch import nn
 
 from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
+from hedgerow.display import displayed
 from hedgerow.errors import NobodyAnswered, SettingsInvalid, UnlawfulChannel
 
 from .local import local_sgd
@@ -44,6 +45,7 @@ log = logging.getLogger("hedgerow.learn")
 Order = Literal["fixed", "shuffled"]
 
 
+@displayed
 @dataclass(frozen=True)
 class TransferState:
     """A model after a hand-over.

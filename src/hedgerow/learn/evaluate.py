@@ -15,7 +15,7 @@ from torch import nn
 from hedgerow.core.bound import Bound, linf
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.data import Table
+from hedgerow.data import Schema, Table
 from hedgerow.data.cases import whole_cases
 from hedgerow.errors import UnboundedSum
 
@@ -118,18 +118,21 @@ def bounds_of(model: Model, weight: float | None) -> dict[str, Bound]:
 
 
 def evaluate_on(
-    table: Table,
+    table: Table | Any,
     module: nn.Module,
     weights: Weights | Any,
     features: Sequence[str] | None = None,
     *,
     scale: Scale | None = None,
     task: Task | None = None,
+    schema: Schema | None = None,
 ) -> dict[str, float]:
     """Metrics of a model on a table that the server holds, such as a public test set; nothing is asked of a party.
 
-    `scale` and `task` as of `evaluate`.
+    `scale` and `task` as of `evaluate`. The table may be a data frame of any library (`Table.from_frame`); `schema` then
+    declares it, as that of the federation on which the model was trained.
     """
+    table = Table.like(table, schema)
     reading = reading_for(weights, module, table.schema, features, scale, task_from(task))
     table = whole_cases(table, columns_of(table.schema, reading.features, scale=reading))
     columns = made_of(table.columns, table.schema, reading.features, reading)

@@ -29,6 +29,7 @@ from torch import nn
 from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Local
+from hedgerow.display import displayed
 
 from .local import gradient, local_sgd
 from .models import Weights
@@ -39,6 +40,7 @@ from .tasks.declared import Task
 from .training import Training, mean_of
 
 
+@displayed
 @dataclass(frozen=True)
 class ModelState:
     """A model after a round.
@@ -135,8 +137,11 @@ def fedsgd(
     task : Task, optional
         Inputs, target, loss and metrics, where the target's kind does not decide them.
 
-    Others, and what it yields, as `hedgerow.learn.fedavg`. Through an open channel the parties' gradient sums are asked, which
-    an engine may take in one pass over all records; through any other, FedAvg with one epoch and one batch, which is the same.
+    Notes
+    -----
+    Other parameters, and what it yields, as `hedgerow.learn.fedavg`. Through an open channel the parties' gradient sums are
+    asked, which an engine may take in one pass over all records; through any other, FedAvg with one epoch and one batch, which
+    is the same.
     """
     own: Settings = {"rate": rate, "size": size, "learning_rate": learning_rate, "features": features, "scale": scale}
     own["task"] = task

@@ -38,6 +38,7 @@ from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, travels
+from hedgerow.display import displayed
 from hedgerow.errors import NobodyAnswered, SettingsInvalid
 
 from .descent import Solver, descend
@@ -50,6 +51,7 @@ FREE = -1
 """In place of a party: nobody works here. In place of a version: nothing to hand in."""
 
 
+@displayed
 @dataclass(frozen=True)
 class BufferState:
     """A model after a step of the server, and who is at work.

@@ -24,6 +24,7 @@ from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, travels
+from hedgerow.display import displayed
 
 from .descent import Correction, Solver, descend
 from .models import Model, Weights
@@ -33,6 +34,7 @@ from .training import Training, above, equal_parties, mean_of
 from .weighting import weighed
 
 
+@displayed
 @dataclass(frozen=True)
 class DynState:
     """A model after a round, and the server's gradient memory of shape (d,)."""

@@ -33,6 +33,7 @@ from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 
 from .descent import Solver, descend
@@ -43,6 +44,7 @@ from .training import Training, mean_of
 from .weighting import weighed
 
 
+@displayed
 @dataclass(frozen=True)
 class NagState:
     """A model after a round, and the mean velocity v of shape (d,), in the units of the weights."""

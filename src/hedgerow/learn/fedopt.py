@@ -27,6 +27,7 @@ from torch import nn
 
 from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
+from hedgerow.display import displayed
 
 from .local import local_sgd
 from .models import Weights
@@ -43,6 +44,7 @@ SECOND_MOMENT: dict[str, Callable[[np.ndarray, np.ndarray, float], np.ndarray]] 
 }
 
 
+@displayed
 @dataclass(frozen=True)
 class ServerState:
     """A model after a round, and the server's first and second moments of shape (d,)."""

@@ -335,7 +335,7 @@ def own_generator(rng: Any) -> Iterator[None]:
 
 def begin_anew(seed: int) -> None:
     """Seed the global generators of torch, NumPy and Python; within `own_generator`, which puts them back."""
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)  # torch.manual_seed looks for devices first, a hundred times as long
     np.random.seed(seed % 2**32)
     random.seed(seed)
 

@@ -32,6 +32,7 @@ from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, travels
+from hedgerow.display import displayed
 
 from .descent import Correction, Solver, descend
 from .local import gradient
@@ -42,6 +43,7 @@ from .training import Training, at_least, equal_parties, mean_of
 from .weighting import weighed
 
 
+@displayed
 @dataclass(frozen=True)
 class ScaffoldState:
     """A model after a round, and the server's control variate of shape (d,)."""

@@ -39,6 +39,7 @@ from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, travels
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 
 from .descent import NOTHING, Correction, Solver, descend
@@ -56,6 +57,7 @@ from .training import Training, mean_of, model_of
 from .weighting import weighed
 
 
+@displayed
 @dataclass(frozen=True)
 class SubState:
     """A model after a round, and how far parties have pruned it.

@@ -34,4 +34,4 @@ __all__ = [
     "epsilon",
 ]
 
-lazily(__name__)
+lazily(__name__, checks=True)

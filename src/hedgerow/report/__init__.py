@@ -7,23 +7,36 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from hedgerow.report.card import Card, card_html, card_lines, report_html
     from hedgerow.report.console import print_report
+    from hedgerow.report.figure import Figure
+    from hedgerow.report.fits import Fits
+    from hedgerow.report.frames import grid_of
+    from hedgerow.report.intervals import Intervals
     from hedgerow.report.model import Comparison, Curve, Grid, Heat, Report, Series
     from hedgerow.report.outcome import Measured, Outcome, plain_outcome
     from hedgerow.report.page import render, write
 
 __all__ = [
+    "Card",
     "Comparison",
     "Curve",
+    "Figure",
+    "Fits",
     "Grid",
     "Heat",
+    "Intervals",
     "Measured",
     "Outcome",
     "Report",
     "Series",
+    "card_html",
+    "card_lines",
+    "grid_of",
     "plain_outcome",
     "print_report",
     "render",
+    "report_html",
     "write",
 ]
 

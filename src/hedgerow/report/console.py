@@ -11,6 +11,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from hedgerow.report.fits import Fits
 from hedgerow.report.model import Cell, Comparison, Grid, Report
 from hedgerow.report.numerals import show, show_column
 from hedgerow.report.page import loss_sentence
@@ -60,13 +61,13 @@ def _few_words(bound: str) -> str:
     return bound if "; " not in bound else f"{bound.count('; ') + 1} bounds"
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numeric: Sequence[bool], headed: bool = True) -> Table:
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numeric: Sequence[bool], headed: bool = True) -> Fits:
     table = Table(box=box.SIMPLE_HEAD, show_header=headed, pad_edge=False, header_style="dim")
     for name, right in zip(columns, numeric, strict=True):
         table.add_column(_plain(name), justify="right" if right else "left", overflow="fold")
     for row in rows:
         table.add_row(*map(_plain, row))
-    return table
+    return Fits(table)
 
 
 def _plain(words: str, style: str = "") -> Text:

@@ -53,7 +53,7 @@ def render(report: Report) -> str:
         tag("title", f"{report.title} · Hedgerow"),
         tag("style", Html(STYLE)),
     )
-    return f"<!doctype html>\n{tag('html', head, tag('body', _header(report), _main(report), _footer()), lang='en')}\n"
+    return f"<!doctype html>\n{tag('html', head, tag('body', _header(report), body_of(report), _footer()), lang='en')}\n"
 
 
 def _header(report: Report) -> Html:
@@ -65,7 +65,8 @@ def _header(report: Report) -> Html:
     )
 
 
-def _main(report: Report) -> Html:
+def body_of(report: Report) -> Html:
+    """Everything below the heading."""
     r = report
     tables = [_grid(grid, table(grid)) for grid in r.tables]
     parts = [
@@ -74,10 +75,10 @@ def _main(report: Report) -> Html:
         _warnings(r.warnings),
         _section("At a glance", "glance", _figures_of_merit(r)) if r.metrics or r.facts else None,
         *(tables if r.tables_first else ()),
-        _section(_over(r.curves), None, tag("div", *map(_curve, r.curves), class_="curves")) if r.curves else None,
+        _section(_over(r.curves), None, tag("div", *map(curve_figure, r.curves), class_="curves")) if r.curves else None,
         _comparison(r.comparison) if r.comparison else None,
         *(() if r.tables_first else tables),
-        *(_section(title, None, _block(block)) for title, block in r.text),
+        *(_section(title, None, text_block(block)) for title, block in r.text),
         _heat(r.heat) if r.heat else None,
         _grid(r.published, table(r.published)) if r.published else None,
         _grid(r.left, table(r.left)) if r.left else None,
@@ -88,7 +89,7 @@ def _main(report: Report) -> Html:
     return tag("main", *parts)
 
 
-def _block(text: str) -> Html:
+def text_block(text: str) -> Html:
     """Text of several lines as it is set, which scrolls sideways; a single line as a paragraph, which wraps."""
     return tag("pre", text, tabindex="0") if "\n" in text.strip() else tag("p", text, class_="said")
 
@@ -124,13 +125,14 @@ def _warnings(warnings: tuple[str, ...]) -> Html | None:
 def _figures_of_merit(report: Report) -> Html:
     return join(
         [
-            _pairs(report.metrics, "metrics") if report.metrics else None,
-            _pairs(report.facts, "facts") if report.facts else None,
+            pairs_list(report.metrics, "metrics") if report.metrics else None,
+            pairs_list(report.facts, "facts") if report.facts else None,
         ]
     )
 
 
-def _pairs(pairs: Pairs, class_: str) -> Html:
+def pairs_list(pairs: Pairs, class_: str) -> Html:
+    """Labels and their values."""
     said = (tag("dd", show(value), class_="words" if isinstance(value, str) else None) for _, value in pairs)
     return tag("dl", *(tag("div", tag("dt", name), dd) for (name, _), dd in zip(pairs, said, strict=True)), class_=class_)
 
@@ -145,7 +147,8 @@ def _over(curves: Sequence[Curve]) -> str:
     return "Round by round" if any(curve.x_label == "round" for curve in curves) else "Figures"
 
 
-def _curve(curve: Curve) -> Html:
+def curve_figure(curve: Curve) -> Html:
+    """A figure with its legend, and its numbers folded away."""
     lasts = [show(series.y[-1]) if series.y else None for series in curve.series]
     apart = len(lasts) == 1 or len(set(lasts)) > 1
     inks = series_inks(curve.series)

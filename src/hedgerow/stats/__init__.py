@@ -184,4 +184,4 @@ __all__ = [
     "sweep",
 ]
 
-lazily(__name__)
+lazily(__name__, checks=True)

@@ -10,8 +10,8 @@ from hedgerow.core.arrays import Arrays
 from hedgerow.core.columns import Rows
 from hedgerow.core.party import Party
 
-BLOCK = 16_384
-"""Records of a block: some columns of so many numbers stay in a processor's cache."""
+BLOCK = 4_096
+"""Records of a block: some columns of so many numbers stay in a processor's cache, and take no new pages of memory."""
 
 
 def by_blocks(function: Callable[..., Any]) -> Callable[..., Any]:

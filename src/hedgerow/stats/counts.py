@@ -22,6 +22,7 @@ from hedgerow.core.party import Party
 from hedgerow.core.question import local, minds_missing
 from hedgerow.core.whole import held
 from hedgerow.data import Schema, complete_cases, load
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 from hedgerow.report import Outcome
 
@@ -101,6 +102,7 @@ def counts(federation: Federation, columns: Sequence[str] | None = None) -> pand
     return counts_of(schema_of(federation), columns, state)
 
 
+@displayed
 @dataclass(frozen=True)
 class CountState:
     """Counts of the levels of each column, after the only round.
@@ -156,6 +158,7 @@ def counts_of(schema: Schema, columns: Sequence[str] | None, state: CountState) 
     return pandas.DataFrame({"count": np.concatenate(found), "share": np.concatenate(shares)}, index=index)
 
 
+@displayed
 @dataclass(frozen=True)
 class CrossState:
     """Counts of the pairs of levels of two columns, after the only round.
@@ -265,6 +268,7 @@ def independence(counts: Array) -> Independence | None:
     return Independence(statistic, df, float(chdtrc(df, statistic)), float(expected.min()))
 
 
+@displayed
 @dataclass(frozen=True)
 class HistogramState:
     """Counts of bins, after the only round.

@@ -13,14 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.party import PRESENT, WEIGHTS
 from hedgerow.core.question import elementwise_where, travels
-from hedgerow.data.declared import uncoded
+from hedgerow.data import Table
+from hedgerow.data.declared import series_values, uncoded
+from hedgerow.data.frames import RawTable
 from hedgerow.errors import FormulaInvalid, NotBinary, OutOfRange
 
 from .columns import heaviest, warn_of_fractions
@@ -30,8 +32,6 @@ from .formula import read_formula, read_number
 from .linear.losses import FamilyName, loss_of
 
 if TYPE_CHECKING:
-    import pandas
-
     from hedgerow.data import Schema
 
 
@@ -179,15 +179,18 @@ class Design:
         """Return what is added to the linear predictor, shape (n,)."""
         return np.broadcast_to(evaluate(self.offset, columns) if self.offset else 0.0, n)
 
-    def predictor(self, coef: Array, frame: pandas.DataFrame) -> Array:
+    def predictor(self, coef: Array, frame: Any) -> Array:
         """Return the linear predictor of new records, whose columns are checked; `coef` is (d,), or (K, d) for (n, K).
+
+        `frame` is a table of any kind, as `hedgerow.data.Table.from_frame` takes them.
 
         Raises
         ------
         MissingColumn, NotFinite, OutOfRange (HR-403, 404, 405)
         """
-        given = {name: uncoded(frame[name]) for name in self.reads if name in frame}
-        columns, n = self.schema.select(self.reads).admit(given), len(frame)
+        found = RawTable.of(frame.to_pandas() if isinstance(frame, Table) else frame, needed=self.reads)
+        given = {name: series_values(values) if _lacks(values) else uncoded(values) for name, values in found.columns.items()}
+        columns, n = self.schema.select(self.reads).admit(given), found.n
         eta = self.matrix(columns, n) @ coef.T
         return eta + (self.offsets(columns, n) if coef.ndim == 1 else 0.0)
 
@@ -198,6 +201,10 @@ class Design:
     @property
     def _scales(self) -> Array:
         return np.array(self.scales or np.ones(self.size))
+
+
+def _lacks(values: Any) -> bool:
+    return bool(getattr(values, "hasnans", False))
 
 
 def design_of(

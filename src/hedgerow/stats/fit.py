@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
@@ -12,7 +12,9 @@ from scipy import special
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.data import LeftOut
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
+from hedgerow.report import Figure
 
 from .columns import is_exact, upper_end
 from .design import Design
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     import pandas
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class Fit:
     """Estimates of a regression, with d coefficients.
@@ -227,13 +230,14 @@ class Fit:
         return self.n_records * kernel - shape * deviance / 2 + saturated
 
     # ---- use --------------------------------------------------------------------------------------------------------
-    def predict(self, frame: pandas.DataFrame) -> Array:
+    def predict(self, frame: Any) -> Array:
         """Expected target of new records: a probability for a logistic regression, a mean for counts.
 
         Parameters
         ----------
-        frame : pandas.DataFrame
-            The columns of the formula's right-hand side, offset included, within their declared ranges and levels.
+        frame : table of any kind
+            The columns of the formula's right-hand side, offset included, within their declared ranges and levels: a data frame
+            of any library, as `hedgerow.data.Table.from_frame` takes them, or a `Table`.
 
         Returns
         -------
@@ -241,7 +245,7 @@ class Fit:
 
         Raises
         ------
-        MissingColumn, NotFinite, OutOfRange (HR-403, 404, 405)
+        MissingColumn, NotFinite, OutOfRange, SchemaInvalid (HR-403, 404, 405, 409)
         """
         return self.law.mean(self.spec.predictor(self.coef_, frame))
 
@@ -262,6 +266,12 @@ class Fit:
             with np.errstate(over="ignore"):
                 values[self.law.ratio] = np.exp(self.coef_)
         return pandas.DataFrame(values, index=pandas.Index(self.names, name="column"))
+
+    def plot(self, level: float = 0.95, *, intercept: bool = False) -> Figure:
+        """Draw the coefficients with their intervals, as SVG; the intercept is left out where it is not asked for."""
+        from .plots import coefficients_figure
+
+        return coefficients_figure(self, level, intercept=intercept)
 
     def summary(self, level: float = 0.95) -> str:
         """Return the estimates as text, with what left each party and how it was protected."""

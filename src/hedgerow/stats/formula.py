@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from hedgerow.data import Column, Schema
 
 _DOT = re.compile(r"(?<![\w.])\.(?![\w.])")
-_NAME = re.compile(r"\s*(?:[^\W\d]\w*|`[^`]*`)\s*")
+_ALONE = re.compile(r"[\s\d.]*")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m|⧛\[[0-9;]*m|⧚")
 
 
@@ -83,7 +84,10 @@ def _parse(formula: str, schema: Schema, aside: Sequence[str]) -> tuple[str, lis
         _refuse_many(written, len(dot))
         parsed = Formula(written, _context=context)
     except RecursionError:
-        raise FormulaInvalid(f"a formula of {len(formula)} characters is nested too deep.", remedy="Write `a + b`.") from None
+        raise FormulaInvalid(
+            f"a formula of {len(formula)} characters is nested too deep.",
+            remedy="Write the sum outside of functions and brackets.",
+        ) from None
     except (FormulaicError, SyntaxError) as error:
         reason = _COLOURS.sub("", str(error)).splitlines()[0].rstrip(".")
         raise FormulaInvalid(f"{formula!r} cannot be read: {reason}.", remedy="Write `target ~ a + b`.") from None
@@ -95,24 +99,76 @@ def _parse(formula: str, schema: Schema, aside: Sequence[str]) -> tuple[str, lis
     return targets[0], [[_text(factor) for factor in term.factors if factor.expr != "1"] for term in parsed.rhs]
 
 
-NAMES_TOGETHER = 64
+TOGETHER = 64
+"""Terms of a sum from which on it is written as a sum of sums."""
 
 
 def _grouped(formula: str) -> str:
-    """Write a long sum of names as a sum of short ones, `(a + b) + (c + d)`, since a parser nests one level for each `+`."""
+    """Write a long sum as a sum of short ones, `(a + b) + (c + d)`, since a parser nests one level for each sign."""
     target, tilde, right = formula.partition("~")
-    if right.count("+") < NAMES_TOGETHER:
-        return formula
-    sums: list[list[str]] = []
-    depth, follows_name = 0, False
-    for part in right.split("+"):
-        is_name = depth == 0 and _NAME.fullmatch(part) is not None
-        if is_name and follows_name and len(sums[-1]) < NAMES_TOGETHER:
-            sums[-1].append(part)
-        else:
-            sums.append([part])
-        depth, follows_name = depth + part.count("(") - part.count(")"), is_name
-    return target + tilde + "+".join("+".join(names) if len(names) == 1 else f"({'+'.join(names)})" for names in sums)
+    return target + tilde + _balanced(right) if len(right) >= TOGETHER else formula
+
+
+def _balanced(text: str) -> str:
+    """Put neighbours of one sign into brackets until few are left; numbers (0 and 1 are the intercept) and `.` stay outside."""
+    parts = _signed(text)
+    if parts is None:
+        return text
+    parts = [(sign, _inside(part)) for sign, part in parts]
+    while len(parts) > TOGETHER:
+        shorter = list(_joined(parts))
+        if len(shorter) == len(parts):
+            break
+        parts = shorter
+    return "".join(sign + part for sign, part in parts)
+
+
+def _inside(part: str) -> str:
+    """A part that is a sum in brackets, with that sum written shorter."""
+    bare = part.strip()
+    closes = bare.startswith("(") and _closing(bare) == len(bare) - 1
+    return f"({_balanced(bare[1:-1])})" if closes and len(bare) >= TOGETHER else part
+
+
+def _joined(parts: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Parts of a sum with runs of one sign in brackets, at most so many at a time; `- a - b` is `- (a + b)`."""
+    for (_, alone), run in groupby(parts, lambda one: (one[0] or "+", _ALONE.fullmatch(one[1]) is not None)):
+        several = list(run)
+        if alone:
+            yield from several
+            continue
+        for some in (several[start : start + TOGETHER] for start in range(0, len(several), TOGETHER)):
+            yield some[0][0], some[0][1] if len(some) == 1 else f"({'+'.join(part for _, part in some)})"
+
+
+def _signed(text: str) -> list[tuple[str, str]] | None:
+    """The parts of a sum with their signs, none before the first; None where it is more than a sum."""
+    cuts = [(place, sign) for place, sign, depth in _outside_quotes(text) if depth == 0 and sign in "+-|~"]
+    if any(sign in "|~" for _, sign in cuts):
+        return None
+    starts, ends = [0, *(place + 1 for place, _ in cuts)], [*(place for place, _ in cuts), len(text)]
+    parts = [text[start:end] for start, end in zip(starts, ends, strict=True)]
+    return (
+        None
+        if any(not part.strip() for part in parts[1:])
+        else list(zip(["", *(sign for _, sign in cuts)], parts, strict=True))
+    )
+
+
+def _closing(text: str) -> int:
+    """Where the first bracket is closed; -1 where it is not."""
+    return next((place for place, sign, depth in _outside_quotes(text) if depth == 0 and sign in ")]}"), -1)
+
+
+def _outside_quotes(text: str) -> Iterator[tuple[int, str, int]]:
+    """Places and characters of a text outside of quotes, and in how many brackets they are; a closing one is outside."""
+    depth, quote = 0, ""
+    for place, sign in enumerate(text):
+        if quote or sign in "'\"`":
+            quote = ("" if sign == quote else quote) if quote else sign
+            continue
+        depth += (sign in "([{") - (sign in ")]}")
+        yield place, sign, depth
 
 
 MOST_TERMS = 10_000

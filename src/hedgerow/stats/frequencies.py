@@ -21,6 +21,7 @@ from hedgerow.core.bound import l1
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.data import complete_cases, load
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 
 from .columns import COUNTED, chosen, levels_of, schema_of
@@ -29,6 +30,7 @@ from .frequency_results import outcome
 from .oracles import OracleName, oracle_of
 
 
+@displayed
 @dataclass(frozen=True)
 class FrequencyState:
     """Estimates of all questions so far.

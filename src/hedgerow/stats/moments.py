@@ -26,10 +26,11 @@ from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.core.whole import BITS, bound_in, held
 from hedgerow.data import complete_cases, load
+from hedgerow.display import displayed
 from hedgerow.report import Outcome
 
 from .blocks import by_blocks
-from .columns import NUMERIC, chosen, heaviest, is_exact, matrix, names_of, range_of, schema_of
+from .columns import NUMERIC, chosen, heaviest, is_exact, names_of, range_of, schema_of
 from .linear.sums import symmetric
 from .whole import WholeRows
 
@@ -50,11 +51,10 @@ def deviations(
     """
     if bounds is not None:
         return _held(np.atleast_2d(centre), party, columns, bounds, cross=cross)
-    x = matrix(party, columns) - (centre if centre.ndim == 1 else centre[0])
-    x = x if centre.ndim == 1 else x / centre[1]
-    weighted = party.w[..., None] * x
-    squares = np.swapaxes(x, -1, -2) @ weighted if cross else (weighted * x).sum(-2)
-    return {"n": party.n, "sum": weighted.sum(-2), "squares": squares}
+    x = np.moveaxis(_framed(np.atleast_2d(centre), party, columns), 0, -2)
+    weighted = party.w[..., None, :] * x
+    squares = weighted @ np.swapaxes(x, -1, -2) if cross else np.vecdot(weighted, x)
+    return {"n": party.n, "sum": weighted.sum(-1), "squares": squares}
 
 
 def _held(
@@ -71,9 +71,10 @@ def _held(
 
 def _framed(frame: Array, party: Party, columns: tuple[str, ...]) -> Array:
     """Values about a centre, and in units of a scale if there is one, as columns (k, ..., n)."""
-    x = np.stack([np.asarray(party[name], np.float64) for name in columns])
+    x = np.empty((len(columns), *party.w.shape))
+    for values, name, centre in zip(x, columns, frame[0], strict=True):
+        np.subtract(party[name], centre, out=values, dtype=np.float64)
     apart = frame.reshape(*frame.shape, *(1,) * (x.ndim - 1))
-    x -= apart[0]
     return x if len(frame) == 1 else np.divide(x, apart[1], out=x)
 
 
@@ -214,6 +215,7 @@ def centred_sums(
         yield state
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class Moments:
     """Means and variances of columns.
@@ -301,8 +303,8 @@ def scaled_deviations(
     """Add up records, and how far their values are from a centre, in units of a scale: `frame`, two times (k,)."""
     if bounds is not None:
         return _held(frame, party, columns, bounds, squares=False)
-    x = (matrix(party, columns) - frame[0]) / frame[1]
-    return {"n": party.n, "sum": (party.w[..., None] * x).sum(-2)}
+    x = np.moveaxis(_framed(frame, party, columns), 0, -2)
+    return {"n": party.n, "sum": (party.w[..., None, :] * x).sum(-1)}
 
 
 @dataclass(frozen=True)

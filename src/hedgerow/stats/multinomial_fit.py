@@ -12,8 +12,9 @@ from scipy.special import logsumexp, ndtr, ndtri
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.data import LeftOut, Schema, Table
+from hedgerow.display import displayed
 from hedgerow.errors import FormulaInvalid
-from hedgerow.report import Outcome
+from hedgerow.report import Figure, Outcome
 
 from .columns import schema_of, upper_end, warn_of_fractions
 from .design import Design
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import pandas
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class MultinomialFit:
     """Estimates of a multinomial logistic regression, with K - 1 rows of d coefficients.
@@ -111,13 +113,14 @@ class MultinomialFit:
         """McFadden's 1 - log-likelihood / null's."""
         return 1 - self.log_likelihood / self.null_log_likelihood
 
-    def predict(self, frame: pandas.DataFrame) -> pandas.DataFrame:
+    def predict(self, frame: Any) -> pandas.DataFrame:
         """Probabilities of the levels for new records, one column each; see `Fit.predict`."""
         import pandas
 
-        eta = np.column_stack([np.zeros(len(frame)), self.spec.predictor(self.coef_, frame)])
+        others = self.spec.predictor(self.coef_, frame)
+        eta = np.column_stack([np.zeros(len(others)), others])
         p = np.exp(eta - logsumexp(eta, axis=1, keepdims=True))
-        return pandas.DataFrame(p, columns=list(self.levels), index=frame.index)
+        return pandas.DataFrame(p, columns=list(self.levels), index=getattr(frame, "index", None))
 
     def to_frame(self, level: float = 0.95) -> pandas.DataFrame:
         """Return one row for each level but the reference, and coefficient."""
@@ -128,6 +131,12 @@ class MultinomialFit:
         parts = {"coef": self.coef_, "se": self.se_, "z": self.statistic_, "p": self.p_values}
         values = {name: part.ravel() for name, part in parts.items()} | {"low": low, "high": high}
         return pandas.DataFrame(values | {"odds ratio": np.exp(self.coef_).ravel()}, index=index)
+
+    def plot(self, level: float = 0.95, *, intercept: bool = False) -> Figure:
+        """Draw the coefficients with their intervals, as SVG; the intercept is left out where it is not asked for."""
+        from .plots import coefficients_figure
+
+        return coefficients_figure(self, level, intercept=intercept)
 
     def summary(self, level: float = 0.95) -> str:
         """Return the estimates as text, with what left each party and how it was protected."""

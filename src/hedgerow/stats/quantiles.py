@@ -27,6 +27,7 @@ from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.core.whole import held
 from hedgerow.data import complete_cases, load
+from hedgerow.display import displayed
 from hedgerow.errors import SchemaInvalid, SettingsInvalid
 from hedgerow.report import Outcome
 
@@ -54,6 +55,7 @@ def below_bounds(weight: float | None) -> dict[str, Bound] | None:
     return None if weight is None else {"below": linf(weight, "record"), "n": linf(weight, "record")}
 
 
+@displayed
 @dataclass(frozen=True)
 class QuantileState:
     """Each quantile lies above `low` and at or below `high`, both of shape (k,)."""

@@ -9,8 +9,10 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from hedgerow.core.arrays import Array
+from hedgerow.display import displayed
 
 
+@displayed
 @dataclass(frozen=True)
 class NewtonState:
     """A point, the sums at that point, and the point to try next.

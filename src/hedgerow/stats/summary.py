@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from .multinomial_fit import MultinomialFit
     from .penalty.penalised import PenalisedFit
 
-WIDTH = 96
+WIDTH = 79
 UNBOUNDED = "the log-likelihood and what follows from it: one record can move it without bound"
 
 
 def summarise(fit: Fit, level: float) -> str:
-    """Return the summary, at most about a hundred characters wide."""
+    """Return the summary, at most `WIDTH` characters wide unless a name or a number is wider."""
     title, ending = f"hedgerow {fit.law.title}", _ending(fit)
     lines = [
         title + ending.rjust(WIDTH - len(title)),
@@ -70,12 +70,12 @@ def multinomial_summary(fit: MultinomialFit, level: float) -> str:
     """Return the summary of a multinomial regression, level by level."""
     title, ending = "hedgerow multinomial logistic regression", f"converged in {fit.rounds} rounds"
     missing = "all answered" if not fit.n_missing else f"{fit.n_missing} answers missing"
-    counts = "     ".join(f"{word} {_count(n)}" for word, n in zip(fit.levels, fit.counts.tolist(), strict=True))
+    counts = ((word, _count(n)) for word, n in zip(fit.levels, fit.counts.tolist(), strict=True))
     goodness = (("log-likelihood", fit.log_likelihood), ("AIC", fit.aic), ("BIC", fit.bic), ("pseudo R²", fit.r_squared))
     lines = [
         title + ending.rjust(WIDTH - len(title)),
         *textwrap.wrap(f"{fit.spec.formula}    reference: {fit.levels[0]}", WIDTH, subsequent_indent="  "),
-        _pairs(("parties", f"{fit.n_parties} ({missing})"), (_size(fit), _records(fit))) + "     " + counts,
+        _pairs(("parties", f"{fit.n_parties} ({missing})"), (_size(fit), _records(fit)), *counts),
         *_cases(fit),
         _pairs(*((name, _shown(value)) for name, value in goodness)),
     ]
@@ -169,9 +169,14 @@ def _columns(
     if ratios is not None:
         columns.insert(3, ["exp(coef)", *(show(value) for value in ratios)])
     widths = [max(map(len, column)) for column in columns]
-    columns[0] = [name.ljust(widths[0]) for name in columns[0]]
-    rows = zip(*columns, strict=True)
-    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    gap = "  " if sum(widths) + 2 * len(widths) <= WIDTH + 2 else " "
+    rows = [gap.join(map(str.rjust, row, widths[1:])) for row in zip(*columns[1:], strict=True)]
+    width = min(widths[0], max(WIDTH - len(rows[0]) - 2, 12))  # of names; a longer one has a line of its own
+    return [
+        line
+        for name, row in zip(columns[0], rows, strict=True)
+        for line in ([f"{name.ljust(width)}  {row}"] if len(name) <= width else [name, f"{' ' * width}  {row}"])
+    ]
 
 
 def _like_error(values: tuple[float, ...]) -> list[str]:
@@ -189,7 +194,12 @@ def _aligned(cells: Iterable[str]) -> list[str]:
 
 
 def _pairs(*pairs: tuple[str, object]) -> str:
-    return "     ".join(f"{name} {value}" for name, value in pairs if value is not None)
+    """Names with their values, in as many lines as they need."""
+    lines = [""]
+    for said in (f"{name} {value}" for name, value in pairs if value is not None):
+        joined = f"{lines[-1]}     {said}" if lines[-1] else said
+        lines = [*lines[:-1], joined] if len(joined) <= WIDTH else [*lines, said]
+    return "\n".join(lines)
 
 
 def _paragraph(heading: str, words: str) -> Iterable[str]:

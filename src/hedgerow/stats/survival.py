@@ -34,6 +34,7 @@ from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.core.whole import held
 from hedgerow.data import complete_cases, load
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 from hedgerow.report import Curve, Outcome, Series
 
@@ -72,6 +73,7 @@ def survival_tally(
     return tally(cell, held(party.w, bounds), n_groups * (len(times) + 1) * 2)
 
 
+@displayed
 @dataclass(frozen=True)
 class SurvivalState:
     """Counts after the only round.

@@ -10,22 +10,33 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from hedgerow.core.federation import Federation, inside
-from hedgerow.errors import BudgetExhausted
+from hedgerow.core.run import Run
+from hedgerow.display import displayed, figure, progress_bar, somebody_looks
+from hedgerow.errors import BudgetExhausted, HedgerowWarning
 
 from .checkpoint import Checkpoint, save_checkpoint
+from .rows import Best, History, Logger, Row, best_beside
 
-log = logging.getLogger("hedgerow")
+if TYPE_CHECKING:
+    import pandas
+
+    Figure = Any
+
+messages = logging.getLogger("hedgerow")
 
 Program = Callable[..., Iterator[Any]]
+Ending = Literal["finished", "budget", "patience", "interrupted"]
 
 
+@displayed
 @dataclass(frozen=True)
 class Driven:
     """How a program ended.
@@ -37,11 +48,26 @@ class Driven:
     stopped : {"finished", "budget", "patience", "interrupted"}
     reason : str
         Why it stopped before the program's own end, where it did.
+    rounds : tuple of dict
+        A row for each round since the run was begun or resumed: `round`, `seconds`, `epsilon` where a budget is set, the run
+        is logged or shown and there was time to compute it, and the numbers that `watch` returned.
     """
 
     state: Any
-    stopped: Literal["finished", "budget", "patience", "interrupted"] = "finished"
+    stopped: Ending = "finished"
     reason: str = ""
+    rounds: tuple[Row, ...] = ()
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return one row for each round."""
+        import pandas
+
+        return pandas.DataFrame(list(self.rounds)).set_index("round") if self.rounds else pandas.DataFrame()
+
+    def plot(self, *metrics: str) -> Figure:
+        """Draw metrics by round, and epsilon where there is a budget, as SVG; all metrics by default."""
+        drawn: Figure = figure(self, metrics=metrics)
+        return drawn
 
 
 def last(states: Iterator[Any]) -> Any:
@@ -62,6 +88,11 @@ def drive(
     study: str = "",
     start: Checkpoint | None = None,
     seconds: float = 1.0,
+    log: Logger | Sequence[Logger] = (),
+    keep: Literal["last", "best"] = "last",
+    by: str | None = None,
+    better: Literal["higher", "lower"] | None = None,
+    progress: bool | Literal["auto"] = "auto",
 ) -> Driven:
     """Run a program until it ends, there is enough, the budget refuses a question, or Ctrl-C asks for an end after the round.
 
@@ -70,7 +101,8 @@ def drive(
     program : callable
         For example `functools.partial(fedavg, model=net, rounds=50)`.
     watch : callable, optional
-        Called with every state, before it can be checkpointed: evaluation, logging, progress.
+        Called with every state, before it can be checkpointed: evaluation, logging. The numbers of a dict that it returns are
+        the round's metrics, `accuracy` for example; they are shown, logged, and in `Driven.rounds`.
     enough : callable, optional
         Called after `watch`, and once before a run that is continued: a sentence ends the run, "" does not. Early stopping.
     checkpoint : Path, optional
@@ -80,33 +112,90 @@ def drive(
         Identifies what may resume from the checkpoint.
     start : Checkpoint, optional
         Continue from here; see `load_checkpoint`.
+    log : Logger or sequence of Logger
+        Given the row of every round, see `hedgerow.loggers`: numbers alone. Closed at the end.
+    keep : {"last", "best"}
+        Which state is returned: of the last round, or of the one in which the metric `by` was best. The best one is also in
+        a file beside `checkpoint`, named `best-...`.
+    by : str, optional
+        With keep="best": a metric that `watch` returns; by default the first one.
+    better : {"higher", "lower"}, optional
+        With keep="best"; by default lower for losses, errors, deviances and deviations, and higher for all others.
+    progress : {"auto", True, False}
+        Show round, metrics, epsilon and the time left while it runs; "auto" does so in a terminal and in a notebook.
     """
-    dear = inside(federation).run.streams.seed is None  # what is lost would be asked, and charged, again
+    run = inside(federation).run
+    dear = run.streams.seed is None  # what is lost would be asked, and charged, again
     state, saved_at = (start.state if start else None), time.monotonic()
+    loggers = list(log) if isinstance(log, Sequence) else [log]
+    looks = progress is True or (progress == "auto" and somebody_looks())
+    rows, top = (
+        History(run, priced=looks or bool(loggers)),
+        Best(by, better, best_beside(checkpoint), study) if keep == "best" else None,
+    )
+
+    def ended(stopped: Ending, reason: str = "") -> Driven:
+        return Driven(state if top is None or top.state is None else top.state, stopped, reason, rows.ended())
+
+    def save() -> None:
+        if checkpoint is not None:
+            if top is not None:
+                top.save()
+            save_checkpoint(checkpoint, state, federation, study)
+
     try:
         states = program(federation, start=state)  # before the clock is set: a budget of its own comes before its questions
         if start is not None:
             start.restore(federation)
+            if top is not None:
+                top.load(type(start.state))
         if start is not None and (reason := enough()):
-            return Driven(state, "patience", reason)
-        with interruptible() as interrupted:
+            return ended("patience", reason)
+        with interruptible() as interrupted, shown(program, run, looks) as show:
             for state in states:
-                if watch is not None:
-                    watch(state)
+                row = rows.add(state, None if watch is None else watch(state))
+                loggers = [logger for logger in loggers if logged(logger, row)]
+                show(row)
+                if top is not None:
+                    top.take(row, state)
                 reason = enough()
-                due = reason or interrupted() or dear or time.monotonic() - saved_at >= seconds
-                if checkpoint is not None and due:
-                    save_checkpoint(checkpoint, state, federation, study)
+                if reason or interrupted() or dear or time.monotonic() - saved_at >= seconds:
+                    save()
                     saved_at = time.monotonic()
                 if reason:
-                    return Driven(state, "patience", reason)
+                    return ended("patience", reason)
                 if interrupted():
-                    return Driven(state, "interrupted", "interrupted from the keyboard")
+                    return ended("interrupted", "interrupted from the keyboard")
     except BudgetExhausted as refusal:
-        return Driven(state, "budget", refusal.reason)
-    if checkpoint is not None and state is not None:
-        save_checkpoint(checkpoint, state, federation, study)
-    return Driven(state)
+        return ended("budget", refusal.reason)
+    finally:
+        for logger in loggers:
+            logger.close()
+    if state is not None:
+        save()
+    return ended("finished")
+
+
+def logged(logger: Logger, row: Row) -> bool:
+    """Give a row to a logger; one that fails is left out from then on, since the round has been paid for and has to go on."""
+    try:
+        logger.log(row)
+    except Exception as error:
+        name = type(logger).__name__
+        warnings.warn(f"{name} failed, and logs nothing from here on: {error}", HedgerowWarning, stacklevel=3)
+        return False
+    return True
+
+
+def shown(program: Program, run: Run, looks: bool) -> AbstractContextManager[Callable[[Row], None]]:
+    """What shows a run while it goes on: nothing, unless somebody looks."""
+    if not looks:
+        return nullcontext(lambda row: None)
+    named = getattr(program, "func", program)
+    rounds = getattr(program, "keywords", {}).get("rounds")
+    limit = getattr(run.ledger.limit, "epsilon", None)
+    bar: AbstractContextManager[Callable[[Row], None]] = progress_bar(getattr(named, "__name__", "rounds"), rounds, limit)
+    return bar
 
 
 @contextmanager
@@ -120,7 +209,7 @@ def interruptible() -> Iterator[Callable[[], bool]]:
     def handle(number: int, frame: Any) -> None:
         if asked.is_set():
             raise KeyboardInterrupt
-        log.warning("stopping after this round; Ctrl-C again stops at once, and the last checkpoint stands")
+        messages.warning("stopping after this round; Ctrl-C again stops at once, and the last checkpoint stands")
         asked.set()
 
     before = signal.signal(signal.SIGINT, handle)

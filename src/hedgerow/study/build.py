@@ -188,6 +188,8 @@ def tables(study: Study, data_dir: Path | None, table: Table | None = None) -> t
     """Load the parties' table, unless it is given, and the server's."""
     data = study.data
     table = records_of(study, data_dir) if table is None else table
+    if data.records is not None:
+        table = table.drawn(data.records, study.simulation_seed or 0)
     table = derive_columns(table, {name: one.derivation() for name, one in data.derived.items() if name not in table.schema})
     roles = {"target": data.target, "weight": data.weight, "features": data.features}
     table = table.with_roles(**{role: given for role, given in roles.items() if given is not None})

@@ -11,13 +11,13 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from hedgerow.core.ledger import Entry, Ledger
 from hedgerow.data import LabelCounts as PartitionHeat
 from hedgerow.privacy import Budget
 from hedgerow.privacy.statement import Statement, statement
 from hedgerow.report import Comparison, Curve, Grid, Heat, Outcome, Report, Series
+from hedgerow.report.frames import grid_of
 from hedgerow.report.model import Cell, curve_from
 from hedgerow.store import Driven
 
@@ -273,14 +273,6 @@ def heat_of(heat: PartitionHeat, sentence: str) -> Heat:
     return Heat("How records are spread", tuple(heat.rows), tuple(heat.columns), counts, sentence)
 
 
-def grid_of(title: str, frame: pd.DataFrame) -> Grid:
-    """A data frame as a table; a named index is its first column."""
-    numbered = isinstance(frame.index, pd.RangeIndex) and frame.index.name is None
-    shown = frame if numbered else frame.reset_index(names=str(frame.index.name or ""))
-    rows = tuple(tuple(_cell(value) for value in row) for row in shown.itertuples(index=False))
-    return Grid(title, tuple(str(name) for name in shown.columns), rows)
-
-
 def provenance(study: Study, command: str) -> tuple[tuple[str, str], ...]:
     """Versions, seeds and the command."""
     packages = [(name, version(name)) for name in ("hedgerow", "numpy", "scipy", "dp-accounting")]
@@ -292,14 +284,6 @@ def provenance(study: Study, command: str) -> tuple[tuple[str, str], ...]:
         ("python", f"{sys.version.split()[0]} on {platform.system()} {platform.machine()}"),
         *packages,
     )
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, (np.floating, float)):
-        return float(value)
-    if isinstance(value, (np.integer, int)):
-        return int(value)
-    return None if value is None else str(value)
 
 
 def _columns(points: Sequence[tuple[float, float]]) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -140,7 +140,7 @@ def rehearse_built(built: Built, *, rounds: int | None = None, until: Callable[[
             cut = (rounds is not None and len(seen) >= rounds) or (until is not None and until(run.ledger))
             return "rehearsed no further" if cut else ""
 
-        ended = drive(built.listing.program(built.settings), federation, watch=watch, enough=enough)
+        ended = drive(built.listing.program(built.settings), federation, watch=watch, enough=enough, progress=False)
         if ended.state is not None:
             metrics = made_ready.measure_last(ended.state)
             if refusal := getattr(metrics, "refused", None):

@@ -78,6 +78,10 @@ def build_remote(study: Study, schema: Schema, engine: Any) -> Built:
     evaluation = study.evaluation
     if study.comparison is not None:
         raise StudyInvalid(f"the study {study.name!r} is a comparison.", remedy="Submit its runs one by one.")
+    if study.data.records is not None:
+        raise StudyInvalid(
+            f"data.records is {study.data.records}, which a simulation draws.", remedy="Leave it out: stations answer with all."
+        )
     if evaluation.holdout or evaluation.validation:
         key = "holdout" if evaluation.holdout else "validation"
         raise StudyInvalid(

@@ -15,6 +15,7 @@ from hedgerow.errors import BudgetExhausted, CannotWrite, DisclosureExceeded, He
 from hedgerow.privacy import Budget
 from hedgerow.report.model import to_plain
 from hedgerow.store import write_bytes
+from hedgerow.store.rows import rises
 
 from .build import Built
 
@@ -46,11 +47,6 @@ def metrics_of(row: Row) -> dict[str, float]:
 def first_metric(history: Sequence[Row]) -> str | None:
     """The first metric of a run, by which it is stopped early."""
     return next((name for row in history for name in metrics_of(row)), None)
-
-
-def rises(metric: str) -> bool:
-    """Whether more of a metric is better: of losses, errors, deviances and deviations less is."""
-    return not any(word in metric.lower() for word in ("loss", "error", "deviance", "deviation"))
 
 
 def points(history: Sequence[Row], metric: str) -> list[tuple[int, float]]:

@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hedgerow.display import displayed
 from hedgerow.errors import CannotWrite, CheckpointMismatch, HedgerowWarning, StudyInvalid, UnknownStudy
 from hedgerow.report import Outcome, Report, write
 from hedgerow.store import Driven, drive, load_checkpoint, record_of, write_arrays, write_bytes
@@ -34,6 +35,7 @@ from .study import Study
 from .toml import to_toml
 
 
+@displayed
 @dataclass(frozen=True)
 class Result:
     """A finished run: its folder, its report, and how it ended."""
@@ -100,6 +102,7 @@ def run(
                 checkpoint=checkpoint,
                 study=built.digest,
                 start=start,
+                progress=False,
             )
             if ended.state is not None and ended.stopped != "interrupted":
                 rounds.finish(ended.state)

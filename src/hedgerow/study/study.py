@@ -29,6 +29,9 @@ class Data(Section):
 
     name: str | None = Field(None, description="a catalogued data set, e.g. breast_cancer")
     path: str | None = Field(None, description="a CSV, Parquet or npz file, relative to the study")
+    records: int | None = Field(
+        None, ge=2, description="at most so many of its records, and of its test records, drawn by the seed; all of them"
+    )
     target: str | None = Field(None, description="the column to predict")
     features: list[str] | None = Field(None, description="columns to use; all others are left at the parties")
     weight: str | None = Field(None, description="the column of record weights, which count as repeated records")

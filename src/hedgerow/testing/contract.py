@@ -87,7 +87,7 @@ def resumes_from_every_state(subject: Subject, folder: Path) -> None:
         again.run.ledger.entries = built.federation.ledger.entries
         start = load_checkpoint(file, subject.declaration.state, "case")
         with quiet():
-            ended = drive(again.listing.program(again.settings), again.federation, start=start)
+            ended = drive(again.listing.program(again.settings), again.federation, start=start, progress=False)
         assert_same(ended.state, state)
 
 

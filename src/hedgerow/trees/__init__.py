@@ -13,4 +13,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Bins", "DecisionTree", "TreeState", "binned", "decision_tree", "grow", "histogram"]
 
-lazily(__name__)
+lazily(__name__, checks=True)

@@ -11,6 +11,8 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.data import Column, Schema, Table
 from hedgerow.data.declared import series_values
+from hedgerow.data.frames import RawTable
+from hedgerow.display import cell, displayed
 from hedgerow.errors import NotFinite
 
 from .bins import Bins
@@ -23,6 +25,7 @@ LEAF = -1
 """The `feature` of a node that is not split."""
 
 
+@displayed
 @dataclass(frozen=True)
 class TreeState:
     """A tree after some levels: one entry for each node, the root first, the two children of a split side by side.
@@ -99,8 +102,13 @@ class DecisionTree:
     state: TreeState
     bins: Bins
 
-    def predict(self, data: pandas.DataFrame | Table | Mapping[str, Any]) -> np.ndarray:
+    def predict(self, data: Any) -> np.ndarray:
         """Return the most probable class (0 or 1 for a binary target, else the level's word) or the mean: shape (n,).
+
+        Parameters
+        ----------
+        data : data frame of any library, Table, or mapping from column to values
+            See `hedgerow.data.Table.from_frame`.
 
         Raises
         ------
@@ -114,7 +122,7 @@ class DecisionTree:
         best = found.argmax(-1)
         return best.astype(float) if self.bins.target.kind == "binary" else np.array(self.bins.classes)[best]
 
-    def probabilities(self, data: pandas.DataFrame | Table | Mapping[str, Any]) -> np.ndarray:
+    def probabilities(self, data: Any) -> np.ndarray:
         """Return the probability of each class of `bins.classes`: shape (n, classes). For classification."""
         return self._reached(data)
 
@@ -152,6 +160,8 @@ class DecisionTree:
     def __str__(self) -> str:
         return self.to_text()
 
+    _repr_html_ = cell
+
     def __repr__(self) -> str:
         leaves = int((self.state.feature == LEAF).sum())
         return f"Tree({self.bins.target.name!r}, depth {self.state.round}, {leaves} leaves)"
@@ -159,8 +169,9 @@ class DecisionTree:
     def _reached(self, data: Any) -> Array:
         if isinstance(data, Table):
             data = data.columns
-        elif hasattr(data, "to_numpy"):
-            data = {name: series_values(series) for name, series in data.items()}
+        elif not isinstance(data, Mapping):
+            found = RawTable.of(data, needed=[column.name for column in self.bins.features])
+            data = {name: series_values(series) for name, series in found.columns.items()}
         columns = Schema(self.bins.features).admit(data)
         lost = {column.name: int(column.lacks(columns[column.name]).sum()) for column in self.bins.features}
         if told := [f"{count} of {name}" for name, count in lost.items() if count]:

@@ -88,7 +88,7 @@ def test_decisions_are_in_the_journal_and_the_guard_s_own_stand(base):
 
 
 @pytest.mark.parametrize(
-    ("code", "told"), [("HR-210", "No [guard] allows it"), ("HR-216", "Change [guard]"), ("HR-405", "docs/errors/HR-405.md")]
+    ("code", "told"), [("HR-210", "No [guard] allows it"), ("HR-216", "Change [guard]"), ("HR-405", "hedgerow explain HR-405")]
 )
 def test_the_remedy_names_the_side_that_can_change_what_was_refused(base, code, told):
     keys = Keys(key_material("alpha"))

@@ -31,6 +31,7 @@ from torch import nn
 from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.data import complete_cases
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn.records.dpsgd import GradientStep as DescentStep
 from hedgerow.learn.records.dpsgd import RecordTask
@@ -48,6 +49,7 @@ from .principal import principal, some_basis
 from .results import declares
 
 
+@displayed
 @dataclass(frozen=True)
 class FeatureState:
     """A model of features after a round.

@@ -28,6 +28,7 @@ from torch import nn
 
 from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy import Budget
 from hedgerow.privacy.accounting import delta
@@ -42,6 +43,7 @@ from .schedules import Growth, grown
 from .views import Inputs, step_of
 
 
+@displayed
 @dataclass(frozen=True)
 class PrivateState:
     """A model after a round, and what the server knows besides.

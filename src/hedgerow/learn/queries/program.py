@@ -31,6 +31,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.question import local
 from hedgerow.core.whole import BITS, bound_in
 from hedgerow.data import complete_cases, load
+from hedgerow.display import displayed
 from hedgerow.errors import BudgetExhausted, SettingsInvalid, UnboundedSum
 
 from . import results
@@ -42,6 +43,7 @@ from .losses import QueryLoss
 from .steps import Steps
 
 
+@displayed
 @dataclass(frozen=True)
 class QueryState:
     """A linear model after some questions.

@@ -35,6 +35,7 @@ from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.question import local, travels
 from hedgerow.data import complete_cases, load
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel
 from hedgerow.privacy import Gaussian
 
@@ -49,6 +50,7 @@ from .program import held
 from .steps import Rule, Steps
 
 
+@displayed
 @dataclass(frozen=True)
 class TrialState:
     """Trials, one after the other.

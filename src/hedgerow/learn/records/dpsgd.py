@@ -31,6 +31,7 @@ from torch import nn
 from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel
 
 from ..descent.rules import RULES, RuleName
@@ -50,6 +51,7 @@ from .rewrite import separate
 from .trained import Trained
 
 
+@displayed
 @dataclass(frozen=True)
 class RecordState:
     """A model after a round, and what the server's rule remembers of the trained parameters, of shape (d,)."""

@@ -36,6 +36,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.ledger import Ledger
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, name_of, travels
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy import Budget
 from hedgerow.privacy.accounting import Accountant
@@ -53,6 +54,7 @@ from .plan import RecordPlan
 from .results import declares
 
 
+@displayed
 @dataclass(frozen=True)
 class OwnBudgetsState:
     """A model after a round, and what each party has spent.
@@ -157,7 +159,9 @@ def local_dpsgd(
     accountant : str
         With which parties count; see `hedgerow.privacy.Budget`.
 
-    Others as `hedgerow.learn.records.dpsgd`.
+    Notes
+    -----
+    Other parameters as `hedgerow.learn.records.dpsgd`.
 
     Yields
     ------

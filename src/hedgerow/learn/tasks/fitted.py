@@ -16,7 +16,7 @@ from hedgerow.errors import ModelInvalid, SchemaInvalid, SettingsInvalid
 
 from ..scale import Scale
 from .declared import Input, Metric, Task
-from .losses import LOSSES, OF_KINDS, SHOWN_WITH
+from .losses import KINDS_OF, LOSSES, OF_KINDS, SHOWN_WITH
 from .packing import Packing, packing_of
 
 
@@ -89,6 +89,19 @@ class FittedTask:
         """What evaluations show."""
         found: tuple[Metric, ...] = self.task.metrics
         return found
+
+    @property
+    def lone(self) -> tuple[int, ...] | None:
+        """Shape of one record's input, where the module takes one of numbers alone, and its output is taken whole."""
+        pieces = self.inputs.pieces
+        single = len(pieces) == 1 and pieces[0].dtype == "float32" and not self.task.as_dict and self.task.output is None
+        return pieces[0].shape if single else None
+
+    @property
+    def kind(self) -> str | None:
+        """The kind of target, as of a model without a task, whose loss this is; None of another loss."""
+        plain = self.target.bare and not self.target.pieces[0].shape and isinstance(self.task.loss, str)
+        return KINDS_OF.get(self.task.loss) if plain else None
 
     @property
     def told(self) -> str:

@@ -114,6 +114,9 @@ SHOWN_WITH: Mapping[str, str] = {
 }
 """The metric that evaluations show beside a loss where none was named."""
 
+KINDS_OF: Mapping[str, str] = {"cross_entropy": "category", "log_loss": "binary", "squared": "number"}
+"""The kind of a target whose loss without a task is the same."""
+
 OF_KINDS: Mapping[str, str] = {
     "category": "cross_entropy",
     "binary": "log_loss",

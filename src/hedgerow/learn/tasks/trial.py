@@ -46,6 +46,7 @@ def tried(model: Model) -> None:
         for value in module.parameters():  # layers that begin at zero would hide what a loss does
             value.add_(0.05 * torch.randn(value.shape, generator=generator).to(value.dtype))
     takes(module, task, x)
+    before = _kept_by(task)
     output = _run(module, model, x)
     losses = _values(lambda: task.losses(output, target), "loss", _spoken(task.task.loss), output)
     if not losses.requires_grad and any(value.requires_grad for value in module.parameters()):
@@ -58,6 +59,18 @@ def tried(model: Model) -> None:
         what = f"metric {metric.name!r}"
         values = _values(lambda metric=metric: task.values(metric, output, target), "metric", what, output)
         alone(lambda rows, metric=metric: task.values(metric, _run(module, model, x[rows]), target[rows]), values, what)
+    if any(not torch.equal(one, other) for one, other in zip(before, _kept_by(task), strict=True)):
+        raise ModelInvalid(
+            "a loss or metric changes its buffers while it runs, so it would keep something of every record.",
+            remedy="Give a function, or a module of torch without statistics.",
+        )
+
+
+def _kept_by(task: FittedTask) -> list[Tensor]:
+    """Copies of what losses and metrics that are modules hold."""
+    losses = [one[1] for one in task.task.loss] if isinstance(task.task.loss, tuple) else [task.task.loss]
+    given = [one for one in (*losses, *(metric.function for metric in task.metrics)) if isinstance(one, nn.Module)]
+    return [value.detach().clone() for one in given for value in (*one.parameters(), *one.buffers())]
 
 
 def takes(module: nn.Module, task: FittedTask, x: Tensor) -> None:

@@ -239,7 +239,7 @@ def what_to_do(code: str) -> str:
         return "Change [guard] of station.toml if you want to allow it; the study is then submitted anew."
     return (
         "No [guard] allows it: its researcher changes the study, or you change what your columns declare. "
-        f"docs/errors/{code}.md says how. The study is then submitted anew."
+        f"`hedgerow explain {code}` says how. The study is then submitted anew."
     )
 
 

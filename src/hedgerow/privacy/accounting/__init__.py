@@ -42,4 +42,4 @@ __all__ = [
     "selection",
 ]
 
-lazily(__name__)
+lazily(__name__, checks=True)

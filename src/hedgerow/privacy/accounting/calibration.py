@@ -92,7 +92,9 @@ def least_noise(
     price : callable, optional
         Epsilon of charges, in place of the accountant: `Budget.spent` of a budget with a filter.
 
-    Others, and what it raises, as of `calibrate`.
+    Notes
+    -----
+    Other parameters, and what it raises, as of `calibrate`.
     """
     _check(target_epsilon, 1)
     prices = _prices(lambda inverse: charges(1 / inverse), delta, adjacency, accountant)

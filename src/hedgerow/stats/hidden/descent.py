@@ -32,6 +32,7 @@ from hedgerow.core.bound import linf
 from hedgerow.core.declaration import Case, Key, program
 from hedgerow.core.federation import Federation
 from hedgerow.data import complete_cases, load
+from hedgerow.display import displayed
 from hedgerow.errors import FormulaInvalid, NotConverged, SettingsInvalid
 from hedgerow.report import Outcome
 
@@ -47,6 +48,7 @@ DIVERGED = 1e100
 """A coefficient of this size does not come back."""
 
 
+@displayed
 @dataclass(frozen=True)
 class HiddenState:
     """Where gradient descent is.

@@ -29,6 +29,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.declaration import Case, Key, program
 from hedgerow.core.federation import Federation
 from hedgerow.data import complete_cases, load
+from hedgerow.display import displayed
 from hedgerow.errors import NotFinite, SettingsInvalid, suggestion
 from hedgerow.report import Outcome
 
@@ -61,6 +62,7 @@ TABLE_6_1: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 sections 6.1 and 6.2 say 0.1 and 201, which these are. SFedLogReg needs `batch`, which the thesis does not state."""
 
 
+@displayed
 @dataclass(frozen=True)
 class DescentState:
     """After a round.
@@ -281,6 +283,7 @@ def _advance(
 
 
 # ---- the learning rate ----------------------------------------------------------------------------------------------
+@displayed
 @dataclass(frozen=True, eq=False)
 class Sweep:
     """A program run once for each learning rate.

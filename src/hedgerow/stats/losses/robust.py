@@ -25,8 +25,9 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.data import load
+from hedgerow.display import displayed
 from hedgerow.errors import NotConverged, SettingsInvalid
-from hedgerow.report import Outcome
+from hedgerow.report import Figure, Outcome
 
 from ..columns import schema_of, upper_end
 from ..design import Design, design_of
@@ -47,6 +48,7 @@ STEPS = 30
 """Newton steps at one scale, at most."""
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class RobustFit:
     """A line that outliers pull less at.
@@ -94,6 +96,12 @@ class RobustFit:
         reach = ndtri(upper_end(level)) * self.se_
         return np.column_stack([self.coef_ - reach, self.coef_ + reach])
 
+    def plot(self, level: float = 0.95, *, intercept: bool = False) -> Figure:
+        """Draw the coefficients with their intervals, as SVG; the intercept is left out where it is not asked for."""
+        from ..plots import coefficients_figure
+
+        return coefficients_figure(self, level, intercept=intercept)
+
     def to_frame(self, level: float = 0.95) -> pandas.DataFrame:
         """Return one row for each coefficient."""
         import pandas
@@ -103,6 +111,7 @@ class RobustFit:
         return pandas.DataFrame(values, index=pandas.Index(self.names, name="column"))
 
 
+@displayed
 @dataclass(frozen=True)
 class HuberState:
     """After a line was fitted at a scale.

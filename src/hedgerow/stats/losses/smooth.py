@@ -27,6 +27,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
+from hedgerow.display import displayed
 from hedgerow.errors import NotConverged, UnlawfulChannel
 
 from ..columns import is_exact
@@ -48,6 +49,7 @@ LEAST_WIDTH = 1e-10
 """Widths below this share of the first one end the iteration: the objective is zero, or rounding is met."""
 
 
+@displayed
 @dataclass(frozen=True)
 class SmoothState:
     """A point, what was found there, and the point to try next.

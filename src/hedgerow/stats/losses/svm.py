@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +20,9 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.data import complete_cases, load
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
-from hedgerow.report import Outcome
+from hedgerow.report import Figure, Outcome
 
 from ..columns import schema_of
 from ..design import Design, design_of
@@ -31,10 +32,8 @@ from ..scores import accuracy, reading, scored
 from ..standard import kept_in_state, scaled, scaling_of
 from .smooth import SmoothState, refuse_noise, rounded_newton
 
-if TYPE_CHECKING:
-    import pandas
 
-
+@displayed
 @dataclass(frozen=True, eq=False)
 class Margin:
     """A support vector machine.
@@ -69,7 +68,13 @@ class Margin:
         """C, by which the summed loss weighs against half the squared length."""
         return 1 / (2 * self.penalty * self.n_records)
 
-    def decide(self, frame: pandas.DataFrame) -> Array:
+    def plot(self, *, intercept: bool = False) -> Figure:
+        """Draw the coefficients, which have no intervals, as SVG; the intercept is left out where it is not asked for."""
+        from ..plots import coefficients_figure
+
+        return coefficients_figure(self, 0.95, intercept=intercept)
+
+    def decide(self, frame: Any) -> Array:
         """Signed distance from the boundary, in units of the margin: above zero for predicted events; shape (n,)."""
         return self.spec.predictor(self.coef_, frame)
 

@@ -11,7 +11,9 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.data import LeftOut
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
+from hedgerow.report import Figure
 
 from ..design import Design
 from ..linear.losses import FamilyName
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from .path import PathState
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class Path:
     """Coefficients and cross-validated deviances along a path of penalties.
@@ -92,6 +95,12 @@ class Path:
         shared = ("spec", "family", "l1_ratio", "standardised", "n_records", "rounds", "n_parties", "n_missing")
         kept = {name: getattr(self, name) for name in (*shared, "left", "protection", "cases")}
         return PenalisedFit(coef_=self.coefs[i], penalty=float(penalty), deviance=float(self.deviances[i]), **kept)
+
+    def plot(self) -> Figure:
+        """Draw the deviance of the records left out, and the coefficients, by penalty, as SVG."""
+        from ..plots import path_curves
+
+        return Figure(*path_curves(self))
 
     def to_frame(self) -> pandas.DataFrame:
         """Return one row for each penalty: mean deviance, its standard error, and how many columns are selected."""

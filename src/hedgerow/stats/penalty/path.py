@@ -25,6 +25,7 @@ from hedgerow.core.bound import Bound
 from hedgerow.core.declaration import Case, Key, program
 from hedgerow.core.federation import Federation
 from hedgerow.data import load
+from hedgerow.display import displayed
 from hedgerow.errors import NotConverged, SettingsInvalid
 
 from ..columns import schema_of
@@ -49,6 +50,7 @@ NUMBERS_AT_ONCE = 8192
 
 
 # ---- states ---------------------------------------------------------------------------------------------------------
+@displayed
 @dataclass(frozen=True)
 class PathState:
     """Models of some penalties and folds, in the columns' own units; L penalties, F folds.

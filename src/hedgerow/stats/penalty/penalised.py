@@ -30,8 +30,9 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.data import LeftOut, load
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel
-from hedgerow.report import Outcome
+from hedgerow.report import Figure, Outcome
 
 from ..columns import is_exact, schema_of
 from ..design import Design, design_of
@@ -220,6 +221,7 @@ def _advance(state: NewtonState, asked: Asked, paid: Penalty, law: Loss, tol: fl
 
 
 # ---- a fit ----------------------------------------------------------------------------------------------------------
+@displayed
 @dataclass(frozen=True, eq=False)
 class PenalisedFit:
     """Coefficients of a penalised regression; a penalty leaves no standard errors.
@@ -270,7 +272,7 @@ class PenalisedFit:
         """Penalised coefficients that are not zero."""
         return int(((self.coef_ != 0) & (penalised_columns(self.spec) > 0)).sum())
 
-    def predict(self, frame: pandas.DataFrame) -> Array:
+    def predict(self, frame: Any) -> Array:
         """Expected target of new records, as `Fit.predict`."""
         return self.law.mean(self.spec.predictor(self.coef_, frame))
 
@@ -279,6 +281,12 @@ class PenalisedFit:
         import pandas
 
         return pandas.DataFrame({"coef": self.coef_}, index=pandas.Index(self.names, name="column"))
+
+    def plot(self, *, intercept: bool = False) -> Figure:
+        """Draw the coefficients, which have no intervals, as SVG; the intercept is left out where it is not asked for."""
+        from ..plots import coefficients_figure
+
+        return coefficients_figure(self, 0.95, intercept=intercept)
 
     def summary(self) -> str:
         """Return the coefficients as text, with what left each party and how it was protected."""

@@ -24,7 +24,9 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.core.whole import BITS, held, linear
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
+from hedgerow.report import Figure
 
 from ..blocks import by_blocks
 from ..columns import is_exact
@@ -66,6 +68,7 @@ def error_bounds(fitted: Fitted, centre: float) -> dict[str, Bound] | None:
     return {key: linf(w * size or w, "record") for key, size in sizes.items()}
 
 
+@displayed
 @dataclass(frozen=True)
 class LinearMetrics:
     """Errors of a model of a number, in units of its target; `total` is the target's squared deviations from its mean."""
@@ -178,6 +181,7 @@ def classified_bounds(weight: float | None, farthest: float | None = None) -> di
     return found if farthest is None else found | {"score": score_bound(weight, farthest)}
 
 
+@displayed
 @dataclass(frozen=True)
 class BinaryMetrics:
     """What a model of a binary target does at a threshold of the probability.
@@ -275,6 +279,7 @@ def calibrated(broadcast: Mapping[str, Array], party: Party, rng: Any, *, bounds
     }
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """Events that occurred beside those that were predicted, by bins of the probability.
@@ -299,6 +304,12 @@ class Calibration:
     def ratio(self) -> float:
         """Events that occurred over those that were predicted."""
         return float(self.events.sum() / self.expected.sum()) if self.expected.sum() > 0 else float("nan")
+
+    def plot(self) -> Figure:
+        """Draw the share of events against the predicted probability, as SVG."""
+        from ..plots import calibration_curves
+
+        return Figure(*calibration_curves(self))
 
     @property
     def hosmer_lemeshow(self) -> tuple[float, float]:

@@ -34,7 +34,9 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.core.whole import held, linear
+from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
+from hedgerow.report import Figure
 
 from ..blocks import by_blocks
 from ..columns import is_exact, upper_end
@@ -73,6 +75,7 @@ def spread_of_scores(beta: Array, party: Party, rng: Any, *, farthest: float) ->
     return {"n": tally((party["y"] > 0.5).astype(np.intp), party.w, 2), "score": score_sums(eta, party.w, farthest)}
 
 
+@displayed
 @dataclass(frozen=True, eq=False)
 class Roc:
     """The ROC curve of a score, known at some thresholds.
@@ -139,6 +142,12 @@ class Roc:
     def is_sharp(self) -> bool:
         """Whether the bins put the area off by no more than its standard error, so that an interval means something."""
         return bool(self.bin_error <= self.standard_error())
+
+    def plot(self) -> Figure:
+        """Draw true against false positive rate, as SVG."""
+        from ..plots import roc_curves
+
+        return Figure(*roc_curves(self))
 
     def merged(self, least: float) -> Roc:
         """The curve with neighbouring bins taken together, from the lowest score on, until each holds `least` records."""

@@ -6,19 +6,24 @@ order, and the gradients of a value that several steps read are added in that or
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from ...rowwise import kernels as rows
+from .alone import slopes_alone
 from .operations import Array, Operation, solid
 from .parts import LayerGradients
 
 SLOPES = {"binary": rows.binary_slopes, "number": rows.squared_slopes}
 """Gradients of losses at the output, by kind of target."""
+
+Losses = Callable[[Any, Tensor], Tensor]
+"""`(output, target) -> (n,)`."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,7 @@ class RowGraph:
     steps: tuple[RowStep, ...]
     result: int
     kind: str
+    losses: Losses | None = None
 
     @cached_property
     def learns(self) -> tuple[bool, ...]:
@@ -77,6 +83,8 @@ class RowGraph:
 
     def _slopes(self, output: Array, target: Array) -> Array:
         output = solid(output)
+        if self.losses is not None:
+            return slopes_alone(self.losses, output, target)
         if self.kind == "category":
             found: Array = rows.softmax_slopes(output, target.astype(np.int64, copy=False))
             return found

@@ -15,7 +15,7 @@ Source: Abadi et al., CCS 2016, Algorithm 1; whole steps and independent rows as
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,11 +44,6 @@ MEMORY = 2**26
 
 MOST = 2**28
 """Records of a sum are fewer, so that it is a whole number below 2^53 and exact in float64."""
-
-ALONE_SAID = (
-    "%s: gradients are found for one record after the other, which takes some ten times as long: %s. "
-    "Layers and functions that are computed together are listed in docs/exact-bounds.md."
-)
 
 ALONE = 64
 """Records, at most, whose gradients are held at once where they are found one after the other."""
@@ -123,8 +118,13 @@ class Exact:
         return self.graph.parts(made, self.scaled(x.numpy()), target.numpy())
 
     def scaled(self, x: Array) -> Array:
-        """`Model.scaled`, in this thread."""
-        model, values = self.trained.model, np.ascontiguousarray(x, np.float32)
+        """What the module reads, in this thread: of a task its one input, else `Model.scaled`."""
+        model = self.trained.model
+        if model.task is not None:
+            (tensor,) = model.task.inputs.tensors(torch.from_numpy(x)).values()
+            found: Array = np.ascontiguousarray(tensor.numpy(), np.float32)
+            return found
+        values = np.ascontiguousarray(x, np.float32)
         if (model.low, model.scale) == (0.0, 1.0):
             return values
         return (values - np.float32(model.low)) * np.float32(model.scale)
@@ -205,25 +205,48 @@ def exact_for(model: Model, shape: Shape) -> Exact:
     """
     trained, generator = Trained(model), torch.Generator().manual_seed(0)
     if model.task is not None:
-        keeps_nothing(model, model.task.made_up(2)[0])
-        reason = "its task names inputs or a loss of its own"
-        log.warning(ALONE_SAID, type(model.module).__name__, reason)
-        return Exact(trained, None, reason)
+        x, target = model.task.made_up(2)
+        keeps_nothing(model, x)
+        lone = model.task.lone
+        return _graph_or_alone(trained, lambda: traced(trained, _shape_of(lone)), lambda graph: (x, target))
     numbers, words = torch.randn(2, *shape, generator=generator), torch.randint(0, 3, (2, *shape), generator=generator)
     for x in (numbers, words.float()):
         keeps_nothing(model, x, may_fail=True)  # such as numbers that are no words
+    target = torch.randn(2, generator=generator) if model.kind == "number" else torch.arange(2)
+    target = target if model.kind == "category" else target.float()
+
+    def records(graph: RowGraph) -> tuple[Tensor, Tensor]:
+        read = any(isinstance(step.operation, Numbered) for step in graph.steps)
+        return (words.float() if read else numbers), target
+
+    return _graph_or_alone(trained, lambda: traced(trained, shape), records)
+
+
+def _shape_of(lone: Shape | None) -> Shape:
+    if lone is None:
+        raise NoGraph("the task has several inputs, or whole numbers, or names a part of the output")
+    return lone
+
+
+def _graph_or_alone(
+    trained: Trained, follow: Callable[[], RowGraph], records: Callable[[RowGraph], tuple[Tensor, Tensor]]
+) -> Exact:
+    """The graph where it finds what autograd finds of two made-up records; else one record after the other, which is said."""
     try:
-        graph = traced(trained, shape)
-        x = words.float() if any(isinstance(step.operation, Numbered) for step in graph.steps) else numbers
-        target = torch.randn(2, generator=generator) if model.kind == "number" else torch.arange(2)
-        target = target if model.kind == "category" else target.float()
+        graph = follow()
+        x, target = records(graph)
         fast = Exact(trained, graph, numbers=_numbers(graph, trained, x, target))
         if _same(fast, Exact(trained, None), x, target):
             return fast
         reason = "operations find other gradients than autograd"
     except (NoGraph, ValueError, IndexError, RuntimeError) as error:
         reason = str(error).split("\n")[0]
-    log.warning(ALONE_SAID, type(model.module).__name__, reason)
+    log.warning(
+        "%s: gradients are found for one record after the other, which takes some ten times as long: %s. "
+        "Layers and functions that are computed together are listed in docs/exact-bounds.md.",
+        type(trained.model.module).__name__,
+        reason,
+    )
     return Exact(trained, None, reason)
 
 

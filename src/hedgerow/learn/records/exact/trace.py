@@ -105,7 +105,10 @@ class _Reader:
         found = {name for step in self.steps for name in step.operation.parameters}
         if missing := set(self.trained.names) - found:
             raise NoGraph(f"{', '.join(sorted(missing))} is used by no layer that is known")
-        return RowGraph(*_joined(self.steps, result.number), self.trained.model.kind)
+        model = self.trained.model
+        own = model.task is not None and model.task.kind is None
+        kind = model.kind if model.task is None else model.task.kind or model.kind
+        return RowGraph(*_joined(self.steps, result.number), kind, model.losses_of if own else None)
 
     def _of(self, given: Any) -> Any:
         return fx.node.map_arg(given, self.known.__getitem__)

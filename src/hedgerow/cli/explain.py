@@ -1,0 +1,80 @@
+"""`hedgerow explain`: the page of an error's code, which is in the package, so that it can be read without a network."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+import hedgerow
+from hedgerow.errors import HedgerowError, StudyInvalid, catalogue, suggestion
+from hedgerow.report import Fits
+
+from .json_output import JsonOption, print_json
+
+console = Console()
+
+
+def explain(
+    code: Annotated[str, typer.Argument(help="As HR-105, 105 or MissingExtra; every code is listed by default.")] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Tell what an error's code means, and what to do: HR-105, as at the end of a message."""
+    kinds = catalogue()
+    if not code:
+        _list(kinds, as_json)
+        return
+    kind = _found(code, kinds)
+    text = page(kind.code)
+    if as_json:
+        print_json(_described(kind) | {"page": text})
+    elif sys.stdout.isatty():
+        from rich.markdown import Markdown
+
+        console.print(Markdown(text))
+    else:
+        typer.echo(text)
+
+
+def page(code: str) -> str:
+    """Return the page of a code: that of the installed package, or of the checkout that it is imported from."""
+    root = Path(hedgerow.__file__).parent
+    for folder in (root / "error_pages", root.parents[1] / "docs" / "errors"):  # setup.py copies the second to the first
+        if (folder / f"{code}.md").is_file():
+            return (folder / f"{code}.md").read_text(encoding="utf-8").strip()
+    kind = catalogue()[code]
+    return f"# {code} {kind.__name__}\n\n{_sentence(kind)}"
+
+
+def _found(code: str, kinds: dict[str, type[HedgerowError]]) -> type[HedgerowError]:
+    names = {kind.__name__.lower(): kind for kind in kinds.values()}
+    word = code.strip().lower()
+    kind = names.get(word) or kinds.get(f"HR-{word.removeprefix('hr').removeprefix('-')}")
+    if kind is None:
+        known = [*kinds, *(one.__name__ for one in kinds.values())]
+        remedy = f"{suggestion(code.upper(), known)} `hedgerow explain` lists every code."
+        raise StudyInvalid(f"no error has the code {code!r}.", remedy=remedy)
+    return kind
+
+
+def _list(kinds: dict[str, type[HedgerowError]], as_json: bool) -> None:
+    if as_json:
+        print_json({"errors": [_described(kind) for kind in kinds.values()]})
+        return
+    table = Table("code", "error", "what happened", box=SIMPLE_HEAD, pad_edge=False)
+    for code, kind in kinds.items():
+        table.add_row(code, kind.__name__, _sentence(kind))
+    console.print(Fits(table))
+
+
+def _described(kind: type[HedgerowError]) -> dict[str, str]:
+    return {"code": kind.code, "name": kind.__name__, "sentence": _sentence(kind)}
+
+
+def _sentence(kind: type[HedgerowError]) -> str:
+    return (kind.__doc__ or "").strip().partition("\n\n")[0]

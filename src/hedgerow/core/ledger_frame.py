@@ -1,0 +1,59 @@
+"""A ledger as a data frame: one row for each question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas
+
+    from .ledger import Entry
+
+COLUMNS = (
+    "question",
+    "branch",
+    "verb",
+    "query",
+    "parties",
+    "sampling",
+    "numbers",
+    "contribution",
+    "bytes up",
+    "bytes down",
+    "bound",
+    "noise",
+    "aggregation",
+    "compression",
+    "unit",
+    "charge",
+    "randomness",
+)
+
+
+def frame_of(entries: Iterable[Entry]) -> pandas.DataFrame:
+    """One row for each entry, in the order in which they were written; `numbers` is missing where nobody knew it before."""
+    import pandas
+
+    rows = [
+        (
+            entry.round,
+            entry.branch,
+            entry.verb,
+            entry.query,
+            entry.parties,
+            str(entry.sampling),
+            entry.numbers,
+            entry.contribution,
+            entry.bytes_up,
+            entry.bytes_down,
+            *entry.protection,
+            entry.aggregation,
+            entry.compression,
+            entry.unit,
+            entry.cost,
+            entry.randomness,
+        )
+        for entry in entries
+    ]
+    return pandas.DataFrame(rows, columns=list(COLUMNS)).astype({"numbers": "Int64"})
