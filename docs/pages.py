@@ -43,7 +43,7 @@ ORDER = (
     "report",
     "store",
 )
-INSIDE = ("crypto.secagg", "crypto.privfl", "learn.descent", "privacy.choice", "engines.rails", "network")
+INSIDE = ("crypto.secagg", "crypto.privfl", "learn.descent", "learn.tasks", "privacy.choice", "engines.rails", "network")
 """Packages with an `__all__` for other rooms, and not for users."""
 
 

@@ -15,6 +15,8 @@ from hedgerow.study import load, rehearse, run_study
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 SLOW = {
+    "own_bert",
+    "own_network",
     "tree_noise",
     "compressed",
     "ledger",

@@ -102,13 +102,14 @@ def score(
         found |= {"ones": (target > 0.5).float(), "taken_for_one": torch.zeros(len(x))}
     where = device() if bounds is None else CPU
     model, flat, x, target = model.on(where), flat.to(where), x.to(where), target.to(where)
-    with torch.no_grad():
+    with torch.no_grad(), model.at_rest():
         at_once = SCORED_AT_ONCE if bounds is None else 1
         for start in range(0, len(x), at_once):
             rows = slice(start, start + at_once)
             with nullcontext() if bounds is None else suppress(Exception):
                 output = model.outputs(flat, x[rows] if bounds is None else x[rows].clone())
-                for name, value in judged(model, output, target[rows], found).items():
+                wanted = target[rows] if bounds is None else target[rows].clone()
+                for name, value in judged(model, output, wanted, found).items():
                     found[name][rows] = value
     own = {name: w.double() * value.reshape(w.shape) for name, value in found.items()}
     if bounds is None:

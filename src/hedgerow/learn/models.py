@@ -248,6 +248,17 @@ class Model:
             self._copies.module = copy.deepcopy(self.module).to(self.where)
         return self._copies.module
 
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Let this thread's copy of the module be as in evaluations, without dropout; put it back then."""
+        before = [(part, part.training) for part in self._of_this_thread.modules()]
+        self._of_this_thread.eval()
+        try:
+            yield
+        finally:
+            for part, trains in before:
+                part.training = trains
+
     def losses(self, flat: Tensor, x: Tensor, target: Tensor, *, scaled: bool = False) -> Tensor:
         """Loss of each record, shape (n,)."""
         return self.losses_of(self.outputs(flat, x, scaled=scaled), target)

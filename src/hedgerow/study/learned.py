@@ -144,7 +144,7 @@ def nothing_learned(
 def chances(built: Built, compared: Baselines) -> dict[str, Chance]:
     """What chance gives, by the first word of a metric's name; "" for the others."""
     target = _target(built)
-    if target is None:
+    if target is None or built.settings.get("task") is not None:  # whose loss and target may be any
         return {"": Chance()}
     declared = built.schema[target]
     classes = {"category": len(declared.levels), "binary": 2}.get(declared.kind, 0)
