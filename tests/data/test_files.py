@@ -11,7 +11,7 @@ import pytest
 import hedgerow as hr
 from hedgerow.core.later import Later
 from hedgerow.data import Column, Schema, Table, convert, in_order
-from hedgerow.errors import CannotWrite, ColumnUndeclared, MissingColumn, MissingData, NotFinite, OutOfRange, SchemaInvalid
+from hedgerow.errors import CannotWrite, MissingColumn, MissingData, NotFinite, OutOfRange, SchemaInvalid
 
 N = 9_000
 RNG = np.random.default_rng(2)
@@ -166,8 +166,6 @@ def test_what_does_not_fit_is_refused(tmp_path):
     ):
         with pytest.raises(error, match=said):
             convert([good, part], tmp_path / said[:3] / error.__name__, SCHEMA)
-    with pytest.raises(ColumnUndeclared):
-        convert([good], tmp_path / "none", None)
     with pytest.raises(MissingData):
         convert(tmp_path / "no.parquet", tmp_path / "no", SCHEMA)
 
