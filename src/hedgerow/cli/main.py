@@ -16,13 +16,13 @@ from hedgerow.errors import HedgerowError, StudyInvalid
 
 from . import coordinator, pilot
 from .explain import explain
+from .json_objects import rehearsal_told, result_told
 from .json_output import JsonOption, print_json
 from .keys import app as keys_commands
 from .ledger import app as ledger_commands
 from .privacy import app as privacy_commands
 from .show import Bars, listed, show_beginning, show_rehearsal, show_rehearsals, show_result, show_studies
 from .station import app as station_commands
-from .told import rehearsal_told, result_told
 
 console = Console()
 errors = Console(stderr=True)
