@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from hedgerow.errors import HedgerowError, StudyInvalid
 
-from . import coordinator, pilot
+from . import coordinator, export, pilot
 from .explain import explain
 from .json_objects import rehearsal_told, result_told
 from .json_output import JsonOption, print_json
@@ -83,6 +83,9 @@ def run(
         int | None, typer.Option(help="Runs of a comparison or sweep side by side; one for each core by default.")
     ] = None,
     as_json: JsonOption = False,
+    log: Annotated[
+        list[str] | None, typer.Option(help="Log every round: csv, tensorboard or mlflow.", metavar="NAME[=PLACE]")
+    ] = None,
 ) -> None:
     """Run a study and write a folder with its report, results, ledger and model; or every run of a comparison, and a table."""
     from hedgerow.compare import sweep
@@ -96,6 +99,8 @@ def run(
     if swept:
         loaded = sweep(loaded, swept)
     if loaded.comparison is not None or quick:
+        if log:
+            raise StudyInvalid("--log is for single runs.", remedy="A comparison writes comparison.csv by itself.")
         how: dict[str, Any] = {
             "as_json": as_json,
             "quick": quick,
@@ -109,12 +114,14 @@ def run(
         return
     if jobs is not None:
         raise StudyInvalid(f"--jobs {jobs} is for comparisons and sweeps.", remedy="A single run uses all cores by itself.")
+    from hedgerow.loggers import logger_named
     from hedgerow.notebook import Bar
 
+    loggers = [logger_named(words, folder) for words in log or ()]
     said = errors if as_json else console
     show_beginning(loaded, said)
     with Bar(loaded.name, said) as bar:
-        result = run_study(loaded, folder, data_dir=data_dir, resume=resume, on_progress=bar.show, command=command)
+        result = run_study(loaded, folder, data_dir=data_dir, resume=resume, on_progress=bar.show, command=command, log=loggers)
     if as_json:
         print_json(result_told(result) | {"stopped": result.run.stopped})
     else:
@@ -190,6 +197,7 @@ def report(run: Annotated[Path, typer.Argument(help="A run folder.")], as_json: 
 
 coordinator.register(app)
 app.command()(pilot.pilot)
+app.command()(export.export)
 app.command()(explain)
 
 

@@ -37,6 +37,9 @@ log = logging.getLogger("hedgerow")
 AT_ONCE = 64
 """Letters that are answered at the same time: of each study one, so that none waits for another's."""
 
+DEVICE = "HEDGEROW_DEVICE"
+"""Environment variable by which processes that train learn of the station's device; see `hedgerow.learn.devices`."""
+
 WATCH = 1.0
 """Seconds between two looks at the configuration."""
 
@@ -106,6 +109,8 @@ def open_gate(path: Path | str, stop: threading.Event) -> Opened:
         As `open_folder`.
     """
     config, folder, keys, base = open_without_records(path)
+    if config.device is not None:
+        os.environ[DEVICE] = config.device  # of the processes that train, which are started from here
     try:
         records = Records.read(config, folder, store_names(base), stop.is_set)
     except BaseException:
