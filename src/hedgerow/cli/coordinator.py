@@ -19,7 +19,7 @@ from rich.text import Text
 
 from hedgerow.errors import CannotWrite, UnknownStudy
 
-from .json_objects import result_told, study_told
+from .as_json import result_told, study_told
 from .json_output import JsonOption, print_json
 
 console = Console()

@@ -15,8 +15,8 @@ from rich.markup import escape
 from hedgerow.errors import HedgerowError, StudyInvalid
 
 from . import coordinator, export, pilot
+from .as_json import rehearsal_told, result_told
 from .explain import explain
-from .json_objects import rehearsal_told, result_told
 from .json_output import JsonOption, print_json
 from .keys import app as keys_commands
 from .ledger import app as ledger_commands

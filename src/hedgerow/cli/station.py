@@ -22,7 +22,7 @@ from rich.table import Table
 from hedgerow.errors import LedgerDamaged
 from hedgerow.report import Fits
 
-from .json_objects import spent_told, station_told, submission_told
+from .as_json import spent_told, station_told, submission_told
 from .json_output import JsonOption, print_json
 
 console = Console()
