@@ -42,6 +42,8 @@ ORDER = (
     "compare",
     "report",
     "store",
+    "loggers",
+    "notebook",
 )
 INSIDE = ("crypto.secagg", "crypto.privfl", "learn.descent", "privacy.choice", "engines.rails", "network")
 """Packages with an `__all__` for other rooms, and not for users."""
