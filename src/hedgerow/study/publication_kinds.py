@@ -320,6 +320,7 @@ FILES: dict[str, str] = {
     "result.json": "plan",
     "ledger.jsonl": "plan",
     "study.toml": "settings",
+    "schema.json": "declared columns",
     "rounds.jsonl": "results",
     "model.safetensors": "results",
     "coefficients.csv": "results",

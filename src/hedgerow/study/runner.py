@@ -3,6 +3,7 @@
 report.html       one page that explains the run          result.json        numbers, versions, seeds
 ledger.jsonl      every question, debited before asked    model.safetensors  or coefficients.csv
 study.toml        the resolved study                      rounds.jsonl       metrics by round
+schema.json       the columns as they are declared
 states            what parties keep, where the study has it on disk; the checkpoint refers to it
 """
 
@@ -19,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hedgerow.data import Schema
 from hedgerow.display import displayed
 from hedgerow.errors import CannotWrite, CheckpointMismatch, HedgerowWarning, StudyInvalid, UnknownStudy
 from hedgerow.report import Outcome, Report, write
@@ -118,7 +120,7 @@ def run(
         compared = baselines(built, ended.state) if compare else Baselines()
     said = tuple(dict.fromkeys(str(warning.message) for warning in caught if issubclass(warning.category, HedgerowWarning)))
     report = explain(built, ended, outcome, compared, rounds.history, seconds=seconds, warnings=said, command=command)
-    _write_results(folder, report, outcome)
+    _write_results(folder, report, outcome, built.schema)
     return Result(folder, report, ended, outcome)
 
 
@@ -165,7 +167,8 @@ def _open_folder(folder: Path, built: Built, resume: bool) -> None:
     write_study(built.study, folder / "study.toml")
 
 
-def _write_results(folder: Path, report: Report, outcome: Outcome) -> None:
+def _write_results(folder: Path, report: Report, outcome: Outcome, schema: Schema) -> None:
+    _write(folder / "schema.json", json.dumps(schema.to_json(), indent=1, default=float) + "\n")
     if outcome.arrays:
         write_arrays(folder / "model.safetensors", outcome.arrays, {"study": report.study})
     if outcome.coefficients is not None:
