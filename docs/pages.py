@@ -43,6 +43,8 @@ ORDER = (
     "export",
     "report",
     "store",
+    "loggers",
+    "notebook",
 )
 INSIDE = ("crypto.secagg", "crypto.privfl", "learn.descent", "learn.tasks", "privacy.choice", "engines.rails", "network")
 """Packages with an `__all__` for other rooms, and not for users."""
