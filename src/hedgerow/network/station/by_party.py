@@ -1,10 +1,11 @@
 """Settings that have a number for each party, such as passes over records: where rows are hidden, they single no party out.
 
 A total in which all others were divided by 1e15, or took no step, is one party's row. So the numbers of one setting are at
-most `MOST_APART` times apart, and the person who approves a study reads them beside the question. That alone is not enough: with
-seven passes against one, a learning rate that is too large makes one party's update a million times as long as the others'. So
-numbers differ only where a clip, noise of a bound per party, or the clipped gradients of a function with noise of its own limit
-what any party adds. And budgets are the same for all: of those that end at different rounds, the one that is left is the total.
+most `MOST_APART` times apart, and the person who approves a study reads them beside the question. That alone is not enough:
+with seven passes against one, a learning rate that is too large makes one party's update a million times as long as the
+others'. So numbers differ only where a clip, noise of a bound per party, or the clipped gradients of a function with noise of
+its own limit what any party adds. And budgets are the same for all: of those that end at different rounds, the one that is
+left is the total.
 """
 
 from __future__ import annotations
