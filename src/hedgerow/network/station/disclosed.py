@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -90,7 +90,7 @@ def rehearsed_disclosure(
     schema : Schema
         Of the columns that the study was granted, in the roles that it gives them.
     n_parties : int
-        Of the whole study.
+        Of the smallest total that the server sees in the whole study.
     more : iterable of Entry, optional
         Questions that it may ask beyond those; None where nothing limits them.
 
@@ -189,7 +189,7 @@ class AskedNumbers(NamedTuple):
     exact, hidden : float
         Exact numbers, from itself and in a total of many, divided by how many.
     parties : int
-        Whose total it is.
+        Of how many the smallest such total is.
     width : int
         Values of each record in the columns that the study reads.
     most : float
@@ -219,7 +219,14 @@ class AskedNumbers(NamedTuple):
 
     @classmethod
     def of(
-        cls, guard: GuardSection, outbox: Outbox, aggregation: str, width: int, most: float | None, n_parties: int
+        cls,
+        guard: GuardSection,
+        outbox: Outbox,
+        aggregation: str,
+        width: int,
+        most: float | None,
+        n_parties: int,
+        together: Callable[[int], int] = int,
     ) -> AskedNumbers:
         """The numbers of a question.
 
@@ -233,8 +240,10 @@ class AskedNumbers(NamedTuple):
             The study's own limit.
         n_parties : int
             Of the whole study, as it was approved; a question that says it is about more counts as about these.
+        together : callable
+            How many of so many parties are in the smallest total that the server sees: of a group, where there are groups.
         """
-        asked = max(1, min(outbox.asked, n_parties))
+        asked = max(1, together(max(1, min(outbox.asked, n_parties))))
         size = None if outbox.layout is None else outbox.distinct or outbox.layout.size
         entry = replace(
             entry_of(outbox, trust_of(guard)), aggregation=aggregation, sampling=own_sample(outbox)

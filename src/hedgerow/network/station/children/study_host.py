@@ -168,7 +168,8 @@ class StudyHost:
                 raise known from None
         admit_rows(guard, found)
         asked = question if found.release.mechanism is None else question.with_layout(found.layout)
-        exact = AskedNumbers.of(guard, found, hiding(question), self._width, self._most, self._n_parties)
+        together = question.aggregation.together if hiding(question) else int
+        exact = AskedNumbers.of(guard, found, hiding(question), self._width, self._most, self._n_parties, together)
         exact = exact._replace(
             complete=self._complete, few=self._chosen.few(question.question, asked.ids, bool(hiding(question)))
         )
