@@ -40,10 +40,11 @@ ORDER = (
     "engines",
     "study",
     "compare",
+    "export",
     "report",
     "store",
 )
-INSIDE = ("crypto.secagg", "crypto.privfl", "learn.descent", "privacy.choice", "engines.rails", "network")
+INSIDE = ("crypto.secagg", "crypto.privfl", "learn.descent", "learn.tasks", "privacy.choice", "engines.rails", "network")
 """Packages with an `__all__` for other rooms, and not for users."""
 
 

@@ -15,6 +15,9 @@ from hedgerow.study import load, rehearse, run_study
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 SLOW = {
+    "own_bert",
+    "own_network",
+    "export_run",
     "tree_noise",
     "compressed",
     "ledger",

@@ -19,6 +19,7 @@ from helpers import party_of
 vmap(grad(torch.sum))(torch.ones(2, 2))  # its first use imports much, which no test should be blamed for
 
 
+@travels
 class TwoHeads(nn.Module):
     """A class and a number from numbers and an embedded group."""
 
@@ -32,6 +33,7 @@ class TwoHeads(nn.Module):
         return {"sick": self.sick(h), "days": self.days(h)}
 
 
+@travels
 class SmallUNet(nn.Module):
     """One step down, one up, and a bridge between them."""
 
@@ -46,6 +48,7 @@ class SmallUNet(nn.Module):
         return self.out(torch.cat([top, self.up(F.relu(self.low(top)))], 1))
 
 
+@travels
 class Hazards(nn.Module):
     """Log-odds of the event in each of five intervals."""
 

@@ -22,8 +22,6 @@ from hedgerow.learn.records.exact import graph
 from hedgerow.learn.tasks import trial
 from hedgerow.learn.tensors import made_of
 
-RNG = np.random.default_rng(5)
-
 
 def counted(output, target):
     """A Poisson loss of one's own, so that a module of linear layers goes by its graph."""
@@ -31,8 +29,9 @@ def counted(output, target):
 
 
 def counts():
+    rng = np.random.default_rng(5)
     schema = Schema((Column("x", "number", shape=(4,), low=-3, high=3), Column("seen", "number", role="target", low=0, high=9)))
-    columns = {"x": RNG.uniform(-3, 3, (20, 4)).astype(np.float32), "seen": RNG.integers(0, 10, 20).astype(float)}
+    columns = {"x": rng.uniform(-3, 3, (20, 4)).astype(np.float32), "seen": rng.integers(0, 10, 20).astype(float)}
     module = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 1))
     return Net(module, Table(schema.admit(columns), schema), Task(loss=counted), None)
 
@@ -87,6 +86,7 @@ def together(losses, output, target):
     return torch.autograd.grad(losses(own, torch.from_numpy(target)).sum(), own)[0].numpy()
 
 
+@pytest.mark.slow
 def test_records_do_not_meet_in_a_loss_and_a_twin_in_which_they_do_is_caught(monkeypatch):
     own = counts()
     monkeypatch.setattr(trial, "alone", lambda *given: None)  # such a loss is refused otherwise
@@ -154,6 +154,7 @@ def test_a_metric_behind_noise_is_held_to_its_bound_and_a_twin_without_is_caught
     assert max(bounded_sums()[1]) > 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_noise_gets_metrics_with_bounds_alone_and_the_others_are_named(caplog):
     own = net("survival")

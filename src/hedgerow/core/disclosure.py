@@ -47,9 +47,6 @@ MOST_EPSILON = 10.0
 MOST_SQUARES = 6.0
 """The sum of 1/z^2 over noisy questions that together have an epsilon of ten at a delta of 1e-3."""
 
-LONGEST = 500
-"""A longer text in a setting is no formula and no name of a column."""
-
 FEW = 2000
 """Numbers in one contribution up to which a simulation without a rule asks no questions: small examples are no mistakes."""
 
@@ -200,7 +197,7 @@ def _walk(value: Any, known: frozenset[str], designs: list[Any]) -> Iterator[str
     if isinstance(value, str):
         if value in known:
             yield value
-        elif len(value) <= LONGEST:
+        else:
             words = set(re.findall(r"\w+", value))
             yield from (name for name in known if name in words or (not name.isidentifier() and name in value))
     elif isinstance(value, partial):

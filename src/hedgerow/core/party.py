@@ -22,6 +22,7 @@ from hedgerow.errors import ColumnsDiffer, MissingColumn, suggestion
 
 from .arrays import Array
 from .columns import Placed, Rows, placed
+from .later import Later, MadeLater, is_later
 from .randomness import Entropy, uniforms
 from .state import State, States, StateStore
 
@@ -59,7 +60,8 @@ class Party:
 
     def __getitem__(self, name: str) -> Array:
         try:
-            return self.columns[name]
+            values: Any = self.columns[name]
+            return placed(np.asarray(values)) if isinstance(values, Later) else values
         except KeyError:
             raise MissingColumn(
                 f"no column {name!r}.",
@@ -149,7 +151,7 @@ class Parties(Sequence[Party]):
             part, shape = slice(int(self.offsets[which[0]]), int(self.offsets[which[-1] + 1])), (len(which), width)
             return Party(
                 name,
-                {k: c[part].reshape(shape + c.shape[1:]) for k, c in self.columns.items()},
+                {k: np.asarray(c[part]).reshape(shape + c.shape[1:]) for k, c in self.columns.items()},
                 self.w[part].reshape(shape),
             )
         steps = np.arange(width)
@@ -209,7 +211,9 @@ class Parties(Sequence[Party]):
         return Party("all parties", self.columns, self.w)
 
     def _at_once(self, one: Any) -> Parties:
-        """Add the columns that a preparation makes of all records in one call."""
+        """Add the columns that a preparation makes of all records in one call; or later, of columns that are read later."""
+        if is_later(self.columns) and len(self.w):
+            return self._extended(MadeLater(partial(_made_of, one, self.kept)).columns(len(self.w)))
         return self._extended({name: np.asarray(values) for name, values in one(self.kept).items()})
 
     def _singly(self, one: Any) -> Parties:
@@ -222,7 +226,7 @@ class Parties(Sequence[Party]):
         extended = self._extended(made)
         return extended._without(failed) if failed.any() else extended
 
-    def _extended(self, made: dict[str, Array]) -> Parties:
+    def _extended(self, made: dict[str, Any]) -> Parties:
         """The same parties with more columns, one row for each record that is kept."""
         w = made.pop(WEIGHTS, self.w)
         columns = self.columns | made
@@ -363,6 +367,12 @@ def one_by_one(kept: Party, one: Callable[[Party], Mapping[str, Array]]) -> tupl
     if why:
         log.warning("%d records could not be prepared and are left out; the first: %s", failed.sum(), why)
     return made, failed
+
+
+def _made_of(one: Any, kept: Party, rows: Any) -> Mapping[str, Array]:
+    """What a preparation makes of some records."""
+    made: Mapping[str, Array] = one(Party(kept.id, Rows(kept.columns, rows), kept.w[rows]))
+    return made
 
 
 def _check_lengths(made: Mapping[str, Array], n: int) -> None:

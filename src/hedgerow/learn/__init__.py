@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from .baselines import centralised, gathered, local_only
     from .cyclic import TransferState, cyclic_transfer, incremental
     from .descent import Solver
+    from .devices import use_device
     from .evaluate import evaluate, evaluate_on
     from .evaluate_own import evaluate_personal
+    from .evaluate_parties import evaluate_parties
     from .fedavg import ModelState, fedavg, fedsgd
     from .fedbuff import BufferState, fedbuff
     from .feddyn import DynState, feddyn
@@ -81,6 +83,7 @@ __all__ = [
     "dpsgd",
     "evaluate",
     "evaluate_on",
+    "evaluate_parties",
     "evaluate_personal",
     "evaluate_subnetworks",
     "fedavg",
@@ -116,6 +119,7 @@ __all__ = [
     "subfedavg",
     "trained_weights",
     "two_nn",
+    "use_device",
     "watch_spread",
     "weighed",
     "with_weights",

@@ -18,6 +18,7 @@ from hedgerow.core.whole import BITS, held
 from .descent import Correction, Solver, descend
 from .descent.eager import slope_of
 from .descent.work import tensors
+from .devices import CPU, device
 from .models import Model, hits
 from .settings import Weighting
 from .weighting import weighed
@@ -37,8 +38,9 @@ def gradient(broadcast: np.ndarray, party: Party, rng: Any, *, model: Model) -> 
     flat, (x, target, w) = torch.from_numpy(broadcast), tensors(party)
     if model.task is not None and not w.size(-1):  # functions of one's own need not know what no records are
         return {"gradient": np.zeros((*w.shape[:-1], len(flat)), np.float32), "n": party.n}
-    flat = flat.expand(*w.shape[:-1], -1)
-    return {"gradient": slope_of(sum_loss, flat, x, target, w, model=model).numpy(), "n": party.n}
+    flat, where = flat.expand(*w.shape[:-1], -1), device()
+    moved = (value.to(where) for value in (flat, x, target, w))
+    return {"gradient": slope_of(sum_loss, *moved, model=model.on(where)).cpu().numpy(), "n": party.n}
 
 
 @local(stackable=True)
@@ -98,13 +100,16 @@ def score(
     found = {name: torch.zeros(len(x)) for name in (*scored(model), *("loss",) * with_loss)}
     if with_loss and model.kind == "binary":
         found |= {"ones": (target > 0.5).float(), "taken_for_one": torch.zeros(len(x))}
-    with torch.no_grad():
+    where = device() if bounds is None else CPU
+    model, flat, x, target = model.on(where), flat.to(where), x.to(where), target.to(where)
+    with torch.no_grad(), model.at_rest():
         at_once = SCORED_AT_ONCE if bounds is None else 1
         for start in range(0, len(x), at_once):
             rows = slice(start, start + at_once)
             with nullcontext() if bounds is None else suppress(Exception):
                 output = model.outputs(flat, x[rows] if bounds is None else x[rows].clone())
-                for name, value in judged(model, output, target[rows], found).items():
+                wanted = target[rows] if bounds is None else target[rows].clone()
+                for name, value in judged(model, output, wanted, found).items():
                     found[name][rows] = value
     own = {name: w.double() * value.reshape(w.shape) for name, value in found.items()}
     if bounds is None:

@@ -24,10 +24,11 @@ from hedgerow.errors import ModelInvalid, SettingsInvalid
 
 from .descent.flops import flops_of
 from .descent.stack import Stack, stack_of
+from .devices import CPU, device
 from .fixed import Weights, arrived, checked, fixed_of, same, weights_of
 from .fixed import told as fixed_told
 from .made import Made, leaves_note, made_of
-from .reading import Reading, TrainedWeights
+from .reading import Reading, TrainedWeights, read_alike
 from .tasks.fitted import FittedTask
 from .tasks.trial import tried
 
@@ -93,6 +94,8 @@ class Model:
         Inputs, loss and metrics, where a program was given a `Task`.
     reading : Reading, optional
         How features reach the module, which weights by name keep; a party is not told it.
+    where : torch.device
+        Where it is applied; see `devices`.
 
     Attributes
     ----------
@@ -112,6 +115,7 @@ class Model:
     whole: bool = False
     task: FittedTask | None = None
     reading: Reading | None = field(default=None, metadata={"told": False})
+    where: torch.device = field(default=CPU, metadata={"told": False})
     names: tuple[str, ...] = field(init=False)
     fixed: dict[str, Tensor] = field(init=False, repr=False)
 
@@ -127,7 +131,8 @@ class Model:
                     f"layer {name!r} is {type(part).__name__}, which mixes records and keeps statistics of them.",
                     remedy="Use nn.GroupNorm or nn.LayerNorm.",
                 )
-        object.__setattr__(self, "fixed", {} if self.whole else fixed_of(self.module))
+        fixed = {} if self.whole else fixed_of(self.module)
+        object.__setattr__(self, "fixed", {name: value.to(self.where) for name, value in fixed.items()})
         object.__setattr__(self, "names", tuple(name for name in parameters if name not in self.fixed))
         if not self.names:
             raise ModelInvalid("no parameter of the module is trained.", remedy="Leave requires_grad on in at least one layer.")
@@ -194,8 +199,11 @@ class Model:
         ------
         ModelInvalid (HR-510)
             One is missing or has another shape, or a fixed one differs from the module's.
+        SettingsInvalid (HR-511)
+            The weights were trained on features that were read otherwise; see `read_alike`.
         """
         given = weights_of(weights)
+        read_alike(getattr(given, "reading", None), self.reading)
         found = checked(given, dict(zip(self.names, self.shapes, strict=True)))
         same(self.fixed, given)
         return np.concatenate([value.reshape(-1) for value in found])
@@ -223,6 +231,15 @@ class Model:
         x = x.to(torch.float32)
         return x if (self.low, self.scale) == (0.0, 1.0) else (x - self.low) * self.scale
 
+    def on(self, where: torch.device) -> Model:
+        """The model as it is applied on a device; kept."""
+        if where == self.where:
+            return self
+        if where not in self.programs:
+            self.programs[where] = replace(self, where=where)
+        found: Model = self.programs[where]
+        return found
+
     def large(self, batch_size: int) -> bool:
         """Whether a step of this size is worth several threads: above two gigaflops, some tens of milliseconds."""
         return 3.0 * batch_size * self.flops > 2e9
@@ -231,8 +248,19 @@ class Model:
     def _of_this_thread(self) -> nn.Module:
         """A copy of the module: `functional_call` swaps parameters in place, which threads must not share."""
         if not hasattr(self._copies, "module"):
-            self._copies.module = copy.deepcopy(self.module)
+            self._copies.module = copy.deepcopy(self.module).to(self.where)
         return self._copies.module
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Let this thread's copy of the module be as in evaluations, without dropout; put it back then."""
+        before = [(part, part.training) for part in self._of_this_thread.modules()]
+        self._of_this_thread.eval()
+        try:
+            yield
+        finally:
+            for part, trains in before:
+                part.training = trains
 
     def losses(self, flat: Tensor, x: Tensor, target: Tensor, *, scaled: bool = False) -> Tensor:
         """Loss of each record, shape (n,)."""
@@ -309,7 +337,7 @@ _generator = threading.Lock()
 @contextmanager
 def own_generator(rng: Any) -> Iterator[None]:
     """Let the global generators of torch, NumPy and Python follow a party's stream, one party at a time; put them back then."""
-    with _generator, torch.random.fork_rng(devices=[]):
+    with _generator, torch.random.fork_rng(devices=[where] if (where := device()).type == "cuda" else []):
         before = np.random.get_state(), random.getstate()
         try:
             begin_anew(int(rng.integers(2**62)))

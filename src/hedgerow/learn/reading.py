@@ -76,6 +76,24 @@ class TrainedWeights(dict[str, np.ndarray]):
         self.reading = reading
 
 
+def read_alike(trained: Reading | None, now: Reading | None) -> None:
+    """Refuse to go on with weights that were trained on features read otherwise (HR-511): other ranges, scale or order.
+
+    Numbers would mean something else to the module. Weights that do not tell how they were trained are taken as they are.
+    """
+    if trained is None or now is None:
+        return
+    names = ("features", "scale", "ranges", "levels", "low", "by")
+    if other := [name for name in names if getattr(trained, name) != getattr(now, name)]:
+        name = other[0]
+        raise SettingsInvalid(
+            f"the weights were trained with other {name} of the features: {getattr(trained, name)!r} there, and "
+            f"{getattr(now, name)!r} here.",
+            remedy="Declare the columns as in the training. To go on all the same, give the weights alone: "
+            "hr.learn.ModelState(round, dict(state.weights)).",
+        )
+
+
 def reading_for(
     weights: Any,
     module: nn.Module,
@@ -110,6 +128,11 @@ def reading_for(
     if known is not None and known.task is not None and features is None:
         known = known if task is None else _judged_by(known, known.task, task, schema)
     elif known is None or task is not None or known.task is not None or set(known.features) != set(chosen):
+        if known is not None and known.task is None and task is None and len(known.features) == len(chosen):
+            raise SettingsInvalid(
+                f"the weights were trained on {known.features}, and the features here are {tuple(chosen)}.",
+                remedy="Give the columns the names of the training, or the weights alone: dict(state.weights).",
+            )
         found = Reading.of(schema, chosen, scale_for(module, wanted or "ranges"), task)
         if known is None:
             warn_unscaled(schema, found.unscaled, found.scale)

@@ -22,6 +22,7 @@ from hedgerow.errors import SettingsInvalid
 from .descent import Solver
 from .descent.eager import mean_loss, slope_of
 from .descent.optimisers import settled
+from .devices import device
 from .fixed import weights_of
 from .models import Model, model_for, model_for_task
 from .reading import Reading
@@ -91,6 +92,7 @@ class Training:
             raise SettingsInvalid("; ".join(problems) + ".", remedy="Counts are at least one, rates are above zero.")
         if solver.by_torch and solver.path not in ("auto", "eager"):
             log.warning("path is %r, and %s of torch.optim trains eagerly", solver.path, solver.rule)
+        device()  # one that is not there is refused before any party is asked, where parties are in this process
         weighting = weighting_of(given["weighting"], federation, lawful)
         features, held_out = given["features"], given["held_out"]
         chosen = features or [name for name in federation.schema.features if name != held_out]

@@ -131,14 +131,16 @@ def progress_bar(name: str, rounds: int | None, budget: float | None) -> Iterato
     budget : float or None
         Epsilon that may be spent.
     """
-    held: dict[str, Any] = {"metrics": {}, "epsilon": None}
+    held: dict[str, Any] = {"metrics": {}, "epsilon": None, "priced": None}
     with CellBar(name) if in_notebook() else Bar(name, Console(stderr=True)) as bar:
 
         def show(row: Mapping[str, Any]) -> None:
             metrics = {key: value for key, value in row.items() if key not in COSTS}
             held["metrics"] = metrics or held["metrics"]  # of a run that is measured every few rounds the last ones
-            held["epsilon"] = row.get("epsilon", held["epsilon"])
-            bar.at(row["round"], rounds, words_of(held["metrics"], held["epsilon"], budget))
+            if "epsilon" in row:
+                held.update(epsilon=row["epsilon"], priced=row["round"])
+            late = "" if held["priced"] in (None, row["round"]) else f" by round {held['priced']}"
+            bar.at(row["round"], rounds, words_of(held["metrics"], held["epsilon"], budget) + late)
 
         yield show
 

@@ -59,11 +59,21 @@ def refusal(of, text, columns, **told):
         ("sick ~ age * dose", 3),
         ("sick ~ town * dose", 3),
         ("sick ~ . - x0", 27),
+        ("sick ~ age + dose" + " " * 500, 3),
+        (f"sick ~ age + I(dose + 0*({'+'.join(MORE * 6)}))", 3),
     ],
 )
 def test_a_formula_reads_no_more_columns_than_its_design_has(formula, n):
     study = parse_text(LOGISTIC.replace("sick ~ age + dose", formula))
     assert width(WIDE, columns_of(study, WIDE)) == n
+
+
+@pytest.mark.slow
+def test_a_formula_of_six_hundred_terms_reads_all_its_columns():
+    names = [f"c{k}" for k in range(601)]
+    study = parse_text(LOGISTIC.replace("sick ~ age + dose", f"c0 ~ {' + '.join(names[1:])}"))
+    schema = Schema((*(Column(name, "number", low=0, high=1) for name in names), *NUMBERS))
+    assert columns_of(study, schema) == frozenset(names)
 
 
 def test_a_program_that_names_its_target_alone_reads_one_column(tmp_path):

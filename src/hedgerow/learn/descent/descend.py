@@ -4,7 +4,7 @@ A planner takes the fastest path that fits; all take the same steps on the same 
 
     native   plain SGD on a stack of linear layers, the whole descent in compiled code, where the package was built with it
     traced   any module that can be traced, with any rule, alone or stacked: see `trace`
-    eager    anything else, optimisers of `torch.optim`, and large steps, whose time is in their products: autograd by batches
+    eager    anything else, a GPU, optimisers of `torch.optim`, and large steps, whose time is in their products: autograd
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import torch
 
 from hedgerow.core.party import Party
 
+from ..devices import CPU, device
 from ..models import Model, own_generator
 from . import native
 from .correction import NOTHING, Correction
@@ -75,7 +76,8 @@ def descend(
     plan = plans(solver, party.id, party.w, rng)
     steps = (plan >= 0).any(-1).sum(0).astype(float)
     x = np.ascontiguousarray(x, np.float32)
-    if party.w.ndim == 1 and solver.path in ("auto", "native") and solver.precision == "float32":
+    here = device() == CPU
+    if here and party.w.ndim == 1 and solver.path in ("auto", "native") and solver.precision == "float32":
         change = native.change(x, party, plan, model, solver, correction)
         if change is not None:
             return Descent(change, steps, np.zeros(1, np.float32))
@@ -88,12 +90,12 @@ def descend(
             _stacked(work)
         else:
             _alone(work)
-    return Descent(work.y.sub_(torch.from_numpy(x)).numpy(), steps, work.first.numpy())
+    return Descent(work.y.cpu().sub_(torch.from_numpy(x)).numpy(), steps, work.first.cpu().numpy())
 
 
 def _alone(work: Work) -> None:
     path, large = work.solver.path, work.plan.shape[-1] > LARGEST_BATCH or work.model.large(work.plan.shape[-1])
-    slow = path == "eager" or work.solver.by_torch or work.solver.precision != "float32" or large
+    slow = path == "eager" or work.away or work.solver.by_torch or work.solver.precision != "float32" or large
     if not slow and replay(_even(work)):
         return
     eager(work)
@@ -110,7 +112,7 @@ def _even(work: Work) -> Work:
 
 def _stacked(work: Work) -> None:
     """Take stacked parties in groups of a power of two, so that cohorts of many sizes share a few programs."""
-    if work.solver.path == "eager":
+    if work.solver.path == "eager" or work.away:
         return eager_stack(work)
     whole, start = _even(work), 0
     while start < work.parties:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 
 import torch
@@ -64,7 +64,7 @@ def gradients(work: Work) -> Iterator[Callable[[Tensor, Tensor], Tensor]]:
         x = model.scaled(x)
         if x.ndim == 4:
             x = x.contiguous(memory_format=torch.channels_last)
-        with torch.enable_grad(), torch.autocast("cpu", torch.bfloat16, enabled=half):
+        with torch.enable_grad(), torch.autocast(at.device.type, torch.bfloat16) if half else nullcontext():
             losses = model.losses(flat, x, work.target[records], scaled=True)
         return torch.autograd.grad((work.w[records] / total * losses).sum(), flat)[0]
 
@@ -77,7 +77,7 @@ def gradients(work: Work) -> Iterator[Callable[[Tensor, Tensor], Tensor]]:
         made = list(_threads(n_threads).map(lambda part: share(at, part, total), parts))
         return sum(made[1:], made[0])
 
-    if n_threads == 1 or model.stochastic:
+    if n_threads == 1 or model.stochastic or work.away:
         yield alone
         return
     torch.set_num_threads(1)
@@ -94,7 +94,7 @@ def _threads(n: int) -> ThreadPoolExecutor:
 
 def eager_stack(work: Work) -> None:
     """Take the steps of stacked parties; one that has fewer than another rests at the end."""
-    anchor, rows = work.y.clone(), torch.arange(work.parties)[:, None]
+    anchor, rows = work.y.clone(), torch.arange(work.parties)[:, None].to(work.y.device)
     for i, step in enumerate(work.plan):
         kept, records = step >= 0, step.clamp_min(0)
         batch = work.inputs[rows, records], work.target[rows, records], work.w[rows, records] * kept

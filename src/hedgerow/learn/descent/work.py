@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from hedgerow.core.party import Party
 
+from ..devices import CPU, device
 from ..models import Model
 from .correction import Correction
 from .solver import Solver
@@ -62,7 +63,7 @@ class Work:
         towards = x if correction.towards is None else correction.towards
         inputs, target, w = tensors(party)
         memory = (*shape[:-1], 1) if solver.rule == "sgd" or solver.by_torch else shape  # plain SGD remembers nothing
-        return cls(
+        made = cls(
             model=model,
             solver=solver,
             correction=correction,
@@ -77,6 +78,19 @@ class Work:
             first=torch.zeros(memory) if velocity is None else copied(velocity, shape),
             second=torch.zeros(memory),
         )
+        return made.on(device())
+
+    def on(self, where: torch.device) -> Work:
+        """The same work on a device."""
+        if where == CPU:
+            return self
+        moved = {name: value.to(where) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        return replace(self, model=self.model.on(where), **moved)
+
+    @property
+    def away(self) -> bool:
+        """Whether its tensors are not the CPU's, for which programs are compiled."""
+        return self.y.device.type != "cpu"
 
     @property
     def parties(self) -> int:

@@ -130,14 +130,12 @@ class Task:
     Notes
     -----
     A function travels to parties in other processes if it is at the top of a module that they can import, and marked with
-    `hedgerow.core.question.travels`; or by its import path, `package.module:function`, which a study file writes as well.
+    `hedgerow.core.question.travels`. A study file writes its import path, `package.module:function`.
 
     Raises
     ------
     SettingsInvalid (HR-511)
         A name is unknown, with the nearest known one.
-    ModelInvalid (HR-510)
-        A function cannot be imported.
     """
 
     inputs: Any = None
@@ -164,12 +162,28 @@ class Task:
 
 
 def task_from(given: Any) -> Task | None:
-    """A task, from itself or from a table of a study file."""
+    """A task, from itself or from a table of a study file, in which functions are import paths.
+
+    Raises
+    ------
+    SettingsInvalid (HR-511), ModelInvalid (HR-510)
+        A name is unknown; a function cannot be imported.
+    """
     if given is None or isinstance(given, Task):
         return given
     if not isinstance(given, Mapping):
         raise SettingsInvalid(f"task is a {type(given).__name__}.", remedy="Give a hedgerow.learn.Task.")
-    return Task(**_known(Task, given, "task"))
+    table = _known(Task, given, "task")
+    return Task(**table | {name: _with_functions(table[name], name) for name in ("loss", "metrics") if name in table})
+
+
+def _with_functions(given: Any, what: str) -> Any:
+    """A study's loss or metrics with functions in the place of import paths."""
+    if isinstance(given, str) and ":" in given:
+        return imported(given, what)
+    if isinstance(given, Mapping):
+        return {key: _with_functions(value, what) for key, value in given.items()}
+    return [_with_functions(value, what) for value in given] if isinstance(given, list | tuple) else given
 
 
 def inputs_from(given: Any) -> tuple[tuple[str | int, Input], ...]:
@@ -236,16 +250,12 @@ def _metric(given: Any, name: str = "") -> Metric:
 
 
 def found(given: Any, known: Mapping[str, Any], what: str) -> str | Callable[..., Any]:
-    """A name that is known, or a function: itself, or what an import path names."""
+    """A name that is known, or a function. Nothing is imported here, since a task may come in a message."""
     if isinstance(given, str) and given in known:
         return given
-    if isinstance(given, str) and ":" in given:
-        return imported(given, what)
     if isinstance(given, str) or not callable(given):
         nearest = suggestion(given, known) if isinstance(given, str) else ""
-        raise SettingsInvalid(
-            f"no {what} {given!r}.", remedy=f"{nearest} Known: {', '.join(known)}; or a function, or its path.".strip()
-        )
+        raise SettingsInvalid(f"no {what} {given!r}.", remedy=f"{nearest} Known: {', '.join(known)}; or a function.".strip())
     function: Callable[..., Any] = given
     return function
 

@@ -215,6 +215,11 @@ class StationConfig(Section):
     stores: StoresSection | None = Field(None, description="a gateway of many parties; otherwise the station is one")
     guard: GuardSection = Field(default_factory=GuardSection, description="the station's policy")
     console: ConsoleSection | None = Field(None, description="a page on this machine that shows studies, budgets and journal")
+    device: str | None = Field(
+        None,
+        pattern=r"^(auto|cpu|mps|(cuda|xpu)(:\d+)?)$",
+        description="where modules are trained: auto, cpu, cuda, cuda:1, mps; otherwise as HEDGEROW_DEVICE says, or the CPU",
+    )
 
     @field_validator("name")
     @classmethod
