@@ -16,7 +16,19 @@ import hedgerow as hr
 from hedgerow.arguments import checked, is_checked, rules_of
 from hedgerow.errors import ArgumentInvalid, HedgerowError
 
-ROOMS = ("", ".data", ".stats", ".learn", ".privacy", ".privacy.accounting", ".trees", ".compression", ".crypto", ".engines", ".loggers")
+ROOMS = (
+    "",
+    ".data",
+    ".stats",
+    ".learn",
+    ".privacy",
+    ".privacy.accounting",
+    ".trees",
+    ".compression",
+    ".crypto",
+    ".engines",
+    ".loggers",
+)
 RUN_AT_PARTIES = {"stats.design", "stats.linear_sums", "stats.rescale", "learn.local_sgd", "trees.binned", "trees.histogram"}
 ANYTHING = ("Any", "Arrays", "Function", "Marked")  # annotations that ask nothing of a single value
 
