@@ -41,6 +41,7 @@ def test_a_code_far_outside_is_said_with_what_to_declare(tmp_path, code):
         [*range(900, 1100), 999],
         [-20, -3, 0, 5, 8, 12, -9],
         [*range(12), 9],
+        [1, 2, 4, 8],
         [0, 1, 9, 9, 15, 30, 40],
         [*EJECTION, 1234],
         EJECTION,

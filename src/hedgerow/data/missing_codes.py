@@ -1,7 +1,7 @@
 """Numbers that look like codes for missing values, such as 999 in a column of percentages: said, not decided.
 
     a code     -9, 99 and longer ones of the same digits, of either sign; those of sevens and eights; 98, 997 and their like
-    9, 8, 7    among at most four other values, as of a scale
+    9, 8, 7    among at most four other values that follow one another, as of a scale
     positive   and further above all other values than these lie apart
     negative   and no other value is
     a level    that is such a number among words, or further above all other levels than these lie apart
@@ -52,6 +52,8 @@ def codes_in(values: np.ndarray, low: float | None = None, high: float | None = 
     if not here or len(rest) < FEWEST:
         return []
     least, most = float(rest[0]), float(rest[-1])
+    if not np.array_equal(rest, np.arange(least, most + 1)[: len(rest) + 1]):
+        here = [code for code in here if code < 0 or code > 9]
     below, above = (
         (code < 0 <= least and low is None for code in here),
         (code > 2 * most - least and high is None for code in here),
