@@ -16,7 +16,19 @@ import hedgerow as hr
 from hedgerow.arguments import checked, is_checked, rules_of
 from hedgerow.errors import ArgumentInvalid, HedgerowError
 
-ROOMS = ("", ".data", ".stats", ".learn", ".privacy", ".privacy.accounting", ".trees", ".compression", ".crypto", ".engines")
+ROOMS = (
+    "",
+    ".data",
+    ".stats",
+    ".learn",
+    ".privacy",
+    ".privacy.accounting",
+    ".trees",
+    ".compression",
+    ".crypto",
+    ".engines",
+    ".loggers",
+)
 RUN_AT_PARTIES = {"stats.design", "stats.linear_sums", "stats.rescale", "learn.local_sgd", "trees.binned", "trees.histogram"}
 ANYTHING = ("Any", "Arrays", "Function", "Marked")  # annotations that ask nothing of a single value
 
@@ -88,7 +100,6 @@ def hospitals():
         (lambda fed: hr.stats.means(fed, by="malignant"), "no argument 'by'"),
         (lambda fed: hr.stats.means(fed, 5), "columns=5 is an int; it takes a list or None"),
         (lambda fed: hr.stats.means("hospitals"), "federation='hospitals' is a str; it takes a Federation"),
-        (lambda fed: hr.simulate(5, hr.data.iid(parties=2)), "data=5 is an int"),
         (lambda fed: hr.Gaussian("a"), "noise_multiplier='a' is a str; it takes a number"),
         (lambda fed: hr.Gaussian(sigma=1.0), "no argument 'sigma'"),
         (lambda fed: hr.Budget(epsilon="8", delta=1e-5), "epsilon='8' is a str; it takes a number"),

@@ -176,6 +176,17 @@ def test_a_predictor_of_records_is_the_model_that_was_evaluated(name, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_module_with_inputs_of_its_own_has_no_graph_and_keeps_its_weights(tmp_path):
+    task = {"inputs": {"columns": "image", "dtype": "float32"}, "loss": "cross_entropy"}
+    program = {"name": "fedavg", "rounds": 1, "path": "eager", "task": task}
+    about = {"name": "task", "data": {"name": "digits"}, "partition": {"by": "iid", "parties": 2}, "baselines": False}
+    folder = run_study(parse(about | {"program": program}), tmp_path / "run").folder
+    with pytest.raises(StudyInvalid, match="no module that reads records"):
+        export(folder, "onnx")
+    assert metadata(export(folder, "safetensors"))[1].keys() == {"1.weight", "1.bias"}
+
+
+@pytest.mark.slow
 def test_several_classes_are_those_of_the_fit(tmp_path, session):
     table = made_up()
     path = tmp_path / "patients.csv"

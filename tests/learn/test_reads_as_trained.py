@@ -99,7 +99,7 @@ def test_no_training_goes_on_with_weights_that_read_otherwise(trained, program, 
     settings = {"sampling_rate": 0.5, "batch_size": 200, "clip": 1.0} if program is hr.learn.dpsgd else {}
     *_, state = program(federation(), linear(4, 1), rounds=1, learning_rate=0.1, **settings)
     elsewhere = federation(OTHERS[other])
-    with pytest.raises(SettingsInvalid, match="were trained with other (ranges|features)") as refused:
+    with pytest.raises(SettingsInvalid, match=r"were trained with other (ranges|features)") as refused:
         next(program(elsewhere, linear(4, 1), rounds=2, learning_rate=0.1, start=state, **settings))
     assert not refused.value.asked
     plain = replace(state, weights=dict(state.weights))
@@ -111,6 +111,6 @@ def test_weights_of_other_columns_are_refused(trained):
     schema = Schema(tuple(replace(column, name=names.get(column.name, column.name)) for column in SCHEMA))
     old = records()
     table = Table({names.get(name, name): values for name, values in old.columns.items()}, schema)
-    with pytest.raises(SettingsInvalid, match="were trained on .*'age'.*'years'"):
+    with pytest.raises(SettingsInvalid, match=r"were trained on .*'age'.*'years'"):
         evaluate_on(table, linear(4, 1), trained)
     assert evaluate_on(table, linear(4, 1), dict(trained.weights))["accuracy"] > 0.75

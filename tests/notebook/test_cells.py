@@ -18,6 +18,7 @@ from hedgerow.notebook import cell_of, lines_of
 from hedgerow.report import Card, Figure, Grid, Intervals, Report, card_html
 from hedgerow.report.scoped import cell_style, figure_style
 from hedgerow.trees.bins import Bins
+from helpers import federation, totals
 
 FORMULA = "malignant ~ mean_texture + mean_smoothness"
 
@@ -104,8 +105,8 @@ def test_every_repr_is_a_few_lines(shown: dict[str, Any]) -> None:
     for name, value in shown.items():
         said = repr(value)
         assert said.startswith(type(value).__name__) or name == "tree"
-        assert len(said.splitlines()) <= 9, name
-        assert max(map(len, said.splitlines())) <= 130, name
+        assert len(said.splitlines()) <= 12, name
+        assert max(map(len, said.splitlines())) <= 90, name
 
 
 def test_a_fit_says_what_a_statistician_looks_for(fit: Any) -> None:
@@ -142,6 +143,15 @@ def test_the_ledger_says_its_entries_and_epsilon() -> None:
     assert list(frame["question"]) == list(range(1, len(ledger) + 1))
     assert frame.loc[0, "noise"].startswith("Gaussian(4)")
     assert frame.loc[0, "numbers"] == ledger.entries[0].numbers
+
+
+def test_a_ledger_of_two_units_says_that_there_is_no_epsilon() -> None:
+    both = federation().protect(mechanism=hr.Gaussian(1.0))
+    for unit in ("record", "party"):
+        both.sum(totals, bound={"sum": hr.l2(1.0, unit), "n": hr.linf(1.0, unit)})
+    assert "No epsilon is claimed" in repr(both.ledger)
+    assert "per record" in repr(both.ledger)
+    assert 'class="privacy open"' in both._repr_html_()
 
 
 def test_a_federation_shows_what_a_program_may_know_and_no_record(hospitals: Any) -> None:

@@ -85,6 +85,12 @@ def test_a_metric_that_is_not_measured_is_refused_with_those_that_are(federation
         drive(partial(steps, rounds=5), federation, watch=score, keep="best", by="auc")
 
 
+def test_what_to_keep_is_one_of_two_words(federation: hr.Federation) -> None:
+    with pytest.raises(SettingsInvalid, match="keep='bets'") as caught:
+        drive(partial(steps, rounds=1), federation, keep="bets")  # type: ignore[arg-type]
+    assert "Did you mean 'best'" in str(caught.value)
+
+
 def test_the_best_round_outlives_an_interruption(federation: hr.Federation, tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
     first = drive(

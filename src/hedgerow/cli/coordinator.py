@@ -19,8 +19,8 @@ from rich.text import Text
 
 from hedgerow.errors import CannotWrite, UnknownStudy
 
+from .as_json import result_told, study_told
 from .json_output import JsonOption, print_json
-from .told import result_told, study_told
 
 console = Console()
 

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from .json_output import JsonOption, print_json
+
 console = Console()
 
 
@@ -15,6 +17,7 @@ def export(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     to: Annotated[str, typer.Option(help="safetensors, onnx, sklearn or model-card.")],
     output: Annotated[Path | None, typer.Option(help="File; in the folder `export` of the run by default.")] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write what a run released in another format: safetensors, onnx, sklearn, model-card. Reads no records, asks nobody."""
     from hedgerow.export import export as write
@@ -22,5 +25,8 @@ def export(
 
     found = read_run(run)
     path = write(found, to, output)
+    if as_json:
+        print_json({"path": path, "to": to, "privacy": found.said.sentence})
+        return
     console.print(str(path), highlight=False, markup=False, soft_wrap=True)
     console.print(found.said.sentence, highlight=False, markup=False, soft_wrap=True)

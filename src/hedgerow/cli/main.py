@@ -15,6 +15,7 @@ from rich.markup import escape
 from hedgerow.errors import HedgerowError, StudyInvalid
 
 from . import coordinator, export, pilot
+from .as_json import rehearsal_told, result_told
 from .explain import explain
 from .json_output import JsonOption, print_json
 from .keys import app as keys_commands
@@ -22,7 +23,6 @@ from .ledger import app as ledger_commands
 from .privacy import app as privacy_commands
 from .show import Bars, listed, show_beginning, show_rehearsal, show_rehearsals, show_result, show_studies
 from .station import app as station_commands
-from .told import rehearsal_told, result_told
 
 console = Console()
 errors = Console(stderr=True)

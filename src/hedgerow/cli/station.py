@@ -22,8 +22,8 @@ from rich.table import Table
 from hedgerow.errors import LedgerDamaged
 from hedgerow.report import Fits
 
+from .as_json import spent_told, station_told, submission_told
 from .json_output import JsonOption, print_json
-from .told import spent_told, station_told, submission_told
 
 console = Console()
 

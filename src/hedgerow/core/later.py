@@ -102,6 +102,14 @@ def is_later(columns: Mapping[str, Any]) -> bool:
     return any(isinstance(values, Later) for values in columns.values())
 
 
+def read_through(columns: Mapping[str, Any]) -> None:
+    """Read all rows of columns that are read later, in blocks, so that what cannot be made of them raises now."""
+    later = [values for values in columns.values() if isinstance(values, Later)]
+    for start in range(0, max(map(len, later), default=0), KEPT):
+        for values in later:
+            np.asarray(values[start : start + KEPT])
+
+
 class MadeLater:
     """What a preparation makes of some rows, all columns at once; the last ones are kept.
 

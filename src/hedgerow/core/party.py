@@ -22,7 +22,7 @@ from hedgerow.errors import ColumnsDiffer, MissingColumn, suggestion
 
 from .arrays import Array
 from .columns import Placed, Rows, placed
-from .later import Later, MadeLater, is_later
+from .later import Later, MadeLater, is_later, read_through
 from .randomness import Entropy, uniforms
 from .state import State, States, StateStore
 
@@ -192,14 +192,17 @@ class Parties(Sequence[Party]):
             return self._prepared[key]
         if not together and all(one.elementwise for one in preparations):
             with suppress(Exception):  # of one party or record: which one is found out below
-                return self.prepared(preparations, together=True)
+                return self._keep(key, _read_through(self.prepared(preparations, together=True)))
         before, last = self.prepared(preparations[:-1], together=together, singly=singly), preparations[-1]
         after: Parties | None = before._at_once(last) if together else None
         if after is None and singly and last.elementwise:
             with suppress(Exception):
-                after = before._at_once(last)
+                after = _read_through(before._at_once(last))
         if after is None:
             after = before._singly(last) if singly else OwnColumns(before, last)
+        return self._keep(key, after)
+
+    def _keep(self, key: Any, after: Parties) -> Parties:
         while len(self._prepared) >= MOST_PREPARED:  # the oldest; whoever asks in ever new ways must not fill the memory
             self._prepared.pop(next(iter(self._prepared)))
         self._prepared[key] = after
@@ -373,6 +376,12 @@ def _made_of(one: Any, kept: Party, rows: Any) -> Mapping[str, Array]:
     """What a preparation makes of some records."""
     made: Mapping[str, Array] = one(Party(kept.id, Rows(kept.columns, rows), kept.w[rows]))
     return made
+
+
+def _read_through(parties: Parties) -> Parties:
+    """The parties, once all columns that are read later were read: what fails for a record fails here, not at a question."""
+    read_through(parties.columns)
+    return parties
 
 
 def _check_lengths(made: Mapping[str, Array], n: int) -> None:

@@ -192,6 +192,8 @@ class Run:
         entry = self._entry(outbox, channel)
         foreseen = self.layouts.of(question, self.streams)
         refuse_missing(question, foreseen.bare, self.schema)
+        if self.holdings is not None:
+            self.holdings = replace(self.holdings, together=channel.aggregation.together)
         disclosed = partial(self._disclosed, foreseen, entry)
         proposal = Proposal(outbox, channel, self.size, self._moves_state(outbox), entry, self.ledger, foreseen.why, disclosed)
         for rule in self.rules:

@@ -95,6 +95,9 @@ class Hidden(Aggregation):
     def least(self) -> int:
         return self.scheme.least
 
+    def together(self, parties: int) -> int:
+        return self.scheme.together(parties)
+
     def rehearsed(self) -> Hidden:
         """The same without its protocol, for made-up records."""
         return replace(self, mode="rehearsed")

@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 
 from hedgerow.core.later import Later
-from hedgerow.errors import CannotWrite, ColumnUndeclared, MissingData, MissingExtra, SchemaInvalid
+from hedgerow.errors import CannotWrite, MissingData, MissingExtra, SchemaInvalid
 
 from .column import Column
 from .frames import RawTable
@@ -138,10 +138,6 @@ def convert(source: Any, folder: str | Path, schema: Schema, *, name: str = "tab
     >>> hr.data.convert("visits.parquet", "visits", schema)
     >>> visits = hr.simulate(hr.data.Table.from_files("visits"), hr.data.in_order(parties=20))
     """
-    if not isinstance(schema, Schema):
-        raise ColumnUndeclared(
-            "a table that is read in parts has no schema.", remedy="Declare it: schema=Schema((Column(...), ...))."
-        )
     parts = _batches(Path(source), schema) if isinstance(source, str | Path) else source
     told = source if isinstance(source, str | Path) else "parts"
     write_files(folder, _fitting(parts, schema), schema, name=name, source=f"Converted from {told}.", single=single)

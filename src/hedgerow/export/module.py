@@ -99,7 +99,7 @@ def reader(run: RunFolder) -> tuple[Predictor, Tensor, dict[str, str]]:
 
 
 def reads_columns(run: RunFolder) -> bool:
-    """Whether a program's module reads the columns, and not what the program makes of them."""
+    """Whether a program's module reads the columns as they are, neither a task's inputs nor what the program makes of them."""
     made_by = run.program.bind.get("module")
     unchanged = made_by is module_of_inputs and step_of(run.schema, run.settings["inputs"]) is None
-    return made_by is module_for or unchanged
+    return run.settings.get("task") is None and (made_by is module_for or unchanged)

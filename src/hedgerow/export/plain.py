@@ -45,7 +45,8 @@ def estimator(run: RunFolder) -> Any:
     spec = _design(run, family)
     coef = _fitting(run, list(spec.names))
     if family == "gaussian":
-        keys = {"alpha": "penalty", "l1_ratio": "l1_ratio"} if name == "penalised_regression" else {}
+        same = name == "penalised_regression" and not settings["standardised"]  # scikit-learn penalises columns as they are
+        keys = {"alpha": "penalty", "l1_ratio": "l1_ratio"} if same else {}
         return plain.linear(spec, coef, {key: settings[given] for key, given in keys.items()})
     return plain.logistic(spec, coef, words_of(spec), C=np.inf)
 

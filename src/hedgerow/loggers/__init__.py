@@ -24,4 +24,4 @@ if TYPE_CHECKING:
 
 __all__ = ["CSV", "MLflow", "TensorBoard", "logger_named"]
 
-lazily(__name__)
+lazily(__name__, checks=True)

@@ -31,7 +31,8 @@ class RoundProgress(Protocol):
 
 def words_of(metrics: Mapping[str, float], epsilon: float | None, budget: float | None) -> str:
     """The first metrics, and epsilon of the budget."""
-    said = [f"{name} {value:.4g}" for name, value in list(metrics.items())[:METRICS_SHOWN]]
+    told = [(name, value) for name, value in metrics.items() if name != "n"]  # how many were measured stays the same
+    said = [f"{name} {value:.4g}" for name, value in told[:METRICS_SHOWN]]
     if epsilon is not None:
         said.append(f"epsilon {epsilon:.3g}" + ("" if budget is None else f" of {budget:g}"))
     return ", ".join(said)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hedgerow.core.federation import Federation, inside
 from hedgerow.core.run import Run
 from hedgerow.display import displayed, figure, progress_bar, somebody_looks
-from hedgerow.errors import BudgetExhausted, HedgerowWarning
+from hedgerow.errors import BudgetExhausted, HedgerowWarning, SettingsInvalid, suggestion
 
 from .checkpoint import Checkpoint, save_checkpoint
 from .rows import Best, History, Logger, Row, best_beside
@@ -124,6 +124,9 @@ def drive(
     progress : {"auto", True, False}
         Show round, metrics, epsilon and the time left while it runs; "auto" does so in a terminal and in a notebook.
     """
+    for name, given, known in (("keep", keep, ("last", "best")), ("better", better or "lower", ("higher", "lower"))):
+        if given not in known:
+            raise SettingsInvalid(f"{name}={given!r} is unknown.", remedy=suggestion(str(given), known), asked=False)
     run = inside(federation).run
     dear = run.streams.seed is None  # what is lost would be asked, and charged, again
     state, saved_at = (start.state if start else None), time.monotonic()

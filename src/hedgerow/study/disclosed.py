@@ -102,7 +102,9 @@ def holdings_of(
     if most is None and listing.path.startswith(STATISTICS):
         most = MOST
     held = complete(named_in(study, schema))
-    return Holdings.of(held, None if most is None else Disclosure(most), columns_of(study, schema))
+    aggregation = study.protection.slots()["aggregation"]
+    together = None if aggregation is None else aggregation.together
+    return Holdings.of(held, None if most is None else Disclosure(most), columns_of(study, schema), together)
 
 
 def named_in(study: Study, schema: Schema) -> frozenset[str]:

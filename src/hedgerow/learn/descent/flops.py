@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import flop_registry
 
 
 def flops_of(computation: Callable[[], Any]) -> float:
@@ -24,8 +23,10 @@ class _Counter(TorchDispatchMode):
     """Adds up what PyTorch knows of each operation."""
 
     def __init__(self) -> None:
+        from torch.utils.flop_counter import flop_registry
+
         super().__init__()
-        self.total = 0.0
+        self.known, self.total = flop_registry, 0.0
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -34,6 +35,6 @@ class _Counter(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
-        if func._overloadpacket in flop_registry:
-            self.total += flop_registry[func._overloadpacket](*args, **(kwargs or {}), out_val=made)
+        if func._overloadpacket in self.known:
+            self.total += self.known[func._overloadpacket](*args, **(kwargs or {}), out_val=made)
         return made

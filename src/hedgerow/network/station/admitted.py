@@ -222,7 +222,7 @@ def _rehearsed(
     admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), **how)
     _fits([outbox for outbox, whom in heard if held.ids[0] in whom], accounts)
     said = rehearsed_disclosure(
-        guard, study, built.schema, held, len(ids), found.entries, repeated(found.entries, heard, kinds)
+        guard, study, built.schema, held, aggregation.together(len(ids)), found.entries, repeated(found.entries, heard, kinds)
     )
     told = {"exact numbers": said}
     limits = limits_of(found, heard, kinds)

@@ -30,6 +30,7 @@ from hedgerow.store import Answered
 from hedgerow.wire.names import Names
 from hedgerow.wire.question import Received, answer
 
+from .chosen import ChosenRecords
 from .facts import AskedQuestion, Computed, Uncomputed
 from .runner import OwnKeys
 
@@ -80,6 +81,7 @@ class StudyHost:
         self._width, self._most = study_width(study, schema_for(study, schema)), study.protection.disclosure
         self._complete = complete_in(held, schema_for(study, schema), named_in(study, schema_for(study, schema)))
         self._position = {id: i for i, id in enumerate(held.ids)}
+        self._chosen = ChosenRecords(engine.held)
         self._at_hand: Received | None = None
 
     def foresee(self, guard: GuardSection, at: datetime, common: bytes, own: bytes) -> AskedQuestion:
@@ -166,8 +168,11 @@ class StudyHost:
                 raise known from None
         admit_rows(guard, found)
         asked = question if found.release.mechanism is None else question.with_layout(found.layout)
-        exact = AskedNumbers.of(guard, found, hiding(question), self._width, self._most, self._n_parties)
-        exact = exact._replace(complete=self._complete)
+        together = question.aggregation.together if hiding(question) else int
+        exact = AskedNumbers.of(guard, found, hiding(question), self._width, self._most, self._n_parties, together)
+        exact = exact._replace(
+            complete=self._complete, few=self._chosen.few(question.question, asked.ids, bool(hiding(question)))
+        )
         exact = exact._replace(steady=not hiding(question) or withstands(question.aggregation))
         return asked, {trust: GuardedQuestion.by(found, trust) for trust in trusts_of(guard)}, exact
 
