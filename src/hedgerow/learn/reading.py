@@ -59,8 +59,9 @@ class Reading:
 
     @classmethod
     def _of_task(cls, schema: Schema, scale: Scale, task: FittedTask) -> Self:
-        names = task.columns
-        return cls(scale, names, (None,) * len(names), tuple(schema[name].levels for name in names), task=task)
+        columns, inputs = [schema[name] for name in task.features], task.inputs
+        ranges = tuple(span(column, scale) if column.name in task.scaled else None for column in columns)
+        return cls(scale, task.features, ranges, tuple(c.levels for c in columns), inputs.low, inputs.by, task)
 
     @property
     def unscaled(self) -> tuple[str, ...]:
@@ -83,6 +84,12 @@ def read_alike(trained: Reading | None, now: Reading | None) -> None:
     """
     if trained is None or now is None:
         return
+    if trained.task is not None and now.task is not None and trained.task.inputs != now.task.inputs:
+        raise SettingsInvalid(
+            "the weights were trained with other inputs of the task, or other ranges of their columns.",
+            remedy="Declare inputs and columns as in the training. To go on all the same, give the weights alone: "
+            "hr.learn.ModelState(round, dict(state.weights)).",
+        )
     names = ("features", "scale", "ranges", "levels", "low", "by")
     if other := [name for name in names if getattr(trained, name) != getattr(now, name)]:
         name = other[0]
@@ -134,6 +141,8 @@ def reading_for(
                 remedy="Give the columns the names of the training, or the weights alone: dict(state.weights).",
             )
         found = Reading.of(schema, chosen, scale_for(module, wanted or "ranges"), task)
+        if known is not None and known.task is None and task is not None and task.inputs is None:
+            read_alike(known, found)
         if known is None:
             warn_unscaled(schema, found.unscaled, found.scale)
         return found
@@ -160,5 +169,4 @@ def _judged_by(known: Reading, trained: FittedTask, task: Task, schema: Schema) 
     found = Reading.of(schema, trained.features, known.scale, task)
     if found.task is None or task.inputs != before.inputs:
         return found
-    fitted = replace(found.task, inputs=trained.inputs)
-    return replace(known, features=found.features, ranges=found.ranges, levels=found.levels, task=fitted)
+    return replace(known, task=replace(found.task, inputs=trained.inputs))

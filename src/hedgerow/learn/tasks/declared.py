@@ -12,6 +12,8 @@ from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import Any, Literal, get_args
 
+from pydantic_core.core_schema import is_instance_schema
+
 from hedgerow.core.question import travels
 from hedgerow.errors import ModelInvalid, SettingsInvalid, suggestion
 
@@ -159,6 +161,11 @@ class Task:
         names = [metric.name for metric in self.metrics or ()]
         if len(set(names)) < len(names):
             raise SettingsInvalid(f"metrics are named {names}.", remedy="Give each a name of its own: Metric(..., name=...).")
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """A setting is a task itself; tables of a study are read by `task_from`, which alone imports functions."""
+        return is_instance_schema(cls)
 
 
 def task_from(given: Any) -> Task | None:
