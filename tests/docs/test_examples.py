@@ -18,6 +18,7 @@ SLOW = {
     "own_bert",
     "own_network",
     "export_run",
+    "fine_tuning",
     "tree_noise",
     "compressed",
     "ledger",

@@ -37,7 +37,7 @@ class Settings(StepSettings, total=False):
     """Keyword arguments of every algorithm; `defaults()` has their defaults, and a study's `[program]` the same keys."""
 
     solver: Annotated[  # type: ignore[misc]
-        SolverName,
+        SolverName | type,
         Field("sgd", description="update rule, or a class of torch.optim or its name"),
         BeforeValidator(name_of),
     ]

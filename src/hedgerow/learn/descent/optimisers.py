@@ -30,8 +30,12 @@ HOW = ("lr", "params", "foreach", "capturable", "differentiable", "fused", "maxi
 
 
 def name_of(solver: Any) -> Any:
-    """The name of a class of `torch.optim`; anything else as it is."""
-    return solver.__name__ if isinstance(solver, type) and getattr(torch.optim, solver.__name__, None) is solver else solver
+    """The name of a class of `torch.optim` that is among `NAMES`; what is no class as it is."""
+    if not isinstance(solver, type):
+        return solver
+    if solver.__name__ in NAMES and getattr(torch.optim, solver.__name__) is solver:
+        return solver.__name__
+    raise ValueError(f"of classes, solver takes those of torch.optim called {', '.join(NAMES)}")
 
 
 def settled(settings: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
