@@ -107,6 +107,8 @@ def hospitals():
         (lambda fed: fed.sample(rate="half"), "rate='half' is a str"),
         (lambda fed: hr.data.iid(partis=5), "iid takes no argument 'partis'.\n  Did you mean 'parties'?"),
         (lambda fed: hr.data.load(5), "name=5 is an int"),
+        (lambda fed: hr.stats.quantiles(fed, "mean_radius", "half"), "'half' is a str; it takes a list of numbers"),
+        (lambda fed: hr.engines.on(fed, 5), "engine=5 is an int; it takes a Hosting"),
         (lambda fed: hr.drive(5, fed), "program=5 is an int; it takes a function"),
         (lambda fed: hr.last(5), "states=5 is an int"),
     ],

@@ -186,6 +186,8 @@ def _rule(hint: Any) -> Rule | None:
         kinds = tuple({type(one) for one in inner})
         words = ", ".join(map(repr, inner))
         return (lambda value: isinstance(value, kinds)), f"one of {words}" if len(inner) > 1 else words
+    if origin in _SEVERAL and inner and inner[0] in (int, float):
+        return (lambda value: _is_several(value) and not isinstance(value, (str, bytes))), "a list of numbers"
     return _of_class(origin or hint)
 
 
@@ -226,6 +228,8 @@ def _is_several(value: Any) -> bool:
     return hasattr(value, "__iter__") or hasattr(value, "__getitem__")
 
 
+_SEVERAL = (list, tuple, set, frozenset, abc.Sequence, abc.Iterable, abc.Collection, abc.Set, abc.Iterator)
+
 _KINDS: tuple[tuple[tuple[Any, ...], Test, str], ...] = (
     ((bool,), lambda value: isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"), "True or False"),
     ((int,), _is_whole, "a whole number"),
@@ -236,5 +240,5 @@ _KINDS: tuple[tuple[tuple[Any, ...], Test, str], ...] = (
     ((Path,), lambda value: isinstance(value, (str, Path)), "a path"),
     ((abc.Mapping, abc.MutableMapping, dict), _is_mapping, "a mapping"),
     ((abc.Callable,), callable, "a function"),
-    ((list, tuple, set, frozenset, abc.Sequence, abc.Iterable, abc.Collection, abc.Set, abc.Iterator), _is_several, "a list"),
+    (_SEVERAL, _is_several, "a list"),
 )

@@ -19,6 +19,7 @@ from hedgerow.data.cases import complete_sizes
 from hedgerow.data.frames import is_several
 from hedgerow.errors import PartitionInvalid
 
+from .hosting import Hosting
 from .inprocess import InProcess
 from .shared import SharedParties
 
@@ -28,7 +29,7 @@ def simulate(
     partition: Callable[[Table, int], Partition] | Partition | None = None,
     *,
     seed: int | Literal["system"] | None = 0,
-    engine: Any = None,
+    engine: Hosting | None = None,
     record_views: bool = False,
     disclosure: float | None = None,
 ) -> Federation:
