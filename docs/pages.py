@@ -165,6 +165,12 @@ def examples(room: str) -> dict[str, str]:
     return {name: body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 
+def boost(entry: Entry) -> int:
+    """How much a search prefers a page: everyday names before others, and those of a room before those of a room inside it."""
+    everyday = getattr(hedgerow, entry.name, None) is entry.value
+    return 10 if everyday else 4 if "." not in entry.room else 2
+
+
 def example_of(entry: Entry) -> list[str]:
     """The example of a name, or a link to the one that shows it too."""
     text = examples(entry.room).get(entry.name, "")
@@ -184,7 +190,7 @@ def name_page(shown: list[Entry]) -> str:
     """The page of a name."""
     first = shown[0]
     title = " and ".join(dict.fromkeys(entry.name for entry in shown))
-    made = ["---", f"title: {title}", "search:", "  boost: 3", "---", ""]
+    made = ["---", f"title: {title}", "search:", f"  boost: {boost(first)}", "---", ""]
     made += [f'<p class="where" markdown>`hedgerow.{first.room}` · {first.group}</p>', ""]
     for entry in shown:
         if is_value(entry.value):
