@@ -120,7 +120,7 @@ def test_values_of_one_group_of_masks_count_and_not_those_of_all(tmp_path):
     found = {}
     for extra in ("", "group = 3\n"):
         path = tmp_path / f"of {extra}"
-        guards = dict.fromkeys(names, {"disclosure": 1 / 3, "require": {"hidden_rows": True}})
+        guards = {name: {"disclosure": 1 / 3, "require": {"hidden_rows": True}} for name in names}
         of = House(path, guards, approval="automatic", programs=[{"name": "logistic_regression"}])
         for name in names[:2]:
             table = Table(of.configs[name].declared.admit(records(name, 10)), of.configs[name].declared)
