@@ -25,6 +25,7 @@ from hedgerow.network.station.memory import PartyMemory
 from hedgerow.network.station.policy import admit_question, admit_rows, as_forbidden, withstands
 from hedgerow.network.station.signatures import QuestionSignature, settled, signature_of
 from hedgerow.network.station.submissions import Submission
+from hedgerow.network.station.wear import admit_wear, as_worn
 from hedgerow.privacy.guard import GuardedQuestion
 from hedgerow.store import Answered
 from hedgerow.wire.names import Names
@@ -167,6 +168,9 @@ class StudyHost:
             if isinstance(known, HedgerowError):
                 raise known from None
         admit_rows(guard, found)
+        outbox = as_worn(outbox, self.submission.announced)
+        admit_wear(guard.require, outbox)
+        question = replace(question, outbox=outbox)
         asked = question if found.release.mechanism is None else question.with_layout(found.layout)
         together = question.aggregation.together if hiding(question) else int
         exact = AskedNumbers.of(guard, found, hiding(question), self._width, self._most, self._n_parties, together)
