@@ -40,8 +40,11 @@ ORDER = (
     "engines",
     "study",
     "compare",
+    "export",
     "report",
     "store",
+    "loggers",
+    "notebook",
 )
 INSIDE = ("crypto.secagg", "crypto.privfl", "learn.descent", "learn.tasks", "privacy.choice", "engines.rails", "network")
 """Packages with an `__all__` for other rooms, and not for users."""
@@ -162,6 +165,21 @@ def examples(room: str) -> dict[str, str]:
     return {name: body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 
+def boost(entry: Entry) -> int:
+    """How much a search prefers a page: everyday names before others, and those of a room before those of a room inside it."""
+    everyday = getattr(hedgerow, entry.name, None) is entry.value
+    return 10 if everyday else 4 if "." not in entry.room else 2
+
+
+def example_of(entry: Entry) -> list[str]:
+    """The example of a name, or a link to the one that shows it too."""
+    text = examples(entry.room).get(entry.name, "")
+    if text.startswith("->"):
+        other = next(one for one in entries() if (one.room, one.name) == (entry.room, text.removeprefix("->").strip()))
+        return [] if other.page == entry.page else [f"**Example**: see {link(other, entry.page)}.", ""]
+    return ["**Example**", "", "```pycon", f">>> import hedgerow as hr\n{text}", "```", ""] if text else []
+
+
 def link(entry: Entry, page: str) -> str:
     """A Markdown link from a page of the reference."""
     up = "../" * page.count("/")
@@ -172,7 +190,7 @@ def name_page(shown: list[Entry]) -> str:
     """The page of a name."""
     first = shown[0]
     title = " and ".join(dict.fromkeys(entry.name for entry in shown))
-    made = ["---", f"title: {title}", "search:", "  boost: 3", "---", ""]
+    made = ["---", f"title: {title}", "search:", f"  boost: {boost(first)}", "---", ""]
     made += [f'<p class="where" markdown>`hedgerow.{first.room}` · {first.group}</p>', ""]
     for entry in shown:
         if is_value(entry.value):
@@ -183,8 +201,7 @@ def name_page(shown: list[Entry]) -> str:
         made += [f"::: {entry.path}", "    options:", "      heading_level: 1", "      show_root_heading: true", ""]
         if is_typeddict(entry.value):
             made += [shared_keys(entry.value), ""]
-        if example := examples(entry.room).get(entry.name):
-            made += ["**Example**", "", "```pycon", example, "```", ""]
+        made += example_of(entry)
     beside = [entry for entry in rooms()[first.room].groups[first.group] if entry.page != first.page]
     if beside:
         made += ["---", "", f"{first.group}: " + ", ".join(link(entry, first.page) for entry in beside) + ".", ""]

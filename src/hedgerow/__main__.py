@@ -1,5 +1,5 @@
 """`python -m hedgerow` is the `hedgerow` command."""
 
-from hedgerow.cli.main import main
+from hedgerow.cli.start import main
 
 main()

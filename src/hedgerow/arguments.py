@@ -17,7 +17,7 @@ import numbers
 import sys
 import types
 import typing
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union
@@ -40,23 +40,26 @@ _EMPTY = inspect.Parameter.empty
 def checked(thing: Thing) -> Thing:
     """Return a function that checks the types of its arguments; or a class whose objects check theirs when they are made.
 
+    A class, and a function that is given no federation, may know better what is wrong: its own refusal comes first.
+
     Parameters
     ----------
     thing : callable
         With annotations, of which those that cannot be looked up are not checked. A class is changed, not copied.
     """
-    if not isinstance(thing, type):
-        return typing.cast(Thing, _guarded(thing, thing.__name__, own=0))
-    kind: Any = thing
-    kind.__init__ = _guarded(kind.__init__, kind.__name__, own=1)
-    return thing
+    if isinstance(thing, type):
+        kind: Any = thing
+        kind.__init__ = _guarded(kind.__init__, kind.__name__, own=1, first=True)
+        return thing
+    harmless = "federation" not in inspect.signature(thing).parameters and not inspect.isgeneratorfunction(thing)
+    return typing.cast(Thing, _guarded(thing, thing.__name__, own=0, first=harmless))
 
 
-def checked_methods(kind: Kind, *, but: Collection[str] = ()) -> Kind:
-    """Return a class whose public methods check the types of their arguments, `but` those that do so by themselves."""
+def checked_methods(kind: Kind, *, first: Collection[str] = ()) -> Kind:
+    """Return a class whose public methods check the types of their arguments; own refusals of `first` come first."""
     for name, method in list(vars(kind).items()):
-        if inspect.isfunction(method) and not name.startswith("_") and name not in but:
-            setattr(kind, name, _guarded(method, name, own=1))
+        if inspect.isfunction(method) and not name.startswith("_"):
+            setattr(kind, name, _guarded(method, name, own=1, first=name in first))
     return kind
 
 
@@ -71,16 +74,13 @@ def rules_of(function: Callable[..., Any]) -> dict[str, Rule]:
     found: dict[str, Rule] = {}
     for parameter in inspect.signature(inner).parameters.values():
         hint = _looked_up(parameter.annotation, inner.__globals__)
-        if parameter.kind is parameter.VAR_KEYWORD:
-            found |= _settings(hint)
-        elif parameter.kind is not parameter.VAR_POSITIONAL:
-            rule = _rule(hint)
-            if rule is not None:
-                found[parameter.name] = rule
+        rule = None if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) else _rule(hint)
+        if rule is not None:
+            found[parameter.name] = rule
     return found
 
 
-def _guarded(function: Any, called: str, *, own: int) -> Any:
+def _guarded(function: Any, called: str, *, own: int, first: bool) -> Any:
     """Return a function that checks its arguments; the first `own` of them are not the caller's."""
     parameters = list(inspect.signature(function).parameters.values())[own:]
     placed = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
@@ -106,7 +106,7 @@ def _guarded(function: Any, called: str, *, own: int) -> Any:
         refusal = refused(args, kwargs)
         if refusal is None:
             return function(*args, **kwargs)
-        if function.__name__ == "__init__":  # a class may know better what is wrong
+        if first:
             try:
                 function(*args, **kwargs)
             except HedgerowError:
@@ -186,6 +186,8 @@ def _rule(hint: Any) -> Rule | None:
         kinds = tuple({type(one) for one in inner})
         words = ", ".join(map(repr, inner))
         return (lambda value: isinstance(value, kinds)), f"one of {words}" if len(inner) > 1 else words
+    if origin in _SEVERAL and inner and inner[0] in (int, float):
+        return (lambda value: _is_several(value) and not isinstance(value, (str, bytes))), "a list of numbers"
     return _of_class(origin or hint)
 
 
@@ -226,6 +228,8 @@ def _is_several(value: Any) -> bool:
     return hasattr(value, "__iter__") or hasattr(value, "__getitem__")
 
 
+_SEVERAL = (list, tuple, set, frozenset, abc.Sequence, abc.Iterable, abc.Collection, abc.Set, abc.Iterator)
+
 _KINDS: tuple[tuple[tuple[Any, ...], Test, str], ...] = (
     ((bool,), lambda value: isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"), "True or False"),
     ((int,), _is_whole, "a whole number"),
@@ -236,21 +240,5 @@ _KINDS: tuple[tuple[tuple[Any, ...], Test, str], ...] = (
     ((Path,), lambda value: isinstance(value, (str, Path)), "a path"),
     ((abc.Mapping, abc.MutableMapping, dict), _is_mapping, "a mapping"),
     ((abc.Callable,), callable, "a function"),
-    ((list, tuple, set, frozenset, abc.Sequence, abc.Iterable, abc.Collection, abc.Set, abc.Iterator), _is_several, "a list"),
+    (_SEVERAL, _is_several, "a list"),
 )
-
-
-def _settings(hint: Any) -> dict[str, Rule]:
-    """The rules of `**settings: Unpack[Settings]`, whose keys are those of a TypedDict."""
-    inner = typing.get_args(hint)
-    if not inner or not hasattr(inner[0], "__required_keys__"):
-        return {}
-    return dict(_of_keys(inner[0]))
-
-
-def _of_keys(kind: Any) -> Iterator[tuple[str, Rule]]:
-    names = vars(sys.modules[kind.__module__])
-    for name, hint in kind.__annotations__.items():
-        rule = _rule(_looked_up(hint.__forward_arg__ if isinstance(hint, typing.ForwardRef) else hint, names))
-        if rule is not None:
-            yield name, rule

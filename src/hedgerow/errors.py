@@ -97,6 +97,10 @@ class ArgumentInvalid(StudyError, TypeError, code="HR-107"):
     """An argument of a public function is of a type that it does not take, or has a name that it does not know."""
 
 
+class SystemUnsupported(StudyError, code="HR-108"):
+    """What was asked for needs a system of the POSIX family, and this is another."""
+
+
 # ---- 2xx: the waist -------------------------------------------------------------------------------------------------
 class WaistError(HedgerowError):
     """A query, a channel, a budget or a ledger."""

@@ -85,6 +85,6 @@ class CheckingPackage(LazyPackage):
             said = found.__doc__ or ""
             by_people = "Parameters\n" in said and "Attributes\n" not in said
         else:
-            code = getattr(found, "__code__", None)
+            code = getattr(getattr(found, "__wrapped__", found), "__code__", None)  # as of a function that keeps its answers
             by_people = code is not None and not (hasattr(found, "travels") and {"party", "columns"} & set(code.co_varnames))
         return checked(found) if by_people and not is_checked(found) else found

@@ -38,6 +38,15 @@ def invoke(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=True)
 
 
+def test_rounds_are_logged_by_name(study, tmp_path):
+    ended = invoke("run", study, "--out", tmp_path / "out", "--log", "csv")
+    assert ended.exit_code == 0, ended.exception
+    lines = (tmp_path / "out" / "rounds.csv").read_text().splitlines()
+    assert lines[0].startswith("round,seconds")
+    assert len(lines) > 2
+    assert isinstance(invoke("run", study, "--out", tmp_path / "b", "--log", "csw").exception, StudyInvalid)
+
+
 def test_a_study_from_a_file_leaves_a_whole_folder(study, tmp_path):
     ended = invoke("run", study, "--out", tmp_path / "out")
     assert ended.exit_code == 0, ended.exception

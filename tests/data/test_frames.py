@@ -72,6 +72,7 @@ def same_table(one, other):
 @every_kind
 def test_the_fit_is_that_of_pandas_to_the_bit(kind):
     expected, found = fitted(GOOD), fitted(kind(GOOD))
+    assert hr.data.infer(kind(GOOD), target="died") == hr.data.infer(GOOD, target="died")
     assert found.coef_.tobytes() == expected.coef_.tobytes()
     assert found.se_.tobytes() == expected.se_.tobytes()
     assert expected.predict(kind(GOOD)).tobytes() == expected.predict(GOOD).tobytes()

@@ -40,7 +40,9 @@ def test_a_code_far_outside_is_said_with_what_to_declare(tmp_path, code):
         [*EJECTION, 99],  # within twice the span of the others
         [*range(900, 1100), 999],
         [-20, -3, 0, 5, 8, 12, -9],
-        [0, 1, 2, 999],  # too few to tell
+        [*range(12), 9],
+        [1, 2, 4, 8],
+        [0, 1, 9, 9, 15, 30, 40],
         [*EJECTION, 1234],
         EJECTION,
     ],
@@ -56,3 +58,24 @@ def test_missing_values_are_no_codes():
 
     assert codes_in(np.array([*EJECTION, np.nan, np.inf, -np.inf, 999.0])) == [(999.0, 1)]
     assert codes_in(np.array([])) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [([0, 1, 0, 1, 9], 9), ([0, 1, 2, 3, 9], 9), ([0, 1, 2, 999], 999), ([*EJECTION, 998], 998), ([*EJECTION, -7, 97], -7)],
+)
+def test_a_code_beside_a_scale_or_another_code_is_said(tmp_path, values, code):
+    with pytest.warns(HedgerowWarning, match=f"values {code}, far outside"):
+        read(written(tmp_path, *values))
+
+
+def test_a_declared_end_is_that_of_its_side_alone(tmp_path):
+    path = written(tmp_path, *EJECTION, 999)
+    with pytest.warns(HedgerowWarning, match="values 999"):
+        read(path, declared={"ef": {"kind": "number", "low": 0}})
+
+
+@pytest.mark.parametrize(("values", "code"), [(["a", "b", "-9", "b"], "-9"), ([0, 1, 2, 0, 999], "999")])
+def test_a_code_among_levels_is_said(tmp_path, values, code):
+    with pytest.warns(HedgerowWarning, match=rf"level '{code}' of column 'ef'[\s\S]*na_values = \[{code}\]"):
+        read(written(tmp_path, *values), declared={"ef": {"kind": "category"}})

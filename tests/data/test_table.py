@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -89,3 +91,15 @@ def test_columns_and_schema_must_agree():
 
 def test_representation_says_what_it_is():
     assert repr(with_test()) == "Table('table', 4 records, 3 columns, test=2 records)"
+
+
+def test_at_most_so_many_records_are_drawn_in_their_order_and_of_the_test_table_too():
+    whole = Table({"x": np.arange(50.0)}, Schema((Column("x", "number"),)))
+    table = replace(whole, test=whole)
+    drawn = table.drawn(20, seed=3)
+    assert (len(drawn), len(drawn.test)) == (20, 20)
+    assert (np.diff(drawn["x"]) > 0).all()
+    assert not np.array_equal(drawn["x"], drawn.test["x"])
+    assert np.array_equal(drawn["x"], table.drawn(20, seed=3)["x"])
+    assert not np.array_equal(drawn["x"], table.drawn(20, seed=4)["x"])
+    assert len(table.drawn(80, seed=3)) == 50

@@ -107,7 +107,9 @@ def test_a_mark_for_missing_values_is_no_level(tmp_path):
     table = read(path, na_values=["?"], declared={"x": {"na_values": [999]}}, missing="drop")
     assert_array_equal(table["x"], [1, np.nan, 3, np.nan])
     assert table.schema["word"].levels == ("a", "b")
-    kept = read(path, na_values=["?"], declared={"word": {"levels": ["a", "b", "?"]}}, missing="drop")
+    kept = read(
+        path, na_values=["?"], declared={"word": {"levels": ["a", "b", "?"]}, "x": {"na_values": [999]}}, missing="drop"
+    )
     assert_array_equal(kept["word"], [0, 1, 2, 0])  # a level of that name is a level
 
 

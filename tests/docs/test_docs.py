@@ -55,7 +55,9 @@ def test_the_site_builds_without_a_warning(tmp_path):
         titles = [entry["title"] for entry in index if re.search(rf"\b{word}", entry["title"], re.IGNORECASE)]
         assert titles, f"no page and no section has {word!r} in its title, where a search looks first"
     boosts = {entry["location"]: entry.get("boost", 1) for entry in index}
-    assert boosts["reference/privacy/gaussian/"] > boosts["accounting/"]
+    assert (
+        boosts["reference/privacy/gaussian/"] > boosts["reference/privacy/accounting/gaussian_delta/"] > boosts["accounting/"]
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(DOCS).as_posix())

@@ -2,6 +2,8 @@
 
 import gc
 import os
+import subprocess
+import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -274,13 +276,14 @@ def test_a_run_can_move_from_memory_to_disk(tmp_path):
 
 
 def test_a_folder_that_another_process_uses_is_refused(tmp_path):
-    import fcntl
-
-    descriptor = os.open(tmp_path, os.O_RDONLY)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    with pytest.raises(CannotWrite, match="another process"):
-        last(walk(walkers(tmp_path), rounds=1))
-    os.close(descriptor)
+    code = "import sys; from filelock import FileLock\nwith FileLock(sys.argv[1]): print('held', flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(CannotWrite, match="another process"):
+            last(walk(walkers(tmp_path), rounds=1))
+        other.kill()
     last(walk(walkers(tmp_path), rounds=1))
 
 

@@ -148,11 +148,11 @@ def test_a_cohort_is_asked_in_its_order_wherever_its_parties_are(engine):
 
 
 def test_records_that_several_parties_hold_are_kept_once(engine):
-    from hedgerow.data import Partition
+    from hedgerow.data import LabelCounts, Partition
 
-    table = parity.CLINIC.take(range(60))
+    table, names = parity.CLINIC.take(range(60)), tuple(f"party {i}" for i in range(5))
     indices = tuple(np.arange(start, start + 30) for start in (0, 10, 20, 30, 5))
-    split = Partition(indices, tuple(f"party {i}" for i in range(5)), np.zeros((5, 0)), "overlapping", None)
+    split = Partition(indices, names, LabelCounts(np.zeros((5, 0)), names, ()), "overlapping", None)
     found = [
         hr.last(
             hr.stats.centred_sums(hr.simulate(table, split, engine=on), columns=["mean_radius", "mean_texture"], cross=True)

@@ -163,6 +163,16 @@ def test_parties_and_a_formula_do_not_change_a_fit_of_records(diabetes):
         np.testing.assert_allclose(other.predict(X), alone.predict(X), rtol=1e-9)
 
 
+def test_a_frame_of_another_library_is_read_likewise(diabetes):
+    polars = pytest.importorskip("polars")
+    frame = diabetes.to_pandas()
+    expected = federated.FederatedLinearRegression("progression ~ bmi + bp").fit(frame)
+    given = polars.DataFrame({name: diabetes[name] for name in diabetes.schema.names})
+    found = federated.FederatedLinearRegression("progression ~ bmi + bp").fit(given)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    np.testing.assert_array_equal(found.predict(given.lazy()), expected.predict(frame))
+
+
 @pytest.mark.slow
 def test_models_are_selected_by_scikit_learn_on_records(diabetes):
     frame = diabetes.to_pandas()

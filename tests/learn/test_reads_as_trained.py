@@ -91,3 +91,26 @@ def test_weights_that_do_not_tell_are_read_with_a_warning_where_ranges_lack(trai
     for judge, held in ((evaluate_on, records(bare)), (evaluate, federation(bare))):
         with pytest.warns(HedgerowWarning, match="age, pressure: no declared range"):
             judge(held, linear(4, 1), plain)
+
+
+@pytest.mark.parametrize("other", ["other ranges", "another order"])
+@pytest.mark.parametrize("program", [fedavg, hr.learn.scaffold, hr.learn.dpsgd])
+def test_no_training_goes_on_with_weights_that_read_otherwise(trained, program, other):
+    settings = {"sampling_rate": 0.5, "batch_size": 200, "clip": 1.0} if program is hr.learn.dpsgd else {}
+    *_, state = program(federation(), linear(4, 1), rounds=1, learning_rate=0.1, **settings)
+    elsewhere = federation(OTHERS[other])
+    with pytest.raises(SettingsInvalid, match=r"were trained with other (ranges|features)") as refused:
+        next(program(elsewhere, linear(4, 1), rounds=2, learning_rate=0.1, start=state, **settings))
+    assert not refused.value.asked
+    plain = replace(state, weights=dict(state.weights))
+    assert next(program(elsewhere, linear(4, 1), rounds=2, learning_rate=0.1, start=plain, **settings)).round == 2
+
+
+def test_weights_of_other_columns_are_refused(trained):
+    names = {"age": "years"}
+    schema = Schema(tuple(replace(column, name=names.get(column.name, column.name)) for column in SCHEMA))
+    old = records()
+    table = Table({names.get(name, name): values for name, values in old.columns.items()}, schema)
+    with pytest.raises(SettingsInvalid, match=r"were trained on .*'age'.*'years'"):
+        evaluate_on(table, linear(4, 1), trained)
+    assert evaluate_on(table, linear(4, 1), dict(trained.weights))["accuracy"] > 0.75

@@ -138,7 +138,9 @@ def test_every_evaluation_takes_the_scale_of_the_training():
     y = torch.from_numpy(patients()["ill"]).float()
     loss = nn.functional.binary_cross_entropy_with_logits(output, y).item()
     assert evaluate(fed, net, state, scale="none")["loss"] == pytest.approx(loss, rel=1e-5)
-    assert spread(fed, net, state, scale="none").gradient_variance != spread(fed, net, state).gradient_variance
+    assert np.isfinite(spread(fed, net, state, scale="none").gradient_variance)
+    with pytest.raises(SettingsInvalid, match="trained with other scale of the features: 'none' there"):
+        spread(fed, net, state)
 
 
 def test_every_program_that_trains_a_module_has_the_setting():

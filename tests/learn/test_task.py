@@ -21,6 +21,7 @@ from hedgerow.store import last
 from hedgerow.testing import Wired
 from hedgerow.testing.subject import assert_same
 from hedgerow.wire.names import Names
+from hedgerow.wire.travellers import arrive
 
 SCHEMA = Schema(
     (
@@ -229,6 +230,9 @@ def test_a_table_names_functions_by_import_paths_and_a_task_itself_imports_nothi
     assert made == Task(loss={"one": (hazard, 0.5)}, metrics=[Metric(risk, bound=1.0)])
     with pytest.raises(ModelInvalid, match="cannot be imported"):
         task_from({"loss": "hedgerow.nowhere:loss"})
+    sent = {"inputs": None, "target": None, "loss": "os:system", "metrics": None, "output": None, "as_dict": False}
+    with pytest.raises(SettingsInvalid, match="os:system"):
+        arrive(Task, sent)
     for make in (lambda: Task(loss="task_nets:hazard"), lambda: Metric("task_nets:risk")):
         with pytest.raises(SettingsInvalid, match="task_nets"):
             make()
@@ -297,3 +301,16 @@ def test_evaluations_are_without_dropout_and_leave_the_module_as_it_is():
     calm.load_state_dict(module.state_dict())
     assert found[0] == found[1] == pytest.approx(evaluate(ragged(), calm, weights))
     assert module.training
+
+
+def test_weights_go_on_where_inputs_are_read_as_before():
+    plain = last(fedavg(ragged(), linear(4, 1), rounds=1, path="eager"))
+    on = last(fedavg(ragged(), linear(4, 1), rounds=2, path="eager", task=Task(loss="huber"), start=plain))
+    again = last(fedavg(ragged(), linear(4, 1), rounds=3, path="eager", task=Task(loss="log_loss"), start=on))
+    assert again.round == 3
+    assert evaluate(ragged(), linear(4, 1), plain, task=Task(loss="huber"))["n"] == 90
+    own = net("survival")
+    state = last(fedavg(clinics(own), own.module, rounds=1, path="eager", task=own.task))
+    swapped = Task(["marker", "age"], own.task.target, own.task.loss)
+    with pytest.raises(SettingsInvalid, match="other inputs"):
+        next(fedavg(clinics(own), own.module, rounds=2, task=swapped, start=state))

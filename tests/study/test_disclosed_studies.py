@@ -149,3 +149,18 @@ def test_without_a_seed_the_page_tells_no_number_of_records(study):
 @pytest.mark.parametrize("name", ["breast-cancer-glm", "diabetes-tree", "hie-visits"])
 def test_bundled_statistics_are_within_the_limit_that_they_name(name):
     assert "within the limit" in rehearse(load(name)).statement.disclosed
+
+
+@pytest.mark.parametrize(
+    ("program", "formula"),
+    [
+        ("poisson_regression", "visits ~ a"),
+        ("negative_binomial_regression", "visits ~ a"),
+        ("logistic_regression", "ill ~ log(dose)"),
+    ],
+)
+def test_columns_without_a_range_are_rehearsed_as_counts_and_logarithms_need_them(study, tmp_path, program, formula):
+    rng = np.random.default_rng(7)
+    table = frame(800)[["a", "ill"]].assign(visits=rng.negative_binomial(1, 0.4, 800), dose=rng.lognormal(size=800))
+    ended = run(study({"name": program, "formula": formula}, data=table), tmp_path)
+    assert np.isfinite(ended.run.state.beta).all()

@@ -257,3 +257,16 @@ def test_a_study_of_a_target_with_gaps_and_a_test_table_has_a_page(tmp_path, tar
     result = run_study(study, tmp_path / "run")
     assert result.report.nothing == ""
     assert math.isfinite(dict(result.report.metrics)["test accuracy"])
+
+
+@pytest.mark.parametrize("family", ["hinge", "check"])
+def test_a_loss_of_another_kind_is_not_held_against_an_entropy_or_a_variance(tmp_path, family):
+    import pandas as pd
+
+    x = np.random.default_rng(2).normal(size=600)
+    pd.DataFrame({"x": x, "y": (x > 0).astype(int) if family == "hinge" else 0.01 * x}).to_csv(tmp_path / "t.csv", index=False)
+    program = {"name": "gradient_descent", "formula": "y ~ x", "family": family, "rounds": 3, "learning_rate": 1e-3}
+    whole = {"name": "other", "data": {"path": str(tmp_path / "t.csv"), "target": "y", "ranges": {"x": [-6, 6]}}}
+    whole |= {"partition": {"by": "iid", "parties": 4}, "program": program | {"with_loss": True}, "evaluation": {"on": "none"}}
+    ended = run_study(parse(whole), tmp_path / "run")
+    assert "learned nothing" not in " ".join([*ended.report.warnings, *ended.report.notes])

@@ -35,6 +35,41 @@ def test_a_run_stops_when_its_first_metric_stalls_and_says_which_round_was_best(
 
 
 @pytest.mark.slow
+def test_a_study_keeps_the_best_round_resumed_or_not(tmp_path):
+    short = {"rounds": 12, "learning_rate": 8.0}
+    made = study(program=short, evaluation={"holdout": 0.2, "keep": "best"}, baselines=False)
+    whole = run_study(made, tmp_path / "whole")
+    history = read_rounds(tmp_path / "whole" / "rounds.jsonl")
+    values = [row["test accuracy"] for row in history]
+    top = int(np.argmax(values)) + 1
+    assert whole.run.state.round == top < len(values) == 12  # a large step: the last round is not the best
+    assert dict(whole.report.metrics)["test accuracy"] == max(values)
+    assert dict(whole.report.facts)["run"] == "finished after 12 rounds"
+    assert f"the model of round {top}" in whole.report.notes[0]
+
+    class Killed(BaseException):
+        pass
+
+    def kill(progress):
+        if progress.round == min(top + 1, 12):
+            raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hedgerow.study.runner.drive", partial(drive, seconds=0.0))
+        with pytest.raises(Killed):
+            run_study(made, tmp_path / "cut", on_progress=kill)
+    again = run_study(made, tmp_path / "cut", resume=True)
+    assert again.run.state.round == top
+    for key, value in whole.run.state.weights.items():
+        np.testing.assert_array_equal(again.run.state.weights[key], value)
+
+
+def test_a_best_round_needs_a_metric():
+    with pytest.raises(StudyInvalid, match="keep"):
+        study(evaluation={"on": "none", "keep": "best"})
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", [3, "last"])
 def test_a_resumed_run_stops_in_the_same_round(tmp_path, cut):
     made = stopping()

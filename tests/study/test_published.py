@@ -111,6 +111,12 @@ def test_a_run_that_a_metric_ends_says_whose_metric_it_is():
     assert {one.what: one.status for one in at_parties}["when the run ends, which a metric decides"] == "charged"
 
 
+def test_a_round_that_a_metric_chose_says_whose_metric_it_is():
+    kept = {"on": "test", "holdout": 0.2, "keep": "best"}
+    found = {one.what: one.status for one in said(study(evaluation=kept)).published}
+    assert found["when the run ends, which a metric decides"] == "exposed"
+
+
 def test_declarations_say_where_they_come_from(tmp_path):
     catalogued = {one.what: one for one in said(study()).published}["kinds, levels and ranges of columns"]
     assert (catalogued.whose, catalogued.status) == ("the catalogue, for 'digits'", "declared")

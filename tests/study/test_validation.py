@@ -9,8 +9,9 @@ from hedgerow.errors import StudyInvalid
 from hedgerow.learn import evaluate_on, fedavg
 from hedgerow.learn.results import module_for
 from hedgerow.store import last
-from hedgerow.study import load, rehearse, run_study
+from hedgerow.study import load, parse, rehearse, run_study
 from hedgerow.study.build import build
+from hedgerow.study.remote import build_remote
 from hedgerow.study.rounds import read_rounds
 from hedgerow.study.validation import draw
 
@@ -101,3 +102,12 @@ def test_validation_that_contradicts_the_study_is_refused(changes, said):
 def test_a_rehearsal_holds_out_too():
     asked = [entry.query for entry in rehearse(study(evaluation=HELD | {"every": 1})).entries]
     assert [name.partition(":")[2][:5] for name in asked[:2]] == ["local", "score"]
+
+
+def test_a_study_takes_so_many_of_its_records_and_stations_take_all():
+    whole = {"name": "few", "data": {"name": "breast_cancer", "records": 60}, "evaluation": {"holdout": 0.25}}
+    whole |= {"partition": {"by": "iid", "parties": 3}, "program": {"name": "fedavg", "rounds": 1}}
+    built = build(parse(whole))
+    assert (len(built.table), len(built.test)) == (45, 15)
+    with pytest.raises(StudyInvalid, match="which a simulation draws"):
+        build_remote(parse(whole), built.schema, None)

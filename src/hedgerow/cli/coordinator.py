@@ -19,6 +19,9 @@ from rich.text import Text
 
 from hedgerow.errors import CannotWrite, UnknownStudy
 
+from .as_json import result_told, study_told
+from .json_output import JsonOption, print_json
+
 console = Console()
 
 app = typer.Typer(help="Run a coordinator, or check its folder.", no_args_is_help=True)
@@ -49,7 +52,7 @@ def start(folder: FolderArgument = Path(".")) -> None:
 
 
 @app.command()
-def check(folder: FolderArgument = Path(".")) -> None:
+def check(folder: FolderArgument = Path("."), as_json: JsonOption = False) -> None:
     """Read configuration, keys and studies, and say what a start would find. Connects nowhere, changes nothing."""
     from hedgerow.network.coordinator.config import load_config
     from hedgerow.network.coordinator.service import open_keys, where
@@ -59,6 +62,8 @@ def check(folder: FolderArgument = Path(".")) -> None:
     keys = open_keys(config)
     limits = config.limits
     stations = sorted(keys.public_identities)
+    told: dict[str, Any] = {"coordinator": config.name, "rail": where(config), "stations": stations}
+    told |= {"least_stations": limits.least_stations, "studies": 0, "running": 0, "journal": None}
     lines = Table.grid(padding=(0, 2))
     lines.add_row("coordinator", config.name)
     lines.add_row("rail", where(config))
@@ -72,11 +77,13 @@ def check(folder: FolderArgument = Path(".")) -> None:
             studies, (entries, head) = store.studies(), store.verify()
         finally:
             store.close()
+        told |= {"studies": len(studies), "running": sum(not kept.ended for kept in studies)}
+        told["journal"] = {"whole": True, "entries": entries, "head": head or None}
         lines.add_row("studies", f"{len(studies)}; not ended: {sum(not kept.ended for kept in studies)}")
         lines.add_row("journal", f"whole: {entries} entries, head {head or 'none'}")
     else:
         lines.add_row("studies", "none yet")
-    console.print(lines, highlight=False)
+    print_json(told) if as_json else console.print(lines, highlight=False)
 
 
 def submit(
@@ -86,6 +93,7 @@ def submit(
         list[str] | None, typer.Option("--set", help="Change a key: --set program.rounds=20", metavar="KEY=VALUE")
     ] = None,
     stations: Annotated[str, typer.Option(help="Whom to ask; all on the roster by default.", metavar="NAME,NAME")] = "",
+    as_json: JsonOption = False,
 ) -> None:
     """Hand a study to a coordinator, whether it runs now or later. Prints the study's id."""
     from hedgerow.network.coordinator.config import load_config
@@ -98,7 +106,8 @@ def submit(
     roster = tuple(open_keys(config).public_identities)
     named = tuple(name.strip() for name in stations.split(",") if name.strip())
     with _store(config) as store:
-        typer.echo(keep(store, loaded, stations=named, roster=roster))
+        id = keep(store, loaded, stations=named, roster=roster)
+    print_json({"id": id}) if as_json else typer.echo(id)
 
 
 def status(
@@ -106,6 +115,7 @@ def status(
     at: AtOption = Path("."),
     watch: Annotated[bool, typer.Option("--watch", help="Show it again every second, until Ctrl-C or its end.")] = False,
     letters: Annotated[bool, typer.Option("--letters", help="Every letter that went and came, too.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show all studies of a coordinator, or one with its whole history."""
     from rich.live import Live
@@ -121,6 +131,9 @@ def status(
         def over() -> bool:
             return study is not None and store.study(study).ended
 
+        if as_json:
+            print_json(_told(store, study, letters))
+            return
         if not watch:
             console.print(shown())
             return
@@ -130,12 +143,15 @@ def status(
                 live.update(shown(), refresh=True)
 
 
-def cancel(study: StudyIdArgument, at: AtOption = Path(".")) -> None:
+def cancel(study: StudyIdArgument, at: AtOption = Path("."), as_json: JsonOption = False) -> None:
     """End a study. What stations have answered stands, in their ledgers and here."""
     from hedgerow.network.coordinator.config import load_config
 
     with _store(load_config(at)) as store:
-        if store.cancel(study):
+        ended = not store.cancel(study)
+        if as_json:
+            print_json(study_told(store.study(study)) | {"cancelled": not ended})
+        elif not ended:
             console.print(f"{study} ends before its next question.", highlight=False)
         else:
             console.print(f"{study} had ended: {store.study(study).state}.", highlight=False)
@@ -145,6 +161,7 @@ def fetch(
     study: StudyIdArgument,
     at: AtOption = Path("."),
     out: Annotated[Path | None, typer.Option(help="A new folder; the study's id by default.")] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Copy a finished study's run folder, and show its report."""
     from hedgerow.cli.show import show_result
@@ -165,7 +182,8 @@ def fetch(
     except OSError as error:
         remedy = "Choose another --out."
         raise CannotWrite(f"{folder}: {error.strerror or error}.", remedy=remedy, asked=False) from error
-    show_result(read_report(folder), console)
+    found = read_report(folder)
+    print_json(result_told(found)) if as_json else show_result(found, console)
 
 
 def register(main: typer.Typer) -> None:
@@ -176,6 +194,21 @@ def register(main: typer.Typer) -> None:
 
 
 # ---- what is shown --------------------------------------------------------------------------------------------------
+def _told(store: Any, study: str | None, letters: bool) -> dict[str, Any]:
+    """All studies of a coordinator, or one with its history."""
+    if study is None:
+        return {"studies": [study_told(kept) for kept in store.studies()]}
+    history = [entry for entry in store.history(study) if letters or _worth(entry)]
+    return study_told(store.study(study)) | {
+        "history": [{"time": entry.time, "event": entry.event, "sentence": entry.sentence} for entry in history]
+    }
+
+
+def _worth(entry: Any) -> bool:
+    """Whether an entry says more than that a letter went or came."""
+    return entry.event in ("state", "declined", "overlong") or bool(entry.about.get("codes"))
+
+
 def _studies(store: Any) -> Group:
     """Two lines for each study: where it stands, and the last word of it, which may be long."""
     studies = store.studies()
@@ -208,7 +241,7 @@ def _one(store: Any, id: str, config: Any, letters: bool) -> Table:
         lines.add_row("not told yet", ", ".join(kept.untold))
     lines.add_row("results", str(config.runs_folder / kept.id) if kept.state == "finished" else "none yet")
     for entry in store.history(id):
-        if letters or entry.event in ("state", "declined", "overlong") or entry.about.get("codes"):
+        if letters or _worth(entry):
             lines.add_row(entry.time, escape(entry.sentence))
     return lines
 

@@ -20,6 +20,7 @@ from hedgerow.network.identity import enrolment
 from hedgerow.network.identity.enrolment_files import MOST_BYTES, Request, Welcome
 from hedgerow.network.identity.key_folder import KeyFolder
 from hedgerow.network.identity.trust_store import TrustStoreEntry
+from hedgerow.report import Fits
 
 console = Console()
 
@@ -151,7 +152,7 @@ def list_(
         gone = f"{entry.revoked}: {entry.reason}" * bool(entry.revoked)
         row = (name or entry.public_identity.name, entry.fingerprint, entry.since, ends(entry), gone)
         table.add_row(*map(escape, row))
-    console.print(table)
+    console.print(Fits(table))
     if trust_store.pending:
         say("New keys wait for a welcome; the old ones are in use.")
     elif not trust_store.authority:

@@ -20,11 +20,13 @@ from hedgerow.core.ledger import Entry
 from hedgerow.errors import LedgerDamaged
 from hedgerow.report import Fits
 
+from .json_output import JsonOption, print_json
+
 console = Console()
 
 app = typer.Typer(help="Show a ledger, verify it, or tell what of a budget is left.", no_args_is_help=True)
 
-MOST = 100_000
+MOST = 2**16
 """Further rounds beyond which nobody counts."""
 
 PathArgument = Annotated[Path, typer.Argument(help="A run folder, its ledger.jsonl, or a ledger that runs share (*.sqlite).")]
@@ -52,6 +54,7 @@ def show(
 def verify(
     path: PathArgument,
     head: Annotated[str, typer.Option(help="A head that was noted before: the ledger must have had it.", metavar="HASH")] = "",
+    as_json: JsonOption = False,
 ) -> None:
     """Recompute the chain of a ledger. Names the first damaged entry, and exits with 1.
 
@@ -61,8 +64,21 @@ def verify(
         chain = store.read_chain(path)
         newer = chain.since(head) if head else 0
     except LedgerDamaged as error:
+        if as_json:
+            print_json({"whole": False, "reason": error.reason})
+            raise typer.Exit(1) from error
         console.print(f"damaged: {escape(error.reason)}", style="red", highlight=False, soft_wrap=True)
         raise typer.Exit(1) from error
+    if as_json:
+        told = {
+            "whole": True,
+            "path": chain.path,
+            "entries": len(chain.entries),
+            "head": chain.head or None,
+            "torn": chain.torn,
+        }
+        print_json(told | ({"since_head": newer} if head else {}))
+        return
     console.print(f"whole: {described(chain)}", highlight=False, markup=False, soft_wrap=True)
     if head:
         console.print(f"had the head {head}, and {newer} entries since.", highlight=False, soft_wrap=True)
@@ -74,6 +90,7 @@ def budget(
     epsilon: Annotated[float, typer.Option(help="The budget.")],
     delta: Annotated[float, typer.Option(help="Its delta.")],
     unit: Annotated[str | None, typer.Option(help="party or record; by default what the entries are bounded by.")] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Tell what was spent of a budget, what is left, and how many further rounds like the last one it would admit."""
     chain = store.read_chain(path)
@@ -81,6 +98,11 @@ def budget(
     limit = privacy.Budget(epsilon, delta, unit=found)  # type: ignore[arg-type]
     charges = chain.ledger().charges(limit.unit)
     spent = limit.spent(charges)
+    if as_json:
+        rounds = None if math.isinf(spent) or not charges else rounds_left(limit, charges)
+        told = {"epsilon": epsilon, "delta": delta, "unit": limit.unit, "spent": spent, "left": max(epsilon - spent, 0.0)}
+        print_json(told | {"charged_releases": sum(not entry.free for entry in chain.entries), "further_rounds": rounds})
+        return
     lines = Table.grid(padding=(0, 2))
     lines.add_row("budget", str(limit))
     if math.isinf(spent):
@@ -99,17 +121,23 @@ def further(limit: privacy.Budget, charges: list[Charge]) -> str:
     """How many further rounds like the last one a budget admits, in words."""
     if not charges:
         return "nothing was charged yet"
-    sampling, events = last = charges[-1]
+    sampling, events = charges[-1]
     like = f"like the last: {', '.join(str(event) for event in events)}, {sampling}"
+    fits = rounds_left(limit, charges)
+    return f"{f'{MOST} or more' if fits is None else fits} further rounds {like}"
+
+
+def rounds_left(limit: privacy.Budget, charges: list[Charge]) -> int | None:
+    """How many further rounds like the last one a budget admits; None for more than anybody counts."""
     fits, too_many = 0, 1
-    while too_many <= MOST and limit.admits([*charges, *[last] * too_many]):
+    while too_many <= MOST and limit.admits([*charges, *[charges[-1]] * too_many]):
         fits, too_many = too_many, 2 * too_many
     if too_many > MOST:
-        return f"more than {fits} further rounds {like}"
+        return None
     while too_many - fits > 1:
         middle = (fits + too_many) // 2
-        fits, too_many = (middle, too_many) if limit.admits([*charges, *[last] * middle]) else (fits, middle)
-    return f"{fits} further rounds {like}"
+        fits, too_many = (middle, too_many) if limit.admits([*charges, *[charges[-1]] * middle]) else (fits, middle)
+    return fits
 
 
 def listing(chain: store.Chain, first: int = 0) -> Table:

@@ -14,12 +14,14 @@ from rich.markup import escape
 
 from hedgerow.errors import HedgerowError, StudyInvalid
 
-from . import coordinator, pilot
+from . import coordinator, export, pilot
+from .as_json import rehearsal_told, result_told
 from .explain import explain
+from .json_output import JsonOption, print_json
 from .keys import app as keys_commands
 from .ledger import app as ledger_commands
 from .privacy import app as privacy_commands
-from .show import Bars, show_beginning, show_rehearsal, show_rehearsals, show_result, show_studies
+from .show import Bars, listed, show_beginning, show_rehearsal, show_rehearsals, show_result, show_studies
 from .station import app as station_commands
 
 console = Console()
@@ -80,6 +82,10 @@ def run(
     jobs: Annotated[
         int | None, typer.Option(help="Runs of a comparison or sweep side by side; one for each core by default.")
     ] = None,
+    as_json: JsonOption = False,
+    log: Annotated[
+        list[str] | None, typer.Option(help="Log every round: csv, tensorboard or mlflow.", metavar="NAME[=PLACE]")
+    ] = None,
 ) -> None:
     """Run a study and write a folder with its report, results, ledger and model; or every run of a comparison, and a table."""
     from hedgerow.compare import sweep
@@ -93,35 +99,56 @@ def run(
     if swept:
         loaded = sweep(loaded, swept)
     if loaded.comparison is not None or quick:
-        how = {"quick": quick, "changes": changes, "jobs": jobs, "data_dir": data_dir, "resume": resume, "command": command}
+        if log:
+            raise StudyInvalid("--log is for single runs.", remedy="A comparison writes comparison.csv by itself.")
+        how: dict[str, Any] = {
+            "as_json": as_json,
+            "quick": quick,
+            "changes": changes,
+            "jobs": jobs,
+            "data_dir": data_dir,
+            "resume": resume,
+            "command": command,
+        }
         _compare(loaded, folder, how)
         return
     if jobs is not None:
         raise StudyInvalid(f"--jobs {jobs} is for comparisons and sweeps.", remedy="A single run uses all cores by itself.")
+    from hedgerow.loggers import logger_named
     from hedgerow.notebook import Bar
 
-    show_beginning(loaded, console)
-    with Bar(loaded.name, console) as bar:
-        result = run_study(loaded, folder, data_dir=data_dir, resume=resume, on_progress=bar.show, command=command)
-    show_result(result, console)
+    loggers = [logger_named(words, folder) for words in log or ()]
+    said = errors if as_json else console
+    show_beginning(loaded, said)
+    with Bar(loaded.name, said) as bar:
+        result = run_study(loaded, folder, data_dir=data_dir, resume=resume, on_progress=bar.show, command=command, log=loggers)
+    if as_json:
+        print_json(result_told(result) | {"stopped": result.run.stopped})
+    else:
+        show_result(result, console)
     if result.run.stopped == "interrupted":
-        console.print(f"Interrupted. Continue with: hedgerow run {study} --out {folder} --resume", highlight=False)
+        said.print(f"Interrupted. Continue with: hedgerow run {study} --out {folder} --resume", highlight=False)
         raise typer.Exit(130)
 
 
 def _compare(study: Any, folder: Path, how: dict[str, Any]) -> None:
     """Run a comparison, a line for each running cell; fail where a run failed."""
-    show_beginning(study, console, quick=how["quick"])
+    as_json = how.pop("as_json")
+    said = errors if as_json else console
+    show_beginning(study, said, quick=how["quick"])
     from hedgerow.compare import compare
 
-    with Bars(console) as bars:
+    with Bars(said) as bars:
         result = compare(study, folder, on_check=bars.check, on_start=bars.start, on_progress=bars.show, **how)
-    show_result(result, console)
+    if as_json:
+        print_json(result_told(result) | {"interrupted": result.interrupted, "failed": list(result.problems)})
+    else:
+        show_result(result, console)
     if result.interrupted:
-        console.print(f"Interrupted. Continue with the same command and: --out {folder} --resume", highlight=False)
+        said.print(f"Interrupted. Continue with the same command and: --out {folder} --resume", highlight=False)
         raise typer.Exit(130)
     if result.problems:
-        console.print(f"{len(result.problems)} of the runs failed; --resume tries them again.", style="red", highlight=False)
+        said.print(f"{len(result.problems)} of the runs failed; --resume tries them again.", style="red", highlight=False)
         raise typer.Exit(1)
 
 
@@ -132,6 +159,7 @@ def rehearse(
     data_dir: DataOption = None,
     quick: QuickOption = False,
     swept: SweepOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """List every question that a study would ask, and what would leave each party. Asks nobody."""
     from hedgerow.compare import rehearse_cells, sweep
@@ -142,27 +170,34 @@ def rehearse(
     loaded = load(study, dict(changes))
     loaded = sweep(loaded, swept) if swept else loaded
     if loaded.comparison is None and not quick:
-        show_rehearsal(rehearse_study(loaded, data_dir=data_dir), console)
+        rehearsal = rehearse_study(loaded, data_dir=data_dir)
+        print_json(rehearsal_told(rehearsal)) if as_json else show_rehearsal(rehearsal, console)
         return
-    show_rehearsals(rehearse_cells(loaded, quick=quick, changes=changes, data_dir=data_dir), console)
+    found = rehearse_cells(loaded, quick=quick, changes=changes, data_dir=data_dir)
+    if as_json:
+        print_json({"runs": [{"names": names, **rehearsal_told(rehearsal)} for names, rehearsal in found]})
+    else:
+        show_rehearsals(found, console)
 
 
 @app.command()
-def studies() -> None:
+def studies(as_json: JsonOption = False) -> None:
     """List the bundled studies, the programs and the data sets."""
-    show_studies(console)
+    print_json(listed()) if as_json else show_studies(console)
 
 
 @app.command()
-def report(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
+def report(run: Annotated[Path, typer.Argument(help="A run folder.")], as_json: JsonOption = False) -> None:
     """Show a run in the terminal, and write its page again."""
     from hedgerow.study import read_report
 
-    show_result(read_report(run), console)
+    found = read_report(run)
+    print_json(result_told(found)) if as_json else show_result(found, console)
 
 
 coordinator.register(app)
 app.command()(pilot.pilot)
+app.command()(export.export)
 app.command()(explain)
 
 

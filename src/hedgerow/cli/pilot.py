@@ -20,6 +20,8 @@ from rich.console import Console
 from hedgerow import data
 from hedgerow.errors import CannotWrite, SettingsInvalid
 
+from .json_output import JsonOption, print_json
+
 console = Console()
 
 HUB, KITS = "hub", "kits"
@@ -36,22 +38,29 @@ def pilot(
     ] = 0,
     approval: Annotated[str, typer.Option(help="automatic, or ask: a person approves at each station.")] = "automatic",
     rail: Annotated[str, typer.Option(help="grpc, socket or nvflare.")] = "grpc",
+    as_json: JsonOption = False,
 ) -> None:
     """Lay out a federation on this machine: keys enrolled, configurations written, records of breast cancer divided."""
     names = NAMES[:stations]
     lay_out(folder, names, port=port or free_port(), approval=approval, rail=rail)
-    say(f"A coordinator and {stations} stations lie in {folder}. In a terminal for each:")
     kits = [f"{folder / KITS / name / 'startup' / 'start.sh'}" for name in ("server", *names)] if rail == "nvflare" else []
-    for line in (
+    begin = [
         *kits,
         f"hedgerow coordinator start {folder / HUB}",
         *(f"hedgerow station start {folder / name}" for name in names),
-    ):
+    ]
+    then = [f"hedgerow submit {folder / 'study.toml'} --at {folder / HUB}", f"hedgerow status --at {folder / HUB}"]
+    same = f"hedgerow run {folder / 'study.toml'}"
+    if as_json:
+        print_json({"folder": folder, "stations": names, "start": begin, "then": then, "simulation": same})
+        return
+    say(f"A coordinator and {stations} stations lie in {folder}. In a terminal for each:")
+    for line in begin:
         say(f"  {line}")
     say("Then, in another:")
-    say(f"  hedgerow submit {folder / 'study.toml'} --at {folder / HUB}")
-    say(f"  hedgerow status --at {folder / HUB}")
-    say(f"The same study as a simulation: hedgerow run {folder / 'study.toml'}")
+    for line in then:
+        say(f"  {line}")
+    say(f"The same study as a simulation: {same}")
 
 
 def lay_out(

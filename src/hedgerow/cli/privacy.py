@@ -20,6 +20,7 @@ from hedgerow.errors import BudgetInvalid, suggestion
 from hedgerow.privacy import accounting
 from hedgerow.report import Curve, Fits, Grid, Report, Series, write
 
+from .json_output import JsonOption, print_json
 from .show import grid_table
 
 console = Console()
@@ -56,17 +57,23 @@ def show_epsilon(
     sampling: Drawn = "poisson",
     law: Law = "gaussian",
     adjacency: Adjacent = "add-remove",
+    as_json: JsonOption = False,
 ) -> None:
     """Print the epsilon of a plan by every accountant, and which of them is reported."""
     plan = _Plan(rounds, sampling_rate, sampling, law, adjacency)
     charges = plan.charges(noise_multiplier)
     reported = _epsilon(charges, delta, plan, "tightest")
     table = Table("accountant", "epsilon", "by", title=f"Epsilon at delta {delta:g}", title_justify="left")
-    chosen = None
+    chosen, values = None, {}
     for name, source in ACCOUNTANTS.items():
         value = _epsilon(charges, delta, plan, name)
+        values[name] = value
         chosen = name if chosen is None and value == reported and name != "moments" else chosen
         table.add_row(name, _number(value), source + ("  <- reported" if name == chosen else ""))
+    if as_json:
+        told = {"noise_multiplier": noise_multiplier, "delta": delta, "epsilon": reported, "accountants": values}
+        print_json(told | {"reported_by": chosen, "plan": plan.told()})
+        return
     console.print(Fits(table))
     console.print(f"z = {noise_multiplier:g}, {plan}", highlight=False)
     console.print(meaning(reported, delta, adjacency), highlight=False)
@@ -82,11 +89,16 @@ def show_noise(
     law: Law = "gaussian",
     adjacency: Adjacent = "add-remove",
     accountant: By = "tightest",
+    as_json: JsonOption = False,
 ) -> None:
     """Print the least noise multiplier that keeps a plan within a budget."""
     plan = _Plan(rounds, sampling_rate, sampling, law, adjacency)
     z = _safe(plan.noise(epsilon, delta, accountant))
     spent = _epsilon(plan.charges(z), delta, plan, accountant)
+    if as_json:
+        told = {"noise_multiplier": z, "epsilon": spent, "budget": epsilon, "delta": delta, "accountant": accountant}
+        print_json(told | {"plan": plan.told()})
+        return
     console.print(f"noise multiplier [bold]{z:.6g}[/bold]: {plan}", highlight=False)
     console.print(f"accountant {accountant}: epsilon {_number(spent)} of {epsilon:g} at delta {delta:g}.", highlight=False)
     console.print(meaning(spent, delta, adjacency), highlight=False)
@@ -103,6 +115,7 @@ def show_rounds(
     adjacency: Adjacent = "add-remove",
     accountant: By = "tightest",
     spent: Annotated[int, typer.Option("--spent", help="Rounds that were asked before, under the same plan.")] = 0,
+    as_json: JsonOption = False,
 ) -> None:
     """Print how many rounds a budget allows at this noise, and how many are left."""
     if spent < 0:
@@ -111,6 +124,11 @@ def show_rounds(
     most = accounting.most_rounds(
         noise_multiplier, epsilon=epsilon, delta=delta, accountant=_known(accountant), **plan.how(with_rate=True)
     )
+    if as_json:
+        told = {"rounds": most, "left": max(0, most - spent), "noise_multiplier": noise_multiplier, "budget": epsilon}
+        drawn = {key: value for key, value in plan.told().items() if key != "rounds"}
+        print_json(told | {"delta": delta, "accountant": accountant, "plan": drawn})
+        return
     left = f", of which {max(0, most - spent)} are left" if spent else ""
     console.print(f"[bold]{most}[/bold] rounds{left}: z = {noise_multiplier:g}, {plan.drawn}", highlight=False)
     if most:
@@ -132,6 +150,7 @@ def show_compare(
     law: Law = "gaussian",
     adjacency: Adjacent = "add-remove",
     out: Annotated[Path | None, typer.Option(help="Write a page with the table and a figure.")] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Print what each composition says of one plan: epsilons at a noise, or the noise that a budget takes."""
     if (noise_multiplier is None) == (epsilon is None):
@@ -156,11 +175,14 @@ def show_compare(
     sources = [ACCOUNTANTS.get(name, "the least of them") for name in values]
     rows = tuple(zip(values, values.values(), ratios, sources, strict=True))
     grid = Grid(f"What each composition says: {what}", ("composition", what, "of the least", "source"), rows, note)
-    console.print(grid_table(grid))
+    if as_json:
+        print_json({"of": what, "given": given, "delta": delta, "compositions": values, "plan": plan.told()})
+    else:
+        console.print(grid_table(grid))
     reached = _epsilon(plan.charges(z), delta, plan, "tightest")
     if out is not None:
         write(_page(grid, plan, z, delta, reached), out)
-        console.print(f"Page: {out}", highlight=False, soft_wrap=True)
+        Console(stderr=as_json).print(f"Page: {out}", highlight=False, soft_wrap=True)
 
 
 def meaning(epsilon: float, delta: float, adjacency: str) -> str:
@@ -209,6 +231,9 @@ class _Plan:
             return self.noise(epsilon, delta, accountant)
         except BudgetInvalid:  # by this accountant no noise is enough
             return math.inf
+
+    def told(self) -> dict[str, Any]:
+        return {"rounds": self.rounds, "sampling_rate": self.rate, **self.how(with_rate=False)}
 
     @property
     def drawn(self) -> str:

@@ -152,21 +152,29 @@ def grid_table(grid: Grid) -> Fits:
     return Fits(table)
 
 
-def show_studies(console: Console) -> None:
-    """Print studies, programs and data sets with a sentence each."""
+def listed() -> dict[str, dict[str, str]]:
+    """Studies, programs, partitions and data sets with a sentence each."""
     from hedgerow import data
     from hedgerow.study import PROGRAMS, bundled, load
 
-    for title, rows in (
-        ("Studies (hedgerow run NAME)", {name: load(name).title for name in bundled()}),
-        (r"Programs (\[program] name)", PROGRAMS.sentences()),
-        (
-            r"Partitions (\[partition] by)",
-            {name: (made.__doc__ or "").strip().split("\n")[0] for name, made in data.PARTITIONERS.items()},
-        ),
-        (r"Data sets (\[data] name)", data.names()),
-    ):
-        table = Table("name", "what it is", title=title, title_justify="left", expand=True)
+    return {
+        "studies": {name: load(name).title for name in bundled()},
+        "programs": dict(PROGRAMS.sentences()),
+        "partitions": {name: (made.__doc__ or "").strip().split("\n")[0] for name, made in data.PARTITIONERS.items()},
+        "data": dict(data.names()),
+    }
+
+
+def show_studies(console: Console) -> None:
+    """Print studies, programs, partitions and data sets with a sentence each."""
+    titles = {
+        "studies": "Studies (hedgerow run NAME)",
+        "programs": r"Programs (\[program] name)",
+        "partitions": r"Partitions (\[partition] by)",
+        "data": r"Data sets (\[data] name)",
+    }
+    for kind, rows in listed().items():
+        table = Table("name", "what it is", title=titles[kind], title_justify="left", expand=True)
         for name, sentence in rows.items():
             table.add_row(name, sentence)
         console.print(Fits(table))

@@ -20,6 +20,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from hedgerow.errors import LedgerDamaged
+from hedgerow.report import Fits
+
+from .as_json import spent_told, station_told, submission_told
+from .json_output import JsonOption, print_json
 
 console = Console()
 
@@ -46,7 +50,7 @@ def start(path: PathArgument) -> None:
 
 
 @app.command()
-def check(path: PathArgument) -> None:
+def check(path: PathArgument, as_json: JsonOption = False) -> None:
     """Read configuration, keys and records, connect nowhere, and print what a coordinator would see."""
     from hedgerow.core.disclosure import rounded
     from hedgerow.errors import ConfigInvalid
@@ -62,8 +66,11 @@ def check(path: PathArgument) -> None:
     try:
         rules = kept_rules(opened.base)
         config, held = opened.config if rules is None else rules.config, opened.held
-        show_notes(notes_of(rules, path))
         opened.station().close()
+        if as_json:
+            print_json(station_told(config, held) | {"notes": notes_of(rules, path)})
+            return
+        show_notes(notes_of(rules, path))
         lines = Table.grid(padding=(0, 2))
         lines.add_row("station", config.name)
         lines.add_row("data", f"{config.data.name!r}, {len(held.schema)} columns")
@@ -73,7 +80,7 @@ def check(path: PathArgument) -> None:
         lines.add_row("version", installed_version())
         console.print("[bold]What a coordinator sees[/bold]")
         console.print(lines, highlight=False)
-        console.print(columns_of(held.schema, config.allowed))
+        console.print(Fits(columns_of(held.schema, config.allowed)))
         own = Table.grid(padding=(0, 2))
         own.add_row("records here", f"{int(held.sizes.sum()):,}")
         for row in guard_rows(config.guard):
@@ -89,11 +96,15 @@ def check(path: PathArgument) -> None:
 def inbox(
     path: PathArgument,
     study: Annotated[str, typer.Argument(help="One study, in full; all that have come by default.", metavar="[STUDY]")] = "",
+    as_json: JsonOption = False,
 ) -> None:
     """List the studies that asked to board, and show what those that wait would ask."""
     with opened(path) as box:
-        show_notes(box.notes())
         submissions = [box.submissions.find(study)] if study else box.submissions.all()
+        if as_json:
+            print_json({"submissions": [submission_told(one) for one in submissions], "notes": box.notes()})
+            return
+        show_notes(box.notes())
         if not submissions:
             console.print("No study has come.")
         for submission in submissions:
@@ -101,11 +112,11 @@ def inbox(
 
 
 @app.command()
-def approve(path: PathArgument, study: NameArgument, by: ByOption = "", because: str = "") -> None:
+def approve(path: PathArgument, study: NameArgument, by: ByOption = "", because: str = "", as_json: JsonOption = False) -> None:
     """Let a study ask what it announced, and nothing else. The decision is signed."""
     with opened(path) as box:
         submission = box.approve(study, by or getpass.getuser(), because)
-    console.print(f"approved: {escape(submission.title)} ({submission.id}), by {escape(submission.by)}", highlight=False)
+    show_decision(submission, as_json)
 
 
 @app.command()
@@ -114,11 +125,12 @@ def refuse(
     study: NameArgument,
     because: Annotated[str, typer.Option(help="The reason, for your own records; only a code leaves the station.")],
     by: ByOption = "",
+    as_json: JsonOption = False,
 ) -> None:
     """Refuse a study, also one that was approved. Nothing of it is answered from then on."""
     with opened(path) as box:
         submission = box.refuse(study, by or getpass.getuser(), because)
-    console.print(f"refused: {escape(submission.title)} ({submission.id}), by {escape(submission.by)}", highlight=False)
+    show_decision(submission, as_json)
 
 
 @app.command()
@@ -190,12 +202,17 @@ def journal(
 
 
 @app.command()
-def budget(path: PathArgument) -> None:
+def budget(path: PathArgument, as_json: JsonOption = False) -> None:
     """Tell what was spent of the budgets, what is left, and how many exact numbers were told."""
     from hedgerow.network.console.rules import disclosed_words
 
     with opened(path) as box:
         spent, guard, told = box.spent(), box.config.guard, box.told()
+    if as_json:
+        limits = {"budget": guard.budget is not None, "study_budget": guard.study_budget is not None}
+        numbers = [{"of": title, "numbers": count} for title, count in told]
+        print_json({"limits": limits, "budgets": [spent_told(one) for one in spent], "exact_numbers": numbers})
+        return
     console.print(f"exact numbers: {disclosed_words(guard)}", highlight=False, soft_wrap=True)
     for title, numbers in told:
         console.print(f"  {numbers:,.0f} of the party that told most: {escape(title)}", highlight=False, soft_wrap=True)
@@ -211,7 +228,16 @@ def budget(path: PathArgument) -> None:
     for one in spent:
         words = "everything" if math.isinf(one.epsilon) else f"{one.epsilon:.4g}"
         table.add_row(escape(one.whose), words, f"{one.left:.4g}", str(one.budget), f"{one.n_parties:,}")
-    console.print(table)
+    console.print(Fits(table))
+
+
+def show_decision(submission: Any, as_json: bool) -> None:
+    """Print what became of a study."""
+    if as_json:
+        print_json(submission_told(submission))
+        return
+    words = f"{submission.status}: {escape(submission.title)} ({submission.id}), by {escape(submission.by)}"
+    console.print(words, highlight=False)
 
 
 def show_stale(path: Path) -> None:

@@ -26,4 +26,4 @@ __all__ = [
     "travels",
 ]
 
-checked_methods(Federation, but=("split", "stream"))
+checked_methods(Federation, first=("protect", "split", "stream"))

@@ -59,6 +59,10 @@ class Aggregation(ABC):
     def records(self) -> float | None:
         return None
 
+    def together(self, parties: int) -> int:
+        """How many of so many parties are in the smallest total that the server sees."""
+        return parties
+
     def carrying(self, outbox: Outbox) -> Aggregation:
         """The aggregation by which a question goes: this one, or a part of it that is enough."""
         return self

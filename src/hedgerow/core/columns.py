@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
 from .arrays import Array
+from .later import Later
 
 PLACE = 64
 """Bytes to whose multiples arrays are moved on which a party computes by itself: some products depend on where arrays lie."""
@@ -21,7 +23,8 @@ class Rows(Mapping[str, Array]):
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._read:
-            self._read[name] = self._columns[name][self._rows]
+            values: Any = self._columns[name][self._rows]
+            self._read[name] = placed(np.asarray(values)) if isinstance(values, Later) else values
         return self._read[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -32,16 +35,18 @@ class Rows(Mapping[str, Array]):
 
 
 class Placed(Mapping[str, Array]):
-    """Columns, each moved to a place of its own when it is first read; see `placed`."""
+    """Columns, each moved to a place of its own when it is first read; see `placed`. Those read later are when they are."""
 
     def __init__(self, columns: Mapping[str, Array]) -> None:
         self._columns = columns
-        self._read: dict[str, Array] = {}
+        self._read: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._read:
-            self._read[name] = placed(np.asarray(self._columns[name]))
-        return self._read[name]
+            values: Any = self._columns[name]
+            self._read[name] = values if isinstance(values, Later) else placed(np.asarray(values))
+        found: Array = self._read[name]
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)

@@ -47,9 +47,6 @@ MOST_EPSILON = 10.0
 MOST_SQUARES = 6.0
 """The sum of 1/z^2 over noisy questions that together have an epsilon of ten at a delta of 1e-3."""
 
-LONGEST = 500
-"""A longer text in a setting is no formula and no name of a column."""
-
 FEW = 2000
 """Numbers in one contribution up to which a simulation without a rule asks no questions: small examples are no mistakes."""
 
@@ -200,7 +197,7 @@ def _walk(value: Any, known: frozenset[str], designs: list[Any]) -> Iterator[str
     if isinstance(value, str):
         if value in known:
             yield value
-        elif len(value) <= LONGEST:
+        else:
             words = set(re.findall(r"\w+", value))
             yield from (name for name in known if name in words or (not name.isidentifier() and name in value))
     elif isinstance(value, partial):
@@ -314,7 +311,7 @@ class Holdings:
     Attributes
     ----------
     smallest, median, in_all : float
-        Records of the smallest party that has any, of the median one, and of all.
+        Records of the smallest party that has any, of the median one, and of all in the smallest total that the server sees.
     disclosure : Disclosure, optional
         Without one a single question of a wide design is refused that asks more numbers than the median party holds values:
         a column that was meant to hold numbers has become a category.
@@ -322,6 +319,8 @@ class Holdings:
         That a whole study reads; else those of the questions so far.
     complete : callable, optional
         Records of each party that lack none of some columns: what is missing makes up for no answer.
+    together : callable, optional
+        How many of so many parties are in the smallest total that the server sees, whose records are then `in_all`.
     """
 
     smallest: float
@@ -330,18 +329,27 @@ class Holdings:
     disclosure: Disclosure | None = None
     columns: frozenset[str] | None = None
     complete: Callable[[frozenset[str]], Sequence[int]] | None = None
+    together: Callable[[int], int] | None = None
 
     def reading(self, names: frozenset[str]) -> Holdings:
         """The same of records that lack none of these columns."""
         if self.complete is None:
             return self
-        return replace(Holdings.of(self.complete(names), self.disclosure, self.columns), complete=self.complete)
+        found = Holdings.of(self.complete(names), self.disclosure, self.columns, self.together)
+        return replace(found, complete=self.complete)
 
     @classmethod
-    def of(cls, sizes: Sequence[int], disclosure: Disclosure | None = None, columns: frozenset[str] | None = None) -> Holdings:
+    def of(
+        cls,
+        sizes: Sequence[int],
+        disclosure: Disclosure | None = None,
+        columns: frozenset[str] | None = None,
+        together: Callable[[int], int] | None = None,
+    ) -> Holdings:
         """Of parties with so many records; one without any has nothing to tell."""
         held = sorted(int(size) for size in sizes if size) or [0]
-        return cls(held[0], held[len(held) // 2], sum(held), disclosure, columns)
+        in_all = sum(held[: together(len(held))] if together else held)  # who is in a group nobody knows beforehand
+        return cls(held[0], held[len(held) // 2], in_all, disclosure, columns, together=together)
 
     def told(self, exact: ExactNumbers, values: int) -> Told:
         """What was told by so many numbers, at so many values of each record, of the smallest party."""

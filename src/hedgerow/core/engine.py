@@ -48,6 +48,8 @@ class Outbox:
         Whether nothing is known of shapes; it is not sent either.
     distinct : int, optional
         Numbers of a contribution that are no copies of others, where they are fewer; it is not sent.
+    worn : bool
+        Whether noise that hides a party in one total hides it no longer, since there are too many of them; it is not sent.
     """
 
     ids: Sequence[str]
@@ -63,6 +65,7 @@ class Outbox:
     rows: bool = False
     unforeseen: bool = False
     distinct: int | None = None
+    worn: bool = False
 
     def __post_init__(self) -> None:
         if not self.asked:

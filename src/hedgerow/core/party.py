@@ -22,6 +22,7 @@ from hedgerow.errors import ColumnsDiffer, MissingColumn, suggestion
 
 from .arrays import Array
 from .columns import Placed, Rows, placed
+from .later import Later, MadeLater, is_later, read_through
 from .randomness import Entropy, uniforms
 from .state import State, States, StateStore
 
@@ -59,7 +60,8 @@ class Party:
 
     def __getitem__(self, name: str) -> Array:
         try:
-            return self.columns[name]
+            values: Any = self.columns[name]
+            return placed(np.asarray(values)) if isinstance(values, Later) else values
         except KeyError:
             raise MissingColumn(
                 f"no column {name!r}.",
@@ -149,7 +151,7 @@ class Parties(Sequence[Party]):
             part, shape = slice(int(self.offsets[which[0]]), int(self.offsets[which[-1] + 1])), (len(which), width)
             return Party(
                 name,
-                {k: c[part].reshape(shape + c.shape[1:]) for k, c in self.columns.items()},
+                {k: np.asarray(c[part]).reshape(shape + c.shape[1:]) for k, c in self.columns.items()},
                 self.w[part].reshape(shape),
             )
         steps = np.arange(width)
@@ -190,14 +192,17 @@ class Parties(Sequence[Party]):
             return self._prepared[key]
         if not together and all(one.elementwise for one in preparations):
             with suppress(Exception):  # of one party or record: which one is found out below
-                return self.prepared(preparations, together=True)
+                return self._keep(key, _read_through(self.prepared(preparations, together=True)))
         before, last = self.prepared(preparations[:-1], together=together, singly=singly), preparations[-1]
         after: Parties | None = before._at_once(last) if together else None
         if after is None and singly and last.elementwise:
             with suppress(Exception):
-                after = before._at_once(last)
+                after = _read_through(before._at_once(last))
         if after is None:
             after = before._singly(last) if singly else OwnColumns(before, last)
+        return self._keep(key, after)
+
+    def _keep(self, key: Any, after: Parties) -> Parties:
         while len(self._prepared) >= MOST_PREPARED:  # the oldest; whoever asks in ever new ways must not fill the memory
             self._prepared.pop(next(iter(self._prepared)))
         self._prepared[key] = after
@@ -209,7 +214,9 @@ class Parties(Sequence[Party]):
         return Party("all parties", self.columns, self.w)
 
     def _at_once(self, one: Any) -> Parties:
-        """Add the columns that a preparation makes of all records in one call."""
+        """Add the columns that a preparation makes of all records in one call; or later, of columns that are read later."""
+        if is_later(self.columns) and len(self.w):
+            return self._extended(MadeLater(partial(_made_of, one, self.kept)).columns(len(self.w)))
         return self._extended({name: np.asarray(values) for name, values in one(self.kept).items()})
 
     def _singly(self, one: Any) -> Parties:
@@ -222,7 +229,7 @@ class Parties(Sequence[Party]):
         extended = self._extended(made)
         return extended._without(failed) if failed.any() else extended
 
-    def _extended(self, made: dict[str, Array]) -> Parties:
+    def _extended(self, made: dict[str, Any]) -> Parties:
         """The same parties with more columns, one row for each record that is kept."""
         w = made.pop(WEIGHTS, self.w)
         columns = self.columns | made
@@ -363,6 +370,18 @@ def one_by_one(kept: Party, one: Callable[[Party], Mapping[str, Array]]) -> tupl
     if why:
         log.warning("%d records could not be prepared and are left out; the first: %s", failed.sum(), why)
     return made, failed
+
+
+def _made_of(one: Any, kept: Party, rows: Any) -> Mapping[str, Array]:
+    """What a preparation makes of some records."""
+    made: Mapping[str, Array] = one(Party(kept.id, Rows(kept.columns, rows), kept.w[rows]))
+    return made
+
+
+def _read_through(parties: Parties) -> Parties:
+    """The parties, once all columns that are read later were read: what fails for a record fails here, not at a question."""
+    read_through(parties.columns)
+    return parties
 
 
 def _check_lengths(made: Mapping[str, Array], n: int) -> None:

@@ -124,7 +124,7 @@ class Release:
         """Whether that noise hides what one party adds, also between totals of two sets of parties.
 
         Noise of a bound per record hides a record there, and not a party: the difference of two such totals is its row, but
-        for the noise of one record.
+        for the noise of one record. Of many totals the mean tells what noise hides in one (`Outbox.worn`).
         """
         return self.random and self.unit == "party"
 

@@ -22,7 +22,7 @@ from .bound import describe
 from .channel import Channel
 from .cohort import Cohort
 from .conversation import Sessions
-from .disclosure import NOTHING, ExactNumbers, Holdings, Told, width
+from .disclosure import NOTHING, ExactNumbers, Holdings, Told, width, worn_out
 from .engine import Engine, Inbox, Outbox
 from .events import Event, Sampling
 from .layouts import Foreseen, Layouts
@@ -192,11 +192,14 @@ class Run:
         entry = self._entry(outbox, channel)
         foreseen = self.layouts.of(question, self.streams)
         refuse_missing(question, foreseen.bare, self.schema)
+        if self.holdings is not None:
+            self.holdings = replace(self.holdings, together=channel.aggregation.together)
         disclosed = partial(self._disclosed, foreseen, entry)
         proposal = Proposal(outbox, channel, self.size, self._moves_state(outbox), entry, self.ledger, foreseen.why, disclosed)
         for rule in self.rules:
             rule(proposal)
         self.ledger.debit(entry)
+        outbox = replace(outbox, worn=release.hides_parties and worn_out(self.ledger.exact.noise))
         self.counts[question.branch].questions = question.number
         read = foreseen.breadth.names
         self.read = self.read if read <= self.read else self.read | read

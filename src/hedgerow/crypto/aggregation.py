@@ -95,6 +95,9 @@ class Hidden(Aggregation):
     def least(self) -> int:
         return self.scheme.least
 
+    def together(self, parties: int) -> int:
+        return self.scheme.together(parties)
+
     def rehearsed(self) -> Hidden:
         """The same without its protocol, for made-up records."""
         return replace(self, mode="rehearsed")
@@ -333,10 +336,10 @@ def description_digest(value: Any) -> bytes:
 def steadily(outbox: Outbox) -> bool:
     """Whether hidden totals of such questions are over the same parties: where no noise hides one, and none is drawn by lot.
 
-    The noise of a server is none between two totals that it sees itself. That of the parties hides one of them where it is
-    worth its name and of a bound per party (`Release.hides_parties`).
+    A server's noise is none to itself; that of parties frees (`Release.hides_parties`) until it is used up (`Outbox.worn`).
     """
-    return not outbox.release.hides_parties and outbox.question.cohort.sampling.kind in ("all", "records", "part")
+    steady = outbox.worn or not outbox.release.hides_parties
+    return steady and outbox.question.cohort.sampling.kind in ("all", "records", "part")
 
 
 def _by_name(item: tuple[Any, Any]) -> str:

@@ -75,6 +75,10 @@ class HiddenModel(Aggregation):
     def largest(self) -> float | None:
         return self.masks.largest
 
+    def together(self, parties: int) -> int:
+        """As of the masks."""
+        return self.masks.together(parties)
+
     def rehearsed(self) -> HiddenModel:
         """The same without its protocol, for made-up records."""
         return replace(self, masks=self.masks.rehearsed())

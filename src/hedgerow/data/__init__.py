@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .cases import LeftOut, complete_cases
     from .catalogue import load, names
     from .column import Column
+    from .files import convert
     from .inference import infer
     from .join import join
     from .loaders import read, read_idx
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from .schema import Schema
     from .shift import concept_drift, concept_shift, covariate_shift, feature_noise
     from .skew import dirichlet_labels, dirichlet_quantity, labels_per_party, shards
-    from .splits import by_column, iid, stores
+    from .splits import by_column, iid, in_order, stores
     from .table import Table
 
 __all__ = [
@@ -34,11 +35,13 @@ __all__ = [
     "complete_cases",
     "concept_drift",
     "concept_shift",
+    "convert",
     "covariate_shift",
     "dirichlet_labels",
     "dirichlet_quantity",
     "feature_noise",
     "iid",
+    "in_order",
     "infer",
     "join",
     "labels_per_party",

@@ -242,20 +242,29 @@ def whole_cases(table: Table, names: Sequence[str]) -> Table:
     return table if lost is None else table.take(~lost)
 
 
-def complete_sizes(table: Table, parts: Sequence[np.ndarray]) -> Callable[[frozenset[str]], list[int]]:
-    """Return what counts, in each part of a table, the records that have a weight and lack none of some columns."""
+def complete_sizes(table: Table, parts: Sequence[Any]) -> Callable[[frozenset[str]], list[int]]:
+    """Return what counts, in each part of a table, the records that have a weight and lack none of some columns.
+
+    Parts are positions of records, or ranges of them.
+    """
     weight = table.schema.weight
 
     @lru_cache
     def counted(names: frozenset[str]) -> list[int]:
         wanted = [column.name for column in columns_of(table.schema, sorted(names))]
         lost = lacking_in(table, wanted)
+        if lost is None and weight is None:
+            return list(map(len, parts))
         held = np.ones(len(table), bool) if lost is None else ~lost
         if weight is not None:
             held &= np.asarray(table.columns[weight]) != 0
-        return [int(held[part].sum()) for part in parts]
+        return [int(held[_rows(part)].sum()) for part in parts]
 
     return counted
+
+
+def _rows(part: Any) -> Any:
+    return slice(part.start, part.stop) if isinstance(part, range) else part
 
 
 def lacking_in(table: Table, names: Sequence[str]) -> np.ndarray | None:
@@ -263,7 +272,7 @@ def lacking_in(table: Table, names: Sequence[str]) -> np.ndarray | None:
     optional = [table.schema[name] for name in names if table.schema[name].optional]
     if not optional:
         return None
-    return np.logical_or.reduce([column.lacks(table.columns[column.name]) for column in optional])
+    return np.logical_or.reduce([column.lacks(table[column.name]) for column in optional])
 
 
 def _grouped(count: int) -> str:

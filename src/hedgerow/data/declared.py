@@ -20,7 +20,7 @@ from hedgerow.errors import ColumnUndeclared, MissingColumn, SchemaInvalid, sugg
 from .column import Column, Kind, Role, spelling
 from .faults import WHERE, Fault, LinesOf, Text, faults_of, level_of, numbers_of, refuse
 from .inference import MOST_LEVELS, infer_column, levels_in, marks_in, plain
-from .missing_codes import warn_of_codes
+from .missing_codes import warn_of_codes, warn_of_levels
 from .schema import Schema
 
 APART: tuple[Role, ...] = ("id", "ignore")
@@ -242,15 +242,11 @@ def fit(
             inferred.append(f"{name} ({len(column.levels)})")
         schema.append(column)
         if not wrong:
-            if (
-                shown
-                and column.kind in ("number", "integer")
-                and one.low is None
-                and one.high is None
-                and is_flat
-                and one.role not in APART
-            ):
-                warn_of_codes(name, one.read(held, column), where)
+            if shown and is_flat and one.role not in APART:
+                if column.kind in ("number", "integer"):
+                    warn_of_codes(name, one.read(held, column), where, one.low, one.high)
+                elif column.kind == "category" and not one.levels:
+                    warn_of_levels(name, column.levels, where)
             found[name] = one.read(held, column) if is_flat else uncoded(held) if column.kind == "category" else held
     refuse(faults, where, lines_of=lines_of, shown=shown, advice=advice)
     note = f" Levels of {', '.join(inferred)} were read off the records, and are not declared." if inferred else ""

@@ -25,6 +25,7 @@ from hedgerow.errors import ColumnUndeclared, SchemaInvalid
 
 from .column import Column, Kind, spelling
 from .faults import SHOWN, TRUTH, Fault, Text, hints_for, numbers_of, refuse
+from .frames import RawTable
 from .schema import Schema
 
 if TYPE_CHECKING:
@@ -47,13 +48,13 @@ OTHERWISE = re.compile(r"[-+]?(?:\d{1,3}(?:[.,' \u00a0\u202f]\d{3})+|\d+)(?:[.,]
 
 
 def infer(
-    frame: pd.DataFrame,
+    frame: Any,
     *,
     target: str | None = None,
     features: Sequence[str] | None = None,
     ranges: Mapping[str, tuple[float, float]] | None = None,
 ) -> Schema:
-    """Return a schema with the kinds of a data frame.
+    """Return a schema with the kinds of a data frame of any library (see `Table.from_frame`).
 
     Booleans and numbers that are only 0 or 1 become `binary`, other integers `integer`, floats `number`, text and
     categoricals `category` with sorted levels. Ranges are declared in `ranges` or absent: they are never taken from the
@@ -61,7 +62,7 @@ def infer(
 
     Parameters
     ----------
-    frame : pandas.DataFrame
+    frame : data frame
         One record per row.
     target : str, optional
         Column that a model predicts.
@@ -77,7 +78,7 @@ def infer(
     ColumnUndeclared (HR-410)
         Text that is mostly numbers, truth values or dates, or that has more than 50 different values; of all columns.
     """
-    found = [infer_column(str(name), series) for name, series in frame.items()]
+    found = [infer_column(name, values) for name, values in RawTable.of(frame).columns.items()]
     refuse([one for one in found if isinstance(one, Fault)], "the table")
     schema = Schema(tuple(one for one in found if isinstance(one, Column)))
     for name, (low, high) in (ranges or {}).items():
@@ -90,10 +91,12 @@ def infer_column(name: str, values: Any) -> Column | Fault:
 
     Parameters
     ----------
-    values : pandas.Series, array of shape (n,), or Text
+    values : pandas.Series, array of shape (n, ...), or Text
     """
     import pandas as pd
 
+    if isinstance(values, np.ndarray) and values.ndim > 1:
+        return Column(name, "integer" if values.dtype.kind in "iu" else "number", shape=values.shape[1:])
     if isinstance(values, Text):
         return _of_words(name, values)
     series = plain(values)

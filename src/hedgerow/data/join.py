@@ -22,6 +22,11 @@ class given(Partitioner):
     names: tuple[str, ...]
     sizes: tuple[int, ...]
 
+    def runs(self, n: int) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """Names of the parties and their sizes, each holding the records that follow those of the one before."""
+        self._refuse_empty(self.names, np.array(self.sizes), n)
+        return self.names, self.sizes
+
     def draw(self, table: Table, rng: np.random.Generator) -> Draw:
         owner = np.repeat(np.arange(len(self.sizes)), self.sizes)
         return Draw(owner, self.names, f"{len(self.names)} parties as they were given.")

@@ -10,13 +10,14 @@ from hedgerow.errors import PartitionInvalid, suggestion
 from .partition import Partitioner
 from .shift import concept_drift, concept_shift, covariate_shift, feature_noise
 from .skew import dirichlet_labels, dirichlet_quantity, labels_per_party, shards
-from .splits import by_column, iid, stores
+from .splits import by_column, iid, in_order, stores
 
 PARTITIONERS: dict[str, type[Partitioner]] = {
     scheme.__name__: scheme
     for scheme in (
         by_column,
         iid,
+        in_order,
         stores,
         shards,
         labels_per_party,

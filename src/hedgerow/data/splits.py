@@ -97,6 +97,33 @@ class iid(Partitioner):
 
 
 @dataclass(frozen=True)
+class in_order(Partitioner):
+    """Records in the order in which they stand, in runs of equal length (differing by at most one).
+
+    Nothing is drawn and nothing copied: of a table in files (`Table.from_files`) no record is read before it is asked.
+
+    Parameters
+    ----------
+    parties : int
+    """
+
+    parties: int
+
+    def __post_init__(self) -> None:
+        require_whole(self, "parties")
+
+    def runs(self, n: int) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """Names of the parties and their sizes, each holding the records that follow those of the one before."""
+        sizes = tuple(n // self.parties + (i < n % self.parties) for i in range(self.parties))
+        self._refuse_empty(numbered(self.parties), np.array(sizes), n)
+        return tuple(numbered(self.parties)), sizes
+
+    def draw(self, table: Table, rng: np.random.Generator) -> Draw:
+        names, sizes = self.runs(len(table))
+        return Draw(np.repeat(np.arange(self.parties), sizes), names, f"{self.parties} parties of records in their order.")
+
+
+@dataclass(frozen=True)
 class stores(Partitioner):
     """One party for each record: personal data stores.
 

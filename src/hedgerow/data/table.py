@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from hedgerow.errors import PartitionInvalid, SchemaInvalid
 
 from .column import Column
 from .declared import Declared, all_declared, fit
+from .files import admitted, read_files, write_files
 from .frames import RawTable
 from .schema import Schema
 
@@ -57,7 +59,7 @@ class Table:
         return len(next(iter(self.columns.values()), ()))
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return self.columns[self.schema[name].name]
+        return np.asarray(self.columns[self.schema[name].name])
 
     def __repr__(self) -> str:
         held_out = f", test={len(self.test)} records" if self.test is not None else ""
@@ -117,7 +119,7 @@ class Table:
         schema = self.schema
         for name, (low, high) in ranges.items():
             schema = schema.replace(replace(schema[name], low=low, high=high, clip=clip))
-        columns = self.columns | schema.select(list(ranges)).admit(self.columns)
+        columns = self.columns | admitted(schema.select(list(ranges)), self.columns)
         test = self.test.declare(clip, **ranges) if self.test is not None else None
         return replace(self, columns=columns, schema=schema, test=test)
 
@@ -136,10 +138,51 @@ class Table:
             {
                 column.name: pd.Categorical.from_codes(self.columns[column.name], list(column.levels))
                 if column.kind == "category"
-                else self.columns[column.name]
+                else np.asarray(self.columns[column.name])
                 for column in scalars
             }
         )
+
+    def to_files(self, folder: str | Path, *, single: bool = False) -> None:
+        """Write the columns to files of a new folder, from which `Table.from_files` reads them as they are asked for.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Its own: new, or empty.
+        single : bool
+            Whether numbers are kept in 32 bits, rounded, which halves the files. Whole numbers of a declared range take as few
+            bytes as hold them in any case.
+
+        Raises
+        ------
+        CannotWrite (HR-104), OutOfRange (HR-405)
+            There is something in the folder, or no place on the disk; a rounded number lies outside its declared range.
+        """
+        write_files(folder, [self.columns], self.schema, name=self.name, source=self.source, single=single)
+
+    @classmethod
+    def from_files(cls, folder: str | Path, *, check: bool = True) -> Table:
+        """Return the table in a folder, whose columns stay in their files until records are read.
+
+        Sums of records (moments, correlations, regressions and the like) read them in blocks: a table may be larger than the
+        memory. Split it by `in_order(parties=...)`, which copies nothing. What reads all records of a party at once, such as
+        training a module, holds that party's records in memory.
+
+        Parameters
+        ----------
+        folder : str or Path
+            As `to_files` or `hedgerow.data.convert` wrote it.
+        check : bool
+            Whether every value is held against the declaration now, in one pass over the files.
+
+        Raises
+        ------
+        MissingData, NotFinite, OutOfRange, SchemaInvalid (HR-402, 404, 405, 409)
+            No such folder, a file that is damaged, or a value that is not as declared.
+        """
+        columns, schema, about = read_files(folder, check=check)
+        return cls(columns, schema, name=about["name"], source=about["source"])
 
     @classmethod
     def from_frame(

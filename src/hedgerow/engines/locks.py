@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from hedgerow.store.locks import lock_now
+from hedgerow.store.locks import lock_file
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+LOCK = "lock"
 
 
 class User(Protocol):
     """Who uses a folder."""
 
     def give_up(self, reason: str) -> None:
-        """Stop using the folder, and close what `locked` returned."""
+        """Stop using the folder, and release what `locked` returned."""
 
 
 _users: weakref.WeakValueDictionary[Path, User] = weakref.WeakValueDictionary()
 
 
-def locked(folder: Path, user: User) -> int:
-    """Take a folder, from an earlier user of this process if there is one; return the descriptor that holds the lock.
+def locked(folder: Path, user: User) -> BaseFileLock:
+    """Take a folder, from an earlier user of this process if there is one; return what gives it back.
 
     Raises
     ------
@@ -31,11 +35,6 @@ def locked(folder: Path, user: User) -> int:
     before = _users.get(folder.resolve())
     if before is not None:
         before.give_up("a later run of this process uses these states")
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        lock_now(descriptor)
-    except OSError:
-        os.close(descriptor)
-        raise
+    lock = lock_file(folder / LOCK)
     _users[folder.resolve()] = user
-    return descriptor
+    return lock

@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import secrets
 import threading
 import weakref
@@ -41,17 +40,20 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from hedgerow.core.state import State
 from hedgerow.errors import CannotWrite, CheckpointMismatch, ContributionInvalid
-from hedgerow.store import write_bytes
+from hedgerow.store import sync_folder, write_bytes
 from hedgerow.store.checkpoint import Packed
 
 from .locks import locked
 from .rows import RowFile, StateForm, row_bytes
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 ABOUT = "states.json"
 KEPT = "biufcSUmM"
@@ -106,7 +108,7 @@ class OnDisk:
         self._number_of: dict[StateForm, int] = {}
         self._files: dict[int, RowFile] = {}
         self._run, self._checkpoint, self._open, self._lost = "", 0, False, ""
-        self._held: list[int] = []
+        self._held: list[BaseFileLock] = []
         weakref.finalize(self, _close, self._files, self._held)
 
     def __bool__(self) -> bool:
@@ -348,7 +350,7 @@ class OnDisk:
         try:
             for rows in self._files.values():
                 rows.synchronise()
-            os.fsync(self._held[0])
+            sync_folder(self.folder)
         except OSError as error:
             self.give_up("states could not be written to the disk")  # nobody knows which
             raise self._full(self.folder, error) from error
@@ -383,10 +385,10 @@ class _Reading(Mapping[str, State]):
         return len(self.slots)
 
 
-def _close(files: dict[int, RowFile], held: list[int]) -> None:
+def _close(files: dict[int, RowFile], held: list[BaseFileLock]) -> None:
     """Close what a store has open."""
     for rows in files.values():
         rows.close()
     files.clear()
     while held:
-        os.close(held.pop())
+        held.pop().release()

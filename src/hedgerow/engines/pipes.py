@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.errors import RailUnavailable
+from hedgerow.errors import SystemUnsupported
 
 from .rows import StateForm
 
@@ -176,11 +176,12 @@ def pair() -> tuple[socket.socket, socket.socket]:
 
     Raises
     ------
-    RailUnavailable (HR-612)
+    SystemUnsupported (HR-108)
         Sockets of this system carry no descriptors.
     """
     if not hasattr(socket, "AF_UNIX") or not hasattr(socket, "send_fds"):
-        raise RailUnavailable("this system has no sockets that carry descriptors.", remedy="Run parties by InProcess().")
+        remedy = "Run parties by InProcess(), or on Linux or macOS."
+        raise SystemUnsupported("this system has no sockets that carry descriptors.", remedy=remedy)
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
 
 

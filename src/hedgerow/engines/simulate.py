@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 
 from hedgerow.core.disclosure import Disclosure, Holdings
 from hedgerow.core.federation import Federation, inside
+from hedgerow.core.later import is_later
 from hedgerow.core.party import Parties
 from hedgerow.core.randomness import Streams
 from hedgerow.data import Partition, Table, join
@@ -17,6 +19,7 @@ from hedgerow.data.cases import complete_sizes
 from hedgerow.data.frames import is_several
 from hedgerow.errors import PartitionInvalid
 
+from .hosting import Hosting
 from .inprocess import InProcess
 from .shared import SharedParties
 
@@ -26,7 +29,7 @@ def simulate(
     partition: Callable[[Table, int], Partition] | Partition | None = None,
     *,
     seed: int | Literal["system"] | None = 0,
-    engine: Any = None,
+    engine: Hosting | None = None,
     record_views: bool = False,
     disclosure: float | None = None,
 ) -> Federation:
@@ -66,13 +69,33 @@ def simulate(
         )
     table = data if isinstance(data, Table) else Table.from_frame(data)
     streams = Streams(None if seed == "system" else seed)
-    split = partition if isinstance(partition, Partition) else partition(table, streams.seed or 0)
-    held = parties_of(table, split)
+    if hasattr(partition, "runs"):  # in the order in which they stand
+        names, sizes = partition.runs(len(table))
+        held, parts = in_runs(table, names, sizes), ranges(sizes)
+    else:
+        split = partition if isinstance(partition, Partition) else partition(table, streams.seed or 0)
+        held, parts = parties_of(table, split), split.indices
     made = Federation((engine or InProcess()).hosting(held), table.schema, streams, record_views=record_views)
     rule = None if disclosure is None else Disclosure(disclosure)
-    complete = complete_sizes(table, split.indices)
+    complete = complete_sizes(table, parts)
     inside(made).run.holdings = replace(Holdings.of(held.sizes.tolist(), rule), complete=complete)
     return made
+
+
+def in_runs(table: Table, names: Sequence[str], sizes: Sequence[int]) -> Parties:
+    """Parties whose records stand one after the other; of a table in files no record is read."""
+    weight = table.schema.weight
+    if weight is not None:
+        w: Any = table.columns[weight]
+    else:
+        w = np.broadcast_to(1.0, len(table)) if is_later(table.columns) else None
+    return Parties(names, table.columns, sizes, w)
+
+
+def ranges(sizes: Sequence[int]) -> list[range]:
+    """The records of parties of such sizes."""
+    ends = np.cumsum([0, *sizes]).tolist()
+    return [range(start, end) for start, end in pairwise(ends)]
 
 
 def parties_of(table: Table, split: Partition) -> Parties:

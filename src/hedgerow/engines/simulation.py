@@ -18,8 +18,10 @@ from hedgerow.core.party import Parties
 from hedgerow.core.view import Observation, Views
 from hedgerow.errors import BudgetInvalid, UnlawfulChannel
 
+from .hosting import Hosting
 
-def on(federation: Federation, engine: Any) -> Federation:
+
+def on(federation: Federation, engine: Hosting) -> Federation:
     """Return a federation, unasked, with its parties hosted by another engine; its seed starts again.
 
     Raises

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .devices import use_device
     from .evaluate import evaluate, evaluate_on
     from .evaluate_own import evaluate_personal
+    from .evaluate_parties import evaluate_parties
     from .fedavg import ModelState, fedavg, fedsgd
     from .fedbuff import BufferState, fedbuff
     from .feddyn import DynState, feddyn
@@ -82,6 +83,7 @@ __all__ = [
     "dpsgd",
     "evaluate",
     "evaluate_on",
+    "evaluate_parties",
     "evaluate_personal",
     "evaluate_subnetworks",
     "fedavg",

@@ -28,7 +28,7 @@ from .devices import CPU, device
 from .fixed import Weights, arrived, checked, fixed_of, same, weights_of
 from .fixed import told as fixed_told
 from .made import Made, leaves_note, made_of
-from .reading import Reading, TrainedWeights
+from .reading import Reading, TrainedWeights, read_alike
 from .tasks.fitted import FittedTask
 from .tasks.trial import tried
 
@@ -199,8 +199,11 @@ class Model:
         ------
         ModelInvalid (HR-510)
             One is missing or has another shape, or a fixed one differs from the module's.
+        SettingsInvalid (HR-511)
+            The weights were trained on features that were read otherwise; see `read_alike`.
         """
         given = weights_of(weights)
+        read_alike(getattr(given, "reading", None), self.reading)
         found = checked(given, dict(zip(self.names, self.shapes, strict=True)))
         same(self.fixed, given)
         return np.concatenate([value.reshape(-1) for value in found])

@@ -59,8 +59,9 @@ class Reading:
 
     @classmethod
     def _of_task(cls, schema: Schema, scale: Scale, task: FittedTask) -> Self:
-        names = task.columns
-        return cls(scale, names, (None,) * len(names), tuple(schema[name].levels for name in names), task=task)
+        columns, inputs = [schema[name] for name in task.features], task.inputs
+        ranges = tuple(span(column, scale) if column.name in task.scaled else None for column in columns)
+        return cls(scale, task.features, ranges, tuple(c.levels for c in columns), inputs.low, inputs.by, task)
 
     @property
     def unscaled(self) -> tuple[str, ...]:
@@ -74,6 +75,30 @@ class TrainedWeights(dict[str, np.ndarray]):
     def __init__(self, weights: Mapping[str, np.ndarray], reading: Reading) -> None:
         super().__init__(weights)
         self.reading = reading
+
+
+def read_alike(trained: Reading | None, now: Reading | None) -> None:
+    """Refuse to go on with weights that were trained on features read otherwise (HR-511): other ranges, scale or order.
+
+    Numbers would mean something else to the module. Weights that do not tell how they were trained are taken as they are.
+    """
+    if trained is None or now is None:
+        return
+    if trained.task is not None and now.task is not None and trained.task.inputs != now.task.inputs:
+        raise SettingsInvalid(
+            "the weights were trained with other inputs of the task, or other ranges of their columns.",
+            remedy="Declare inputs and columns as in the training. To go on all the same, give the weights alone: "
+            "hr.learn.ModelState(round, dict(state.weights)).",
+        )
+    names = ("features", "scale", "ranges", "levels", "low", "by")
+    if other := [name for name in names if getattr(trained, name) != getattr(now, name)]:
+        name = other[0]
+        raise SettingsInvalid(
+            f"the weights were trained with other {name} of the features: {getattr(trained, name)!r} there, and "
+            f"{getattr(now, name)!r} here.",
+            remedy="Declare the columns as in the training. To go on all the same, give the weights alone: "
+            "hr.learn.ModelState(round, dict(state.weights)).",
+        )
 
 
 def reading_for(
@@ -110,7 +135,14 @@ def reading_for(
     if known is not None and known.task is not None and features is None:
         known = known if task is None else _judged_by(known, known.task, task, schema)
     elif known is None or task is not None or known.task is not None or set(known.features) != set(chosen):
+        if known is not None and known.task is None and task is None and len(known.features) == len(chosen):
+            raise SettingsInvalid(
+                f"the weights were trained on {known.features}, and the features here are {tuple(chosen)}.",
+                remedy="Give the columns the names of the training, or the weights alone: dict(state.weights).",
+            )
         found = Reading.of(schema, chosen, scale_for(module, wanted or "ranges"), task)
+        if known is not None and known.task is None and task is not None and task.inputs is None:
+            read_alike(known, found)
         if known is None:
             warn_unscaled(schema, found.unscaled, found.scale)
         return found
@@ -137,5 +169,4 @@ def _judged_by(known: Reading, trained: FittedTask, task: Task, schema: Schema) 
     found = Reading.of(schema, trained.features, known.scale, task)
     if found.task is None or task.inputs != before.inputs:
         return found
-    fitted = replace(found.task, inputs=trained.inputs)
-    return replace(known, features=found.features, ranges=found.ranges, levels=found.levels, task=fitted)
+    return replace(known, task=replace(found.task, inputs=trained.inputs))

@@ -19,8 +19,9 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from hedgerow.loggers.csv_file import CSV
     from hedgerow.loggers.mlflow_run import MLflow
+    from hedgerow.loggers.named import logger_named
     from hedgerow.loggers.tensorboard_events import TensorBoard
 
-__all__ = ["CSV", "MLflow", "TensorBoard"]
+__all__ = ["CSV", "MLflow", "TensorBoard", "logger_named"]
 
-lazily(__name__)
+lazily(__name__, checks=True)

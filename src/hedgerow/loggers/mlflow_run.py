@@ -45,7 +45,8 @@ class MLflow:
 
             self._metric, self._client = Metric, MlflowClient(tracking_uri=uri)
         except ImportError as error:
-            wanted = "MLflow" if error.name in (None, "mlflow") else f"{error.name}, which MLflow needs for {uri},"
+            where = uri or "a database of its own"
+            wanted = "MLflow" if error.name in (None, "mlflow") else f"{error.name}, which MLflow needs for {where},"
             remedy = "pip install 'hedgerow[loggers]' is enough for a tracking server; a database needs 'pip install mlflow'."
             raise MissingExtra(f"{wanted} is not installed.", remedy=remedy) from error
         found = self._client.get_experiment_by_name(experiment)

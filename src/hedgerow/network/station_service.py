@@ -22,6 +22,7 @@ from hedgerow.network.station.config import StationConfig, read_config, read_pol
 from hedgerow.network.station.data_section import open_table
 from hedgerow.network.station.heads import refuse_missing
 from hedgerow.network.station.station import Station
+from hedgerow.store.locks import lock_file, require_posix
 
 from .console.contact import Contact
 from .console.serve import address_file, serving
@@ -30,11 +31,6 @@ from .station.children.runner import Runner
 from .station.children.subprocesses import Records, Subprocesses
 from .station.local_data import Held, local_data
 from .station.review import DATABASE, ROLL, Review, keys_of
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - not a system of the POSIX family: a second process is not kept out there
-    fcntl = None  # type: ignore[assignment]
 
 log = logging.getLogger("hedgerow")
 
@@ -180,7 +176,10 @@ def serve(path: Path | str, stop: threading.Event) -> None:
         The coordinator does not accept this station's certificate.
     MissingExtra (HR-105), ConfigInvalid (HR-601)
         The console page cannot be served.
+    SystemUnsupported (HR-108)
+        This is no system of the POSIX family.
     """
+    require_posix("A station")
     try:
         opened = open_gate(path, stop)
     except Stopped:
@@ -244,15 +243,13 @@ def console(opened: Opened, line: Contact) -> Iterator[None]:
 def alone(folder: Path) -> Iterator[None]:
     """Keep a second process of this station out: two would not know of each other's answers."""
     (folder / "state").mkdir(mode=0o700, exist_ok=True)
-    descriptor = os.open(folder / "state" / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        if fcntl is not None:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise CannotWrite(
-                    f"another process runs the station in {folder}.", remedy="Stop that one first.", asked=False
-                ) from None
+        lock = lock_file(folder / "state" / "lock")
+    except BlockingIOError:
+        raise CannotWrite(
+            f"another process runs the station in {folder}.", remedy="Stop that one first.", asked=False
+        ) from None
+    try:
         yield
     finally:
-        os.close(descriptor)
+        lock.release()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from functools import singledispatch
 from itertools import groupby
@@ -10,6 +11,7 @@ from typing import Any
 from hedgerow.core.federation import Federation
 from hedgerow.core.ledger import Entry, Ledger
 from hedgerow.core.ledger_view import LedgerView
+from hedgerow.errors import HedgerowError
 from hedgerow.privacy.statement import Statement, statement
 from hedgerow.report import Card, Grid
 from hedgerow.report.card import listed
@@ -29,7 +31,7 @@ def _(federation: Federation) -> Card:
     n, size = len(federation.members), federation.size
     asked = len(federation.ledger)
     who = f"{size}" if not federation.is_cohort else f"{n} of {size}, a cohort"
-    said = statement(federation.ledger, {"party": size, "record": 0})  # type: ignore[arg-type]
+    said = _stated(federation.ledger, {"party": size, "record": 0})
     facts = (
         ("parties", who),
         ("questions asked", asked),
@@ -51,7 +53,7 @@ def _(federation: Federation) -> Card:
 @card.register(LedgerView)
 def _(ledger: Any) -> Card:
     entries, limit = ledger.entries, ledger.limit
-    said = statement(ledger, {"party": 0, "record": 0})
+    said = _stated(ledger, {"party": 0, "record": 0})
     spent: tuple[tuple[str, Any], ...] = ()
     if said.private and entries:
         spent = (("epsilon", said.epsilon), ("delta", said.delta), ("per", said.unit))
@@ -65,6 +67,14 @@ def _(ledger: Any) -> Card:
         tables=(_questions(entries),) if entries else (),
         said=(() if spent or not entries else (said.sentence,)) + ((_kinds(entries),) if entries else ()),
     )
+
+
+def _stated(ledger: Any, units: Any) -> Statement:
+    """The privacy statement; where there can be none, as of a ledger of two units, why."""
+    try:
+        return statement(ledger, units)
+    except HedgerowError as error:
+        return Statement(math.inf, 0.0, "party", f"No epsilon is claimed: {error.reason}")
 
 
 def _promise(said: Statement) -> Any:

@@ -31,7 +31,8 @@ class RoundProgress(Protocol):
 
 def words_of(metrics: Mapping[str, float], epsilon: float | None, budget: float | None) -> str:
     """The first metrics, and epsilon of the budget."""
-    said = [f"{name} {value:.4g}" for name, value in list(metrics.items())[:METRICS_SHOWN]]
+    told = [(name, value) for name, value in metrics.items() if name != "n"]  # how many were measured stays the same
+    said = [f"{name} {value:.4g}" for name, value in told[:METRICS_SHOWN]]
     if epsilon is not None:
         said.append(f"epsilon {epsilon:.3g}" + ("" if budget is None else f" of {budget:g}"))
     return ", ".join(said)
@@ -131,14 +132,16 @@ def progress_bar(name: str, rounds: int | None, budget: float | None) -> Iterato
     budget : float or None
         Epsilon that may be spent.
     """
-    held: dict[str, Any] = {"metrics": {}, "epsilon": None}
+    held: dict[str, Any] = {"metrics": {}, "epsilon": None, "priced": None}
     with CellBar(name) if in_notebook() else Bar(name, Console(stderr=True)) as bar:
 
         def show(row: Mapping[str, Any]) -> None:
             metrics = {key: value for key, value in row.items() if key not in COSTS}
             held["metrics"] = metrics or held["metrics"]  # of a run that is measured every few rounds the last ones
-            held["epsilon"] = row.get("epsilon", held["epsilon"])
-            bar.at(row["round"], rounds, words_of(held["metrics"], held["epsilon"], budget))
+            if "epsilon" in row:
+                held.update(epsilon=row["epsilon"], priced=row["round"])
+            late = "" if held["priced"] in (None, row["round"]) else f" by round {held['priced']}"
+            bar.at(row["round"], rounds, words_of(held["metrics"], held["epsilon"], budget) + late)
 
         yield show
 

@@ -28,6 +28,10 @@ def cell_of(value: Any) -> str:
 
 def lines_of(value: Any) -> str:
     """A few lines of text, for a `repr`."""
+    report = getattr(value, "report", None)
+    if isinstance(report, Report):
+        said = (report.privacy, f"folder {value.folder}")
+        return card_lines(type(value).__name__, Card(kind=report.study, title=report.title, metrics=report.metrics, said=said))
     return card_lines(type(value).__name__, card_of(value))
 
 

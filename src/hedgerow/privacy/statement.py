@@ -125,7 +125,7 @@ def statement(ledger: Ledger, units: Mapping[Unit, int], individuals: Individual
     limit = f" of a budget of {budget.epsilon:g}" if budget else ""
     claimed = budget.epsilon if budget and held else spent
     parts = (
-        f"Epsilon {claimed:.4g}{'' if held else limit} at delta {delta:g} per {unit}, {_adjacency(releases, unit)}",
+        f"Epsilon {claimed:.4g}{'' if held else limit} at delta {delta:g} per {unit}, {adjacency(releases, unit)}",
         f"{_counted(ledger, releases)}, sampling: {', '.join(sorted({str(entry.sampling) for entry in releases}))}",
         *_composed(ledger, budget, spent),
         _randomness(releases),
@@ -155,7 +155,7 @@ def _counted(ledger: Ledger, releases: list[Entry]) -> str:
     return f"{len(releases)} releases, {elsewhere} of them by other runs that share the ledger"
 
 
-def _adjacency(releases: list[Entry], unit: Unit) -> str:
+def adjacency(releases: list[Entry], unit: Unit) -> str:
     """Which data are neighbours, and from whom they are hidden."""
     at_party = [entry.mechanism.endswith("at the party") for entry in releases]
     if unit == "party" and any(entry.sampling.kind == "given" for entry in releases):

@@ -19,7 +19,7 @@ from .page import body_of, curve_figure, pairs_list, text_block
 from .scoped import CELL, cell_style
 from .tables import folded, table
 
-_LINE = 100
+_LINE = 80
 _PAIRS_IN_TEXT = 8
 ROWS_UNFOLDED, ROWS_FOLDED = 8, 100
 

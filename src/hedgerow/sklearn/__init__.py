@@ -19,6 +19,7 @@ if find_spec("sklearn") is None:
 
 if TYPE_CHECKING:
     from .base import FederatedEstimator
+    from .files import load, save
     from .linear import (
         FederatedElasticNet,
         FederatedLasso,
@@ -37,6 +38,8 @@ __all__ = [
     "FederatedLinearRegression",
     "FederatedLogisticRegression",
     "FederatedRidge",
+    "load",
+    "save",
 ]
 
 lazily(__name__)

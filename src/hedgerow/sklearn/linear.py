@@ -18,7 +18,7 @@ from hedgerow.stats.linear.asking import ask_for
 from hedgerow.stats.linear.losses import FamilyName
 
 from .base import FederatedEstimator
-from .plain import plain_linear
+from .plain import linear, split
 
 
 def formula_for(estimator: Any, schema: Any) -> str:
@@ -41,14 +41,6 @@ def formula_for(estimator: Any, schema: Any) -> str:
             remedy="Give formula='y ~ a + b', or declare the target: table.with_roles(target='y').",
         )
     return f"`{schema.target}` ~ {'.' if estimator.fit_intercept else '0 + .'}"
-
-
-def split(spec: Design, coef: Array) -> tuple[Array, Any]:
-    """Take coefficients (..., d) apart into those of columns and those of the constant, which are zero without one."""
-    starts = np.cumsum([0, *(len(term.names) for term in spec.terms)])
-    places = [int(starts[i]) for i, term in enumerate(spec.terms) if not term.factors]
-    constant = coef[..., places].sum(-1)
-    return np.delete(coef, places, axis=-1), constant
 
 
 def count(federation: Federation, spec: Design, family: FamilyName) -> float:
@@ -97,7 +89,13 @@ class LinearFederated(RegressorMixin, FederatedEstimator):
         FormulaInvalid (HR-310)
             The formula has levels, products or functions of columns, which scikit-learn's estimator would not read.
         """
-        return plain_linear(self)
+        fit, named = self.fit_, hasattr(self, "feature_names_in_")
+        return linear(fit.spec, fit.coef_, self._penalty, rounds=self.n_iter_, named=named)
+
+    @property
+    def _penalty(self) -> dict[str, float]:
+        """As `ElasticNet` and `Ridge` have it."""
+        return {}
 
     def _penalised(self, federation: Federation, penalty: float, l1_ratio: float, *, per_record: bool) -> None:
         formula = formula_for(self, schema_of(federation))
@@ -179,6 +177,10 @@ class FederatedRidge(LinearFederated):
     def _fit(self, federation: Federation) -> None:
         self._penalised(federation, self.alpha, 0.0, per_record=False)
 
+    @property
+    def _penalty(self) -> dict[str, float]:
+        return {"alpha": self.alpha}
+
 
 class FederatedLasso(LinearFederated):
     """Least squares with a penalty on absolute values; equal to scikit-learn's `Lasso` of the same alpha.
@@ -206,6 +208,10 @@ class FederatedLasso(LinearFederated):
 
     def _fit(self, federation: Federation) -> None:
         self._penalised(federation, self.alpha, 1.0, per_record=True)
+
+    @property
+    def _penalty(self) -> dict[str, float]:
+        return {"alpha": self.alpha, "l1_ratio": 1.0}
 
 
 class FederatedElasticNet(LinearFederated):
@@ -235,3 +241,7 @@ class FederatedElasticNet(LinearFederated):
 
     def _fit(self, federation: Federation) -> None:
         self._penalised(federation, self.alpha, self.l1_ratio, per_record=True)
+
+    @property
+    def _penalty(self) -> dict[str, float]:
+        return {"alpha": self.alpha, "l1_ratio": self.l1_ratio}

@@ -21,8 +21,8 @@ from hedgerow.stats.factors import Levels
 from hedgerow.stats.multinomial_fit import MultinomialFit, classes_of
 
 from .base import FederatedEstimator
-from .linear import count, formula_for, split
-from .plain import plain_logistic
+from .linear import count, formula_for
+from .plain import logistic, split_classes
 
 
 def coded(name: str, y: Array) -> tuple[Column, Array, Array]:
@@ -138,10 +138,7 @@ class FederatedLogisticRegression(ClassifierMixin, FederatedEstimator):
             settings |= {"family": "binomial", "penalty": penalty, "l1_ratio": self.l1_ratio}
             self.fit_ = penalised_regression(federation, formula, **settings)
         self.classes_ = self._values if self._local else words_of(spec)
-        coef, constant = split(self.fit_.spec, np.atleast_2d(self.fit_.coef_))
-        if several:
-            coef, constant = np.vstack([np.zeros_like(coef[:1]), coef]), np.append(0.0, constant)
-        self.coef_, self.intercept_ = coef, constant
+        self.coef_, self.intercept_ = split_classes(self.fit_.spec, self.fit_.coef_)
         self.n_iter_ = np.array([self.fit_.rounds])
 
     def _spec(self, schema: Schema, formula: str) -> tuple[Design, bool]:
@@ -210,4 +207,6 @@ class FederatedLogisticRegression(ClassifierMixin, FederatedEstimator):
 
     def to_sklearn(self) -> Any:
         """Return a fitted `LogisticRegression` that predicts the same; errors as of `FederatedLinearRegression.to_sklearn`."""
-        return plain_logistic(self)
+        settings = {"C": self.C} if math.isinf(self.C) else {"C": self.C, "l1_ratio": self.l1_ratio}
+        named = hasattr(self, "feature_names_in_")
+        return logistic(self.fit_.spec, self.fit_.coef_, self.classes_, rounds=self.fit_.rounds, named=named, **settings)

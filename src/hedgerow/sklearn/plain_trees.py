@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.tree._tree import NODE_DTYPE, Tree
 
+from hedgerow.core.arrays import Array
 from hedgerow.errors import SchemaInvalid
 from hedgerow.trees import DecisionTree
 from hedgerow.trees.tree import LEAF
@@ -18,9 +19,8 @@ UNDEFINED = -2
 """Of scikit-learn: the feature and the threshold of a leaf."""
 
 
-def plain_tree(model: Any) -> Any:
-    """The estimator of scikit-learn with the nodes of a tree."""
-    grown: DecisionTree = model.fit_
+def plain_tree(grown: DecisionTree, classes: Array | None, *, named: bool = True, **settings: Any) -> Any:
+    """The estimator of scikit-learn with the nodes of a tree; `classes` (K,) of a classification."""
     names = tuple(column.name for column in grown.bins.features)
     if categories := [column.name for column in grown.bins.features if column.kind == "category"]:
         raise SchemaInvalid(
@@ -28,19 +28,19 @@ def plain_tree(model: Any) -> Any:
             "not read.",
             remedy="Predict with the federated estimator; or grow a tree of numbers: features=[...].",
         )
-    classes = np.array([len(model.classes_) if grown.bins.classes else 1], dtype=np.intp)
-    kind = DecisionTreeClassifier if grown.bins.classes else DecisionTreeRegressor
-    made = kind(
-        max_depth=model.max_depth,
-        min_samples_leaf=max(int(model.min_samples_leaf), 1),
-        min_impurity_decrease=model.min_impurity_decrease,
-    )
-    made.n_outputs_, made.max_features_ = 1, len(names)
-    if grown.bins.classes:
-        made.classes_, made.n_classes_ = model.classes_.copy(), int(classes[0])
-    made.tree_ = Tree(len(names), classes, 1)
-    made.tree_.__setstate__(_nodes(grown))
-    return described(made, names, hasattr(model, "feature_names_in_"))
+    return described(tree_with(_nodes(grown), len(names), classes, **settings), names, named)
+
+
+def tree_with(nodes: dict[str, Any], n_features: int, classes: Array | None, **settings: Any) -> Any:
+    """An estimator with these nodes, of the form in which scikit-learn's `Tree` keeps them."""
+    n_classes = 1 if classes is None else len(classes)
+    made = (DecisionTreeRegressor if classes is None else DecisionTreeClassifier)(**settings)
+    made.n_outputs_, made.max_features_ = 1, n_features
+    if classes is not None:
+        made.classes_, made.n_classes_ = classes.copy(), n_classes
+    made.tree_ = Tree(n_features, np.array([n_classes], dtype=np.intp), 1)
+    made.tree_.__setstate__(nodes)
+    return made
 
 
 def _nodes(grown: DecisionTree) -> dict[str, Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.closed import Closed
 from hedgerow.data import Column, Schema, Table
+from hedgerow.data.frames import RawTable
 from hedgerow.errors import MissingColumn, SchemaInvalid, SettingsInvalid
 
 if TYPE_CHECKING:
@@ -44,11 +47,11 @@ def held_table(X: Any, y: Any, target: str | None) -> Table:
     """Return the table of a frame whose columns a formula names, with `y` beside them where it is given."""
     if isinstance(X, Table):
         return X
-    frame = as_frame(X)
-    if frame is None:
+    if not hasattr(X, "columns") and not hasattr(X, "column_names"):
         raise SettingsInvalid(
             f"a formula names columns, and X is a {type(X).__name__}.", remedy="Give a data frame, or leave the formula out."
         )
+    frame = as_frame(X)
     if y is not None:
         named = getattr(y, "name", None)
         name = named if isinstance(named, str) else target
@@ -58,15 +61,15 @@ def held_table(X: Any, y: Any, target: str | None) -> Table:
     return Table.from_pandas(frame)
 
 
-def as_frame(X: Any) -> pandas.DataFrame | None:
-    """Return a data frame of pandas of any frame or table; None of what is none."""
+def as_frame(X: Any, needed: Collection[str] | None = None) -> pandas.DataFrame:
+    """Return a data frame of pandas of any table, with the columns that are needed; see `hedgerow.data.frames`."""
     import pandas
 
     if isinstance(X, pandas.DataFrame):
         return X
-    if hasattr(X, "to_pandas"):  # a table of Hedgerow, polars, pyarrow
+    if isinstance(X, Table):
         return X.to_pandas()
-    return None
+    return pandas.DataFrame(RawTable.of(X, needed=needed).columns)
 
 
 def frame_for(X: Any, names: tuple[str, ...]) -> pandas.DataFrame:
@@ -79,15 +82,15 @@ def frame_for(X: Any, names: tuple[str, ...]) -> pandas.DataFrame:
     """
     import pandas
 
-    frame = as_frame(X)
-    if frame is None:
+    if isinstance(X, np.ndarray | list | Closed):
         array = np.asarray(X)
         if array.ndim != 2 or array.shape[1] != len(names):
             raise SchemaInvalid(
                 f"records of shape {array.shape} were given, and the model reads {len(names)} columns.",
                 remedy=f"Give the columns {', '.join(names[:10])}, in this order, or a frame.",
             )
-        frame = pandas.DataFrame(array, columns=list(names)).infer_objects()
+        X = pandas.DataFrame(array, columns=list(names)).infer_objects()
+    frame = as_frame(X, names)
     if missing := [name for name in names if name not in frame]:
         raise MissingColumn(
             f"the records lack {', '.join(map(repr, missing[:5]))}.", remedy=f"The model reads {', '.join(names[:10])}."

@@ -85,7 +85,10 @@ class TreeFederated(FederatedEstimator):
         SchemaInvalid (HR-409)
             A feature is a category, whose words scikit-learn's tree does not read.
         """
-        return plain_tree(self)
+        settings = {"max_depth": self.max_depth, "min_impurity_decrease": self.min_impurity_decrease}
+        settings["min_samples_leaf"] = max(int(self.min_samples_leaf), 1)
+        named = hasattr(self, "feature_names_in_")
+        return plain_tree(self.fit_, getattr(self, "classes_", None), named=named, **settings)
 
 
 class FederatedDecisionTreeClassifier(ClassifierMixin, TreeFederated):

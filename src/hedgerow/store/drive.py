@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hedgerow.core.federation import Federation, inside
 from hedgerow.core.run import Run
 from hedgerow.display import displayed, figure, progress_bar, somebody_looks
-from hedgerow.errors import BudgetExhausted, HedgerowWarning
+from hedgerow.errors import BudgetExhausted, HedgerowWarning, SettingsInvalid, suggestion
 
 from .checkpoint import Checkpoint, save_checkpoint
 from .rows import Best, History, Logger, Row, best_beside
@@ -124,18 +124,23 @@ def drive(
     progress : {"auto", True, False}
         Show round, metrics, epsilon and the time left while it runs; "auto" does so in a terminal and in a notebook.
     """
+    for name, given, known in (("keep", keep, ("last", "best")), ("better", better or "lower", ("higher", "lower"))):
+        if given not in known:
+            raise SettingsInvalid(f"{name}={given!r} is unknown.", remedy=suggestion(str(given), known), asked=False)
     run = inside(federation).run
     dear = run.streams.seed is None  # what is lost would be asked, and charged, again
     state, saved_at = (start.state if start else None), time.monotonic()
     loggers = list(log) if isinstance(log, Sequence) else [log]
     looks = progress is True or (progress == "auto" and somebody_looks())
-    rows, top = (
-        History(run, priced=looks or bool(loggers)),
-        Best(by, better, best_beside(checkpoint), study) if keep == "best" else None,
-    )
+    rows = History(run, priced=looks or bool(loggers))
+    top = Best(by, better, best_beside(checkpoint), study) if keep == "best" else None
 
     def ended(stopped: Ending, reason: str = "") -> Driven:
-        return Driven(state if top is None or top.state is None else top.state, stopped, reason, rows.ended())
+        if made := rows.ended():
+            show(made[-1])
+        if top is not None and top.state is None and made:
+            warnings.warn('keep="best" found no round with a metric, so the last one is kept.', HedgerowWarning, stacklevel=3)
+        return Driven(state if top is None or top.state is None else top.state, stopped, reason, made)
 
     def save() -> None:
         if checkpoint is not None:
@@ -143,43 +148,44 @@ def drive(
                 top.save()
             save_checkpoint(checkpoint, state, federation, study)
 
-    try:
-        states = program(federation, start=state)  # before the clock is set: a budget of its own comes before its questions
-        if start is not None:
-            start.restore(federation)
-            if top is not None:
-                top.load(type(start.state))
-        if start is not None and (reason := enough()):
-            return ended("patience", reason)
-        with interruptible() as interrupted, shown(program, run, looks) as show:
-            for state in states:
-                row = rows.add(state, None if watch is None else watch(state))
-                loggers = [logger for logger in loggers if logged(logger, row)]
-                show(row)
+    with shown(program, run, looks) as show:
+        try:
+            states = program(federation, start=state)  # before the clock is set: a budget of its own comes before its questions
+            if start is not None:
+                start.restore(federation)
                 if top is not None:
-                    top.take(row, state)
-                reason = enough()
-                if reason or interrupted() or dear or time.monotonic() - saved_at >= seconds:
-                    save()
-                    saved_at = time.monotonic()
-                if reason:
-                    return ended("patience", reason)
-                if interrupted():
-                    return ended("interrupted", "interrupted from the keyboard")
-    except BudgetExhausted as refusal:
-        return ended("budget", refusal.reason)
-    finally:
-        for logger in loggers:
-            logger.close()
-    if state is not None:
-        save()
-    return ended("finished")
+                    top.load(type(start.state))
+            if start is not None and (reason := enough()):
+                return ended("patience", reason)
+            with interruptible() as interrupted:
+                for state in states:
+                    row = rows.add(state, None if watch is None else watch(state))
+                    loggers = [logger for logger in loggers if told(logger, logger.log, row)]
+                    show(row)
+                    if top is not None:
+                        top.take(row, state)
+                    reason = enough()
+                    if reason or interrupted() or dear or time.monotonic() - saved_at >= seconds:
+                        save()
+                        saved_at = time.monotonic()
+                    if reason:
+                        return ended("patience", reason)
+                    if interrupted():
+                        return ended("interrupted", "interrupted from the keyboard")
+        except BudgetExhausted as refusal:
+            return ended("budget", refusal.reason)
+        finally:
+            for logger in loggers:
+                told(logger, logger.close)
+        if state is not None:
+            save()
+        return ended("finished")
 
 
-def logged(logger: Logger, row: Row) -> bool:
-    """Give a row to a logger; one that fails is left out from then on, since the round has been paid for and has to go on."""
+def told(logger: Logger, call: Callable[..., None], *row: Row) -> bool:
+    """Call a logger; one that fails is left out from then on, since the round has been paid for and the run has to go on."""
     try:
-        logger.log(row)
+        call(*row)
     except Exception as error:
         name = type(logger).__name__
         warnings.warn(f"{name} failed, and logs nothing from here on: {error}", HedgerowWarning, stacklevel=3)

@@ -50,7 +50,7 @@ class Lines:
         self._descriptor: int | None = None
         if held:
             made = not self.path.exists()
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 lock_now(self._descriptor)
             except OSError:
@@ -130,7 +130,7 @@ class Lines:
         if self._descriptor is not None:
             yield self._descriptor
             return
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             lock(descriptor)
             yield descriptor
@@ -161,7 +161,7 @@ def read_lines(path: Path) -> tuple[list[ChainLink], bool]:
     ------
     LedgerDamaged (HR-231)
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         lock(descriptor, shared=True)
         raw = _content(descriptor)

@@ -44,7 +44,7 @@ def numbers_of(found: object) -> dict[str, float]:
     return {
         str(name): float(value)
         for name, value in found.items()
-        if isinstance(value, numbers.Real) and not isinstance(value, bool) and name not in COSTS
+        if type(value) is not bool and isinstance(value, numbers.Real) and name not in COSTS
     }
 
 

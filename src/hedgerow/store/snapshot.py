@@ -24,6 +24,8 @@ from safetensors.numpy import save
 
 from hedgerow.errors import CannotWrite, CheckpointMismatch
 
+POSIX = os.name == "posix"  # elsewhere folders cannot be opened
+
 
 def write_bytes(path: Path, body: bytes, *, private: bool = False) -> None:
     """Replace a file in one step; return when a power cut cannot bring the old one back.
@@ -67,7 +69,7 @@ def write_all(descriptor: int, body: bytes) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Wait until names in a folder are on the disk, where the system knows how: a replaced file then stays replaced."""
-    if os.name != "posix":
+    if not POSIX:
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:

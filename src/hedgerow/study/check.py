@@ -50,12 +50,12 @@ def check(built: Built) -> None:
     with suppress(_Asked):
         next(iter(built.listing.program(built.settings)(federation)), None)
     evaluation = built.study.evaluation
-    if (evaluation.patience is not None or evaluation.target is not None) and measures(built, ended=False) == []:
+    if evaluation.by_round and measures(built, ended=False) == []:
         where = (
             "the server holds no table" if built.test is None and evaluation.on == "test" else "the program has no metric there"
         )
         raise StudyInvalid(
-            f"evaluation.patience and target need a metric by round, and {where}.",
+            f"evaluation.patience, target and keep need a metric by round, and {where}.",
             remedy="Give the server a table (evaluation.holdout = 0.2) or measure at the parties (on = 'parties').",
         )
 

@@ -33,20 +33,21 @@ ALL = re.compile(r"(^|[~+\s])\.($|[\s+-])")
 
 
 def columns_of(study: Study, schema: Schema) -> frozenset[str]:
-    """The columns of which a study can learn values, or all where its settings name none besides weights.
+    """The columns of which a study can learn values: all where it has no formula and its settings name none besides weights.
 
     A text names one column, however many are in it; a formula at most one for each column of its design, and its target.
     """
     settings, aside = dict(study.program.model_extra or {}), {schema.weight, schema.offset}
-    formula = settings.pop("formula", None)
-    places = [*texts_in(settings)] + ([formula] if isinstance(formula, str) else [])
-    known = frozenset(schema.names)
-    if not any(words_read(text, known) - aside for text in places) and not has_dot(formula):
+    formula, known = settings.pop("formula", None), frozenset(schema.names)
+    parts = _of_formula(formula, schema)
+    named = [words_read(text, known) for text in texts_in(settings)]
+    unread = not parts and has_dot(formula)
+    if unread or not (isinstance(formula, str) or any(read - aside for read in named)):
         return known
     found: set[str] = set()
-    for read, most in [*_of_formula(formula, schema), *((words_read(text, known), 1) for text in texts_in(settings))]:
+    for read, most in [*parts, *((read, 1) for read in named)]:
         found |= set(sorted(read - found)[: max(0, most - len(read & found))])
-    return frozenset(found) or known
+    return frozenset(found)
 
 
 def _of_formula(formula: Any, schema: Schema) -> list[tuple[frozenset[str], int]]:
@@ -101,7 +102,9 @@ def holdings_of(
     if most is None and listing.path.startswith(STATISTICS):
         most = MOST
     held = complete(named_in(study, schema))
-    return Holdings.of(held, None if most is None else Disclosure(most), columns_of(study, schema))
+    aggregation = study.protection.slots()["aggregation"]
+    together = None if aggregation is None else aggregation.together
+    return Holdings.of(held, None if most is None else Disclosure(most), columns_of(study, schema), together)
 
 
 def named_in(study: Study, schema: Schema) -> frozenset[str]:

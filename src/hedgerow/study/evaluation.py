@@ -32,10 +32,14 @@ class Evaluation(BaseModel):
     target: float | None = Field(None, description="report when the first metric reached this value, and at what cost")
     stop: bool = Field(False, description="end the run in the round in which the target is reached")
 
+    keep: Literal["last", "best"] = Field(
+        "last", description="which round's model is the result: the last one's, or that in which the first metric was best"
+    )
+
     @model_validator(mode="after")
     def measured(self) -> Evaluation:
-        if self.on == "none" and (self.patience is not None or self.target is not None):
-            raise ValueError('patience and target need a metric, and on = "none" measures nothing')
+        if self.on == "none" and self.by_round:
+            raise ValueError('patience, target and keep = "best" need a metric, and on = "none" measures nothing')
         if self.stop and self.target is None:
             raise ValueError("stop ends a run at its target: give one, e.g. target = 0.9")
         if self.validation and self.on != "parties":
@@ -47,11 +51,16 @@ class Evaluation(BaseModel):
         return self
 
     @property
+    def by_round(self) -> bool:
+        """Whether the study asks for a metric by round."""
+        return self.patience is not None or self.target is not None or self.keep == "best"
+
+    @property
     def between(self) -> int | None:
         """Rounds between two measurements; None where there is one, at the end.
 
         Parties are asked once, since each measurement is a further release of their records, unless `every` is given, or a
-        metric by round is what the study asks for: patience, a target.
+        metric by round is what the study asks for: patience, a target, the best round.
         """
-        once = self.on == "parties" and self.patience is None and self.target is None
+        once = self.on == "parties" and not self.by_round
         return self.every or (None if once else 1)

@@ -50,7 +50,7 @@ def explain(
     """Put a run into words, tables and figures."""
     study, federation, run = built.study, built.federation, built.run
     said = statement_of(built, run.ledger)
-    rounds = ended.state.round if ended.state else 0
+    rounds = history[-1]["round"] if history else ended.state.round if ended.state else 0
     taken = f"{rounds} round{'s' * (rounds != 1)}"
     top = best(history, first_metric(history) or "")
     endings = {
@@ -60,12 +60,15 @@ def explain(
         if study.evaluation.stop and reached(history, first_metric(history) or "", study.evaluation.target or 0.0)
         else f"stopped early after {taken}" + (f", best in round {top[0]}" if top else ""),
     }
-    last_row = metrics_of(history[-1]) if history else {}
+    held = next((row for row in history if ended.state is not None and row["round"] == ended.state.round), None)
+    held_row = metrics_of(held or history[-1]) if history else {}
     stations = getattr(run.engine, "stations", ())
     nothing = "" if ended.stopped == "interrupted" else nothing_learned(built, history, outcome.metrics, compared, ended.state)
     notes = [built.table.source]
     if ended.reason:
         notes.insert(0, f"The run stopped: {ended.reason}")
+    if held is not None and held is not history[-1]:
+        notes.insert(0, f"The result is the model of round {held['round']}, in which {first_metric(history)} was best.")
     if federation.missing:
         notes.insert(0, f"{federation.missing} answers never came: the parties that dropped out are not in those sums.")
     notes.append(said.disclosed)
@@ -95,7 +98,7 @@ def explain(
             ("seconds", round(seconds, 2)),
             *target_facts(history, study.evaluation.target),
         ),
-        metrics=tuple(outcome.metrics.items()) + with_intervals(last_row),
+        metrics=tuple(outcome.metrics.items()) + with_intervals(held_row),
         curves=(
             *outcome.curves,
             *map(curve_from, history[-1].get(FIGURES, ()) if history else ()),

@@ -1,7 +1,8 @@
 """Whether a run learned anything: its last metrics beside those of a model that looks at no feature.
 
     accuracy              against always saying the most common class; where shares are not known, against drawing a class
-    loss, log-loss        against saying the classes' shares (their entropy); where they are not known, all classes alike
+    loss, log-loss        against saying the classes' shares (their entropy); where they are not known, all classes alike;
+                          a loss of another kind, as a hinge, is not judged
     mean squared error    against always saying the mean
     R2, D2, Matthews      against 0, and AUC against 0.5
 
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,9 @@ FIXED = {"R2": 0.0, "D2": 0.0, "Matthews correlation": 0.0, "AUC": 0.5}
 """Metrics whose value at chance is known without any record."""
 
 LOSSES = ("log-loss", "loss", "mean squared error")
+
+JUDGED = ("gaussian", "binomial")
+"""Families whose loss is a squared error or a log-loss; a hinge or the loss of a quantile is of another size."""
 
 ROUNDING = 1e-4
 """Losses in single precision are no better than chance by such a share of it."""
@@ -59,6 +63,8 @@ class Chance:
         Records; infinite where the values are of none, and 0 where nothing can be judged.
     known : bool
         Whether shares of classes are known, or all classes are taken for alike.
+    other : bool
+        Whether the program's loss is another one than those above, of which chance is not known.
     """
 
     accuracy: float = math.nan
@@ -66,6 +72,7 @@ class Chance:
     error: float = math.nan
     n: float = math.inf
     known: bool = False
+    other: bool = False
 
     @classmethod
     def of_classes(cls, n_classes: int) -> Chance:
@@ -93,7 +100,7 @@ class Chance:
     def __call__(self, metric: str) -> tuple[float, str]:
         """The value of a metric at chance, and what would give it; nan where it is not known."""
         name = _kind(metric)
-        if self.n == 0:
+        if self.n == 0 or (self.other and name == "loss"):
             return math.nan, ""
         if name == "accuracy":
             return self.accuracy, "always saying the most common class" if self.known else "drawing a class by chance"
@@ -154,7 +161,8 @@ def chances(built: Built, compared: Baselines) -> dict[str, Chance]:
         found[""] = Chance.on(table, target)
     if built.test is not None:
         found["test"] = Chance.on(built.test, target)
-    return found
+    other = built.settings.get("family", "gaussian") not in JUDGED or built.settings.get("loss") is not None
+    return {name: replace(chance, other=other) for name, chance in found.items()}
 
 
 def verdict(history: Sequence[Row], last: Mapping[str, float], chances: Mapping[str, Chance]) -> str:

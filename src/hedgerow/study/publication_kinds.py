@@ -75,9 +75,9 @@ def own_table(built: Built) -> bool:
 
 
 def chosen(built: Built) -> bool:
-    """Whether a metric decides when the run ends."""
+    """Whether a metric decides when the run ends, or which of its rounds is the result."""
     evaluation = built.study.evaluation
-    return evaluation.patience is not None or evaluation.stop
+    return evaluation.patience is not None or evaluation.stop or evaluation.keep == "best"
 
 
 def inferred(built: Built) -> bool:
@@ -320,6 +320,7 @@ FILES: dict[str, str] = {
     "result.json": "plan",
     "ledger.jsonl": "plan",
     "study.toml": "settings",
+    "schema.json": "declared columns",
     "rounds.jsonl": "results",
     "model.safetensors": "results",
     "coefficients.csv": "results",

@@ -20,8 +20,9 @@ from hedgerow.core.disclosure import ALLOW, REMEDY
 from hedgerow.core.federation import handle, inside
 from hedgerow.core.ledger import Entry, Ledger
 from hedgerow.core.party import Parties
+from hedgerow.data import Schema
 from hedgerow.engines import InProcess
-from hedgerow.errors import NotIdentified, RangeExceeded, Separated
+from hedgerow.errors import NotFinite, NotIdentified, RangeExceeded, Separated
 from hedgerow.privacy import Budget
 from hedgerow.privacy.accounting import epsilon
 from hedgerow.privacy.statement import Statement
@@ -99,6 +100,13 @@ def rehearse(study: Study, *, data_dir: Path | None = None, rounds: int | None =
     return rehearse_built(built, rounds=rounds)
 
 
+def positive(schema: Schema, n: int) -> dict[str, np.ndarray]:
+    """Made-up records of which numbers without a declared range are positive: a logarithm or a count is made of many."""
+    drawn = schema.synthetic(n, np.random.default_rng(0))
+    free = [column for column in schema if column.kind in ("number", "integer") and column.low is column.high is None]
+    return drawn | {column.name: np.abs(drawn[column.name]) + (column.kind == "number") / 64 for column in free}
+
+
 def refuse_beyond(built: Built) -> None:
     """Refuse a study that would ask too many exact numbers, by its rehearsal, so that nothing of it is asked.
 
@@ -119,7 +127,7 @@ def rehearse_built(built: Built, *, rounds: int | None = None, until: Callable[[
     """Say what a study made ready would ask, wherever its records are: of so many rounds, or `until` a ledger is enough."""
     values = inside(built.federation)
     each = max(2, RECORDS // values.run.size)
-    columns = built.schema.synthetic(each * values.run.size, np.random.default_rng(0))
+    columns = positive(built.schema, each * values.run.size)
     made_up = Parties(built.federation.names, columns, [each] * values.run.size)
     run = values.run.afresh(
         FewAnswer(InProcess(threads=1).hosting(made_up)), ledger=built.unspent, holdings=unlimited(values.run.holdings)
@@ -150,7 +158,7 @@ def rehearse_built(built: Built, *, rounds: int | None = None, until: Callable[[
         words = f"ends after {taken}" if ended.stopped == "finished" else f"stops after {taken}: {ended.reason}"
         if ended.stopped == "patience":
             words = f"is rehearsed for {taken} only"
-    except (NotIdentified, Separated, RangeExceeded) as error:
+    except (NotFinite, NotIdentified, RangeExceeded, Separated) as error:
         words = f"on made-up records the fit stops early ({type(error).__name__}); real records decide how many rounds it takes"
     ledger = run.ledger
     left, whole = what_left(ledger.entries, aggregation.shows), ended is not None and ended.stopped == "finished"

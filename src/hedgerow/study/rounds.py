@@ -110,8 +110,8 @@ class Rounds:
         self._counted, self._bytes = 0, {"bytes_up": 0.0, "bytes_down": 0.0}
         write_bytes(path, "".join(json.dumps(row) + "\n" for row in self.history).encode())
 
-    def watch(self, state: Any) -> None:
-        """Measure a state, remember and report it."""
+    def watch(self, state: Any) -> dict[str, float]:
+        """Measure a state, remember and report it; gives its metrics."""
         metrics = self.built.measure(state)
         _say_refused(metrics)
         seconds = self._seconds + time.perf_counter() - self._started
@@ -126,6 +126,7 @@ class Rounds:
         self.on_progress(
             Progress(state.round, self.built.settings.get("rounds"), metrics, self._spent(), limit and limit.epsilon)
         )
+        return metrics
 
     def finish(self, state: Any) -> None:
         """Measure the last state, where that is done once; a run that may not ask any more keeps its result, and says so.

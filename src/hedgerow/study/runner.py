@@ -3,6 +3,7 @@
 report.html       one page that explains the run          result.json        numbers, versions, seeds
 ledger.jsonl      every question, debited before asked    model.safetensors  or coefficients.csv
 study.toml        the resolved study                      rounds.jsonl       metrics by round
+schema.json       the columns as they are declared
 states            what parties keep, where the study has it on disk; the checkpoint refers to it
 """
 
@@ -12,17 +13,19 @@ import json
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hedgerow.data import Schema
 from hedgerow.display import displayed
 from hedgerow.errors import CannotWrite, CheckpointMismatch, HedgerowWarning, StudyInvalid, UnknownStudy
 from hedgerow.report import Outcome, Report, write
 from hedgerow.store import Driven, drive, load_checkpoint, record_of, write_arrays, write_bytes
+from hedgerow.store.rows import Logger
 
 from .baselines import Baselines, baselines
 from .build import Built, build
@@ -56,6 +59,7 @@ def run(
     command: str = "",
     threads: int | None = None,
     make: Make | None = None,
+    log: Sequence[Logger] = (),
 ) -> Result:
     """Run a study into a folder.
 
@@ -67,6 +71,8 @@ def run(
         Continue from the folder's checkpoint; the rest of the run is as if it had never stopped.
     threads : int, optional
         Where the study does not say how many; results do not depend on it.
+    log : sequence of Logger
+        Given the numbers of every round; see `hedgerow.loggers`.
     make : callable, optional
         Makes the study ready where its records are elsewhere; see `hedgerow.study.build_remote`.
 
@@ -102,6 +108,8 @@ def run(
                 checkpoint=checkpoint,
                 study=built.digest,
                 start=start,
+                log=log,
+                keep=built.study.evaluation.keep,
                 progress=False,
             )
             if ended.state is not None and ended.stopped != "interrupted":
@@ -112,7 +120,7 @@ def run(
         compared = baselines(built, ended.state) if compare else Baselines()
     said = tuple(dict.fromkeys(str(warning.message) for warning in caught if issubclass(warning.category, HedgerowWarning)))
     report = explain(built, ended, outcome, compared, rounds.history, seconds=seconds, warnings=said, command=command)
-    _write_results(folder, report, outcome)
+    _write_results(folder, report, outcome, built.schema)
     return Result(folder, report, ended, outcome)
 
 
@@ -159,7 +167,8 @@ def _open_folder(folder: Path, built: Built, resume: bool) -> None:
     write_study(built.study, folder / "study.toml")
 
 
-def _write_results(folder: Path, report: Report, outcome: Outcome) -> None:
+def _write_results(folder: Path, report: Report, outcome: Outcome, schema: Schema) -> None:
+    _write(folder / "schema.json", json.dumps(schema.to_json(), indent=1, default=float) + "\n")
     if outcome.arrays:
         write_arrays(folder / "model.safetensors", outcome.arrays, {"study": report.study})
     if outcome.coefficients is not None:

@@ -6,9 +6,11 @@ from types import SimpleNamespace
 import pytest
 from test_difference_attack import ACTIVE, FOUR, STRICT
 
+from hedgerow.core.bound import Bound
+from hedgerow.core.release import Release
 from hedgerow.errors import ProtectionRequired
 from hedgerow.network.station.by_party import admit_by_party, numbers_by_party, told_by_party
-from hedgerow.privacy import Budget
+from hedgerow.privacy import Budget, Gaussian
 from station_house import House
 
 OWN = """
@@ -46,6 +48,7 @@ def boarded(path, guard=STRICT, **settings):
         ({"noise": 1.0, "batch": "[60.0, 1e15, 1e15, 1e15]"}, "little else than one station's row"),
         ({"noise": 1e-4, "batch": "[60.0, 50.0, 60.0, 60.0]"}, "makes its noise itself"),
         ({"noise": 1e-4, "batch": "60.0"}, "makes its noise itself"),
+        ({"noise": 0.5, "batch": "60.0\nstop_at = [100.0, 5.0, 5.0, 5.0]"}, "may be one station's row"),
     ],
 )
 def test_a_station_that_hides_rows_is_not_singled_out_by_settings(tmp_path, settings, words):
@@ -66,8 +69,9 @@ class Solver:
     epochs: dict
 
 
-def outbox_of(**settings):
-    return SimpleNamespace(question=SimpleNamespace(verb="sum", name="f", settings=settings))
+def outbox_of(release=None, **settings):
+    release = Release(clip=Bound(2, 1.0, "party")) if release is None else release
+    return SimpleNamespace(question=SimpleNamespace(verb="sum", name="f", settings=settings), release=release)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +98,38 @@ def test_numbers_of_parties_are_at_most_a_hundred_times_apart(numbers, lawful, n
         return
     with pytest.raises(ProtectionRequired, match="epochs"):
         admit_by_party(SimpleNamespace(hidden_rows=True), outbox, FOUR)
+
+
+@pytest.mark.parametrize(
+    ("release", "lawful"),
+    [
+        (Release(), False),
+        (Release(bounds=Bound(2, 1.0, "record"), mechanism=Gaussian(1.0, at="shares", least=3)), False),
+        (Release(bounds=Bound(2, 1.0, "party"), mechanism=Gaussian(1e-3, at="shares", least=3)), False),
+        (Release(bounds=Bound(2, 1.0, "party"), mechanism=Gaussian(1.0, at="shares", least=3)), True),
+        (Release(clip=Bound(2, 1.0, "party")), True),
+    ],
+    ids=["bare", "per record", "faint", "noise", "clip"],
+)
+def test_numbers_of_parties_differ_only_where_something_limits_what_each_adds(release, lawful):
+    """Seven passes to one, with a learning rate that is too large, are a row a million times as long."""
+    guard = SimpleNamespace(hidden_rows=True)
+    admit_by_party(guard, outbox_of(release, solver=Solver({"alpha": 5, "beta": 5})), FOUR[:2])
+    outbox = outbox_of(release, solver=Solver({"alpha": 7, "beta": 1}))
+    if lawful:
+        admit_by_party(guard, outbox, FOUR[:2])
+        return
+    with pytest.raises(ProtectionRequired, match="nothing limits"):
+        admit_by_party(guard, outbox, FOUR[:2])
+
+
+def test_budgets_of_parties_end_together():
+    guard = SimpleNamespace(hidden_rows=True)
+    one, more = Budget(5.0, 1e-5, "record"), Budget(100.0, 1e-5, "record")
+    admit_by_party(guard, outbox_of(budgets=dict.fromkeys(FOUR, one)), FOUR)
+    for budgets in ({**dict.fromkeys(FOUR, one), "alpha": more}, dict.fromkeys(FOUR[1:], one)):
+        with pytest.raises(ProtectionRequired, match="one station's row"):
+            admit_by_party(guard, outbox_of(budgets=budgets), FOUR)
 
 
 def test_a_budget_by_party_counts_by_its_epsilon_and_many_parties_by_the_ends():

@@ -166,6 +166,42 @@ def test_noise_that_is_next_to_none_or_that_of_one_record_frees_no_station(tmp_p
     assert set(told.values()) == {"total over 4 parties"}
 
 
+SLOPES = """
+name = "risk"
+[data]
+name = "heart"
+target = "sick"
+features = ["age", "dose"]
+[program]
+name = "logistic_regression"
+formula = "sick ~ age + dose"
+rounds = ROUNDS
+[protection]
+clip = { norm = "l2", radius = 30.0 }
+[protection.mechanism]
+law = "gaussian"
+noise_multiplier = NOISE
+at = "shares"
+least = 3
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:a clip of")
+@pytest.mark.parametrize(("rounds", "noise", "free"), [(40, 1.0, False), (2, 5.0, True)], ids=["worn out", "worth its name"])
+def test_noise_frees_a_study_only_while_all_its_answers_are_covered(tmp_path, rounds, noise, free):
+    """The mean over many pairs of noisy totals, with a station and without it, is that station's row."""
+    text, columns = SLOPES.replace("ROUNDS", str(rounds)).replace("NOISE", str(noise)), ("age", "dose", "sick")
+    guard = dict.fromkeys(FOUR, STRICT)
+    house = House(tmp_path, guard, approval="automatic", programs=[{"name": "logistic_regression"}])
+    assert {one["status"] for one in house.board(text + ACTIVE, columns).values()} == {"approved"}
+    told = house.stations["alpha"].submissions.all()[0].rows[0].get("totals are of", "")
+    assert ("the same parties" in told) == (not free)
+    rogue = Rogue(house, text=text, columns=columns)
+    assert rogue.ask(FOUR) is not None
+    assert (rogue.ask(FOUR[:3], number=2) is not None) == free
+
+
 def test_noise_hides_a_party_where_it_is_worth_its_name_and_of_a_bound_per_party():
     def release(multiplier, unit, at="shares"):
         return Release(bounds=Bound(2, 1.0, unit), mechanism=Gaussian(multiplier, at=at, least=3 if at == "shares" else 0))

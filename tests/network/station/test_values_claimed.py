@@ -7,6 +7,7 @@ import pytest
 from test_hostile_coordinator import first_question
 
 from hedgerow.core.disclosure import width
+from hedgerow.crypto import PairwiseMasks
 from hedgerow.data import Column, Schema, Table
 from hedgerow.network.station.disclosed import AskedNumbers
 from hedgerow.network.station.local_data import local_data
@@ -59,11 +60,21 @@ def refusal(of, text, columns, **told):
         ("sick ~ age * dose", 3),
         ("sick ~ town * dose", 3),
         ("sick ~ . - x0", 27),
+        ("sick ~ age + dose" + " " * 500, 3),
+        (f"sick ~ age + I(dose + 0*({'+'.join(MORE * 6)}))", 3),
     ],
 )
 def test_a_formula_reads_no_more_columns_than_its_design_has(formula, n):
     study = parse_text(LOGISTIC.replace("sick ~ age + dose", formula))
     assert width(WIDE, columns_of(study, WIDE)) == n
+
+
+@pytest.mark.slow
+def test_a_formula_of_six_hundred_terms_reads_all_its_columns():
+    names = [f"c{k}" for k in range(601)]
+    study = parse_text(LOGISTIC.replace("sick ~ age + dose", f"c0 ~ {' + '.join(names[1:])}"))
+    schema = Schema((*(Column(name, "number", low=0, high=1) for name in names), *NUMBERS))
+    assert columns_of(study, schema) == frozenset(names)
 
 
 def test_a_program_that_names_its_target_alone_reads_one_column(tmp_path):
@@ -101,6 +112,34 @@ def test_a_question_is_about_no_more_parties_than_the_study(tmp_path):
     guard = config_of("alpha").guard
     found = AskedNumbers.of(guard, replace(seen, asked=1004), "secagg", 3, None, 4)
     assert found.parties == 4
+
+
+def test_values_of_one_group_of_masks_count_and_not_those_of_all(tmp_path):
+    """The server sees the total of each group: 90 values of three stations, and not 360 of twelve."""
+    names, masks = tuple(f"s{k:02d}" for k in range(12)), '\n[protection.aggregation]\nby = "pairwise"\n'
+    found = {}
+    for extra in ("", "group = 3\n"):
+        path = tmp_path / f"of {extra}"
+        guards = {name: {"disclosure": 1 / 3, "require": {"hidden_rows": True}} for name in names}
+        of = House(path, guards, approval="automatic", programs=[{"name": "logistic_regression"}])
+        for name in names[:2]:
+            table = Table(of.configs[name].declared.admit(records(name, 10)), of.configs[name].declared)
+            of.start(name, local_data(of.configs[name], table, bytes(32)))
+        of.board(LOGISTIC + masks + extra, stations=dict.fromkeys(names, 1))
+        found[extra] = of.stations["s00"].submissions.get(STUDY.hex())
+    assert found[""].status == "approved"
+    assert found["group = 3\n"].code == "HR-216"
+    assert "together hold 90 values" in found["group = 3\n"].because
+
+
+def test_a_question_counts_the_values_of_a_group(tmp_path):
+    of = house(tmp_path, 60, FOUR, **STRICT)
+    of.board(LOGISTIC + ACTIVE)
+    seen = first_question(of, LOGISTIC + ACTIVE, ("age", "dose", "sick"))
+    guard = config_of("alpha").guard
+    asked = [AskedNumbers.of(guard, seen, "pairwise masks", 3, None, 4, PairwiseMasks(group=n).together) for n in (None, 3)]
+    assert [one.parties for one in asked] == [4, 3]
+    assert asked[1].hidden == pytest.approx(asked[0].hidden * 4 / 3)
 
 
 # ---- folds ------------------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hedgerow.errors import HedgerowError, RailUnavailable
+from hedgerow.store.locks import require_posix
 from hedgerow.wire import frames
 
 from .dialling import Dialling
@@ -44,6 +45,7 @@ def dial(path: Path, station: str) -> socket.socket:
     OSError
         Nobody listens there now.
     """
+    require_posix("A rail of sockets")
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(NAMING)
@@ -302,6 +304,7 @@ def _name(connection: socket.socket) -> str | None:
 
 def _listen(path: Path) -> socket.socket:
     """A listening socket that only its owner can reach."""
+    require_posix("A rail of sockets")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     about = path.parent.stat()
     if about.st_uid != os.geteuid() or stat.S_IMODE(about.st_mode) & 0o077:

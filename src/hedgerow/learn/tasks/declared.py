@@ -12,6 +12,8 @@ from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import Any, Literal, get_args
 
+from pydantic_core.core_schema import is_instance_schema
+
 from hedgerow.core.question import travels
 from hedgerow.errors import ModelInvalid, SettingsInvalid, suggestion
 
@@ -160,6 +162,11 @@ class Task:
         if len(set(names)) < len(names):
             raise SettingsInvalid(f"metrics are named {names}.", remedy="Give each a name of its own: Metric(..., name=...).")
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """A setting is a task itself; tables of a study are read by `task_from`, which alone imports functions."""
+        return is_instance_schema(cls)
+
 
 def task_from(given: Any) -> Task | None:
     """A task, from itself or from a table of a study file, in which functions are import paths.
@@ -254,8 +261,8 @@ def found(given: Any, known: Mapping[str, Any], what: str) -> str | Callable[...
     if isinstance(given, str) and given in known:
         return given
     if isinstance(given, str) or not callable(given):
-        nearest = suggestion(given, known) if isinstance(given, str) else ""
-        raise SettingsInvalid(f"no {what} {given!r}.", remedy=f"{nearest} Known: {', '.join(known)}; or a function.".strip())
+        nearest = suggestion(given, known) if isinstance(given, str) else f"Known: {', '.join(known)}."
+        raise SettingsInvalid(f"no {what} {given!r}.", remedy=f"{nearest} Or give a function (output, target) -> (n,).")
     function: Callable[..., Any] = given
     return function
 

@@ -17,6 +17,7 @@ from hedgerow.engines.message_queue import MessageQueue
 from hedgerow.engines.rails.rail import Rail
 from hedgerow.errors import CannotWrite, ConfigInvalid, KeyInvalid, RailUnavailable
 from hedgerow.network.identity.key_folder import KeyFolder
+from hedgerow.store.locks import require_posix
 
 from .config import CoordinatorConfig
 from .coordinator import Coordinator
@@ -167,8 +168,9 @@ def serve(config: CoordinatorConfig, stop: threading.Event) -> None:
     ------
     CannotWrite (HR-104)
         Another coordinator runs on this state.
-    KeyInvalid (HR-244), RailUnavailable (HR-612), MissingExtra (HR-105)
+    KeyInvalid (HR-244), RailUnavailable (HR-612), MissingExtra (HR-105), SystemUnsupported (HR-108)
     """
+    require_posix("A coordinator")
     keys = open_keys(config)
     store = Store(config.state_folder)
     try:

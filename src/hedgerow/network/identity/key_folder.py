@@ -27,7 +27,7 @@ from hedgerow.crypto import certificates
 from hedgerow.crypto.keys import Roster
 from hedgerow.errors import CannotWrite, KeyInvalid
 from hedgerow.store import write_bytes
-from hedgerow.store.locks import lock
+from hedgerow.store.locks import lock_file
 from hedgerow.wire.envelope import KeyMaterial, PublicIdentity, checked_name
 from hedgerow.wire.tls import Tls
 
@@ -189,12 +189,11 @@ class KeyFolder:
     @contextmanager
     def changing(self) -> Iterator[Callable[..., None]]:
         """Hold the folder for a change, and yield what writes it: private keys first, then the trust store."""
-        descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        lock = lock_file(self.path / LOCK, wait=True)
         try:
-            lock(descriptor)
             yield self._store
         finally:
-            os.close(descriptor)
+            lock.release()
 
     def _store(self, trust_store: TrustStore, private: Private | None = None) -> None:
         if private is not None:

@@ -42,6 +42,7 @@ from .policy import (
 from .roles import admit_weights
 from .signatures import announced, rehearsed
 from .submissions import Submission
+from .wear import admit_wear, as_worn
 from .wording import plain, rows_of, summary_of
 
 if TYPE_CHECKING:
@@ -222,9 +223,11 @@ def _rehearsed(
     admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), **how)
     _fits([outbox for outbox, whom in heard if held.ids[0] in whom], accounts)
     said = rehearsed_disclosure(
-        guard, study, built.schema, held, len(ids), found.entries, repeated(found.entries, heard, kinds)
+        guard, study, built.schema, held, aggregation.together(len(ids)), found.entries, repeated(found.entries, heard, kinds)
     )
     told = {"exact numbers": said}
+    for outbox, _ in heard:
+        admit_wear(guard.require, as_worn(outbox, kinds))
     limits = limits_of(found, heard, kinds)
     every = [row | (told if k == 0 else {}) | limits[k] for k, row in enumerate(rows_of(found))]
     rows = tuple({name: plain(value) for name, value in row.items()} for row in every)

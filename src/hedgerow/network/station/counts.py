@@ -22,6 +22,7 @@ from hedgerow.crypto.aggregation import description_digest, steadily
 from hedgerow.errors import QuestionUnannounced
 
 from .by_party import told_by_party
+from .wear import ANY, REPEATED, as_worn
 
 if TYPE_CHECKING:
     from hedgerow.core.ledger import Entry
@@ -38,17 +39,10 @@ Broadcasts = Literal["none", "constant", "free"]
 BY_ANSWERS = ("max_rounds", "depth")
 """Settings that limit the rounds of a program whose rounds follow from its answers."""
 
-ANY = -1
-"""A number of questions that nothing limits: the rehearsal was stopped, and the program says of no largest number of rounds."""
-
-
 ANEW = 3
 """Further questions where a round that is asked anew may have a total of other parties, from which other broadcasts follow.
 
 Exact totals behind hidden rows are of the same parties, and so is what follows from them."""
-
-REPEATED = 10
-"""Repetitions of questions whose answers are random, beyond as many as there are questions of their kind."""
 
 
 def most_rounds(built: Built, noisy: bool) -> tuple[int | None, bool]:
@@ -208,7 +202,8 @@ def limits_of(rehearsal: Rehearsal, heard: Overheard, announced: Announced) -> l
         often = f"{most} times at most, all of its kind together"
         often += "" if exact else f"; {ANEW} more where rounds are asked anew, and stations were missing"
         words = {"may be asked": "any number of times" if most == ANY else often}
-        if kind.aggregation and not outbox.release.hides_parties:
+        outbox = as_worn(outbox, announced)
+        if kind.aggregation and (outbox.worn or not outbox.release.hides_parties):
             words["totals are of"] = SAME_PARTIES if steadily(outbox) else OTHER_PARTIES
         if each := told_by_party(outbox, whom):
             words["by party"] = each

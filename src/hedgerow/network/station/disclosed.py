@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -90,7 +90,7 @@ def rehearsed_disclosure(
     schema : Schema
         Of the columns that the study was granted, in the roles that it gives them.
     n_parties : int
-        Of the whole study.
+        Of the smallest total that the server sees in the whole study.
     more : iterable of Entry, optional
         Questions that it may ask beyond those; None where nothing limits them.
 
@@ -142,6 +142,27 @@ def refuse_small_folds(study: Study, n_records: int) -> None:
         )
 
 
+def refuse_few(guard: GuardSection, asked: AskedNumbers, noise: np.ndarray) -> None:
+    """Refuse exact sums of a formula that is about a few of the records here, unless the guard allows any number.
+
+    Parameters
+    ----------
+    noise : array, shape (k,)
+        How much of the noise that may cover numbers of the parties was used up before.
+
+    Raises
+    ------
+    TooFewRecords (HR-604)
+    """
+    covered = asked.noise > 0 and not worn_out(noise + asked.noise).any()
+    if asked.few and not covered and not math.isinf(guard.disclosure):
+        raise TooFewRecords(
+            f"{asked.few} chooses fewer than {LEAST} of the records here, or leaves out so few, and the sums are exact.",
+            remedy="Compare with other numbers, join levels, leave the term out, or add noise. The owner of the data can allow "
+            "it: guard.disclosure = inf.",
+        )
+
+
 def counted(sizes: np.ndarray) -> np.ndarray:
     """Numbers of records as the rule counts them."""
     return np.asarray(sizes // LEAST * LEAST)
@@ -168,7 +189,7 @@ class AskedNumbers(NamedTuple):
     exact, hidden : float
         Exact numbers, from itself and in a total of many, divided by how many.
     parties : int
-        Whose total it is.
+        Of how many the smallest such total is.
     width : int
         Values of each record in the columns that the study reads.
     most : float
@@ -181,6 +202,8 @@ class AskedNumbers(NamedTuple):
         Whether the same question again is answered by the same parties.
     complete : sequence of int
         Records of each party of the station that lack nothing that the study reads; none where no value may be missing.
+    few : str
+        What in a formula chooses fewer than `LEAST` of the records here, or leaves out so few; "" for nothing.
     """
 
     exact: float = 0.0
@@ -192,10 +215,18 @@ class AskedNumbers(NamedTuple):
     noise: float = 0.0
     steady: bool = True
     complete: Sequence[int] = ()
+    few: str = ""
 
     @classmethod
     def of(
-        cls, guard: GuardSection, outbox: Outbox, aggregation: str, width: int, most: float | None, n_parties: int
+        cls,
+        guard: GuardSection,
+        outbox: Outbox,
+        aggregation: str,
+        width: int,
+        most: float | None,
+        n_parties: int,
+        together: Callable[[int], int] = int,
     ) -> AskedNumbers:
         """The numbers of a question.
 
@@ -209,8 +240,10 @@ class AskedNumbers(NamedTuple):
             The study's own limit.
         n_parties : int
             Of the whole study, as it was approved; a question that says it is about more counts as about these.
+        together : callable
+            How many of so many parties are in the smallest total that the server sees: of a group, where there are groups.
         """
-        asked = max(1, min(outbox.asked, n_parties))
+        asked = max(1, together(max(1, min(outbox.asked, n_parties))))
         size = None if outbox.layout is None else outbox.distinct or outbox.layout.size
         entry = replace(
             entry_of(outbox, trust_of(guard)), aggregation=aggregation, sampling=own_sample(outbox)
@@ -249,12 +282,13 @@ class Disclosures:
 
         Raises
         ------
-        DisclosureExceeded (HR-216)
+        DisclosureExceeded (HR-216), TooFewRecords (HR-604)
         """
         asked = question.exact
         if asked is None or (_repeats(question) and self._mark(question, ids) in self._answered_of(study)):
             return {}
         which = np.array([self._position[id] for id in ids], np.int64)
+        refuse_few(guard, asked, self._of(study)[2, which])
         self._admit(self._of(study), which, asked, Disclosure(min(guard.disclosure, asked.most)))
         if guard.disclosure_overall is not None:
             self._admit(self._of(""), which, asked._replace(width=self._width), Disclosure(guard.disclosure_overall))

@@ -323,10 +323,7 @@ def admit_size(what: str, size: int, most: int) -> None:
 
 def smallest_total(aggregation: Any, asked: int) -> int:
     """Of how few parties a hidden total may be."""
-    masks = getattr(aggregation, "masks", aggregation)
-    scheme = getattr(masks, "scheme", None)
-    together = asked if scheme is None else int(scheme.together(asked))
-    return min(together, max(1, int(getattr(aggregation, "least", 1))))
+    return min(aggregation.together(asked), max(1, int(aggregation.least)))
 
 
 def withstands(aggregation: Any) -> bool:

@@ -25,11 +25,13 @@ from hedgerow.network.station.memory import PartyMemory
 from hedgerow.network.station.policy import admit_question, admit_rows, as_forbidden, withstands
 from hedgerow.network.station.signatures import QuestionSignature, settled, signature_of
 from hedgerow.network.station.submissions import Submission
+from hedgerow.network.station.wear import admit_wear, as_worn
 from hedgerow.privacy.guard import GuardedQuestion
 from hedgerow.store import Answered
 from hedgerow.wire.names import Names
 from hedgerow.wire.question import Received, answer
 
+from .chosen import ChosenRecords
 from .facts import AskedQuestion, Computed, Uncomputed
 from .runner import OwnKeys
 
@@ -80,6 +82,7 @@ class StudyHost:
         self._width, self._most = study_width(study, schema_for(study, schema)), study.protection.disclosure
         self._complete = complete_in(held, schema_for(study, schema), named_in(study, schema_for(study, schema)))
         self._position = {id: i for i, id in enumerate(held.ids)}
+        self._chosen = ChosenRecords(engine.held)
         self._at_hand: Received | None = None
 
     def foresee(self, guard: GuardSection, at: datetime, common: bytes, own: bytes) -> AskedQuestion:
@@ -165,9 +168,15 @@ class StudyHost:
             if isinstance(known, HedgerowError):
                 raise known from None
         admit_rows(guard, found)
+        outbox = as_worn(outbox, self.submission.announced)
+        admit_wear(guard.require, outbox)
+        question = replace(question, outbox=outbox)
         asked = question if found.release.mechanism is None else question.with_layout(found.layout)
-        exact = AskedNumbers.of(guard, found, hiding(question), self._width, self._most, self._n_parties)
-        exact = exact._replace(complete=self._complete)
+        together = question.aggregation.together if hiding(question) else int
+        exact = AskedNumbers.of(guard, found, hiding(question), self._width, self._most, self._n_parties, together)
+        exact = exact._replace(
+            complete=self._complete, few=self._chosen.few(question.question, asked.ids, bool(hiding(question)))
+        )
         exact = exact._replace(steady=not hiding(question) or withstands(question.aggregation))
         return asked, {trust: GuardedQuestion.by(found, trust) for trust in trusts_of(guard)}, exact
 

@@ -1,0 +1,168 @@
+"""A run folder as an export reads it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.declaration import Declaration
+from hedgerow.core.ledger import Entry, Ledger
+from hedgerow.data import Schema
+from hedgerow.errors import MissingData, StudyInvalid, UnknownStudy
+from hedgerow.privacy.statement import Statement, statement
+from hedgerow.report import Report
+from hedgerow.store import read_arrays, read_chain
+from hedgerow.study import Study, load
+from hedgerow.study.catalogue import listing
+from hedgerow.study.keys import settings_of
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A finished run as its folder has it; made by `read_run`.
+
+    Attributes
+    ----------
+    path : Path
+    study : Study
+    report : Report
+    ledger : Ledger
+        Its entries, and those of other runs with which it shares a budget.
+    said : Statement
+        What the ledger guarantees: epsilon, delta, unit.
+    """
+
+    path: Path
+    study: Study
+    report: Report
+    ledger: Ledger
+    said: Statement
+
+    @property
+    def program(self) -> Declaration:
+        """The program that ran."""
+        return listing(self.study.program.name)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Its settings, defaults included."""
+        return settings_of(self.program, self.study.program.model_extra or {})
+
+    @property
+    def entries(self) -> list[Entry]:
+        """Every question whose answer may be in the model, of other runs under the same budget too."""
+        return [*self.ledger.others, *self.ledger.entries]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns as the run declared them.
+
+        Raises
+        ------
+        MissingData (HR-402)
+            The folder was written by a version that did not keep them.
+        """
+        return Schema.from_json(json.loads(self._text("schema.json", "the columns that the run declared")))
+
+    @cached_property
+    def arrays(self) -> dict[str, Array]:
+        """Weights of a model, or nodes of a tree; none of a fit.
+
+        Raises
+        ------
+        CheckpointMismatch (HR-103)
+            The file is damaged.
+        """
+        path = self.path / "model.safetensors"
+        return read_arrays(path)[0] if path.exists() else {}
+
+    @cached_property
+    def coefficients(self) -> dict[str, float]:
+        """Coefficients of a fit by name, in their order; none of others."""
+        path = self.path / "coefficients.csv"
+        if not path.exists():
+            return {}
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        return {row["term"]: float(row["coef"]) for row in rows} if rows and "coef" in rows[0] else {}
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What is told of a model in any format: which study, by which guarantee."""
+        said = self.said
+        return {
+            "study": self.report.study,
+            "study digest": self.study.digest,
+            "program": self.study.program.name,
+            "epsilon": "none: not differentially private" if not said.private else repr(said.epsilon),
+            "delta": repr(said.delta),
+            "unit": said.unit,
+            "privacy": said.sentence,
+            "exposed": self.report.exposed,
+            "hedgerow": version("hedgerow"),
+        }
+
+    def coef(self) -> Array:
+        """Coefficients as an array, shape (d,).
+
+        Raises
+        ------
+        StudyInvalid (HR-101)
+            The run has none.
+        """
+        if not self.coefficients:
+            raise self.no("coefficients")
+        return np.array(list(self.coefficients.values()))
+
+    def no(self, what: str) -> StudyInvalid:
+        """The error that a run has no such thing."""
+        return StudyInvalid(
+            f"{self.path} is a run of {self.study.program.name!r}, which has no {what}.",
+            remedy="Every run has a model card: --to model-card. Runs with weights or coefficients: --to safetensors.",
+        )
+
+    def _text(self, name: str, what: str) -> str:
+        try:
+            return (self.path / name).read_text(encoding="utf-8")
+        except FileNotFoundError as error:
+            raise MissingData(f"{self.path} lacks {name}: {what}.", remedy="Run the study again with this version.") from error
+
+
+def read_run(path: str | Path) -> RunFolder:
+    """Read a run folder; no records are read, and nobody is asked.
+
+    Raises
+    ------
+    UnknownStudy (HR-102), StudyInvalid (HR-101), LedgerDamaged (HR-231)
+        It holds no finished run; a file of it cannot be read.
+    """
+    path = Path(path)
+    try:
+        report = Report.from_json(json.loads((path / "result.json").read_text(encoding="utf-8")))
+    except FileNotFoundError as error:
+        raise UnknownStudy(
+            f"{path} holds no finished run.", remedy="Give a folder that `hedgerow run` wrote, e.g. runs/digits-fedavg-001."
+        ) from error
+    except ValueError as error:
+        raise StudyInvalid(f"{path / 'result.json'} cannot be read: {error}.") from error
+    study = load(path / "study.toml")
+    ledger = Ledger(study.budget.budget() if study.budget else None)
+    shared = study.budget.shared if study.budget else None
+    if shared is None:
+        ledger.entries.extend(read_chain(path).entries)
+    else:  # the budget is that of all runs together
+        ledger.others.extend(read_chain(shared).entries)
+    facts = dict(report.facts)
+    units = {name: value if isinstance(value := facts.get(plural), int) else 0 for name, plural in UNITS}
+    return RunFolder(path, study, report, ledger, statement(ledger, units))  # type: ignore[arg-type]
+
+
+UNITS = (("party", "parties"), ("record", "records"))

@@ -1,0 +1,60 @@
+"""The examples of the reference, docs/examples/names: they run as they stand, and are of names that exist."""
+
+import doctest
+import re
+import tomllib
+from importlib import import_module
+from inspect import isfunction
+from pathlib import Path
+
+import pytest
+
+import hedgerow as hr
+
+NAMES = Path(__file__).parents[2] / "docs" / "examples" / "names"
+SLOW = {"compression", "learn", "learn.features", "store", "study"}  # torch, or a whole run
+ALL_SHOWN = ("data", "learn", "privacy.accounting", "stats")
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def parts(room):
+    text = (NAMES / f"{room}.txt").read_text(encoding="utf-8")
+    found = re.split(r"(?m)^## (\w+)\n", text)
+    return dict(zip(found[1::2], (body.strip() for body in found[2::2]), strict=True))
+
+
+ROOMS = {path.stem: parts(path.stem) for path in sorted(NAMES.glob("*.txt"))}
+SHOWN = [
+    pytest.param(room, name, marks=[pytest.mark.slow] * (room in SLOW or name == "Tree"))
+    for room, examples in ROOMS.items()
+    for name, text in examples.items()
+    if not text.startswith("->")
+]
+
+
+@pytest.mark.parametrize(("room", "name"), SHOWN)
+def test_an_example_gives_what_it_shows(room, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    example = doctest.DocTestParser().get_doctest(ROOMS[room][name], {"hr": hr, "__name__": "__main__"}, name, room, 0)
+    assert example.examples
+    said = []
+    doctest.DocTestRunner(optionflags=FLAGS).run(example, out=said.append)
+    assert not said, "".join(said)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_examples_are_of_public_names_and_lead_to_examples(room):
+    assert set(ROOMS[room]) <= set(import_module(f"hedgerow.{room}").__all__)
+    for text in ROOMS[room].values():
+        if text.startswith("->"):
+            assert not ROOMS[room][text.removeprefix("->").strip()].startswith("->")
+
+
+@pytest.mark.parametrize("room", ALL_SHOWN)
+def test_each_function_that_the_reference_puts_into_a_group_has_an_example(room):
+    groups = tomllib.loads((NAMES.parents[1] / "reference" / "groups.toml").read_text(encoding="utf-8"))[room]
+    module = import_module(f"hedgerow.{room}")
+    listed = [name for group, names in groups.items() if not group.startswith("For those who") for name in names]
+    functions = {name for name in listed if isfunction(getattr(module, name))}
+    assert len(functions) > 6
+    assert functions - set(ROOMS[room]) == set()

@@ -1,0 +1,87 @@
+"""Formulas that choose a few records are found, however they are spelt; ordinary ones are not."""
+
+import numpy as np
+import pytest
+
+from hedgerow.data import Column, Schema
+from hedgerow.stats.design import Design
+from hedgerow.stats.selecting import few_chosen, terms_in
+
+N = 200
+RNG = np.random.default_rng(0)
+COLUMNS = {
+    "age": np.r_[RNG.uniform(20, 88, N - 3), 89, 89.5, 90],
+    "dose": RNG.uniform(0, 1, N),
+    "sick": (RNG.uniform(size=N) < 0.3) * 1.0,
+    "rare": (np.arange(N) < 3) * 1.0,
+    "town": np.r_[np.zeros(N // 2, int), np.ones(N // 2 - 2, int), 2, 2],
+}
+SCHEMA = Schema(
+    (
+        Column("age", "number", low=20, high=90),
+        Column("dose", "number", low=0, high=1),
+        Column("sick", "binary"),
+        Column("rare", "binary"),
+        Column("town", "category", levels=("a", "b", "c")),
+    )
+)
+
+
+def found(formula, offset=None, w=None):
+    terms = tuple(terms_in({"spec": Design.of(formula, SCHEMA, offset=offset)}))
+    return few_chosen(terms, COLUMNS, np.ones(N) if w is None else w, 5)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "dose ~ I((age >= 88.5) * sick)",
+        "dose ~ I(age < 88.5)",
+        "dose ~ I(1 + (age >= 88.5))",
+        "dose ~ sick:I(age > 88.5)",
+        "I(dose * (age > 88.5)) ~ sick",
+        "dose ~ I((age >= 88.5) * dose + dose)",
+        "dose ~ I(1 + (age >= 60) - (age >= 60.5))",
+        "dose ~ I(age >= 60) + I(age >= 60.5)",
+        "dose ~ I(age >= 20) + I(age < 88.5)",
+        "dose ~ I(age >= 50) + I((age >= 50) * (age < 60)) + I((age >= 60) * (age < 88.5))",
+        "dose ~ I(abs(age - 88.5) + age - 88.5)",
+        "dose ~ I(((age - 88.5) ** 2) ** 0.5 + age)",
+        "dose ~ sqrt((age - 88.5) ** 2)",
+        "dose ~ I(exp(log((age - 88.5) ** 2) / 2))",
+        "dose ~ rare:age",
+        "dose ~ I(rare * age)",
+        "dose ~ town:age",
+        "dose ~ town:sick",
+        "dose ~ I((age / 88) ** 4000)",
+    ],
+)
+def test_a_formula_that_chooses_three_records_is_found(formula):
+    assert found(formula)
+
+
+def test_an_offset_that_hides_all_records_but_three_is_found():
+    assert found("dose ~ age", offset="1e9*(age<88.5)")
+    assert not found("dose ~ age", offset="log(age)")
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "dose ~ age + sick + town + rare",
+        "dose ~ I(age > 60) + I(age > 75) + log(age) + I(age**2) + sqrt(age - 18) + exp((age - 60) / 10)",
+        "dose ~ sick:age + age:dose + I(age > 50):I(dose > 0.5)",
+        "I(age > 50) ~ dose",
+        "dose ~ I(age > 100) + I(rare + dose)",
+    ],
+)
+def test_an_ordinary_formula_chooses_nothing(formula):
+    assert not found(formula)
+
+
+def test_records_without_a_weight_are_nobody():
+    w = np.ones(N)
+    w[-3:] = 0
+    assert not found("dose ~ I(age >= 88.5)", w=w)
+    w[-30:] = 0
+    assert not found("dose ~ town:age", w=w)
