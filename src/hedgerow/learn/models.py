@@ -248,7 +248,8 @@ class Model:
     def _of_this_thread(self) -> nn.Module:
         """A copy of the module: `functional_call` swaps parameters in place, which threads must not share."""
         if not hasattr(self._copies, "module"):
-            self._copies.module = copy.deepcopy(self.module).to(self.where)
+            own = copy.deepcopy(self.module)
+            self._copies.module = own if self.where.type == "cpu" else own.to(self.where)
         return self._copies.module
 
     @contextmanager
