@@ -172,3 +172,10 @@ def test_a_mistake_inside_stays_what_it_is():
     with pytest.raises(TypeError) as caught:
         checked(broken)(1)
     assert not isinstance(caught.value, HedgerowError)
+
+
+@pytest.mark.parametrize("call", ["logistic_regression", "linear_regression", "poisson_regression"])
+def test_a_keyword_that_is_handed_on_and_known_to_nobody_is_told_by_code(call):
+    hospitals = hr.simulate(hr.data.load("breast_cancer"), partition=hr.data.iid(parties=5), seed=0)
+    with pytest.raises(ArgumentInvalid, match=f"{call} takes no argument 'tolerance'"):
+        getattr(hr.stats, call)(hospitals, "malignant ~ mean_radius", tolerance=1e-3)

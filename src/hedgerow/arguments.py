@@ -14,6 +14,7 @@ import collections.abc as abc
 import functools
 import inspect
 import numbers
+import re
 import sys
 import types
 import typing
@@ -35,6 +36,8 @@ PLAIN = (str, bytes, bool, int, float, complex, list, tuple, dict, set, type(Non
 """What is a value and nothing more: no engine, no rail, no mechanism."""
 
 _EMPTY = inspect.Parameter.empty
+_UNEXPECTED = re.compile(r"got an unexpected keyword argument '(\w+)'")
+"""What Python says of a keyword that a function hands on to another, which does not know it."""
 
 
 def checked(thing: Thing) -> Thing:
@@ -104,8 +107,17 @@ def _guarded(function: Any, called: str, *, own: int, first: bool) -> Any:
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         refusal = refused(args, kwargs)
-        if refusal is None:
+        if refusal is None and not open_ended:
             return function(*args, **kwargs)
+        if refusal is None:
+            try:
+                return function(*args, **kwargs)
+            except TypeError as error:
+                found = _UNEXPECTED.search(str(error))
+                if found is None or found[1] not in kwargs or found[1] in named:
+                    raise
+                remedy = f"help({called}) lists its own, and the settings that it hands on."
+                raise ArgumentInvalid(f"{called} takes no argument {found[1]!r}.", remedy=remedy) from None
         if first:
             try:
                 function(*args, **kwargs)

@@ -314,3 +314,25 @@ def test_weights_go_on_where_inputs_are_read_as_before():
     swapped = Task(["marker", "age"], own.task.target, own.task.loss)
     with pytest.raises(SettingsInvalid, match="other inputs"):
         next(fedavg(clinics(own), own.module, rounds=2, task=swapped, start=state))
+
+
+class TwoInputs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(30, 1)
+
+    def forward(self, x, mask):
+        return self.layer(x) * mask
+
+
+class DictOut(TwoInputs):
+    def forward(self, x):
+        return {"logits": self.layer(x)}
+
+
+@pytest.mark.parametrize(("net", "remedy"), [(TwoInputs(), "Task.inputs="), (DictOut(), "Task.output=")])
+def test_a_module_that_needs_a_task_is_told_so(net, remedy):
+    hospitals = hr.simulate(hr.data.load("breast_cancer"), partition=hr.data.iid(parties=3), seed=0)
+    with pytest.raises(ModelInvalid, match=remedy) as refused:
+        next(hr.learn.fedavg(hospitals, net, rounds=1))
+    assert not refused.value.asked

@@ -291,11 +291,17 @@ def model_for(
     try:
         with torch.no_grad():
             output = model.outputs(weights, torch.from_numpy(x))
-    except (RuntimeError, ValueError, IndexError) as error:
+    except Exception as error:  # whatever a foreign module raises
         raise ModelInvalid(
             f"{name} does not accept records of shape {x.shape[1:]}: {error}",
-            remedy="Its input is the features, joined; a single array-shaped feature keeps its shape.",
+            remedy="Its input is the features, joined; a single array-shaped feature keeps its shape. Say several inputs, or\n"
+            'those of a dict, by name: task=hr.learn.Task(inputs={"argument": "column", ...}).',
         ) from error
+    if not isinstance(output, Tensor):
+        raise ModelInvalid(
+            f"{name} returns a {type(output).__name__}, not a tensor.",
+            remedy='Say which part of it counts: task=hr.learn.Task(output="logits"), or give each output a loss.',
+        )
     wanted = (len(x), n_levels) if kind == "category" else (len(x),)
     if output.shape != wanted and output.shape != (*wanted, 1):
         raise ModelInvalid(
