@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -14,8 +15,9 @@ from hedgerow.errors import StudyInvalid, suggestion
 Settings = Mapping[str, Any]
 
 
+@lru_cache(maxsize=256)
 def keys_of(one: Declaration) -> type[BaseModel]:
-    """The `[program]` section as a model: one key for each keyword argument."""
+    """The `[program]` section as a model: one key for each keyword argument. A program's is made once."""
     hints, meanings = get_type_hints(one.function), meanings_of(one.function)
     keys: dict[str, Any] = {name: (key.kind, _field(key)) for name, key in one.keys.items()}
     for parameter in list(inspect.signature(one.function).parameters.values())[1:]:

@@ -17,12 +17,16 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache, reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
 
 from .costs import Batch, Cost, Costs, Use, as_one_gaussian
 from .distribution import Array, Curve, Distribution, Losses
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_mechanism import AdditiveNoisePrivacyLoss
 
 GRID = 1e-4  # of privacy losses, in units of epsilon; each is rounded up
 ROUGH = 1e-3  # ten times as quick, and a bound too
@@ -85,10 +89,43 @@ def _noise(use: Use, grid: float) -> Losses:
     def of(adjacency: library.AdjacencyType) -> Distribution:
         noise = make(use.noise_multiplier, sampling_prob=use.rate, adjacency_type=adjacency)
         ends = noise.connect_dots_bounds()
-        return Distribution.from_curve(noise.get_delta_for_epsilon, ends.epsilon_lower, ends.epsilon_upper, grid)
+        curve = _curve(noise, use, removed=adjacency is library.AdjacencyType.REMOVE)
+        return Distribution.from_curve(curve, ends.epsilon_lower, ends.epsilon_upper, grid)
 
     remove = of(library.AdjacencyType.REMOVE)
     return Losses(remove, None if use.rate == 1 else of(library.AdjacencyType.ADD))
+
+
+def _curve(noise: AdditiveNoisePrivacyLoss, use: Use, *, removed: bool) -> Curve:
+    """`noise.get_delta_for_epsilon` for a whole grid at once: its own loop over the grid takes seconds.
+
+    At epsilon x the unsampled loss is l = log(1 + (e^x - 1) / q), or -log(1 + (e^-x - 1) / q) of the neighbour without the
+    unit, and the noise is below -1/2 - l z^2 (Gaussian) or -1/2 - l z / 2 (Laplace), or 1 above it. The operations and their
+    order are those of `dp_accounting`: thousands of rounds magnify a difference in the last digit.
+    """
+    q, z, sign, shift = use.rate, use.noise_multiplier, (1.0 if removed else -1.0), (0.0 if removed else 1.0)
+
+    def unsampled_loss(x: Array) -> Array:
+        at, end = sign * x, math.log(1 - q)
+        scaled = at + np.log(1 / q)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = scaled + np.log1p(-np.exp(np.log(1 / q - 1) - scaled))
+        found = np.where(at == 0, np.log(1 / q + (1 - 1 / q)), found)
+        return sign * np.where(np.abs(at - end) <= 1e-9 * np.maximum(np.abs(at), abs(end)), -math.inf, found)
+
+    def curve(x: Array) -> Array:
+        found = -np.expm1(np.minimum(x, 0.0)) if removed else np.zeros_like(x)
+        inside = np.full(x.shape, True) if q == 1 else sign * x > math.log1p(-q)
+        loss = x[inside] if q == 1 else unsampled_loss(x[inside])
+        if use.kind == "gaussian":
+            place = -0.5 - loss * z**2
+        else:
+            place = np.where(loss * z > 1, -math.inf, np.where(loss * z <= -1, math.inf, 0.5 * (-1 - loss * z)))
+        place = place + shift
+        found[inside] = noise.mu_upper_cdf(place) - np.exp(x[inside] + noise.mu_lower_log_cdf(place))
+        return np.clip(found, 0.0, 1.0)
+
+    return curve
 
 
 def _range_hull(epsilon: float) -> Curve:

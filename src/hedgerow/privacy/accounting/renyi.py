@@ -16,7 +16,6 @@ The same curve without sampling is a bound too, since divergences are jointly qu
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterable
 from functools import lru_cache
@@ -26,6 +25,7 @@ import scipy
 from numpy.typing import NDArray
 
 from .costs import Batch, Cost, Costs, Use, amplified
+from .sampled import sampled_gaussian
 
 Curve = NDArray[np.float64]
 Orders = tuple[float, ...]
@@ -175,15 +175,9 @@ def _laplace(use: Use, orders: Orders) -> Curve:
 def _sampled_gaussian(use: Use, orders: Orders) -> Curve:
     if use.rate == 1:
         return np.array(orders) / (2 * use.noise_multiplier**2)
-    import dp_accounting
-    from absl import logging as absl_logging
-    from dp_accounting import rdp
-
-    absl_logging.get_absl_logger().addFilter(_unless_order_excluded)
     if use.exchanged:
         return _exchanged_gaussian(use, orders)
-    event = dp_accounting.PoissonSampledDpEvent(use.rate, dp_accounting.GaussianDpEvent(use.noise_multiplier))
-    return _positive(rdp.RdpAccountant(orders).compose(event).rdp)
+    return _positive(sampled_gaussian(use.rate, use.noise_multiplier, orders))
 
 
 def _exchanged_gaussian(use: Use, orders: Orders) -> Curve:
@@ -237,8 +231,3 @@ def _positive(divergences: Iterable[float]) -> Curve:
     """Where cancellation leaves nothing positive, the divergence is unknown rather than zero."""
     found = np.asarray(divergences, dtype=np.float64)
     return np.where(found > 0, found, math.inf)
-
-
-def _unless_order_excluded(record: logging.LogRecord) -> bool:
-    """Drop the warning that an order did not converge: that order is left out, and the bound holds without it."""
-    return not str(record.msg).startswith("_compute_log_a_frac failed to converge")
