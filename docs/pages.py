@@ -101,6 +101,11 @@ def is_value(value: Any) -> bool:
     return not (inspect.isclass(value) or inspect.isfunction(value))
 
 
+def same(value: Any) -> int:
+    """What tells a thing under all its names: a room that checks arguments hands out its functions wrapped."""
+    return id(inspect.unwrap(value)) if callable(value) else id(value)
+
+
 @cache
 def rooms() -> dict[str, Room]:
     """The rooms in reading order, each followed by the rooms inside it."""
@@ -125,12 +130,12 @@ def grouped(room: Room, order: dict[str, list[str]], seen: dict[int, Entry]) -> 
     ranked = sorted(public, key=lambda name: list(place).index(name) if name in place else len(place))
     for name in ranked:
         value = public[name]
-        if not is_value(value) and id(value) in seen:
-            room.elsewhere.append(seen[id(value)])
+        if not is_value(value) and same(value) in seen:
+            room.elsewhere.append(seen[same(value)])
             continue
         entry = Entry(name, value, room.name, place.get(name) or kind_of(name, value))
         room.groups.setdefault(entry.group, []).append(entry)
-        seen[id(value)] = entry
+        seen[same(value)] = entry
     room.groups = {group: entries for group, entries in room.groups.items() if entries}
     return room
 
@@ -167,7 +172,7 @@ def examples(room: str) -> dict[str, str]:
 
 def boost(entry: Entry) -> int:
     """How much a search prefers a page: everyday names before others, and those of a room before those of a room inside it."""
-    everyday = getattr(hedgerow, entry.name, None) is entry.value
+    everyday = same(getattr(hedgerow, entry.name, None)) == same(entry.value)
     return 10 if everyday else 4 if "." not in entry.room else 2
 
 
@@ -242,12 +247,12 @@ def index_of_rooms() -> str:
 
 def index_of_everyday_names() -> str:
     """What `import hedgerow as hr` gives at once."""
-    known = {id(entry.value): entry for entry in entries() if not is_value(entry.value)}
+    known = {same(entry.value): entry for entry in entries() if not is_value(entry.value)}
     named = [(name, getattr(hedgerow, name)) for name in hedgerow.__all__]
     rows = [
-        f"| [`hr.{name}`]({known[id(value)].page.removeprefix('reference/')}) | {cell(known[id(value)].sentence)} |"
+        f"| [`hr.{name}`]({known[same(value)].page.removeprefix('reference/')}) | {cell(known[same(value)].sentence)} |"
         for name, value in named
-        if id(value) in known
+        if same(value) in known
     ]
     return "\n".join(["| name | |", "| --- | --- |", *rows])
 
@@ -333,9 +338,9 @@ def addresses() -> dict[str, str]:
         found[room.name] = room.page.removesuffix(".md") + "/"
         for entry in room.elsewhere:
             found.setdefault(f"{room.name}.{entry.name}", entry.page.removesuffix(".md") + "/")
-    known = {id(entry.value): entry for entry in entries() if not is_value(entry.value)}
+    known = {same(entry.value): entry for entry in entries() if not is_value(entry.value)}
     for name in hedgerow.__all__:
-        if entry := known.get(id(getattr(hedgerow, name))):
+        if entry := known.get(same(getattr(hedgerow, name))):
             found.setdefault(name, entry.page.removesuffix(".md") + "/")
     return found
 

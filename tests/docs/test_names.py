@@ -12,8 +12,10 @@ import pytest
 import hedgerow as hr
 
 NAMES = Path(__file__).parents[2] / "docs" / "examples" / "names"
-SLOW = {"compression", "learn", "learn.features", "store", "study"}  # torch, or a whole run
-ALL_SHOWN = ("data", "learn", "privacy.accounting", "stats")
+SLOW = {"compare", "compression", "export", "learn", "learn.features", "learn.private", "store", "study"}  # torch, or a run
+SLOW_NAMES = {"Tree", "Processes", "hidden_standardise", "hidden_gradient_descent", "gradient_queries", "largest_rate"}
+ALL_SHOWN = ("data", "learn", "learn.features", "privacy.accounting", "stats")
+SOURCE = Path(hr.__file__).parent
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -24,8 +26,9 @@ def parts(room):
 
 
 ROOMS = {path.stem: parts(path.stem) for path in sorted(NAMES.glob("*.txt"))}
+IN_DOCSTRINGS = [path for path in sorted(SOURCE.rglob("*.py")) if ">>> " in path.read_text(encoding="utf-8")]
 SHOWN = [
-    pytest.param(room, name, marks=[pytest.mark.slow] * (room in SLOW or name == "Tree"))
+    pytest.param(room, name, marks=[pytest.mark.slow] * (room in SLOW or name in SLOW_NAMES))
     for room, examples in ROOMS.items()
     for name, text in examples.items()
     if not text.startswith("->")
@@ -39,6 +42,18 @@ def test_an_example_gives_what_it_shows(room, name, tmp_path, monkeypatch):
     assert example.examples
     said = []
     doctest.DocTestRunner(optionflags=FLAGS).run(example, out=said.append)
+    assert not said, "".join(said)
+
+
+@pytest.mark.parametrize("path", IN_DOCSTRINGS, ids=lambda path: path.stem)
+def test_the_examples_of_docstrings_give_what_they_show(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    module = import_module(".".join(("hedgerow", *path.relative_to(SOURCE).with_suffix("").parts)))
+    examples = [one for one in doctest.DocTestFinder().find(module, extraglobs={"hr": hr}) if one.examples]
+    assert examples
+    said = []
+    for one in examples:
+        doctest.DocTestRunner(optionflags=FLAGS).run(one, out=said.append)
     assert not said, "".join(said)
 
 

@@ -119,7 +119,7 @@ class MessageForm:
 
     Examples
     --------
-    >>> hello = Form("hello", round=Whole(1, 9), key=exactly(2))
+    >>> hello = MessageForm("hello", round=Whole(1, 9), key=exactly(2))
     >>> hello.unpack(hello.pack(round=3, key=b"ab"))
     (3, b'ab')
     """

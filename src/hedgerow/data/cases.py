@@ -158,11 +158,6 @@ def complete_cases(federation: Federation, names: Sequence[str] | None = None, *
     ------
     NotFinite (HR-404)
         Sums are exact, and no record is complete.
-
-    Examples
-    --------
-    >>> known = hr.data.complete_cases(federation, ["age", "bmi"])
-    >>> known.sum(my_local_function)
     """
     schema: Schema | None = federation.schema
     if schema is None:

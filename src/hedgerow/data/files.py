@@ -132,11 +132,6 @@ def convert(source: Any, folder: str | Path, schema: Schema, *, name: str = "tab
         There is something in the folder; no such file; a Parquet file and no pyarrow.
     MissingColumn, NotFinite, OutOfRange, SchemaInvalid (HR-403, 404, 405, 409)
         A part does not fit what is declared; its number is told.
-
-    Examples
-    --------
-    >>> hr.data.convert("visits.parquet", "visits", schema)
-    >>> visits = hr.simulate(hr.data.Table.from_files("visits"), hr.data.in_order(parties=20))
     """
     parts = _batches(Path(source), schema) if isinstance(source, str | Path) else source
     told = source if isinstance(source, str | Path) else "parts"

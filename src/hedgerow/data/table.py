@@ -225,8 +225,13 @@ class Table:
 
         Examples
         --------
-        >>> Table.from_frame(polars.scan_csv("patients.csv").select("age", "died"), target="died")
-        >>> Table.from_frame((X, y), names=["age", "bmi"], target="died")
+        >>> import pandas
+        >>> frame = pandas.DataFrame({"age": [61.0, 58.5, 70.0], "died": [0, 1, 0]})
+        >>> hr.data.Table.from_frame(frame, target="died").schema["died"].kind
+        'binary'
+        >>> X, y = frame[["age"]].to_numpy(), frame["died"].to_numpy()
+        >>> hr.data.Table.from_frame((X, y), names=["age"], target="died").schema.features
+        ('age',)
         """
         if isinstance(frame, Table):
             return frame.with_roles(target=target)

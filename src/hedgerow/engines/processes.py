@@ -32,11 +32,6 @@ class Processes(Sharded):
 
     All engines that come from one `Processes(...)` share its processes, which start with the first question and end with
     `close()`, at the end of a `with`, or when no engine is left.
-
-    Examples
-    --------
-    >>> with hr.Processes(shards=2) as engine:
-    ...     federation = hr.simulate(table, hr.data.iid(parties=100), engine=engine)
     """
 
     def _crew(self) -> Crew:

@@ -82,10 +82,6 @@ def hidden_standardise(
         A column declares no range, or is no number.
     RangeExceeded (HR-243)
         A declared range is wider than `reach` standard deviations; no store was asked for its record.
-
-    Examples
-    --------
-    >>> hidden = hidden_standardise(stores.protect(aggregation=SecAgg()), ["age", "bmi"])
     """
     held, values = records(federation), inside(federation)
     _refuse_unfit(federation, held, reach)

@@ -48,10 +48,6 @@ def trained_weights(module: nn.Module, state: Any) -> dict[str, np.ndarray]:
     ------
     ModelInvalid (HR-510)
         One is missing or has another shape.
-
-    Examples
-    --------
-    >>> safetensors.numpy.save_file(hr.learn.trained_weights(module, state), "adapters.safetensors")  # doctest: +SKIP
     """
     shapes = {name: value.shape for name, value in module.named_parameters() if value.requires_grad}
     return dict(zip(shapes, checked(weights_of(state), shapes), strict=True))

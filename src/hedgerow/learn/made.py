@@ -149,10 +149,6 @@ def made_by(factory: str, *arguments: Any, **settings: Any) -> nn.Module:
     ------
     ModelInvalid (HR-510)
         It cannot be imported, or makes no module.
-
-    Examples
-    --------
-    >>> module = made_by("hedgerow.learn.zoo:two_nn", (28, 28), 10, seed=3)
     """
     path, _, name = factory.partition(":")
     try:

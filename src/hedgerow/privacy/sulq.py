@@ -67,13 +67,6 @@ class Sulq:
         Questions that may be asked in all, by this handle or any other of the same federation.
     mechanism : Mechanism, optional
         Noise of each answer, in multiples of the bound, 1 per record.
-
-    Examples
-    --------
-    >>> def smokes(columns):
-    ...     return columns["smoker"]
-    >>> sulq = Sulq.within(federation, epsilon=1.0, delta=1e-6, queries=20)
-    >>> share = sulq.count(smokes) / sulq.count(everybody)
     """
 
     federation: Federation

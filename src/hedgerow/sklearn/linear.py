@@ -125,10 +125,6 @@ class FederatedLinearRegression(LinearFederated):
     coef_ : array of shape (d,)
         In the order of `fit_.names`, without the constant.
     intercept_ : float
-
-    Examples
-    --------
-    >>> model = FederatedLinearRegression("progression ~ bmi + bp").fit(federation)
     """
 
     def __init__(self, formula: str | None = None, *, fit_intercept: bool = True, parties: int = 1) -> None:

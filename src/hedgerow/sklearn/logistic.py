@@ -84,11 +84,6 @@ class FederatedLogisticRegression(ClassifierMixin, FederatedEstimator):
         From `fit` without a penalty: estimates are infinite.
     SettingsInvalid (HR-511)
         From `fit`: C is not above zero, or finite with more than two classes.
-
-    Examples
-    --------
-    >>> model = FederatedLogisticRegression("malignant ~ mean_radius + mean_texture").fit(federation)
-    >>> model.predict_proba(frame)
     """
 
     _numeric = False

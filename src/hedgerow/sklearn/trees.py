@@ -114,10 +114,6 @@ class FederatedDecisionTreeClassifier(ClassifierMixin, TreeFederated):
     fit_ : hedgerow.trees.DecisionTree
         Prints as rules.
     classes_ : array of shape (K,)
-
-    Examples
-    --------
-    >>> print(FederatedDecisionTreeClassifier(max_depth=2).fit(federation).fit_)
     """
 
     _numeric = False

@@ -237,10 +237,6 @@ def design(columns: Mapping[str, Array], *, spec: Design) -> dict[str, Array]:
 
     Of records that were left out before (`hedgerow.data.complete_cases`) rows are zeros and targets 1, whatever the formula
     makes of the values that stand in.
-
-    Examples
-    --------
-    >>> federation.prepare(design, spec=Design.of("malignant ~ mean_radius", federation.schema))
     """
     y = spec.response.columns(columns)[:, 0]
     prepared = {"X": spec.matrix(columns, len(y)), "y": y, "offset": spec.offsets(columns, len(y))}

@@ -102,10 +102,6 @@ def frequencies(
         A number of parties below one, or beyond those that there are.
     BudgetInvalid (HR-214)
         An epsilon outside [1e-4, 20]; Bloom filters that cannot tell the levels apart.
-
-    Examples
-    --------
-    >>> *_, state = frequencies(federation, "diagnosis", oracle="optimised", epsilon=1.0)
     """
     [read] = chosen(schema_of(federation), [column], COUNTED)
     levels, n = len(levels_of(read)), federation.size

@@ -279,10 +279,6 @@ def moments(federation: Federation, columns: Sequence[str] | None = None) -> Mom
     ------
     MissingColumn (HR-403), SchemaInvalid (HR-409), UnboundedSum (HR-210)
         A column is unknown or holds no numbers; the channel adds noise and a range is not declared.
-
-    Examples
-    --------
-    >>> moments(federation, ["age", "bmi"]).to_frame()
     """
     *_, state = centred_sums(federation, columns)
     return moments_of(schema_of(federation), columns, state)

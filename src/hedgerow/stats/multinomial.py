@@ -182,10 +182,6 @@ def multinomial_regression(federation: Federation, formula: str, **settings: Any
     federation : Federation
     formula, **settings
         `weights`, `tol` and `max_rounds`, as `softmax_newton`.
-
-    Examples
-    --------
-    >>> multinomial_regression(federation, "stage ~ age + dose").to_frame()
     """
     asked_before = len(federation.ledger)
     *_, state = softmax_newton(federation, formula=formula, **settings)

@@ -307,10 +307,6 @@ def negative_binomial_regression(federation: Federation, formula: str, *, alpha:
     ------
     NotIdentified (HR-320)
         Counts vary no more than a Poisson distribution. Others as `regression`.
-
-    Examples
-    --------
-    >>> negative_binomial_regression(federation, "visits ~ age + hlthp").alpha
     """
     if alpha is not None:
         if not alpha > 0:

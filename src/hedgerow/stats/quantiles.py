@@ -149,10 +149,6 @@ def quantiles(
     ------
     SchemaInvalid (HR-409), SettingsInvalid (HR-511)
         No range is declared or given; `q` or `tol` are out of range. No party was asked.
-
-    Examples
-    --------
-    >>> quantiles(federation, "age", q=[0.5], tol=0.1)
     """
     schema = schema_of(federation)
     bottom, top = _interval(chosen(schema, [column], NUMERIC)[0], low, high)

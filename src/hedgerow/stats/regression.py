@@ -129,10 +129,6 @@ def logistic_regression(federation: Federation, formula: str, *, firth: bool = F
         separate the classes, and less biased for rare events; an iteration asks twice.
     **settings
         `offset`, `weights`, `tol`, `max_rounds` and `rounds`, as `regression`.
-
-    Examples
-    --------
-    >>> print(logistic_regression(federation, "malignant ~ mean_radius + mean_texture").summary())
     """
     if not firth:
         return fitted(federation, formula, "binomial", **settings)
@@ -150,10 +146,6 @@ def linear_regression(federation: Federation, formula: str, **settings: Any) -> 
     ----------
     **settings
         `offset`, which is subtracted from the target, `weights`, `tol` and `max_rounds`, as `regression`.
-
-    Examples
-    --------
-    >>> linear_regression(federation, "progression ~ bmi + bp").to_frame()
     """
     return fitted(federation, formula, "gaussian", **settings)
 
@@ -170,10 +162,6 @@ def poisson_regression(federation: Federation, formula: str, **settings: Any) ->
     -----
     Where rows are hidden, means of single records are cut off at eight times the target's declared range. The fit is that
     of the pooled records, or refused with RangeExceeded (HR-243).
-
-    Examples
-    --------
-    >>> poisson_regression(federation, "visits ~ age + hlthp").to_frame()
     """
     return fitted(federation, formula, "poisson", **settings)
 
@@ -182,9 +170,5 @@ def gamma_regression(federation: Federation, formula: str, **settings: Any) -> F
     """Gamma regression of a target above zero, log link; settings as `poisson_regression`.
 
     The dispersion is the mean of squared relative residuals (Pearson), with records less coefficients in the denominator.
-
-    Examples
-    --------
-    >>> gamma_regression(federation, "cost ~ age + C(ward)").summary()
     """
     return fitted(federation, formula, "gamma", **settings)

@@ -94,9 +94,5 @@ def scaling(federation: Federation, columns: Sequence[str] | None = None) -> Sca
 
 def standardise(federation: Federation, columns: Sequence[str] | None = None) -> Federation:
     """Return the federation with columns of mean 0 and standard deviation 1; `scaling` keeps what was subtracted.
-
-    Examples
-    --------
-    >>> fit = logistic_regression(standardise(federation), "malignant ~ mean_radius")
     """
     return scaling(federation, columns).apply(federation)

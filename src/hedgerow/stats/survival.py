@@ -177,10 +177,6 @@ def survival_counts(
     ------
     MissingColumn (HR-403), SchemaInvalid (HR-409), SettingsInvalid (HR-511)
         A column is unknown or of another kind; times do not rise. No party was asked.
-
-    Examples
-    --------
-    >>> survival_counts(federation, "months", "died", times=range(6, 61, 6), group="arm")
     """
     *_, state = survival_totals(federation, time, event, times, group)
     noisy = federation.protection.noisy

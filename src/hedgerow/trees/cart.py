@@ -172,15 +172,6 @@ def decision_tree(
     target: str | None = None,
 ) -> DecisionTree:
     """Grow a decision tree to its end; parameters, releases and errors are those of `grow`.
-
-    Examples
-    --------
-    >>> hospitals = simulate(load("breast_cancer"), iid(parties=5), seed=0)
-    >>> print(decision_tree(hospitals, depth=1))
-    worst_perimeter <= 112.5
-        malignant = 0    91.0% of 379 records
-    worst_perimeter > 112.5
-        malignant = 1    93.7% of 190 records
     """
     *_, state = grow(
         federation,

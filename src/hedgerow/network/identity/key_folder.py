@@ -57,8 +57,8 @@ class KeyFolder:
 
     Examples
     --------
-    >>> hub = KeyFolder.make("hub/keys", "hub", authority=True, hosts=["127.0.0.1"])        # doctest: +SKIP
-    >>> hub.key_material.public_identity.name, dict(hub.public_identities)  # doctest: +SKIP
+    >>> hub = KeyFolder.make("hub/keys", "hub", authority=True, hosts=["127.0.0.1"])
+    >>> hub.key_material.public_identity.name, dict(hub.public_identities)
     ('hub', {})
     """
 

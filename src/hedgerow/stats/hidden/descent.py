@@ -166,10 +166,6 @@ def hidden_gradient_descent(
         The model, or a party's terms, outgrow the declared limits.
     NotConverged (HR-322)
         The model grows without end: the learning rate is too large.
-
-    Examples
-    --------
-    >>> *_, state = hidden_gradient_descent(federation, "progression ~ bmi + bp", learning_rate=0.5, standardise=True)
     """
     lawful = learning_rate > 0 and rounds >= 1 and largest > 0 and (records is None or records > 0)
     if not lawful or degree not in (1, 3) or (degree == 3 and family == "gaussian"):

@@ -75,10 +75,6 @@ def secure_scaling(
     Notes
     -----
     A column whose variance is lost in rounding, as a constant column's is, keeps its scale, with a warning.
-
-    Examples
-    --------
-    >>> standardised = secure_scaling(federation, ["age", "bmi"]).apply(federation)
     """
     schema = schema_of(federation)
     if columns is None:

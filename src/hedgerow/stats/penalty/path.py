@@ -353,11 +353,6 @@ def cross_validated(
     ----------
     family, l1_ratio, standardised, **settings
         As `penalty_path`.
-
-    Examples
-    --------
-    >>> path = cross_validated(federation, "progression ~ .", standardised=True)
-    >>> path.fit(path.one_se).to_frame()
     """
     asked_before = len(federation.ledger)
     kept: dict[str, Any] = {"family": family, "l1_ratio": l1_ratio, "standardised": standardised}

@@ -314,10 +314,6 @@ def penalised_regression(
     ----------
     family, penalty, l1_ratio, standardised, **settings
         As `penalised`.
-
-    Examples
-    --------
-    >>> penalised_regression(federation, "progression ~ .", penalty=0.1, standardised=True).to_frame()
     """
     asked_before = len(federation.ledger)
     kept: dict[str, Any] = {"family": family, "penalty": penalty, "l1_ratio": l1_ratio, "standardised": standardised}
