@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .made import made_by
     from .models import linear, mlp
     from .personal import ditto, fine_tune
+    from .predict import predict
     from .private import PrivateState, dp_fedavg, geyer
     from .records import OwnBudgetsState, RecordState, dpsgd, local_dpsgd, without_batch_norm
     from .results import declares
@@ -112,6 +113,7 @@ __all__ = [
     "mcmahan_cnn",
     "mean_of",
     "mlp",
+    "predict",
     "resnet18",
     "scaffold",
     "spread",

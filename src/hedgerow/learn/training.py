@@ -244,7 +244,11 @@ def mean_of(total: Mapping[str, np.ndarray], cohort: Federation, key: str = "upd
 
 
 def with_weights(module: nn.Module, state: Any) -> nn.Module:
-    """Return a copy of a module with the weights of a state (`.weights`) or of a mapping from name to array."""
+    """Return a copy of a module with the weights of a state (`.weights`) or of a mapping from name to array.
+
+    The copy expects its features as training scaled and ordered them: applied to raw columns it answers wrongly without an
+    error. `predict` brings the records of a table or a data frame to it.
+    """
     filled = copy.deepcopy(module)
     filled.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights_of(state).items()}, strict=False)
     return filled
