@@ -99,7 +99,7 @@ def drive(
     Parameters
     ----------
     program : callable
-        For example `functools.partial(fedavg, model=net, rounds=50)`.
+        For example `functools.partial(fedavg, module=net, rounds=50)`.
     watch : callable, optional
         Called with every state, before it can be checkpointed: evaluation, logging. The numbers of a dict that it returns are
         the round's metrics, `accuracy` for example; they are shown, logged, and in `Driven.rounds`.
