@@ -5,7 +5,7 @@ import pytest
 
 from hedgerow.data import Column, Schema
 from hedgerow.stats.design import Design
-from hedgerow.stats.selecting import few_chosen, terms_in
+from hedgerow.stats.selecting import MOST_PAIRS, few_chosen, terms_in
 
 N = 200
 RNG = np.random.default_rng(0)
@@ -85,3 +85,61 @@ def test_records_without_a_weight_are_nobody():
     assert not found("dose ~ I(age >= 88.5)", w=w)
     w[-30:] = 0
     assert not found("dose ~ town:age", w=w)
+
+
+SORTED = np.sort(COLUMNS["age"])
+LOW, HIGH = (SORTED[99] + SORTED[100]) / 2, (SORTED[101] + SORTED[102]) / 2
+PAIR = f"I(age >= {LOW}) + I(age + 0*dose >= {HIGH})"
+"""Of two records just one of these comparisons holds."""
+STEPS = np.sort(COLUMNS["dose"])[6:-6:6]
+DECOYS = {
+    "constant": [f"(dose > -{i})" for i in range(1, 66)],
+    "never": [f"(dose > {i})" for i in range(2, 100)],
+    "the same": [f"(dose > {0.5 + i * 1e-12})" for i in range(80)],
+    "the rest": [f"({'-' * (i % 2)}dose > {'-' * (i % 2)}{0.5 + i * 1e-12})" for i in range(80)],
+    "different": [f"(dose + {i}*0*age > {step})" for i, step in enumerate([*STEPS, *STEPS, *STEPS])],
+    "signs": [f"abs(dose + {i})" for i in range(1, 66)],
+}
+
+
+@pytest.mark.parametrize("spelt", ["one term", "terms", "nested", "an interaction"])
+@pytest.mark.parametrize("decoys", DECOYS)
+def test_comparisons_that_say_nothing_push_no_pair_aside(decoys, spelt):
+    asked = DECOYS[decoys]
+    text = {
+        "one term": f"I({' + '.join(asked)})",
+        "terms": " + ".join(f"I({one})" for one in asked),
+        "nested": f"{'I(' * 30}{' + '.join(asked)}{')' * 30}",
+        "an interaction": f"I({' + '.join(asked)}):dose",
+    }[spelt]
+    assert found(f"sick ~ 0 + {PAIR}")
+    assert found(f"sick ~ 0 + {text} + {PAIR}")
+
+
+def test_comparisons_that_say_nothing_are_answered_by_themselves():
+    for name in ("constant", "never", "the same", "the rest"):
+        assert not found(f"sick ~ I({' + '.join(DECOYS[name])}) + I(age > 50)")
+
+
+def test_more_different_comparisons_than_pairs_are_looked_at_are_refused():
+    n = 1600
+    ranks = np.arange(n) + 0.0
+    columns = {"age": ranks, "dose": ranks, "sick": ranks % 2}
+
+    def few(k):
+        text = " + ".join(f"(dose > {6 * i + 6})" for i in range(k))
+        spec = Design.of(
+            f"sick ~ I({text})", Schema((Column("age", "number"), Column("dose", "number"), Column("sick", "binary")))
+        )
+        return few_chosen(tuple(terms_in({"spec": spec})), columns, np.ones(n), 5)
+
+    assert not few(MOST_PAIRS)
+    assert f"more than {MOST_PAIRS} different comparisons" in few(MOST_PAIRS + 1)
+
+
+def test_pairs_are_counted_over_more_records_than_a_block():
+    n = 20_000
+    columns = {"age": np.arange(n) + 0.0, "dose": np.zeros(n), "sick": np.zeros(n)}
+    for high, said in ((12_004, True), (12_005, False)):
+        spec = Design.of(f"sick ~ I(age >= 12000) + I(age + 0*dose >= {high})", SCHEMA)
+        assert bool(few_chosen(tuple(terms_in({"spec": spec})), columns, np.ones(n), 5)) is said

@@ -8,7 +8,8 @@ What chooses is a comparison, the sign of what a root, a logarithm or an absolut
 zeros and ones or a category. The records that agree in all that one term is chosen by are a cell; so are those that agree in
 all comparisons of the same columns, and those for which just one of two comparisons holds, since sums over whole terms can be
 subtracted. A cell is to be empty, or of `least` records or more. Besides, a term of an expression differs from zero, by more
-than 1e-9 of its largest value, for none or for so many.
+than 1e-9 of its largest value, for none or for so many. Comparisons that hold for all records or for none, or for the same
+records as others or for the rest, are no further ones; a formula of more than 256 that differ is not answered.
 
 Not found are other ways to make most records count for little, such as high powers or large factors; and a category or a column
 of zeros and ones that a schema declares may be rare by itself.
@@ -20,7 +21,6 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from .factors import Factor, Levels, Number, Term
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Codes = NDArray[np.int64]
+    Codes = NDArray[np.int64] | NDArray[np.bool_]
 
 SIGNS = ("abs", "sqrt", "log", "log10", "log1p", "log2")
 """Functions that join what differs in its sign: of each part of their argument the sign chooses."""
@@ -42,8 +42,11 @@ SIGNS = ("abs", "sqrt", "log", "log10", "log1p", "log2")
 NOTHING = 1e-9
 """Of the largest value of a term: what is smaller counts as zero."""
 
-MOST_PAIRS = 64
-"""Comparisons of which each pair is looked at."""
+MOST_PAIRS = 256
+"""Different comparisons of which each pair is looked at; more are refused."""
+
+BLOCK = 8192
+"""Records of which the pairs are counted at a time: single precision holds such counts exactly."""
 
 
 def terms_in(values: Any) -> Iterator[Term]:
@@ -75,6 +78,8 @@ def chooses(term: Term, columns: Mapping[str, Array]) -> bool:
 def few_chosen(terms: Sequence[Term], columns: Mapping[str, Array], w: Array, least: int) -> str:
     """What chooses fewer than `least` of the records that have a weight, or leaves out so few, in words; "" for nothing.
 
+    More different comparisons than `MOST_PAIRS` are told as well, since not every pair of them is looked at.
+
     Parameters
     ----------
     columns : mapping from name to array, shape (n,)
@@ -88,7 +93,7 @@ def few_chosen(terms: Sequence[Term], columns: Mapping[str, Array], w: Array, le
     by_columns: dict[frozenset[str], dict[str, Codes]] = {}
     for term in asked:
         compared, others = _choosing(term, held)
-        chosen = {text: (evaluate(text, held) != 0).astype(np.int64) for text in compared if variables(text)}
+        chosen = {text: evaluate(text, held) != 0 for text in compared if variables(text)}
         if _few([*chosen.values(), *(_codes(held[name]) for name in others)], least) or _faint(term, held, len(there), least):
             return ":".join(factor.text for factor in term.factors)
         for text, codes in chosen.items():
@@ -96,11 +101,27 @@ def few_chosen(terms: Sequence[Term], columns: Mapping[str, Array], w: Array, le
     for group in by_columns.values():
         if _few(list(group.values()), least):
             return " and ".join(group)
-    everything = {text: codes for group in by_columns.values() for text, codes in group.items()}
-    for one, other in combinations(list(everything)[:MOST_PAIRS], 2):
-        if _few([everything[one] ^ everything[other]], least):
-            return f"{one} and {other}"
-    return ""
+    return _few_between({text: codes for group in by_columns.values() for text, codes in group.items()}, least)
+
+
+def _few_between(compared: Mapping[str, Codes], least: int) -> str:
+    """Two comparisons of which just one holds for a few records, or for all but a few; or that there are too many to look."""
+    different: dict[bytes, str] = {}
+    for text, codes in compared.items():
+        if codes.any() and not codes.all():  # all records or none: it chooses as little as a constant
+            different.setdefault(np.packbits(codes ^ codes[0]).tobytes(), text)  # a comparison and its negation are the same
+        if len(different) > MOST_PAIRS:
+            return f"one pair of more than {MOST_PAIRS} different comparisons, too many to look at each,"
+    texts = list(different.values())
+    if len(texts) < 2:
+        return ""
+    n, counts = len(compared[texts[0]]), np.zeros((len(texts), len(texts)))
+    for start in range(0, n, BLOCK):
+        held = np.stack([compared[text][start : start + BLOCK] for text in texts]).astype(np.float32)
+        both, each = held @ held.T, held.sum(1)
+        counts += each[:, None] + each - 2 * both
+    one, other = np.nonzero(np.triu(np.minimum(counts, n - counts) < least, 1))
+    return f"{texts[one[0]]} and {texts[other[0]]}" if len(one) else ""
 
 
 def _is_expression(factor: Factor, columns: Mapping[str, Array]) -> bool:

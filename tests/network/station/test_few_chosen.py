@@ -67,3 +67,13 @@ def test_two_records_are_not_chosen_by_a_comparison(tmp_path, formula, offset, h
 )
 def test_what_chooses_many_or_is_covered_or_allowed_is_answered(tmp_path, formula, how):
     assert asked(tmp_path, formula, **how) == {"asked", "answered"}
+
+
+@pytest.mark.slow
+def test_comparisons_that_say_nothing_push_no_pair_aside_at_a_station(tmp_path):
+    ages = np.sort(records("alpha")["age"])
+    low, high = next((a, b) for a, b in zip(np.unique(ages)[20:], np.unique(ages)[21:], strict=False) if (ages == a).sum() < 5)
+    decoys = "+".join(f"(dose > -{i})" for i in range(1, 66))
+    codes = asked(tmp_path, f"income ~ 0 + I({decoys}) + I(age >= {low}) + I(age + 0*dose >= {high})")
+    assert "HR-604" in codes
+    assert "answered" not in codes

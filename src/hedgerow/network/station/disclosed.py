@@ -157,7 +157,7 @@ def refuse_few(guard: GuardSection, asked: AskedNumbers, noise: np.ndarray) -> N
     covered = asked.noise > 0 and not worn_out(noise + asked.noise).any()
     if asked.few and not covered and not math.isinf(guard.disclosure):
         raise TooFewRecords(
-            f"{asked.few} chooses fewer than {LEAST} of the records here, or leaves out so few, and the sums are exact.",
+            f"{asked.few} may choose fewer than {LEAST} of the records here, or leave out so few, and the sums are exact.",
             remedy="Compare with other numbers, join levels, leave the term out, or add noise. The owner of the data can allow "
             "it: guard.disclosure = inf.",
         )

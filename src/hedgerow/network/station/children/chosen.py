@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -57,8 +56,12 @@ class ChosenRecords:
         found: list[Party] = []
         held = self._parties.prepared(view, together=False)
         for id in ids:
-            with suppress(Exception):  # a party whose records cannot be prepared answers nothing
+            try:
                 found.append(held[held.position[id]])
+            except (RecursionError, MemoryError):  # of these, what answers may have more left than what looks
+                raise
+            except Exception:  # a party whose records cannot be prepared answers nothing
+                continue
         if together and found:
             names = found[0].columns
             columns = {name: np.concatenate([one.columns[name] for one in found]) for name in names}
