@@ -15,6 +15,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -28,7 +29,6 @@ from hedgerow.wire.question import common, inbox, own
 from hedgerow.wire.refusal import code_in
 
 from .merging import grouped, merged
-from .message_queue import MessageQueue
 from .overlong import without_overlong
 
 log = logging.getLogger("hedgerow")
@@ -37,14 +37,26 @@ LIFE = 1 << 32
 """Letters of one life of a coordinator; numbers of the next life are larger than all of them."""
 
 
+class Asks(Protocol):
+    """What carries letters to stations, and their answers; see `MessageQueue`."""
+
+    def alive(self) -> frozenset[str]: ...
+
+    def wait(self, seconds: float, until: Callable[[], bool] = ...) -> bool: ...
+
+    def ask(
+        self, kind: str, parts: Mapping[str, Sequence[bytes]], *, study: bytes = ..., number: int = ..., seconds: float = ...
+    ) -> dict[str, Letter]: ...
+
+
 @dataclass
 class Network:
     """The parties of one study, at stations.
 
     Parameters
     ----------
-    queue : MessageQueue
-        Carries letters.
+    queue : Asks
+        Carries letters, as a `MessageQueue` does.
     study : bytes
         16 bytes that name the study.
     stations : mapping from station to tuple of str
@@ -67,7 +79,7 @@ class Network:
         Learns which parties sent more than their bound allows; it counts as zero.
     """
 
-    queue: MessageQueue
+    queue: Asks
     study: bytes
     stations: Mapping[str, tuple[str, ...]]
     seconds: float = 60.0
