@@ -1,5 +1,7 @@
 """The bundled studies: equal to trusted implementations, stopped by their budget, explained by their report."""
 
+from functools import cache
+
 import dp_accounting
 import numpy as np
 import pytest
@@ -64,6 +66,7 @@ def test_digits_fedavg_stops_by_budget_as_rehearsed_and_costs_what_dp_accounting
     assert f"stops after {rounds} rounds" in rehearsed.ended
     step = dp_accounting.PoissonSampledDpEvent(0.5, dp_accounting.GaussianDpEvent(2.0))
 
+    @cache
     def epsilon(n):
         accountant = pld.PLDAccountant(value_discretization_interval=1e-4)
         return accountant.compose(step, n).get_epsilon(1e-3)
