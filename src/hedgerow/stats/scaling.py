@@ -93,6 +93,5 @@ def scaling(federation: Federation, columns: Sequence[str] | None = None) -> Sca
 
 
 def standardise(federation: Federation, columns: Sequence[str] | None = None) -> Federation:
-    """Return the federation with columns of mean 0 and standard deviation 1; `scaling` keeps what was subtracted.
-    """
+    """Return the federation with columns of mean 0 and standard deviation 1; `scaling` keeps what was subtracted."""
     return scaling(federation, columns).apply(federation)

@@ -171,8 +171,7 @@ def decision_tree(
     features: Sequence[str] | None = None,
     target: str | None = None,
 ) -> DecisionTree:
-    """Grow a decision tree to its end; parameters, releases and errors are those of `grow`.
-    """
+    """Grow a decision tree to its end; parameters, releases and errors are those of `grow`."""
     *_, state = grow(
         federation,
         depth=depth,
