@@ -1,6 +1,8 @@
 """How the work of training grows: the exponent of processor seconds over rounds, parties, records, numbers and questions.
 
-    python benchmarks/exponents.py
+    python benchmarks/exponents.py [WORD ...]
+
+Words choose lines: `station` is the one about questions at a station.
 
 Seconds are those of the processor, of all threads, so that a busy machine says nearly the same as a quiet one; each is the
 least of three, less what the smallest run of the same kind costs to begin with. The exponent is the slope between the two
@@ -20,10 +22,12 @@ from pathlib import Path
 import numpy as np
 
 import hedgerow as hr
+import one_station
 from hedgerow.core import Federation, Parties
 from hedgerow.core.randomness import Streams
 from hedgerow.store import LedgerFile
 
+MEMORY = Path("/dev/shm")
 MOST = 1.2
 """An exponent above this is said."""
 
@@ -53,6 +57,12 @@ def asked(questions: int) -> None:
         train(fed, questions)
 
 
+def asked_of_a_station(questions: int) -> None:
+    """A study of so many questions to one station, which keeps a journal; in memory where the system can, to wait less."""
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        one_station.asked(Path(folder), questions)
+
+
 def seconds(work: Callable[[], None]) -> float:
     """Processor seconds, the least of three."""
     found = []
@@ -69,14 +79,17 @@ LINES: dict[str, tuple[tuple[int, int, int], Callable[[int], Callable[[], None]]
     "n records of each party": ((40, 16_000, 64_000), lambda n: partial(train, federation(each=n))),
     "d, in hidden units": ((20, 8_000, 32_000), lambda d: partial(train, federation(5), hidden=d)),
     "questions on a ledger": ((10, 200, 800), lambda q: partial(asked, q)),
+    "questions at a station": ((10, 100, 400), lambda q: partial(asked_of_a_station, q)),
 }
 
 
-def main() -> int:
+def main(words: list[str]) -> int:
     """Print a line for each."""
     train(federation())  # imports and compiles what all of them need
     worst = 0.0
     for name, (sizes, made) in LINES.items():
+        if not any(word in name for word in words or [""]):
+            continue
         base, middle, large = (seconds(made(size)) for size in sizes)
         exponent = math.log(max(large - base, 1e-6) / max(middle - base, 1e-6)) / math.log(
             (sizes[2] - sizes[0]) / (sizes[1] - sizes[0])
@@ -91,4 +104,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
