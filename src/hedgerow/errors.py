@@ -31,24 +31,27 @@ class HedgerowError(Exception):
         What to do instead; may span several lines.
     asked : bool
         Whether parties had been asked when the error was raised.
+    says : bool
+        Whether the message tells it: that of a figure or a table in a file has nothing to do with parties.
     """
 
     code: ClassVar[str] = ""
     _asked: ClassVar[bool] = False
+    _unasked: ClassVar[str] = "No party was asked."
 
     def __init_subclass__(cls, code: str = "", asked: bool = False) -> None:
         cls.code, cls._asked = code, asked
 
-    def __init__(self, reason: str, *, remedy: str = "", asked: bool | None = None) -> None:
-        self.reason, self.remedy = reason, remedy
+    def __init__(self, reason: str, *, remedy: str = "", asked: bool | None = None, says: bool = True) -> None:
+        self.reason, self.remedy, self.says = reason, remedy, says
         self.asked = self._asked if asked is None else asked
         super().__init__(reason)
 
     def __str__(self) -> str:
         lines = [f"{type(self).__name__} [{self.code}]: {self.reason}"]
         lines += [f"  {line}" for line in self.remedy.splitlines()]
-        asked = "Parties had been asked." if self.asked else "No party was asked."
-        return "\n".join([*lines, f"{asked} More: hedgerow explain {self.code}"])
+        asked = "" if not self.says else "Parties had been asked. " if self.asked else f"{self._unasked} "
+        return "\n".join([*lines, f"{asked}More: hedgerow explain {self.code}"])
 
 
 class HedgerowWarning(UserWarning):
@@ -119,7 +122,9 @@ class SlotFilled(WaistError, code="HR-212"):
 
 
 class BudgetExhausted(WaistError, code="HR-213"):
-    """The next query would exceed the budget; it was refused before any party was asked."""
+    """The next query would exceed the budget; it was refused before any party was asked it."""
+
+    _unasked = "This question was not asked."
 
 
 class BudgetInvalid(WaistError, code="HR-214"):

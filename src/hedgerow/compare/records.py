@@ -16,7 +16,7 @@ MOST_KEPT = 2
 class SharedRecords:
     """Makes studies ready, and reads data that several of them name once. No run changes the records it is given."""
 
-    def __init__(self, data_dir: Path | None) -> None:
+    def __init__(self, data_dir: str | Path | None) -> None:
         self._data_dir = data_dir
         self._kept: dict[str, Table] = {}
 

@@ -17,7 +17,7 @@ FEW_ROUNDS = 2
 
 
 def rehearse_cells(
-    study: Study, *, quick: bool = False, changes: Iterable[Change] = (), data_dir: Path | None = None
+    study: Study, *, quick: bool = False, changes: Iterable[Change] = (), data_dir: str | Path | None = None
 ) -> list[tuple[list[str], Rehearsal]]:
     """Check every cell of a comparison, and rehearse its first rounds; cells that would ask the same stand together.
 

@@ -73,12 +73,12 @@ class Ready:
 
 def compare(
     study: Study,
-    folder: Path,
+    folder: str | Path,
     *,
     quick: bool = False,
     changes: Iterable[Change] = (),
     jobs: int | None = None,
-    data_dir: Path | None = None,
+    data_dir: str | Path | None = None,
     resume: bool = False,
     on_check: Callable[[str, int, int], None] = lambda name, number, runs: None,
     on_start: Callable[[list[str], list[str]], None] = lambda todo, kept: None,
@@ -110,6 +110,7 @@ def compare(
     HedgerowError
         Some cell is refused, or the measure is none of its metrics: before any party of any cell is asked.
     """
+    folder, data_dir = Path(folder), None if data_dir is None else Path(data_dir)
     started, found = time.perf_counter(), cells(study, quick=quick, changes=changes)
     jobs = (1 if quick and len(found) > MANY else usable_cores()) if jobs is None else jobs
     if jobs < 1:
@@ -139,7 +140,7 @@ def compare(
 def check_cells(
     study: Study,
     found: Sequence[Cell],
-    data_dir: Path | None,
+    data_dir: str | Path | None,
     on_check: Callable[[str, int, int], None] = lambda name, number, runs: None,
 ) -> list[Ready]:
     """Build and check every cell, and find the measure among its metrics; nobody is asked.

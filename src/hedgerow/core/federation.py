@@ -308,9 +308,14 @@ class Federation(Closed):
         """Limit what is released of these parties, through this handle or any other: a question beyond it is refused."""
         run = _INSIDE[self].run
         if any(branch.questions for branch in run.counts.values()):
-            raise BudgetInvalid("a budget comes too late after the first question.", remedy="Call within(budget) before it.")
+            raise BudgetInvalid(
+                "a budget comes too late after the first question.",
+                remedy="Call within(budget) before it, or simulate(...) anew: budget and ledger belong to the records.",
+            )
         if (held := run.ledger.limit) is not None and (type(budget) is not type(held) or held != budget):
-            raise SlotFilled(f"the budget is already {held}; {budget} would replace it.", remedy="Set it once.")
+            raise SlotFilled(
+                f"the budget is already {held}; {budget} would replace it.", remedy="Set it once, or simulate(...) anew."
+            )
         run.limit_to(held or budget)
         return self
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakValueDictionary
 
@@ -264,6 +265,27 @@ class Ledger:
     def to_frame(self) -> pandas.DataFrame:
         """Return one row for each question of this run: what was asked of whom, what left, how it was protected and charged."""
         return frame_of(self.entries)
+
+    def epsilon(self, *, delta: float | None = None, unit: Unit | None = None, accountant: str | None = None) -> float:
+        """Epsilon of everything asked so far, other runs of a shared record included: what the ledger shows.
+
+        Parameters
+        ----------
+        delta : float, optional
+            By default that of the budget, or 1e-6 without one.
+        unit : {"party", "record"}, optional
+            Whose presence is protected; by default that of the budget, or of the questions.
+        accountant : str, optional
+            As of `hedgerow.privacy.epsilon`; by default that of the budget, or the tightest.
+
+        Returns
+        -------
+        float
+            0 where nothing was released, infinity where something was released without noise. Under a filter, and with nothing
+            given, that of the budget, whatever was used of it.
+        """
+        found: float = import_module("hedgerow.privacy.spent").spent(self, delta, unit, accountant)
+        return found
 
     @property
     def continued(self) -> bool:

@@ -51,6 +51,10 @@ class LedgerView:
         """The events of all runs by run and cohort, for an accountant."""
         return grouped(map(_shown, _VIEWED[self].released), unit)
 
+    def epsilon(self, *, delta: float | None = None, unit: Unit | None = None, accountant: str | None = None) -> float:
+        """Epsilon of everything asked so far; see `Ledger.epsilon`."""
+        return _VIEWED[self].epsilon(delta=delta, unit=unit, accountant=accountant)
+
     def since(self, length: int) -> list[Entry]:
         """What was asked by this run once its ledger had a length: copies."""
         return list(map(_shown, _VIEWED[self].entries[length:]))

@@ -79,6 +79,8 @@ class Run:
         Columns that questions have read.
     came : ExactNumbers
         Exact numbers that nobody knew of before they came.
+    split_by : str, optional
+        The column by whose values a simulation split a table into parties.
     """
 
     engine: Engine
@@ -95,6 +97,7 @@ class Run:
     holdings: Holdings | None = None
     read: frozenset[str] = frozenset()
     came: ExactNumbers = NOTHING
+    split_by: str | None = None
     _asking: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -95,5 +95,8 @@ def _write(path: Path, content: bytes) -> None:
         with suppress(OSError):
             part.unlink()
         raise CannotWrite(
-            f"{path}: {error.strerror}.", remedy="Make room, or name another cache folder with HEDGEROW_CACHE.", asked=False
+            f"{path}: {error.strerror}.",
+            remedy="Make room, or name another cache folder with HEDGEROW_CACHE.",
+            asked=False,
+            says=False,
         ) from error

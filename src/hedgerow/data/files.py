@@ -96,7 +96,7 @@ def write_files(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise CannotWrite(f"{folder} is not empty.", remedy="Name a new folder.")
+            raise CannotWrite(f"{folder} is not empty.", remedy="Name a new folder.", says=False)
         n, types = 0, [_stored(column, single, None) for column in schema]
         with ExitStack() as stack:
             files = [stack.enter_context((folder / f"{i}.npy").open("wb+")) for i in range(len(schema))]
@@ -109,7 +109,9 @@ def write_files(
         about = {"form": FORM, "records": n, "name": name, "source": source, "schema": schema.to_json()}
         (folder / ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
     except OSError as cause:
-        raise CannotWrite(f"{folder} cannot be written: {cause}.", remedy="Free space, or name another folder.") from cause
+        raise CannotWrite(
+            f"{folder} cannot be written: {cause}.", remedy="Free space, or name another folder.", says=False
+        ) from cause
 
 
 def convert(source: Any, folder: str | Path, schema: Schema, *, name: str = "table", single: bool = False) -> None:

@@ -24,7 +24,8 @@ class by_column(Partitioner):
     Parameters
     ----------
     column : str
-        A column with one value for each record; its role does not matter.
+        A column with one value for each record; its role does not matter, and stays: a feature is an input of a network too,
+        unless it is declared with `role="ignore"` or `features=[...]` leaves it out.
 
     Raises
     ------
@@ -34,7 +35,7 @@ class by_column(Partitioner):
     Warns
     -----
     HedgerowWarning
-        There are more than 1000 parties.
+        There are more than 1000 parties. Models warn that read the column as a feature because no features were named.
     """
 
     column: str

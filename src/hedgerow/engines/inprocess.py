@@ -69,7 +69,7 @@ class InProcess:
         Median (seconds) and log-standard-deviation of the simulated, lognormal time to answer.
     collapse : bool
         Whether pooled records may stand for the sum of distinct contributions.
-    state_folder : Path, optional
+    state_folder : str or Path, optional
         Keep parties' states in files of this folder (see `OnDisk`) instead of in memory; a folder for each run.
     guards : mapping from party to Guard
         Parties with a policy of their own (`hedgerow.privacy.Guard`), which debits a question or declines it.
@@ -82,7 +82,7 @@ class InProcess:
     deadline: float | None = None
     latency: tuple[float, float] = (1.0, 0.5)
     collapse: bool = True
-    state_folder: Path | None = None
+    state_folder: str | Path | None = None
     guards: Mapping[str, Guard] = field(default_factory=dict)
     held: Parties = field(default_factory=lambda: Parties((), {}, ()), repr=False)
 

@@ -88,7 +88,7 @@ class OnDisk:
 
     Parameters
     ----------
-    folder : Path
+    folder : str or Path
         Made when the first party keeps something. A folder that a checkpoint refers to is used again only by a run that
         resumes from that checkpoint; one that no checkpoint refers to is started afresh.
 
@@ -100,7 +100,7 @@ class OnDisk:
         A checkpoint of another run or an older one; a file that was changed or lost.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self._lock = threading.Lock()
         self._parties: dict[str, _Party] = {}

@@ -14,7 +14,7 @@ from hedgerow.core.federation import Federation, inside
 from hedgerow.core.later import is_later
 from hedgerow.core.party import Parties
 from hedgerow.core.randomness import Streams
-from hedgerow.data import Partition, Table, join
+from hedgerow.data import Partition, Table, by_column, join
 from hedgerow.data.cases import complete_sizes
 from hedgerow.data.frames import is_several
 from hedgerow.errors import PartitionInvalid
@@ -76,6 +76,7 @@ def simulate(
         split = partition if isinstance(partition, Partition) else partition(table, streams.seed or 0)
         held, parts = parties_of(table, split), split.indices
     made = Federation((engine or InProcess()).hosting(held), table.schema, streams, record_views=record_views)
+    inside(made).run.split_by = partition.column if isinstance(partition, by_column) else None
     rule = None if disclosure is None else Disclosure(disclosure)
     complete = complete_sizes(table, parts)
     inside(made).run.holdings = replace(Holdings.of(held.sizes.tolist(), rule), complete=complete)

@@ -84,11 +84,13 @@ def export(run: str | Path | RunFolder, to: str, output: str | Path | None = Non
     name, make = FORMATS[to]
     path = found.path / "export" / name if output is None else Path(output)
     if path.resolve().parent == found.path.resolve():
-        raise CannotWrite(f"{path} is among the files of the run.", remedy="Choose another folder.", asked=False)
+        raise CannotWrite(f"{path} is among the files of the run.", remedy="Choose another folder.", asked=False, says=False)
     body = make(found)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise CannotWrite(f"{path.parent}: {error.strerror}.", remedy="Choose another --output.", asked=False) from error
+        raise CannotWrite(
+            f"{path.parent}: {error.strerror}.", remedy="Choose another --output.", asked=False, says=False
+        ) from error
     write_bytes(path, body)
     return path

@@ -66,8 +66,8 @@ def predict(
     -------
     array, float32
         Of a category (n, levels), probabilities in the order of `schema[target].levels`; of a binary target (n,), the
-        probability of one; of a number (n,), its predicted value. With a task of another loss or several targets what
-        the module returns, first axis n, as an array or as a dict or tuple of them. NaN where a record lacks a feature.
+        probability of one; of a number (n,), its predicted value. With a task of another loss or several targets what the
+        module returns, first axis n, as an array or as a dict or tuple of them. NaN where a record lacks a feature.
 
     Raises
     ------

@@ -17,6 +17,7 @@ from hedgerow.core.bound import Bound
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Local
 from hedgerow.data import complete_cases
+from hedgerow.data.split_column import warn_of_split
 from hedgerow.errors import SettingsInvalid
 
 from .descent import Solver
@@ -102,6 +103,7 @@ class Training:
         model = model_of(module, federation, chosen, given["batch_size"] or 256, scale=scale)
         warn_unscaled(federation.schema, *names_and_scale(scale, chosen))
         warn_of_tokens(model, federation.schema)
+        warn_of_parties(federation, features, scale, chosen)
         who = {name: given[name] for name in ("rate", "size", "spare", "every")}
         return cls(ready, model, solver, rounds, weighting, given["largest_weight"], schedule, **who)
 
@@ -171,6 +173,15 @@ def how_read(
 def names_and_scale(scale: Scale | Reading, features: Sequence[str]) -> tuple[Sequence[str], Scale]:
     """Features that reach a module as numbers, and their scale."""
     return (scale.unscaled, scale.scale) if isinstance(scale, Reading) else (features, scale)
+
+
+def warn_of_parties(
+    federation: Federation, features: Sequence[str] | None, scale: Scale | Reading, chosen: Sequence[str]
+) -> None:
+    """Warn where a module reads the column that splits parties, and nobody named what it reads."""
+    task = scale.task if isinstance(scale, Reading) else None
+    if features is None and (task is None or task.task.inputs is None):
+        warn_of_split(federation, chosen)
 
 
 def model_of(

@@ -41,7 +41,9 @@ class CSV:
                 with self.path.open("a", newline="", encoding="utf-8") as file:
                     csv.DictWriter(file, self._names).writerow(row)
         except OSError as error:
-            raise CannotWrite(f"{self.path}: {error.strerror}.", remedy="Make room, or name another file.") from error
+            raise CannotWrite(
+                f"{self.path}: {error.strerror}.", remedy="Make room, or name another file.", says=False
+            ) from error
 
     def close(self) -> None:
         """Nothing is open between rounds."""
@@ -53,7 +55,7 @@ class CSV:
         with self.path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         if any(not row.get("round") for row in rows):
-            raise CannotWrite(f"{self.path} holds something else than rounds.", remedy="Name another file.")
+            raise CannotWrite(f"{self.path} holds something else than rounds.", remedy="Name another file.", says=False)
         return rows
 
     def _write_all(self) -> None:

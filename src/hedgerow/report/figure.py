@@ -50,12 +50,16 @@ class Figure:
         """
         path = Path(path)
         if path.suffix.lower() != ".svg":
-            raise CannotWrite(f"{path} would be a file of another kind; a figure is SVG.", remedy="Name it as name.svg.")
+            raise CannotWrite(
+                f"{path} would be a file of another kind; a figure is SVG.", remedy="Name it as name.svg.", says=False
+            )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(self.svg, encoding="utf-8")
         except OSError as error:
-            raise CannotWrite(f"{path}: {error.strerror}.", remedy="Name a file in a folder that you may write to.") from error
+            raise CannotWrite(
+                f"{path}: {error.strerror}.", remedy="Name a file in a folder that you may write to.", says=False
+            ) from error
         return path
 
     def __repr__(self) -> str:

@@ -39,6 +39,7 @@ def write(report: Report, path: str | Path) -> None:
         raise CannotWrite(
             f"the report could not be written to {path}: {error.strerror}",
             remedy="Name a file in a folder that you may write to.",
+            says=False,
         ) from error
 
 

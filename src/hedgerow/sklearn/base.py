@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hedgerow.core.federation import Federation
 from hedgerow.core.ledger_view import LedgerView
 from hedgerow.data import Column, Table, iid
+from hedgerow.data.split_column import warn_of_split
 from hedgerow.engines import simulate
 from hedgerow.errors import SettingsInvalid
 
@@ -67,6 +68,8 @@ class FederatedEstimator(BaseEstimator):
                     "y was given beside a federation.", remedy="The formula, or the schema's target, says what is predicted."
                 )
             federation = X
+            if getattr(self, "formula", None) is None and getattr(self, "features", None) is None:
+                warn_of_split(federation, federation.schema.features)
         elif isinstance(X, Table) or getattr(self, "formula", None) is not None:
             federation = self._simulated(held_table(X, y, self._target_of_formula()))
         else:

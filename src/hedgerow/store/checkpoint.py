@@ -115,7 +115,7 @@ def states_of(run: Run) -> StateStore | None:
     return held.states if isinstance(held, Parties) else None
 
 
-def save_checkpoint(path: Path, state: Any, federation: Federation, study: str) -> None:
+def save_checkpoint(path: str | Path, state: Any, federation: Federation, study: str) -> None:
     """Write a checkpoint in one step; `study` identifies what may resume from it."""
     arrays, plain = split(state)
     run = inside(federation).run
@@ -134,7 +134,7 @@ def save_checkpoint(path: Path, state: Any, federation: Federation, study: str) 
         states.durable()
 
 
-def load_checkpoint(path: Path, kind: type[Any], study: str) -> Checkpoint:
+def load_checkpoint(path: str | Path, kind: type[Any], study: str) -> Checkpoint:
     """Read a checkpoint, refusing one of another study or program."""
     arrays, about = read_arrays(path)
     for what, found, wanted in [("study", about.get("study"), study), ("state", about.get("state"), kind.__name__)]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hedgerow.core.federation import Federation, inside
 from hedgerow.core.run import Run
 from hedgerow.display import displayed, figure, progress_bar, somebody_looks
-from hedgerow.errors import BudgetExhausted, HedgerowWarning, SettingsInvalid, suggestion
+from hedgerow.errors import BudgetExhausted, CannotWrite, HedgerowWarning, SettingsInvalid, suggestion
 
 from .checkpoint import Checkpoint, save_checkpoint
 from .rows import Best, History, Logger, Row, best_beside
@@ -84,7 +84,7 @@ def drive(
     *,
     watch: Callable[[Any], object] | None = None,
     enough: Callable[[], str] = str,
-    checkpoint: Path | None = None,
+    checkpoint: str | Path | None = None,
     study: str = "",
     start: Checkpoint | None = None,
     seconds: float = 1.0,
@@ -105,13 +105,13 @@ def drive(
         the round's metrics, `accuracy` for example; they are shown, logged, and in `Driven.rounds`.
     enough : callable, optional
         Called after `watch`, and once before a run that is continued: a sentence ends the run, "" does not. Early stopping.
-    checkpoint : Path, optional
-        File to resume from; written between rounds when `seconds` have passed since the last time, and at the end;
-        after every round without a seed.
+    checkpoint : str or Path, optional
+        File to resume from later, by `start`; written between rounds when `seconds` have passed since the last time, and at the
+        end; after every round without a seed. A file that is there is written over with `start` alone.
     study : str
         Identifies what may resume from the checkpoint.
     start : Checkpoint, optional
-        Continue from here; see `load_checkpoint`.
+        Continue from here: `load_checkpoint(path, kind of state, study)`.
     log : Logger or sequence of Logger
         Given the row of every round, see `hedgerow.loggers`: numbers alone. Closed at the end.
     keep : {"last", "best"}
@@ -123,10 +123,16 @@ def drive(
         With keep="best"; by default lower for losses, errors, deviances and deviations, and higher for all others.
     progress : {"auto", True, False}
         Show round, metrics, epsilon and the time left while it runs; "auto" does so in a terminal and in a notebook.
+
+    Raises
+    ------
+    CannotWrite (HR-104)
+        `checkpoint` is there and `start` is not given: what an earlier run left would be lost. Before any party is asked.
     """
     for name, given, known in (("keep", keep, ("last", "best")), ("better", better or "lower", ("higher", "lower"))):
         if given not in known:
             raise SettingsInvalid(f"{name}={given!r} is unknown.", remedy=suggestion(str(given), known), asked=False)
+    checkpoint = writable(checkpoint, start)
     run = inside(federation).run
     dear = run.streams.seed is None  # what is lost would be asked, and charged, again
     state, saved_at = (start.state if start else None), time.monotonic()
@@ -180,6 +186,22 @@ def drive(
         if state is not None:
             save()
         return ended("finished")
+
+
+def writable(checkpoint: str | Path | None, start: Checkpoint | None) -> Path | None:
+    """The file of a checkpoint, which a run that begins anew must not write over."""
+    if checkpoint is None:
+        return None
+    path = Path(checkpoint)
+    if start is None and path.exists():
+        raise CannotWrite(
+            f"{path} is there already, and the run would begin anew and write over it.",
+            remedy=f"Continue: start=hedgerow.store.load_checkpoint({str(path)!r}, ModelState, study=...), with the kind of\n"
+            "the program's states and the study of that run, and with its ledger: federation.recorded(LedgerFile(...)).\n"
+            "To begin anew, name another file or delete this one.",
+            asked=False,
+        )
+    return path
 
 
 def told(logger: Logger, call: Callable[..., None], *row: Row) -> bool:

@@ -206,18 +206,19 @@ class LedgerPair:
             raise
 
 
-def record_of(folder: Path, shared: Path | None = None) -> Record:
+def record_of(folder: str | Path, shared: str | Path | None = None) -> Record:
     """Return the record of a run folder: its own file, and where runs share a budget their common ledger before it.
 
     The folder keeps the random name under which the run is known to the shared ledger.
     """
+    folder = Path(folder)
     copy = LedgerFile(folder / FILE)
     if shared is None:
         return copy
     name = folder / "run"
     if not name.exists():
         write_bytes(name, secrets.token_hex(8).encode())
-    return LedgerPair(LedgerBase(shared, name.read_text()), copy)
+    return LedgerPair(LedgerBase(Path(shared), name.read_text()), copy)
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
@@ -269,7 +270,7 @@ class Chain:
         return ledger
 
 
-def read_chain(path: Path) -> Chain:
+def read_chain(path: str | Path) -> Chain:
     """Read and check the ledger of a run folder, or a ledger file of either form, and change nothing.
 
     Raises

@@ -27,7 +27,7 @@ from hedgerow.errors import CannotWrite, CheckpointMismatch
 POSIX = os.name == "posix"  # elsewhere folders cannot be opened
 
 
-def write_bytes(path: Path, body: bytes, *, private: bool = False) -> None:
+def write_bytes(path: str | Path, body: bytes, *, private: bool = False) -> None:
     """Replace a file in one step; return when a power cut cannot bring the old one back.
 
     Parameters
@@ -40,6 +40,7 @@ def write_bytes(path: Path, body: bytes, *, private: bool = False) -> None:
     CannotWrite (HR-104)
         The previous version, if any, is untouched.
     """
+    path = Path(path)
     part = path.with_name(path.name + ".part")
     try:
         part.unlink(missing_ok=True)
@@ -81,7 +82,7 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def write_arrays(path: Path, arrays: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+def write_arrays(path: str | Path, arrays: Mapping[str, Any], about: Mapping[str, Any]) -> None:
     """Replace a file by arrays and what is told of them, as JSON."""
     body = save(
         {key: np.asarray(value, order="C") for key, value in arrays.items()} or {"empty": np.zeros(0)},
@@ -90,7 +91,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Any], about: Mapping[str, Any]
     write_bytes(path, body)
 
 
-def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_arrays(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read what `write_arrays` wrote.
 
     Raises

@@ -138,9 +138,9 @@ class Built:
 def build(
     study: Study,
     *,
-    data_dir: Path | None = None,
+    data_dir: str | Path | None = None,
     threads: int | None = None,
-    state_folder: Path | None = None,
+    state_folder: str | Path | None = None,
     table: Table | None = None,
     engine: Any = None,
 ) -> Built:
@@ -184,7 +184,7 @@ def build(
     return Built(study, found, settings, table, test, partition, federation)
 
 
-def tables(study: Study, data_dir: Path | None, table: Table | None = None) -> tuple[Table, Table | None]:
+def tables(study: Study, data_dir: str | Path | None, table: Table | None = None) -> tuple[Table, Table | None]:
     """Load the parties' table, unless it is given, and the server's."""
     data = study.data
     table = records_of(study, data_dir) if table is None else table
@@ -206,7 +206,7 @@ def tables(study: Study, data_dir: Path | None, table: Table | None = None) -> t
     return table, test
 
 
-def records_of(study: Study, data_dir: Path | None) -> Table:
+def records_of(study: Study, data_dir: str | Path | None) -> Table:
     """All records of a study's data, as the catalogue or its file has them."""
     data = study.data
     if data.path:
@@ -269,7 +269,7 @@ def used_columns(study: Study) -> set[str] | None:
     return {str(name) for name in used if name is not None}
 
 
-def engine_of(section: EngineSection, threads: int | None = None, state_folder: Path | None = None) -> Any:
+def engine_of(section: EngineSection, threads: int | None = None, state_folder: str | Path | None = None) -> Any:
     """Return the engine that a study names."""
     if section.name == "loop":
         return Loop()

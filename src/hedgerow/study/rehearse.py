@@ -92,7 +92,7 @@ class Rehearsal:
         return spent if math.isfinite(spent) else None
 
 
-def rehearse(study: Study, *, data_dir: Path | None = None, rounds: int | None = None) -> Rehearsal:
+def rehearse(study: Study, *, data_dir: str | Path | None = None, rounds: int | None = None) -> Rehearsal:
     """Say what a study would ask, without asking anybody; of its first `rounds` alone, where they are given."""
     with quiet():
         make = partial(build, data_dir=data_dir)

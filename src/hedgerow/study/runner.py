@@ -51,9 +51,9 @@ class Result:
 
 def run(
     study: Study,
-    folder: Path,
+    folder: str | Path,
     *,
-    data_dir: Path | None = None,
+    data_dir: str | Path | None = None,
     resume: bool = False,
     on_progress: Callable[[Progress], None] = lambda progress: None,
     command: str = "",
@@ -65,7 +65,7 @@ def run(
 
     Parameters
     ----------
-    folder : Path
+    folder : str or Path
         Made if missing; refused if it holds a run and `resume` is false.
     resume : bool
         Continue from the folder's checkpoint; the rest of the run is as if it had never stopped.
@@ -81,7 +81,8 @@ def run(
     HedgerowError
         Bad input before any party is asked. A run that fails later keeps its checkpoint and its ledger.
     """
-    started = time.perf_counter()
+    started, folder = time.perf_counter(), Path(folder)
+    data_dir = None if data_dir is None else Path(data_dir)
     with heard() as caught:
         if make is None:
             study = with_noise(study, partial(build, data_dir=data_dir), data_dir)
@@ -177,17 +178,18 @@ def _write_results(folder: Path, report: Report, outcome: Outcome, schema: Schem
     write(report, folder / "report.html")
 
 
-def write_study(study: Study, path: Path) -> None:
+def write_study(study: Study, path: str | Path) -> None:
     """Write a study with all defaults filled in."""
     _write(path, to_toml(study.model_dump(mode="json")) + "\n")
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: str | Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
-def read_report(folder: Path) -> Result:
+def read_report(folder: str | Path) -> Result:
     """Read a run folder's result and write its page again."""
+    folder = Path(folder)
     path = folder / "result.json"
     try:
         report = Report.from_json(json.loads(path.read_text(encoding="utf-8")))

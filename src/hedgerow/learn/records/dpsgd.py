@@ -43,7 +43,7 @@ from ..settings import StepSettings, filled
 from ..tasks.declared import Task
 from ..tensors import blank, prepared
 from ..tokens import warn_of_tokens
-from ..training import above, at_least, how_read, model_of, names_and_scale
+from ..training import above, at_least, how_read, model_of, names_and_scale, warn_of_parties
 from .clipped import clipped_gradients, exact_of, recipe_of
 from .clipping import Clipping
 from .results import declares
@@ -142,6 +142,7 @@ class RecordTask:
         trained.check(clipping)
         warn_unscaled(federation.schema, *names_and_scale(how, features or list(federation.schema.features)))
         warn_of_tokens(model, federation.schema)
+        warn_of_parties(federation, features, how, federation.schema.features)
         return cls(prepared(federation, features, scale=how), model, trained)
 
 

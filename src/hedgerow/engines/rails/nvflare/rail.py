@@ -36,6 +36,7 @@ class NvflareRail:
 
     def __init__(self, path: Path, kit: Path, sites: Collection[str] | None = None) -> None:
         need_nvflare()
+        kit = Path(kit)
         if not (kit / "startup" / "fed_admin.json").is_file():
             raise ConfigInvalid(
                 f"{kit} is not a submitter's kit.", remedy="python -m hedgerow.engines.rails.nvflare provision --help"
