@@ -14,7 +14,8 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, create_model
 
@@ -50,13 +51,34 @@ def keys(model: type[BaseModel]) -> str:
     for key, field in model.model_fields.items():
         if field.exclude:
             continue
-        kind = re.sub(r"<class '(.*)'>", r"\1", str(field.annotation)).replace("NoneType", "None")
-        kind = re.sub(r"[a-z_.]+[.](?=[A-Za-z])", "", kind)
+        kind, choices = kind_of(field.annotation)
         preset = str(field.default) if isinstance(field.default, Path) else field.default
         default = "needed" if field.is_required() else "" if field.default_factory else f"`{preset!r}`"
-        meaning = (field.description or "").replace("|", r"\|")
+        meaning = ": ".join(filter(None, [field.description, choices])).replace("|", r"\|")
         lines.append(f"| `{field.alias or key}` | `{kind}` | {default} | {meaning} |")
     return "\n".join(lines)
+
+
+def kind_of(annotation: Any) -> tuple[str, str]:
+    """A type as a table shows it, and the words that it takes where they are many: those go into the sentence."""
+    if get_origin(annotation) is Literal:
+        words = get_args(annotation)
+        if len(words) < 4:
+            return " | ".join(map(repr, words)), ""
+        return type(words[0]).__name__, "one of " + ", ".join(f"`{word}`" for word in words)
+    if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
+        return "section", ""
+    parts = [kind_of(part) for part in get_args(annotation)]
+    choices = ", ".join(dict.fromkeys(said for _, said in parts if said))
+    names = list(dict.fromkeys(name for name, _ in parts))
+    if get_origin(annotation) in (Union, UnionType):
+        return " | ".join(names), choices
+    if get_origin(annotation) is Annotated:
+        return parts[0]
+    name = (
+        "None" if annotation is type(None) else "..." if annotation is ... else getattr(annotation, "__name__", str(annotation))
+    )
+    return (f"{name}[{', '.join(name for name, _ in parts)}]" if parts else name), choices
 
 
 def sections(path: str, model: type[BaseModel]) -> Iterator[str]:

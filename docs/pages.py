@@ -227,7 +227,7 @@ def room_page(room: Room) -> str:
     if room.elsewhere:
         groups["Also public here"] = room.elsewhere
     for group, shown in groups.items():
-        made += [f"## {group}", "", "| name | |", "| --- | --- |"]
+        made += [f"## {group}", "", "| name | what it is |", "| --- | --- |"]
         made += [f"| {link(entry, room.page)} | {cell(entry.sentence)} |" for entry in shown] + [""]
     return "\n".join(made)
 
@@ -254,7 +254,7 @@ def index_of_everyday_names() -> str:
         for name, value in named
         if same(value) in known
     ]
-    return "\n".join(["| name | |", "| --- | --- |", *rows])
+    return "\n".join(["| name | what it is |", "| --- | --- |", *rows])
 
 
 def index_of_commands() -> str:
@@ -313,7 +313,9 @@ def on_page_content(html: str, page: Page, **_: Any) -> str:
         if found["code"]:
             whole = found["code"].removesuffix(")") if "<code>(" in found[0] else found["code"]
             return re.sub(
-                r"HR-\d{3}", lambda one: f'<a href="{up}errors/{one[0]}/">{one[0]}</a>' if one[0] in codes else one[0], whole
+                r"HR-\d{3}",
+                lambda one: f'<a href="{up}errors/{one[0]}.html">{one[0]}</a>' if one[0] in codes else one[0],
+                whole,
             )
         if found["name"] and (place := names.get(found["name"])) and place != page.url:
             return f'<a href="{up}{place}">{found[0]}</a>'
@@ -330,18 +332,18 @@ def addresses() -> dict[str, str]:
     """The address of each public name, under every path by which it is public or defined."""
     found = {}
     for entry in entries():
-        url = entry.page.removesuffix(".md") + "/"
+        url = entry.page.removesuffix(".md") + ".html"
         found[f"{entry.room}.{entry.name}"] = url
         if not is_value(entry.value):
             found.setdefault(entry.path.removeprefix("hedgerow."), url)
     for room in rooms().values():
-        found[room.name] = room.page.removesuffix(".md") + "/"
+        found[room.name] = room.page.removesuffix(".md") + ".html"
         for entry in room.elsewhere:
-            found.setdefault(f"{room.name}.{entry.name}", entry.page.removesuffix(".md") + "/")
+            found.setdefault(f"{room.name}.{entry.name}", entry.page.removesuffix(".md") + ".html")
     known = {same(entry.value): entry for entry in entries() if not is_value(entry.value)}
     for name in hedgerow.__all__:
         if entry := known.get(same(getattr(hedgerow, name))):
-            found.setdefault(name, entry.page.removesuffix(".md") + "/")
+            found.setdefault(name, entry.page.removesuffix(".md") + ".html")
     return found
 
 

@@ -58,10 +58,28 @@ class HedgerowWarning(UserWarning):
     """Something lawful that a careful reader would want to know."""
 
 
+ELSEWHERE = {
+    "bce": ("log_loss",),
+    "ce": ("cross_entropy",),
+    "clients": ("parties",),
+    "l1": ("absolute",),
+    "local_epochs": ("epochs",),
+    "lr": ("learning_rate",),
+    "mae": ("absolute", "mean_absolute_error"),
+    "mse": ("squared", "mean_squared_error"),
+    "num_clients": ("parties",),
+    "num_rounds": ("rounds",),
+    "optimiser": ("solver",),
+    "optimizer": ("solver",),
+}
+"""Words of other libraries, and what is meant by them here."""
+
+
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return `did you mean 'x'?` or the list of known words, for a misspelt name."""
+    """Return `did you mean 'x'?` or the list of known words, for a misspelt name or one that other libraries use."""
     names = sorted(set(known))
-    close = difflib.get_close_matches(word, names, n=3, cutoff=0.5)
+    meant = [name for name in names if name in ELSEWHERE.get(word.lower(), ()) or name.lower() == word.lower()]
+    close = meant or difflib.get_close_matches(word, names, n=3, cutoff=0.5)
     if close:
         return "Did you mean " + " or ".join(repr(name) for name in close) + "?"
     return "Known: " + ", ".join(names) + "." if names else "None is known."

@@ -1,6 +1,7 @@
 """Pages of errors without a network: every code is told, from the checkout and from the package."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -36,6 +37,27 @@ def test_without_a_code_all_are_listed():
 def test_an_unknown_code_is_refused_with_a_suggestion():
     with pytest.raises(StudyInvalid, match="no error has the code 'HR-219'"):
         told("HR-219")
+
+
+def test_a_number_that_is_no_code_gets_no_code_for_a_suggestion():
+    with pytest.raises(StudyInvalid) as caught:
+        told("HR-999")
+    assert caught.value.remedy == "`hedgerow explain` lists every code and its name."
+    with pytest.raises(StudyInvalid) as caught:
+        told("UnboundSum")
+    assert caught.value.remedy.startswith("Did you mean 'UnboundedSum'?")
+
+
+def test_completion_is_that_of_the_command_whoever_starts_it():
+    completed = subprocess.run(
+        [sys.executable, "-m", "hedgerow"],
+        env={**os.environ, "_HEDGEROW_COMPLETE": "source_bash"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert completed.stdout.rstrip().endswith(" hedgerow")
+    assert "-m" not in completed.stdout
 
 
 def test_an_error_ends_with_the_command_that_tells_more():

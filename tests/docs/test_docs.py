@@ -50,13 +50,19 @@ def test_the_site_builds_without_a_warning(tmp_path):
     built = {path.relative_to(tmp_path / "site").as_posix(): path.read_text() for path in tmp_path.rglob("*.html")}
     assert not [name for name, text in built.items() if re.search(r'<(script|link|img)[^>]+(src|href)="?https?:', text)]
     assert not [name for name, text in built.items() if re.search(r"--8 ?&lt; ?--|::: ", text)]
+    assert not [name for name, text in built.items() if re.search(r'<a [^>]*href="(?!https?:)[^"#]*/("|#)', text)]  # no folders
+    home = built["index.html"]
+    assert "iframe-worker.js" in home
+    assert (tmp_path / "site" / "search" / "search_index.js").read_text().startswith("var __index = {")
     index = json.loads((tmp_path / "site" / "search" / "search_index.json").read_text())["docs"]
     for word in SOUGHT:
         titles = [entry["title"] for entry in index if re.search(rf"\b{word}", entry["title"], re.IGNORECASE)]
         assert titles, f"no page and no section has {word!r} in its title, where a search looks first"
     boosts = {entry["location"]: entry.get("boost", 1) for entry in index}
     assert (
-        boosts["reference/privacy/gaussian/"] > boosts["reference/privacy/accounting/gaussian_delta/"] > boosts["accounting/"]
+        boosts["reference/privacy/gaussian.html"]
+        > boosts["reference/privacy/accounting/gaussian_delta.html"]
+        > boosts["accounting.html"]
     )
 
 

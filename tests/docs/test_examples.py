@@ -17,6 +17,7 @@ EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 SLOW = {
     "own_bert",
     "own_network",
+    "own_one_line",
     "export_run",
     "fine_tuning",
     "tree_noise",

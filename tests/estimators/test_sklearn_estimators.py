@@ -94,6 +94,14 @@ def test_a_fit_without_penalty_has_its_inference(hospitals):
     np.testing.assert_array_equal(model.fit_.conf_int(), expected.conf_int())
 
 
+def test_classes_that_columns_separate_are_told_the_penalty_of_the_estimator():
+    X = pandas.DataFrame({"dose": np.linspace(0, 1, 30)})
+    with pytest.raises(Separated, match="HR-321") as caught:
+        federated.FederatedLogisticRegression(parties=3).fit(X, X["dose"].to_numpy() > 0.5)
+    assert caught.value.remedy.endswith("Of this estimator: FederatedLogisticRegression(C=1.0).")
+    assert federated.FederatedLogisticRegression(parties=3, C=1.0).fit(X, X["dose"].to_numpy() > 0.5).n_iter_[0] > 0
+
+
 @pytest.mark.slow
 def test_several_classes_are_those_of_scikit_learn():
     X, y = make_classification(600, 4, n_informative=4, n_redundant=0, n_classes=3, flip_y=0.3, random_state=0)

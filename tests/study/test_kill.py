@@ -55,7 +55,8 @@ def test_a_killed_run_resumes_bit_identically(tmp_path):
 @pytest.mark.slow
 def test_another_study_cannot_resume_the_folder(tmp_path):
     here(tmp_path / "run", **{"program.rounds": 2})
-    with pytest.raises(CheckpointMismatch, match="HR-103"):
+    with pytest.raises(CheckpointMismatch, match=r"HR-103.*: program.rounds was 2 and is 3\.") as caught:
         here(tmp_path / "run", resume=True, **{"program.rounds": 3})
+    assert f"hedgerow run {tmp_path / 'run' / 'study.toml'} --resume --out {tmp_path / 'run'}\n" in caught.value.remedy
     with pytest.raises(CannotWrite, match="already holds a run"):
         here(tmp_path / "run", **{"program.rounds": 2})

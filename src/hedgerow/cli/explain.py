@@ -56,9 +56,11 @@ def _found(code: str, kinds: dict[str, type[HedgerowError]]) -> type[HedgerowErr
     word = code.strip().lower()
     kind = names.get(word) or kinds.get(f"HR-{word.removeprefix('hr').removeprefix('-')}")
     if kind is None:
-        known = [*kinds, *(one.__name__ for one in kinds.values())]
-        remedy = f"{suggestion(code.upper(), known)} `hedgerow explain` lists every code."
-        raise StudyInvalid(f"no error has the code {code!r}.", remedy=remedy)
+        near = suggestion(code.strip(), [one.__name__ for one in kinds.values()])
+        said = f"{near} " if near.startswith("Did") and not any(map(str.isdigit, word)) else ""
+        raise StudyInvalid(
+            f"no error has the code {code!r}.", remedy=f"{said}`hedgerow explain` lists every code and its name."
+        )
     return kind
 
 

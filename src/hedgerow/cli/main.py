@@ -204,7 +204,7 @@ app.command()(explain)
 def main() -> Any:
     """Run the command; an error that Hedgerow raises on purpose is printed as its message."""
     try:
-        app()
+        app(prog_name="hedgerow")
     except HedgerowError as error:
         errors.print(escape(str(error)), style="red", highlight=False, soft_wrap=True)
         sys.exit(1)

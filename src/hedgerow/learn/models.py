@@ -129,7 +129,7 @@ class Model:
             if isinstance(part, nn.modules.batchnorm._BatchNorm):
                 raise ModelInvalid(
                     f"layer {name!r} is {type(part).__name__}, which mixes records and keeps statistics of them.",
-                    remedy="Use nn.GroupNorm or nn.LayerNorm.",
+                    remedy="Use nn.GroupNorm or nn.LayerNorm, or module = hr.learn.without_batch_norm(module).",
                 )
         fixed = {} if self.whole else fixed_of(self.module)
         object.__setattr__(self, "fixed", {name: value.to(self.where) for name, value in fixed.items()})
@@ -277,6 +277,12 @@ class Model:
         return any(_draws(part) for part in self.module.modules())
 
 
+def _listed(names: tuple[str, ...]) -> str:
+    """A few of the columns."""
+    more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+    return f" ({', '.join(names[:6])}{more})" if names else ""
+
+
 def model_for(
     module: nn.Module, schema: Schema, x: np.ndarray, low: float = 0.0, scale: float = 1.0, *, whole: bool = False
 ) -> Model:
@@ -294,8 +300,9 @@ def model_for(
     except Exception as error:  # whatever a foreign module raises
         raise ModelInvalid(
             f"{name} does not accept records of shape {x.shape[1:]}: {error}",
-            remedy="Its input is the features, joined; a single array-shaped feature keeps its shape. Say several inputs, or\n"
-            'those of a dict, by name: task=hr.learn.Task(inputs={"argument": "column", ...}).',
+            remedy=f"Its input is the features, joined{_listed(schema.features)}; features=[...] takes fewer.\n"
+            "A single array-shaped feature keeps its shape. Say several inputs, or those of a dict, by name:\n"
+            'task=hr.learn.Task(inputs={"argument": "column", ...}).',
         ) from error
     if not isinstance(output, Tensor):
         raise ModelInvalid(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Literal, get_type_hints
@@ -82,6 +83,20 @@ def fields(kind: Any = Settings) -> dict[str, Any]:
     return {name: hint.__metadata__[0] for name, hint in get_type_hints(kind, include_extras=True).items()}
 
 
+def _shown(value: Any) -> str:
+    """A value in a sentence: as it is written where that is short, else its type."""
+    written = repr(value)
+    return written if len(written) < 80 and "\n" not in written else f"of type {type(value).__name__}"
+
+
+def _nearest(problem: Any) -> str:
+    """The word that was meant, where one of several was asked."""
+    if problem["type"] != "literal_error" or not isinstance(problem["input"], str):
+        return ""
+    near = suggestion(problem["input"], re.findall(r"'([^']+)'", problem["ctx"]["expected"]))
+    return "" if near.startswith("Known") else near
+
+
 def filled(given: Mapping[str, Any], kind: Any = Settings) -> dict[str, Any]:
     """Check settings, or those of a part such as `StepSettings`, and fill in defaults.
 
@@ -92,15 +107,17 @@ def filled(given: Mapping[str, Any], kind: Any = Settings) -> dict[str, Any]:
     """
     known = fields(kind)
     if unknown := [name for name in given if name not in known]:
-        raise SettingsInvalid(
-            f"no setting {', '.join(map(repr, unknown))}.", remedy=" ".join(suggestion(name, known) for name in unknown)
-        )
+        near = {*known, "rounds"} if kind is Settings else known  # an argument of every algorithm
+        remedy = "\n".join(dict.fromkeys(suggestion(name, near) for name in unknown))
+        raise SettingsInvalid(f"no setting {', '.join(map(repr, unknown))}.", remedy=remedy)
     try:
         checked = _adapter(kind).validate_python(dict(given))
     except ValidationError as error:
-        wrong = [f"{'.'.join(map(str, found['loc'][:1]))} is {found['input']!r}: {found['msg']}" for found in error.errors()]
-        remedy = f"hedgerow.learn.{kind.__name__} lists their types."
-        raise SettingsInvalid("; ".join(dict.fromkeys(wrong)) + ".", remedy=remedy) from error
+        first = {str(found["loc"][0]): found for found in reversed(error.errors())}  # one of several types has a problem each
+        wrong = [f"{name} is {_shown(found['input'])}: {found['msg']}" for name, found in reversed(first.items())]
+        near = [near for found in first.values() if (near := _nearest(found))]
+        remedy = "\n".join([*near, f"hedgerow.learn.{kind.__name__} lists their types."])
+        raise SettingsInvalid("; ".join(wrong) + ".", remedy=remedy) from error
     return {name: field.default for name, field in known.items()} | dict(checked)
 
 

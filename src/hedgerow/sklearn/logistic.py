@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.data import Column, Schema
-from hedgerow.errors import FormulaInvalid, NotBinary, SettingsInvalid
+from hedgerow.errors import FormulaInvalid, NotBinary, Separated, SettingsInvalid
 from hedgerow.stats import binary_metrics, logistic_regression, multinomial_regression, penalised_regression
 from hedgerow.stats.columns import levels_of, schema_of
 from hedgerow.stats.design import Design, design_of
@@ -127,7 +127,11 @@ class FederatedLogisticRegression(ClassifierMixin, FederatedEstimator):
         if several:
             self.fit_ = multinomial_regression(federation, formula, **settings)
         elif math.isinf(self.C):
-            self.fit_ = logistic_regression(federation, formula, rounds=self.rounds, **settings)
+            try:
+                self.fit_ = logistic_regression(federation, formula, rounds=self.rounds, **settings)
+            except Separated as refusal:
+                remedy = f"{refusal.remedy}\nOf this estimator: FederatedLogisticRegression(C=1.0)."
+                raise Separated(refusal.reason, remedy=remedy) from refusal
         else:
             penalty = 1 / (self.C * max(count(federation, spec, "binomial"), 1.0))
             settings |= {"family": "binomial", "penalty": penalty, "l1_ratio": self.l1_ratio}

@@ -13,7 +13,7 @@ import json
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +22,7 @@ from typing import Any
 
 from hedgerow.data import Schema
 from hedgerow.display import displayed
-from hedgerow.errors import CannotWrite, CheckpointMismatch, HedgerowWarning, StudyInvalid, UnknownStudy
+from hedgerow.errors import CannotWrite, CheckpointMismatch, HedgerowError, HedgerowWarning, StudyInvalid, UnknownStudy
 from hedgerow.report import Outcome, Report, write
 from hedgerow.store import Driven, drive, load_checkpoint, record_of, write_arrays, write_bytes
 from hedgerow.store.rows import Logger
@@ -34,7 +34,7 @@ from .explain import explain
 from .planned import Make, with_noise
 from .rehearse import refuse_beyond
 from .rounds import Progress, Rounds
-from .study import Study
+from .study import Study, load
 from .toml import to_toml
 
 
@@ -157,8 +157,9 @@ def _open_folder(folder: Path, built: Built, resume: bool) -> None:
         )
     if resume and (folder / "digest").read_text() != built.digest:
         raise CheckpointMismatch(
-            f"{folder} holds a run of another study or of other records.",
-            remedy="Resume with the study and settings that started it, or choose another --out.",
+            f"{folder} holds a run of another study or of other records{_differences(folder, built.study)}.",
+            remedy=f"Resume it as it began: hedgerow run {folder / 'study.toml'} --resume --out {folder}\n"
+            "Or choose another --out.",
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -166,6 +167,31 @@ def _open_folder(folder: Path, built: Built, resume: bool) -> None:
         raise CannotWrite(f"{folder}: {error.strerror}.", remedy="Choose another --out.", asked=False) from error
     _write(folder / "digest", built.digest)
     write_study(built.study, folder / "study.toml")
+
+
+def _differences(folder: Path, study: Study) -> str:
+    """The keys that a run's folder has otherwise than a study that would resume it, with the values of both."""
+    try:
+        began = load(folder / "study.toml").model_dump(mode="json")
+    except HedgerowError:
+        return ""
+    words = ("name", "title", "description", "baselines")
+    here, there = (
+        dict(_leaves({k: v for k, v in one.items() if k not in words})) for one in (study.model_dump(mode="json"), began)
+    )
+    keys = [key for key in dict.fromkeys([*there, *here]) if there.get(key) != here.get(key)]
+    told = [f"{key} was {there.get(key)!r} and is {here.get(key)!r}" for key in keys[:5]]
+    more = f", and {len(keys) - 5} more keys differ" if len(keys) > 5 else ""
+    return ": " + ", ".join(told) + more if told else ""
+
+
+def _leaves(section: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
+    """Every key of nested sections, by its dotted path, and its value."""
+    for key, value in section.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{at}{key}.")
+        else:
+            yield f"{at}{key}", value
 
 
 def _write_results(folder: Path, report: Report, outcome: Outcome, schema: Schema) -> None:

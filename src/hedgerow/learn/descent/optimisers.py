@@ -14,6 +14,8 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
+from hedgerow.errors import SettingsInvalid
+
 from .rules import RuleName
 
 OptimiserName = Literal[
@@ -31,6 +33,12 @@ HOW = ("lr", "params", "foreach", "capturable", "differentiable", "fused", "maxi
 
 def name_of(solver: Any) -> Any:
     """The name of a class of `torch.optim` that is among `NAMES`; what is no class as it is."""
+    if isinstance(solver, torch.optim.Optimizer):
+        name = type(solver).__name__
+        raise SettingsInvalid(
+            f"solver is an optimiser of type {name}, which holds parameters; each party makes its own.",
+            remedy=f"Give the class and its arguments: solver=torch.optim.{name}, solver_settings={{...}}, learning_rate=...",
+        )
     if not isinstance(solver, type):
         return solver
     if solver.__name__ in NAMES and getattr(torch.optim, solver.__name__) is solver:

@@ -48,7 +48,7 @@ def tried(model: Model) -> None:
     takes(module, task, x)
     before = _kept_by(task)
     output = _run(module, model, x)
-    losses = _values(lambda: task.losses(output, target), "loss", _spoken(task.task.loss), output)
+    losses = _values(lambda: task.losses(output, target), "loss", _spoken(task.task.loss), output, task.wanted(target))
     if not losses.requires_grad and any(value.requires_grad for value in module.parameters()):
         raise ModelInvalid(
             f"the {_spoken(task.task.loss)} has no gradient by the module's parameters.",
@@ -57,7 +57,7 @@ def tried(model: Model) -> None:
     alone(lambda rows: task.losses(_run(module, model, x[rows]), target[rows]), losses, _spoken(task.task.loss))
     for metric in task.metrics:
         what = f"metric {metric.name!r}"
-        values = _values(lambda metric=metric: task.values(metric, output, target), "metric", what, output)
+        values = _values(lambda metric=metric: task.values(metric, output, target), "metric", what, output, task.wanted(target))
         alone(lambda rows, metric=metric: task.values(metric, _run(module, model, x[rows]), target[rows]), values, what)
     if any(not torch.equal(one, other) for one, other in zip(before, _kept_by(task), strict=True)):
         raise ModelInvalid(
@@ -106,7 +106,11 @@ def _run(module: nn.Module, model: Model, x: Tensor) -> Any:
         ) from error
 
 
-def _values(compute: Callable[[], Any], kind: str, what: str, output: Any) -> Tensor:
+SHAPES = 'reduction="none", on an output of the target\'s shape, such as output[:, 0] of (n, 1)'
+"""What a loss of torch needs to return one number for each record."""
+
+
+def _values(compute: Callable[[], Any], kind: str, what: str, output: Any, target: Any) -> Tensor:
     """One number for each record, or a refusal that says what came instead."""
     try:
         values = compute()
@@ -115,15 +119,15 @@ def _values(compute: Callable[[], Any], kind: str, what: str, output: Any) -> Te
     except Exception as error:  # somebody's function
         raise ModelInvalid(
             f"the {what} fails on made-up records: {type(error).__name__}: {_first(error)}",
-            remedy=f"It is called as {kind}(output, target), here with {_shape(output)}; name the part of forward's result by "
-            "Task(output=...).",
+            remedy=f"It is called as {kind}(output, target), here with {_shape(output)} and {_shape(target)}, and "
+            f"returns shape (n,).\nGive functions of torch {SHAPES}.\nName the part of forward's result by Task(output=...).",
         ) from error
     if not isinstance(values, Tensor):
         raise ModelInvalid(f"the {what} returns a {type(values).__name__}.", remedy="Return a tensor of shape (n,).")
     if values.ndim == 0:
         raise ModelInvalid(
             f"the {what} returns one number for all records.",
-            remedy='Return one for each, of shape (n,): leave out .mean(), and give functions of torch reduction="none".',
+            remedy=f"Return one for each, of shape (n,): leave out .mean(), and give functions of torch {SHAPES}.",
         )
     if values.shape != (TRIED,):
         raise ModelInvalid(
