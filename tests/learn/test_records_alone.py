@@ -14,6 +14,7 @@ from torch import nn
 
 from hedgerow.errors import ModelInvalid
 from hedgerow.learn.models import Model, own_generator
+from hedgerow.learn.records import rewrite
 from hedgerow.learn.records.clipped import exact_of
 from hedgerow.learn.records.exact.sums import Exact
 from hedgerow.learn.records.rewrite import keeps_nothing
@@ -199,8 +200,9 @@ def test_a_module_of_torchs_that_does_not_draw_is_none_that_does():
     assert exact_of(Model(Attending(), "category"), (5, 4)).graph is None
 
 
-def test_another_thread_that_draws_now_and_then_is_no_draw_of_the_module():
-    """It draws while the module runs for the first time."""
+def test_another_thread_that_draws_now_and_then_is_no_draw_of_the_module(monkeypatch):
+    """It draws while the module runs for the first time; that this one keeps what it sees would be refused as well."""
+    monkeypatch.setattr(rewrite, "left_in", lambda *given: False)
     calls = []
 
     def once(x):

@@ -187,7 +187,7 @@ WRONG = {
     "a number for each place": (Task(inputs=READ, output="logits", loss=every_place), "one number for each record"),
     "fails": (Task(inputs=READ, output="logits", loss=wordless), "AttributeError"),
     "draws": (Task(inputs=READ, output="logits", loss=drawn), "from call to call"),
-    "keeps something": (Task(inputs=READ, output="logits", loss=Counting()), "changes its buffers"),
+    "keeps something": (Task(inputs=READ, output="logits", loss=Counting()), "keeps something of the records"),
     "a shape that does not hold": (Task(inputs={"ids": Input("ids", shape=(3,)), "age": "age"}), "do not fill the shape"),
     "a number as a whole one": (Task(inputs={"ids": "ids", "age": Input("age", "int64")}), "declared a number"),
 }

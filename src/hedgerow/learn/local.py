@@ -15,6 +15,7 @@ from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.core.whole import BITS, held
 
+from .anew import anew, outputs_alone
 from .descent import Correction, Solver, descend
 from .descent.eager import slope_of
 from .descent.work import tensors
@@ -91,8 +92,9 @@ def score(
     """Sums from which metrics are made: losses, hits (classification) or squared errors (numbers), records.
 
     With the loss, and of a binary target, also records of class one: those that are (`ones`) and that are `taken_for_one`.
-    With `bounds`, behind noise, the model sees one record at a time, so that no other record changes a bit of its output; and a
-    record for which module or metric fail counts as zero, as an error would tell of it.
+    With `bounds`, behind noise, the model sees one record at a time, so that no other record changes a bit of its output, and
+    what module, metric and loss keep of it is left behind with the copies that they are; and a record for which they fail
+    counts as zero, as an error would tell of it.
     A model with a task has its metrics by name in the place of hits; behind noise a task has those alone that have bounds.
     """
     flat, (x, target, w) = torch.from_numpy(broadcast), tensors(party)
@@ -107,9 +109,12 @@ def score(
         for start in range(0, len(x), at_once):
             rows = slice(start, start + at_once)
             with nullcontext() if bounds is None else suppress(Exception):
-                output = model.outputs(flat, x[rows] if bounds is None else x[rows].clone())
-                wanted = target[rows] if bounds is None else target[rows].clone()
-                for name, value in judged(model, output, wanted, found).items():
+                if bounds is None:
+                    values = judged(model, model.outputs(flat, x[rows]), target[rows], found)
+                else:
+                    own, wanted = x[rows].clone(), target[rows].clone()
+                    values = judged(anew(model), outputs_alone(model, flat, own), wanted, found)
+                for name, value in values.items():
                     found[name][rows] = value
     own = {name: w.double() * value.reshape(w.shape) for name, value in found.items()}
     if bounds is None:

@@ -6,6 +6,7 @@ import copy
 import math
 import random
 from collections.abc import Mapping
+from contextlib import suppress
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from hedgerow.errors import ModelInvalid
 
 from ..made import leaves_note
 from ..models import Model, own_generator
+from ..tasks.memory import left_in
 
 
 @leaves_note
@@ -101,12 +103,29 @@ def keeps_nothing(model: Model, x: Tensor, *, may_fail: bool = False) -> None:
                     remedy="Use layers without running statistics, and embeddings without max_norm.",
                 )
         if not drew:
-            return
+            break
         if not left:
             raise ModelInvalid(
                 "the module draws random numbers while it runs, which the records of a batch would share.",
                 remedy="Leave dropout and other draws out of forward; the noise of private training regularises as well.",
             )
+
+    def run(made: nn.Module, which: int) -> None:
+        with suppress(Exception), torch.no_grad():
+            model.applied(made, model.scaled(x if which == 0 else x.flip(0)))
+
+    try:
+        left = left_in(model.module, run)
+    except Exception as error:  # whatever copying somebody's objects raises
+        raise ModelInvalid(
+            f"the module cannot be copied: {type(error).__name__}: {str(error)[:300]}",
+            remedy="Each record has a copy of its own: leave files, locks and generators out of it.",
+        ) from error
+    if left:
+        raise ModelInvalid(
+            "the module keeps something of the records that it has seen in its attributes.",
+            remedy="Compute from the records of a call alone; what is worth a look belongs in what forward returns.",
+        )
 
 
 def _drew(model: Model, module: nn.Module, x: Tensor) -> bool:

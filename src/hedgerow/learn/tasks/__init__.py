@@ -4,6 +4,7 @@ declared     Task, Input, Metric: what a program is told
 losses       losses and metrics by name
 packing      several columns in one row of numbers, and tensors made of it again
 fitted       a task for one schema, as a model carries it
+memory       what losses, metrics and modules keep from call to call, and copies without it
 trial        what does not fit is refused on made-up records, before any party is asked
 """
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +19,7 @@ from hedgerow.errors import ModelInvalid, SchemaInvalid, SettingsInvalid
 from ..scale import Scale
 from .declared import Input, Metric, Task
 from .losses import KINDS_OF, LOSSES, OF_KINDS, SHOWN_WITH
+from .memory import Copies, plain
 from .packing import Packing, packing_of
 
 
@@ -113,6 +116,24 @@ class FittedTask:
         """The same with those metrics alone that have a bound, as behind noise."""
         kept = tuple(metric for metric in self.metrics if metric.bound is not None)
         return replace(self, task=replace(self.task, metrics=kept))
+
+    @property
+    def functions(self) -> tuple[Any, ...]:
+        """Losses and metrics."""
+        losses = [one[1] for one in self.task.loss] if isinstance(self.task.loss, tuple) else [self.task.loss]
+        return (*losses, *(metric.function for metric in self.metrics))
+
+    @cached_property
+    def _copies(self) -> Copies | None:
+        return None if all(plain(one) for one in self.functions) else Copies(self.task)
+
+    def anew(self) -> FittedTask:
+        """The same with copies of losses and metrics, which find nothing of earlier calls; itself where they hold nothing."""
+        if self._copies is None:
+            return self
+        made = copy.copy(self)
+        object.__setattr__(made, "task", self._copies())
+        return made
 
     def arguments(self, kept: Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments of `forward`, from records as they are kept."""

@@ -4,8 +4,9 @@
     loss        gives one finite number for each record, with a gradient, and the same whatever the other records are
     metric      gives one number for each record, the same whatever the other records are
 
-That a loss does not mix records is tried on seven made-up ones, each alone and among others. DP-SGD does not rely on it: behind
-a mechanism each record's gradient is computed by itself.
+That a loss does not mix records is tried on seven made-up ones, each alone and among others, and that nothing keeps something of
+them on seven others besides. DP-SGD does not rely on it: behind a mechanism each record's gradient is computed by itself, with
+copies of module and loss; see `hedgerow.learn.anew`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,6 +24,7 @@ from hedgerow.errors import HedgerowError, ModelInvalid
 
 from .declared import name_of
 from .fitted import FittedTask
+from .memory import left_in, remembers
 
 if TYPE_CHECKING:
     from ..models import Model
@@ -46,8 +49,8 @@ def tried(model: Model) -> None:
         for value in module.parameters():  # layers that begin at zero would hide what a loss does
             value.add_(0.05 * torch.randn(value.shape, generator=generator).to(value.dtype))
     takes(module, task, x)
-    before = _kept_by(task)
     output = _run(module, model, x)
+    _keep_nothing(model, module, x, target)
     losses = _values(lambda: task.losses(output, target), "loss", _spoken(task.task.loss), output, task.wanted(target))
     if not losses.requires_grad and any(value.requires_grad for value in module.parameters()):
         raise ModelInvalid(
@@ -59,18 +62,40 @@ def tried(model: Model) -> None:
         what = f"metric {metric.name!r}"
         values = _values(lambda metric=metric: task.values(metric, output, target), "metric", what, output, task.wanted(target))
         alone(lambda rows, metric=metric: task.values(metric, _run(module, model, x[rows]), target[rows]), values, what)
-    if any(not torch.equal(one, other) for one, other in zip(before, _kept_by(task), strict=True)):
+
+
+def _keep_nothing(model: Model, module: nn.Module, x: Tensor, target: Tensor) -> None:
+    """Refuse losses, metrics and modules in which something of the records is left, on copies."""
+    task: FittedTask = model.task  # type: ignore[assignment]
+    records = [(x, target), task.made_up(TRIED, seed=1)]
+    outputs = [model.applied(copy.deepcopy(module), one) for one, _ in records]
+
+    def judge(made: FittedTask, which: int) -> None:
+        with suppress(Exception):  # other records, for which they fail, leave something or nothing
+            made.losses(outputs[which], records[which][1])
+            for metric in made.metrics:
+                made.values(metric, outputs[which], records[which][1])
+
+    def run(made: nn.Module, which: int) -> None:
+        with suppress(Exception):
+            model.applied(made, records[which][0])
+
+    remedy = (
+        "Compute it from what it is called with alone, in a plain function at the top of a module; what is known beforehand "
+        "may be an attribute, and what is worth a look belongs in what forward returns."
+    )
+    try:
+        left = remembers(task.anew, judge, lambda made: made.functions)
+        left_by_module = left_in(module, run)
+    except Exception as error:  # whatever copying somebody's objects raises
         raise ModelInvalid(
-            "a loss or metric changes its buffers while it runs, so it would keep something of every record.",
-            remedy="Give a function, or a module of torch without statistics.",
-        )
-
-
-def _kept_by(task: FittedTask) -> list[Tensor]:
-    """Copies of what losses and metrics that are modules hold."""
-    losses = [one[1] for one in task.task.loss] if isinstance(task.task.loss, tuple) else [task.task.loss]
-    given = [one for one in (*losses, *(metric.function for metric in task.metrics)) if isinstance(one, nn.Module)]
-    return [value.detach().clone() for one in given for value in (*one.parameters(), *one.buffers())]
+            f"the module, a loss or a metric cannot be copied: {type(error).__name__}: {_first(error)}",
+            remedy="Each record has a copy of its own: leave files, locks and generators out of it.",
+        ) from error
+    if left:
+        raise ModelInvalid("a loss or metric keeps something of the records that it is called with.", remedy=remedy)
+    if left_by_module:
+        raise ModelInvalid(f"{type(module).__name__} keeps something of the records that it is called with.", remedy=remedy)
 
 
 def takes(module: nn.Module, task: FittedTask, x: Tensor) -> None:

@@ -1,13 +1,12 @@
 """Gradients of any module, one record after the other, by autograd: each on a fresh copy, with one thread.
 
 A record is copied to memory of its own, since products may depend on addresses. The module is copied for each record with all
-its weights, trained or not, and the generators of torch, NumPy and Python begin anew, so that a record finds what every other
-does. A record for which the module fails counts as zero: an error that leaves the party would tell of it.
+its weights, trained or not, and so are losses that are more than plain functions; the generators of torch, NumPy and Python
+begin anew. So a record finds what every other does. A record for which the module fails counts as zero: an error that leaves the party would tell of it.
 """
 
 from __future__ import annotations
 
-import copy
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ...anew import losses_alone, module_anew
 from ...models import begin_anew, own_generator
 from ..trained import Trained
 from .operations import Array
@@ -75,9 +75,8 @@ def _gradients(trained: Trained, weights: Mapping[str, Tensor], x: Tensor, targe
     model, own, wanted = trained.model, x[None].clone(), target[None].clone()
     fresh = {name: nn.Parameter(value.detach().clone(), requires_grad=False) for name, value in weights.items()}
     learned = [fresh[name].requires_grad_() for name in trained.names]
-    memo: dict[int, Any] = {id(value): fresh[name] for name, value in model.module.named_parameters()}
-    output = model.applied(copy.deepcopy(model.module, memo), model.scaled(own), fresh)
-    loss = model.losses_of(output, wanted)[0]
+    output = model.applied(module_anew(model, fresh), model.scaled(own), fresh)
+    loss = losses_alone(output, wanted, model=model)[0]
     rows = torch.autograd.grad(loss, learned, allow_unused=True)
     return [
         np.zeros(value.numel(), np.float32) if row is None else row.to_dense().reshape(-1).numpy()

@@ -10,11 +10,13 @@ import math
 import threading
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import fx, nn
 
+from ...anew import losses_alone
 from ..trained import Trained
 from .catalogue import FUNCTIONS, IN_PLACE, LAYERS, WORDS, Made, flattened, parted
 from .convolutions import Convolution
@@ -108,7 +110,7 @@ class _Reader:
         model = self.trained.model
         own = model.task is not None and model.task.kind is None
         kind = model.kind if model.task is None else model.task.kind or model.kind
-        return RowGraph(*_joined(self.steps, result.number), kind, model.losses_of if own else None)
+        return RowGraph(*_joined(self.steps, result.number), kind, partial(losses_alone, model=model) if own else None)
 
     def _of(self, given: Any) -> Any:
         return fx.node.map_arg(given, self.known.__getitem__)
