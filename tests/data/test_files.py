@@ -249,3 +249,40 @@ def test_behind_noise_a_record_that_cannot_be_prepared_takes_away_itself_alone(f
         found.append(float(noisy.sum(total_of_roots, bound=hr.l2(8.0, "record"))["sum"]))
     assert found[0] == found[1]
     assert found[1] == pytest.approx(np.sqrt(np.delete(VALUES["bmi"][few], 121)).sum(), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "then"),
+    [
+        ("integer", np.array([[1, 2]], np.uint8), np.array([[300, 400]])),
+        ("integer", np.array([[1, 2]], np.int32), np.array([[1, 2**40]])),
+        ("number", np.array([[1, 2]], np.float32), np.array([[1e-300, 1e300]])),
+        ("number", np.array([[1, 2]], np.float16), np.array([[0.1, 1e5]], np.float32)),
+    ],
+    ids=["bytes", "short", "single", "half"],
+)
+def test_arrays_of_a_wider_type_than_the_first_parts_are_refused(tmp_path, kind, first, then):
+    schema = Schema((Column("x", kind, shape=(2,)),))
+    pandas = pytest.importorskip("pandas")
+    one, other = (pandas.DataFrame({"x": list(values)}) for values in (first, then))
+    with pytest.raises(SchemaInvalid, match=f"part 2 has arrays of {then.dtype} in column 'x'"):
+        convert([one, other], tmp_path / "wide", schema)
+    convert([other, one], tmp_path / "narrow", schema)
+    held = Table.from_files(tmp_path / "narrow")["x"]
+    np.testing.assert_array_equal(held, np.concatenate([then, first]))
+
+
+@pytest.mark.parametrize("key", [[True], [False] * 5, [True] * 3, np.ones((2, 1), bool), [0.5]], ids=str)
+def test_a_key_that_numpy_refuses_is_refused(key):
+    values = np.arange(8.0).reshape(4, 2)
+    later = Later(lambda rows: values[rows], 4, (2,), values.dtype)
+    for one in (values, later):
+        with pytest.raises(IndexError):
+            one[key]
+
+
+@pytest.mark.parametrize("key", [[True, False, True, False], np.eye(4, 2) > 0, [], [3, -1], True], ids=str)
+def test_a_key_that_numpy_takes_gives_the_same(key):
+    values = np.arange(8.0).reshape(4, 2)
+    later = Later(lambda rows: values[rows], 4, (2,), values.dtype)
+    np.testing.assert_array_equal(later[key], values[key])

@@ -73,7 +73,13 @@ class Later(NDArrayOperatorsMixin):
             key = np.arange(start, stop, step)
         rows = np.asarray(key)
         if rows.dtype == np.bool_:
+            if rows.ndim != 1:
+                return np.asarray(self)[rows]
+            if len(rows) != len(self):
+                raise IndexError(f"a mask of {len(rows)} rows, of an array of {len(self)}.")
             rows = np.flatnonzero(rows)
+        elif rows.size and rows.dtype.kind not in "iu":
+            raise IndexError(f"rows by numbers of type {rows.dtype}.")
         rows = np.where(rows < 0, rows + len(self), rows)
         if rows.size and (rows.min() < 0 or rows.max() >= len(self)):
             raise IndexError(f"rows of an array of {len(self)}.")

@@ -100,10 +100,11 @@ def write_files(
         n, types = 0, [_stored(column, single, None) for column in schema]
         with ExitStack() as stack:
             files = [stack.enter_context((folder / f"{i}.npy").open("wb+")) for i in range(len(schema))]
-            for part in parts:
+            for i, part in enumerate(parts, start=1):
                 if n == 0:
                     types = [_stored(column, single, part[column.name].dtype) for column in schema]
                     _headers(files, schema, types, 0)
+                _refuse_wider(part, schema, types, i)
                 n += _write(files, part, schema, types)
             _headers(files, schema, types, n)
         about = {"form": FORM, "records": n, "name": name, "source": source, "schema": schema.to_json()}
@@ -133,7 +134,7 @@ def convert(source: Any, folder: str | Path, schema: Schema, *, name: str = "tab
     CannotWrite, MissingData, MissingExtra (HR-104, 402, 105)
         There is something in the folder; no such file; a Parquet file and no pyarrow.
     MissingColumn, NotFinite, OutOfRange, SchemaInvalid (HR-403, 404, 405, 409)
-        A part does not fit what is declared; its number is told.
+        A part does not fit what is declared, or has arrays of a type that the first part's cannot hold; its number is told.
     """
     parts = _batches(Path(source), schema) if isinstance(source, str | Path) else source
     told = source if isinstance(source, str | Path) else "parts"
@@ -165,6 +166,17 @@ def _fitting(parts: Iterable[Any], schema: Schema) -> Iterable[Mapping[str, Any]
     for i, part in enumerate(parts, start=1):
         found = RawTable.of(part, needed=schema.names)
         yield schema.admit(fit(found.columns, given, where=f"part {i}", missing=policy)[0])
+
+
+def _refuse_wider(part: Mapping[str, Any], schema: Schema, types: list[np.dtype[Any]], number: int) -> None:
+    """Refuse arrays that the type of the first part cannot hold: they would wrap around, lose digits or overflow."""
+    for column, stored in zip(schema, types, strict=True):
+        given = part[column.name].dtype
+        if column.shape and not np.can_cast(given, stored, "safe"):
+            raise SchemaInvalid(
+                f"part {number} has arrays of {given} in column {column.name!r}; the first part's are stored as {stored}.",
+                remedy=f"Give every part the widest type, for example values.astype({str(np.result_type(given, stored))!r}).",
+            )
 
 
 def _write(files: list[IO[bytes]], part: Mapping[str, Any], schema: Schema, types: list[np.dtype[Any]]) -> int:

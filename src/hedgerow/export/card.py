@@ -45,7 +45,7 @@ def model_card(run: RunFolder) -> str:
     """Return the model card of a run as Markdown.
 
     Holds epsilon, delta, unit and neighbours; what was released and published; columns; metrics; how it was made; limits. A
-    seed is left out, since whoever knows it can take the noise off.
+    seed is left out, since whoever knows it can take the noise off, and so is the digest of a study that has one.
     """
     report = run.report
     lines = [
@@ -119,7 +119,8 @@ def made(run: RunFolder) -> list[tuple[str, Any]]:
         (name, value) for name, value in run.report.facts if name in ("run", "engine", "bytes up in all", "bytes down in all")
     ]
     settings = ", ".join(f"{key} = {value}" for key, value in (run.study.program.model_extra or {}).items())
-    provenance = [(name, value) for name, value in run.report.provenance if name not in LEFT_OUT]
+    left_out = {*LEFT_OUT, "study digest"} - run.about.keys()
+    provenance = [(name, value) for name, value in run.report.provenance if name not in left_out]
     return [("program", run.study.program.name), ("settings", settings), *facts, *provenance]
 
 

@@ -96,11 +96,15 @@ class RunFolder:
 
     @property
     def about(self) -> dict[str, str]:
-        """What is told of a model in any format: which study, by which guarantee."""
+        """What is told of a model in any format: which study, by which guarantee.
+
+        The study's digest only where randomness came from the operating system: it covers the seed, and a number that seeds a
+        simulation is found by trying numbers.
+        """
         said = self.said
         return {
             "study": self.report.study,
-            "study digest": self.study.digest,
+            **({"study digest": self.study.digest} if self.study.simulation_seed is None else {}),
             "program": self.study.program.name,
             "epsilon": "none: not differentially private" if not said.private else repr(said.epsilon),
             "delta": repr(said.delta),

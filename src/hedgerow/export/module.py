@@ -38,7 +38,7 @@ class Predictor(nn.Module):
         outputs = self.module(self.inputs(X))
         if self.kind == "category":
             return torch.softmax(outputs, -1)
-        outputs = outputs.reshape(len(X))
+        outputs = outputs.reshape(-1)  # a length would be that of the example in a graph
         if self.kind == "binary":
             return torch.stack([torch.sigmoid(-outputs), torch.sigmoid(outputs)], -1)
         return outputs
