@@ -12,7 +12,7 @@ from torch import nn
 
 import hedgerow as hr
 from hedgerow.data import Column, Schema, Table, iid
-from hedgerow.errors import ModelInvalid, SettingsInvalid
+from hedgerow.errors import ModelInvalid, OutOfRange, SettingsInvalid
 from hedgerow.learn import Input, Metric, Task, evaluate, evaluate_on, fedavg, linear, made_by, with_weights
 from hedgerow.learn.reading import Reading
 from hedgerow.learn.tasks.declared import task_from
@@ -95,6 +95,15 @@ def test_whole_numbers_are_exact(column, wide):
 def test_whole_numbers_that_are_not_exact_are_refused():
     with pytest.raises(ModelInvalid, match="2\\^53"):
         received(Task(inputs=Input("huge", dtype="int64")))
+
+
+@pytest.mark.parametrize("value", [2**53, -(2**53), 2**60 + 1])
+def test_values_that_are_not_exact_are_refused_where_no_range_is_declared(value):
+    schema = Schema((Column("k", "integer"), Column("y", "binary", role="target")))
+    columns = schema.admit({"k": np.array([value, 1], float), "y": np.zeros(2)})
+    reading = Reading.of(schema, None, "none", Task(inputs={"k": "k"}))
+    with pytest.raises(OutOfRange, match="2\\^53"):
+        made_of(columns, schema, None, reading)
 
 
 def test_a_single_array_shaped_column_is_not_copied():

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.preprocessing import StandardScaler
 
+import hedgerow as hr
 from hedgerow import Gaussian, data
-from hedgerow.errors import SettingsInvalid, UnlawfulChannel
+from hedgerow.errors import NotConverged, SettingsInvalid, UnlawfulChannel
 from hedgerow.stats import (
     Design,
     NewtonState,
@@ -167,3 +168,14 @@ def test_a_lasso_of_one_column_is_the_shrunken_mean():
     expected = np.sign(x @ y) * max(abs(x @ y) / len(x) - 5.0, 0) / (x @ x / len(x))
     fit = penalised_regression(federation(table), "pain ~ age", penalty=5.0)
     np.testing.assert_allclose(fit.coef_[1], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.5, 0.0])
+def test_a_penalty_that_drowns_in_rounding_is_refused(l1_ratio):
+    rng = np.random.default_rng(0)
+    X = 1e6 + rng.normal(size=(60, 2))
+    schema = hr.data.Schema((*(hr.data.Column(name, "number") for name in "ab"), hr.data.Column("y", "number", role="target")))
+    table = hr.data.Table({"a": X[:, 0], "b": X[:, 1], "y": X @ [1.0, 1.0]}, schema)
+    federation = hr.simulate(table, hr.data.iid(parties=2))
+    with pytest.raises(NotConverged, match="rounding of the sums"):
+        hr.stats.penalised_regression(federation, "y ~ a + b", penalty=0.01, l1_ratio=l1_ratio)

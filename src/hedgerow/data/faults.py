@@ -73,6 +73,14 @@ class Fault:
 WHERE = "Columns are declared in [data.columns.NAME] of a study, or by read(..., declared={NAME: {...}}) in Python."
 """Where columns are declared."""
 
+OF_FRAMES = {
+    WHERE: "Columns are declared by Table.from_frame(frame, declared={NAME: {...}}).",
+    'missing = "drop" in a study, read(..., missing="drop") in Python': 'Table.from_frame(frame, missing="drop")',
+    'read(..., missing="drop")': 'Table.from_frame(frame, missing="drop")',
+    "name those that are used: features = [...] in [data], read(..., columns=[...]) in Python": "give frame[[...]]",
+}
+"""What remedies say of files, and what is said of a frame in its place."""
+
 
 def refuse(
     faults: Sequence[Fault], where: str, *, lines_of: LinesOf | None = None, shown: bool = True, advice: str = WHERE

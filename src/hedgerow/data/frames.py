@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -210,7 +211,12 @@ def _by_narwhals(data: Any, needed: Collection[str] | None) -> RawTable:
     try:
         frame = nw.from_native(data)
     except TypeError:
-        raise _no_table(data, "these are no table", f"Give {ACCEPTED}; or a list or mapping of these by party.") from None
+        remedy = f"Give {ACCEPTED}; or a list or mapping of these by party."
+        if isinstance(data, str | Path):
+            remedy = (
+                f"Read the file: hr.data.read({str(data)!r}, target=..., declared=...). A catalogued set: hr.data.load(name)."
+            )
+        raise _no_table(data, "these are no table", remedy) from None
     lazy = isinstance(frame, nw.LazyFrame)
     held = frame.collect_schema().names() if lazy else frame.columns
     _once([(name, None) for name in held])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
-from hedgerow.core.federation import Federation, inside
+from hedgerow.core.federation import Federation
+from hedgerow.core.split_by import split_by
 from hedgerow.errors import HedgerowWarning
 
 
@@ -17,7 +18,7 @@ def warn_of_split(federation: Federation, features: Sequence[str]) -> None:
     HedgerowWarning
         Within a party the column is constant, so that it is the party itself; parties that come later have no level.
     """
-    if (column := inside(federation).run.split_by) is not None and column in features:
+    if (column := split_by(federation)) is not None and column in features:
         warnings.warn(
             f"{column!r} splits the parties, and is a feature of the model too, which so learns who a party is. "
             f'Say role="ignore" for it, e.g. declared={{{column!r}: {{"role": "ignore"}}}}, or name features=[...], with '

@@ -11,10 +11,11 @@ import numpy as np
 
 from hedgerow.arguments import checked_methods
 from hedgerow.core.randomness import Streams
-from hedgerow.errors import PartitionInvalid, SchemaInvalid
+from hedgerow.errors import DataError, PartitionInvalid, SchemaInvalid
 
 from .column import Column
 from .declared import Declared, all_declared, fit
+from .faults import OF_FRAMES
 from .files import admitted, read_files, write_files
 from .frames import RawTable
 from .schema import Schema
@@ -282,8 +283,13 @@ class Table:
     ) -> Table:
         """Return the table of columns that were taken out of a frame; parameters as of `from_frame`."""
         given = all_declared(declared if schema is None else {column.name: column for column in schema})
-        found, fitting, note = fit(frame.columns, given, where=name, na_values=na_values, missing=missing)
-        schema = (fitting if schema is None else schema).with_roles(target=target)
-        if missing == "drop":
-            schema = schema.allowing(missing=True)
-        return cls(schema.admit(found), schema, name=name, source=f"{source}{note}".strip())
+        try:
+            found, fitting, note = fit(frame.columns, given, where=name, na_values=na_values, missing=missing)
+            schema = (fitting if schema is None else schema).with_roles(target=target)
+            if missing == "drop":
+                schema = schema.allowing(missing=True)
+            return cls(schema.admit(found), schema, name=name, source=f"{source}{note}".strip())
+        except DataError as error:
+            for of_files, of_frames in OF_FRAMES.items():
+                error.remedy = error.remedy.replace(of_files, of_frames)
+            raise

@@ -144,6 +144,9 @@ def drive(
     def ended(stopped: Ending, reason: str = "") -> Driven:
         if made := rows.ended():
             show(made[-1])
+            for logger in loggers:
+                if (amend := getattr(logger, "amend", None)) is not None:
+                    told(logger, amend, made[-1])
         if top is not None and top.state is None and made:
             warnings.warn('keep="best" found no round with a metric, so the last one is kept.', HedgerowWarning, stacklevel=3)
         return Driven(state if top is None or top.state is None else top.state, stopped, reason, made)

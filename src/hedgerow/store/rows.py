@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from hedgerow.core.ledger import Ledger, grouped
 from hedgerow.core.run import Run
 from hedgerow.errors import CheckpointMismatch, SettingsInvalid
 
@@ -48,6 +49,11 @@ def numbers_of(found: object) -> dict[str, float]:
     }
 
 
+def spent_so_far(ledger: Ledger, limit: Any) -> float:
+    """Epsilon up to the last question: of a run that was resumed without the questions that it has yet to ask again."""
+    return float(limit.spent(grouped([*ledger.others, *ledger.entries], limit.unit)))
+
+
 class History:
     """Makes a row of each round; with epsilon only where somebody reads it, since the tightest accountant takes a moment."""
 
@@ -76,7 +82,7 @@ class History:
         if not self.priced or limit is None or not hasattr(limit, "spent"):
             return {}
         began = time.monotonic()
-        spent = float(limit.spent(self.run.ledger.charges(limit.unit)))
+        spent = spent_so_far(self.run.ledger, limit)
         self._spent += time.monotonic() - began if self._warm else 0.0  # the first time is mostly imports
         self._warm = True
         return {"epsilon": spent}

@@ -15,7 +15,7 @@ from hedgerow.errors import BudgetExhausted, CannotWrite, DisclosureExceeded, He
 from hedgerow.privacy import Budget
 from hedgerow.report.model import to_plain
 from hedgerow.store import write_bytes
-from hedgerow.store.rows import rises
+from hedgerow.store.rows import rises, spent_so_far
 
 from .build import Built
 
@@ -180,6 +180,6 @@ class Rounds:
         """Epsilon so far, computed again only when a second has passed: the tightest accountant takes a moment."""
         ledger = self.built.run.ledger
         if isinstance(ledger.limit, Budget) and time.monotonic() - self._spent_at > 1.0:
-            self._epsilon = ledger.limit.spent(ledger.charges(ledger.limit.unit))
+            self._epsilon = spent_so_far(ledger, ledger.limit)
             self._spent_at = time.monotonic()
         return self._epsilon

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from hedgerow.core.question import elementwise, travels
 from hedgerow.data import Column, Schema
-from hedgerow.errors import ModelInvalid
+from hedgerow.errors import ModelInvalid, OutOfRange
 
 from ..scale import Scale, Span, of_batches, span
 from .declared import Dtype, Input
@@ -74,6 +74,11 @@ class Piece:
         parts = []
         for name, n_levels, taken in zip(self.columns, self.levels, self.ranges, strict=True):
             values = np.asarray(columns[name])
+            if self.dtype == "int64" and values.size and np.abs(values.astype(np.float64)).max() >= EXACT64:
+                raise OutOfRange(
+                    f"column {name!r} has whole numbers of 2^53 or beyond, which are not kept exactly.",
+                    remedy="Make it a category or text, such as a name, or leave it out of the task.",
+                )
             if n_levels:
                 values = (values[..., None] == np.arange(n_levels)).astype(np.float32)
             elif taken is not None:

@@ -4,9 +4,9 @@
     loss        gives one finite number for each record, with a gradient, and the same whatever the other records are
     metric      gives one number for each record, the same whatever the other records are
 
-That a loss does not mix records is tried on seven made-up ones, each alone and among others, and that nothing keeps something of
-them on seven others besides. DP-SGD does not rely on it: behind a mechanism each record's gradient is computed by itself, with
-copies of module and loss; see `hedgerow.learn.anew`.
+That a loss does not mix records is tried on seven made-up ones, each alone and among others, and that nothing keeps something
+of them on seven others besides. DP-SGD does not rely on it: behind a mechanism each record's gradient is computed by itself,
+with copies of module and loss; see `hedgerow.learn.anew`.
 """
 
 from __future__ import annotations

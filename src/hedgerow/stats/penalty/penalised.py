@@ -47,7 +47,7 @@ from ..results import Settings, spec_of
 from ..scores import explained, reading, scored
 from ..state import NewtonState
 from .columns import penalised_columns, scales_of
-from .signs import least
+from .signs import drowned, least
 
 if TYPE_CHECKING:
     import pandas
@@ -87,7 +87,13 @@ class Penalty:
             l1, ridge = np.where(weights > 0, np.inf, 0.0), np.zeros(len(beta))
         else:
             l1, ridge = strength * self.l1_ratio * weights, strength * (1 - self.l1_ratio) * weights**2
+        if ((ridge > 0) & (ridge < LEAST_RIDGE * np.diag(information))).any():
+            raise drowned()
         return least(information + np.diag(ridge), score + information @ beta, l1, beta)
+
+
+LEAST_RIDGE = 1e-13
+"""Beside a column's sum of squares a ridge that is smaller drowns in rounding."""
 
 
 def check_penalty(penalty: float, l1_ratio: float) -> None:

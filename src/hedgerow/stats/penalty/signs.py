@@ -45,8 +45,20 @@ def least(H: Array, q: Array, l1: Array, start: Array) -> Array:
     if free.any():
         size = size[free]
         scaled = H[np.ix_(free, free)] / np.outer(size, size)
+        held = l1[free] / size
+        if (held[held > 0] <= 10 * ROUNDING * np.abs(q[free] / size).max()).any():
+            raise drowned()
         found[free] = _settled(scaled, q[free] / size, l1[free] / size, start[free] * size) / size
     return found
+
+
+def drowned() -> NotConverged:
+    """Refuse a penalty that is smaller than the rounding of sums."""
+    return NotConverged(
+        "a penalty is smaller than the rounding of the sums of squares: columns or target lie far from zero, as years or "
+        "coordinates do.",
+        remedy="Subtract a round number near the middle of the column beforehand, or scale with hedgerow.stats.scaling.",
+    )
 
 
 def _settled(A: Array, q: Array, l1: Array, b: Array) -> Array:

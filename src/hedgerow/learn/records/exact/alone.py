@@ -2,7 +2,8 @@
 
 A record is copied to memory of its own, since products may depend on addresses. The module is copied for each record with all
 its weights, trained or not, and so are losses that are more than plain functions; the generators of torch, NumPy and Python
-begin anew. So a record finds what every other does. A record for which the module fails counts as zero: an error that leaves the party would tell of it.
+begin anew. So a record finds what every other does. A record for which the module fails counts as zero: an error that leaves
+the party would tell of it.
 """
 
 from __future__ import annotations
