@@ -45,7 +45,7 @@ PATIENT = frozenset({"HR-104", "HR-245", "HR-610", "HR-611", "HR-618"})
 """Codes that waiting may change: a full disk, a party that is missing, opening hours, a rate, a journal that was lost."""
 
 
-class Asks(Protocol):
+class Boards(Protocol):
     """What carries letters to stations and brings back those that came."""
 
     def alive(self) -> frozenset[str]: ...
@@ -127,7 +127,7 @@ def meet(
     study: Study,
     kept: Kept,
     public_identities: Mapping[str, PublicIdentity],
-    asks: Asks,
+    asks: Boards,
     limits: CoordinatorLimitsSection,
     coordinator: str,
     now: float,
@@ -181,7 +181,7 @@ def meet(
 def board(
     kept: Kept,
     agreed: Agreed,
-    asks: Asks,
+    asks: Boards,
     limits: CoordinatorLimitsSection,
     public_identities: Mapping[str, PublicIdentity],
     now: float,
