@@ -84,3 +84,9 @@ def test_types_in_tables_of_keys_are_short():
     rows = re.findall(r"(?m)^\| `[\w-]+` \| `(.*?)` \|", hooks.study())
     assert len(rows) > 100
     assert max(map(len, rows)) < 60
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda path: path.relative_to(DOCS).as_posix())
+def test_every_column_of_a_table_has_a_heading(page):
+    heads = re.findall(r"(?m)^(\|.*\|)\n\| *:?---", page.read_text(encoding="utf-8"))
+    assert [head for head in heads if re.search(r"\| +\|", head)] == []
