@@ -12,11 +12,11 @@ from .statement import DELTA, statement
 
 def spent(ledger: Ledger, delta: float | None = None, unit: Unit | None = None, accountant: Accountant | None = None) -> float:
     """Epsilon of everything in a ledger, as its statement has it where nothing else is given."""
-    if delta is unit is accountant is None:
+    if delta is None and unit is None and accountant is None:
         return statement(ledger, {"party": 0, "record": 0}).epsilon
     budget = ledger.limit if isinstance(ledger.limit, Budget) else None
     entries = [*ledger.others, *ledger.entries]
-    unit = unit or (budget.unit if budget else next((entry.unit for entry in entries if entry.unit), "party"))
+    asked: Unit = budget.unit if budget else next((entry.unit for entry in entries if entry.unit), "party")
     delta = delta if delta is not None else budget.delta if budget else DELTA
     by = accountant or (budget.accountant if budget else "tightest")
-    return epsilon(ledger.charges(unit), delta=delta, adjacency="add-remove", accountant=by)
+    return epsilon(ledger.charges(unit or asked), delta=delta, adjacency="add-remove", accountant=by)
