@@ -16,7 +16,7 @@ def spent(ledger: Ledger, delta: float | None = None, unit: Unit | None = None, 
         return statement(ledger, {"party": 0, "record": 0}).epsilon
     budget = ledger.limit if isinstance(ledger.limit, Budget) else None
     entries = [*ledger.others, *ledger.entries]
-    known: Unit | None = unit or (budget.unit if budget else next((entry.unit for entry in entries if entry.unit), None))
+    asked: Unit = budget.unit if budget else next((entry.unit for entry in entries if entry.unit), "party")
     delta = delta if delta is not None else budget.delta if budget else DELTA
     by = accountant or (budget.accountant if budget else "tightest")
-    return epsilon(ledger.charges(known or "party"), delta=delta, adjacency="add-remove", accountant=by)
+    return epsilon(ledger.charges(unit or asked), delta=delta, adjacency="add-remove", accountant=by)
