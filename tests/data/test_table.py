@@ -80,7 +80,7 @@ def test_arrays_are_left_out_of_data_frames():
 def test_missing_values_of_a_data_frame_are_refused():
     with pytest.raises(NotFinite, match="1 of 2 values missing"):
         Table.from_pandas(pd.DataFrame({"x": pd.array([1, None], dtype="Int64")}))
-    with pytest.raises(NotFinite, match=r"read\(\.\.\., missing=\"drop\"\)"):
+    with pytest.raises(NotFinite, match=r"Table\.from_frame\(frame, missing=\"drop\"\)"):
         Table.from_pandas(pd.DataFrame({"x": ["a", None]}))
 
 

@@ -228,6 +228,8 @@ def test_a_child_that_takes_too_much_memory_is_ended(house):
 def test_whoever_waits_for_a_child_that_is_ended_learns_it(house):
     records = house.stations["alpha"].runner.records
     child = Child(records.sheet.descriptor)
+    child.wait_ready(lambda: False)
+    os.kill(child.pid, signal.SIGSTOP)  # it would refuse the question at once
     with pytest.raises(Stopped):
         child.ask("foresee", [b""] * 3, Limits(), lambda: True)
     assert not child.alive
