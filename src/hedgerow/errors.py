@@ -205,6 +205,14 @@ class KeyInvalid(WaistError, code="HR-244", asked=True):
     """A key, a signature or a roster is not what it should be."""
 
 
+class NotAligned(WaistError, code="HR-246"):
+    """Parties that hold columns of their own were asked for what needs a common order of rows."""
+
+
+class LabelsExposed(WaistError, code="HR-247"):
+    """Training across columns would tell labels, or columns, to a party that was not said to share them."""
+
+
 class CohortChanged(WaistError, code="HR-245", asked=True):
     """An exact total behind hidden rows was asked over other parties than the study's earlier ones."""
 
