@@ -217,6 +217,10 @@ class CohortChanged(WaistError, code="HR-245", asked=True):
     """An exact total behind hidden rows was asked over other parties than the study's earlier ones."""
 
 
+class AlignmentRefused(WaistError, code="HR-246", asked=True):
+    """Lists of ids differ too much in length, are too long, or have too few people in common."""
+
+
 # ---- 3xx: statistics ------------------------------------------------------------------------------------------------
 class StatisticsError(HedgerowError):
     """Formulas and estimation."""
@@ -293,6 +297,10 @@ class ChecksumMismatch(DataError, code="HR-411"):
 
 class RecordsElsewhere(DataError, code="HR-412"):
     """A federation was given where records are needed."""
+
+
+class IdsInvalid(DataError, code="HR-413"):
+    """Ids of a list cannot be aligned: missing, empty, twice, not text or whole numbers, or guessable one by one."""
 
 
 # ---- 5xx: learning --------------------------------------------------------------------------------------------------
