@@ -1,0 +1,1 @@
+"""Vertical learning: parties hold different columns of the same people."""
