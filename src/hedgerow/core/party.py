@@ -187,7 +187,7 @@ class Parties(Sequence[Party]):
         """
         if not preparations:
             return self
-        if (rearranges := getattr(preparations[0].function, "rearranges", None)) is not None:
+        if (rearranges := getattr(getattr(preparations[0], "function", None), "rearranges", None)) is not None:
             return rearranges(self, preparations)  # type: ignore[no-any-return]
         key = (preparations, together, singly)
         if key in self._prepared:
