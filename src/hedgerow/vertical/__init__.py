@@ -8,7 +8,25 @@ from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
     from .aligned import Aligned
+    from .associations import PrincipalAxes, correlation, pca, vif
+    from .glm import logistic_regression, poisson_regression
+    from .groups import CrossTable, contingency, means
+    from .linear import lasso, linear_regression, ridge
 
-__all__ = ["Aligned"]
+__all__ = [
+    "Aligned",
+    "CrossTable",
+    "PrincipalAxes",
+    "contingency",
+    "correlation",
+    "lasso",
+    "linear_regression",
+    "logistic_regression",
+    "means",
+    "pca",
+    "poisson_regression",
+    "ridge",
+    "vif",
+]
 
 lazily(__name__, checks=True)

@@ -58,7 +58,7 @@ class _Facts:
 class Aligned(Closed):
     """Parties with different columns of the same people, as one handle; made by `federation.align`."""
 
-    __slots__ = ("_facts", "_federation", "__weakref__")
+    __slots__ = ("__weakref__", "_facts", "_federation")
 
     def __init__(self, federation: Federation, facts: _Facts) -> None:
         self._federation, self._facts = federation, facts
