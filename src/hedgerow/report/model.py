@@ -94,6 +94,37 @@ class Heat:
 
 
 @dataclass(frozen=True)
+class Dots:
+    """Several numbers of each of several things.
+
+    Parameters
+    ----------
+    title, x_label : str
+    names : tuple of str
+        One for each row.
+    marks : tuple of (str, tuple of float)
+        What each mark means, and its place in each row; NaN leaves it out. At most five.
+    line : float or None
+        A place that all rows share, such as that of a guess.
+    note : str
+    """
+
+    title: str
+    x_label: str
+    names: tuple[str, ...]
+    marks: tuple[tuple[str, tuple[float, ...]], ...]
+    line: float | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if any(len(values) != len(self.names) for _, values in self.marks) or not 0 < len(self.marks) <= 5:
+            raise StudyInvalid(
+                f"{self.title!r} has {len(self.names)} rows and marks of {[len(values) for _, values in self.marks]}.",
+                remedy="Give each of at most five marks one place for every row.",
+            )
+
+
+@dataclass(frozen=True)
 class Comparison:
     """One metric beside its alternatives.
 
@@ -166,6 +197,8 @@ class Report:
         The few numbers that a reader looks for first.
     curves, heat, comparison
         Figures: by round, the partition, and the alternatives.
+    dots : tuple of Dots
+        Figures of several numbers of each of several things.
     left : Grid or None
         What left each party: query, times, numbers per party, bound, mechanism, event.
     published : Grid or None
@@ -178,6 +211,10 @@ class Report:
         Results, such as a table of coefficients.
     text : tuple of (title, text)
         Preformatted blocks, such as a summary.
+    saw : tuple of (role, sentences)
+        What each role received, where parties held different columns: parties, the hub, the world.
+    traffic : Grid or None
+        Letters between these roles: bytes and rounds, by role and purpose.
     notes, warnings : tuple of str
         Sentences; warnings are shown beside the privacy statement.
     provenance : pairs
@@ -206,6 +243,9 @@ class Report:
     published: Grid | None = None
     nothing: str = ""
     tables_first: bool = False
+    saw: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    traffic: Grid | None = None
+    dots: tuple[Dots, ...] = ()
 
     @property
     def promise(self) -> tuple[str, str]:
@@ -232,11 +272,13 @@ class Report:
         """
         try:
             values = {key: _freeze(value) for key, value in data.items()}
-            for key, kind in {"heat": Heat, "comparison": Comparison, "parties": Grid, "left": Grid, "published": Grid}.items():
+            grids = dict.fromkeys(("parties", "left", "published", "traffic"), Grid)
+            for key, kind in {"heat": Heat, "comparison": Comparison, **grids}.items():
                 if values.get(key) is not None:
                     values[key] = kind(**values[key])
             values["curves"] = tuple(map(curve_from, values["curves"]))
             values["tables"] = tuple(Grid(**grid) for grid in values["tables"])
+            values["dots"] = tuple(Dots(**one) for one in values.get("dots", ()))
             return cls(**values)
         except (AttributeError, KeyError, TypeError) as error:
             raise StudyInvalid(

@@ -282,7 +282,7 @@ def align(federation: Federation, on: str, by: AlignmentProtocol) -> Aligned:
 
     Raises
     ------
-    NotAligned (HR-246)
+    NotAligned (HR-248)
         Parties hold the same columns, or fewer than two, or too few people are common.
     """
     values = inside(federation)
