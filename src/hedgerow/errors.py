@@ -205,8 +205,20 @@ class KeyInvalid(WaistError, code="HR-244", asked=True):
     """A key, a signature or a roster is not what it should be."""
 
 
+class NotAligned(WaistError, code="HR-246"):
+    """Parties that hold columns of their own were asked for what needs a common order of rows."""
+
+
+class LabelsExposed(WaistError, code="HR-247"):
+    """Training across columns would tell labels, or columns, to a party that was not said to share them."""
+
+
 class CohortChanged(WaistError, code="HR-245", asked=True):
     """An exact total behind hidden rows was asked over other parties than the study's earlier ones."""
+
+
+class AlignmentRefused(WaistError, code="HR-246", asked=True):
+    """Lists of ids differ too much in length, are too long, or have too few people in common."""
 
 
 # ---- 3xx: statistics ------------------------------------------------------------------------------------------------
@@ -285,6 +297,10 @@ class ChecksumMismatch(DataError, code="HR-411"):
 
 class RecordsElsewhere(DataError, code="HR-412"):
     """A federation was given where records are needed."""
+
+
+class IdsInvalid(DataError, code="HR-413"):
+    """Ids of a list cannot be aligned: missing, empty, twice, not text or whole numbers, or guessable one by one."""
 
 
 # ---- 5xx: learning --------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import blake2b
+from importlib import import_module
 from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -294,6 +295,10 @@ class Federation(Closed):
         run, *_, branch = values = _INSIDE[self]
         number = run.counts[branch].cohorts = run.next_cohort(branch)
         return handle(values._replace(cohort=Cohort(run.parties_named(chosen), sampling, number, first, part, branch)))
+
+    def align(self, *, on: str, by: Any) -> Any:
+        """Let parties that hold different columns find the people they have in common; return `hedgerow.vertical.Aligned`."""
+        return import_module("hedgerow.vertical.aligned").align(self, on, by)  # a room above this one
 
     # ---- how --------------------------------------------------------------------------------------------------------
     def protect(

@@ -22,6 +22,7 @@ from hedgerow.errors import ColumnsDiffer, MissingColumn, suggestion
 
 from .arrays import Array
 from .columns import Placed, Rows, placed
+from .desk import Desks
 from .later import Later, MadeLater, is_later, read_through
 from .randomness import Entropy, uniforms
 from .state import State, States, StateStore
@@ -51,12 +52,15 @@ class Party:
         Record weights; zero for padding.
     state : dict
         What the party keeps. Changes are committed once the server has counted the answer of this round.
+    received : array, optional
+        What other parties sent it in this question.
     """
 
     id: str
     columns: Mapping[str, Array]
     w: Array
     state: State = field(default_factory=dict)
+    received: Any = None
 
     def __getitem__(self, name: str) -> Array:
         try:
@@ -108,8 +112,8 @@ class Parties(Sequence[Party]):
         self.w = np.ones(n_records) if w is None else np.asarray(w, dtype=np.float64)
         self.position = {name: i for i, name in enumerate(self.ids)}
         self.states: StateStore = States()
-        self.correspondents: dict[Any, Any] = {}
-        self._prepared: dict[Any, Parties] = {}
+        self.correspondents, self.desks = dict[Any, Any](), Desks()
+        self._prepared, self.aligned = dict[Any, Parties](), dict[str, Parties]()
         self.places: Array | None = None  # where each record was at its party, where some have been left out
         self.drawn = self.sizes  # and how many there were
         if len(self.position) != len(self.sizes):
@@ -121,7 +125,7 @@ class Parties(Sequence[Party]):
     def fresh(self) -> Parties:
         """The same parties, before they keep or prepare anything."""
         found = copy(self)
-        found.states, found.correspondents, found._prepared = States(), {}, {}
+        found.states, found.correspondents, found._prepared, found.desks, found.aligned = States(), {}, {}, Desks(), {}
         return found
 
     def __len__(self) -> int:
@@ -187,6 +191,8 @@ class Parties(Sequence[Party]):
         """
         if not preparations:
             return self
+        if (rearranges := getattr(preparations[0].function, "rearranges", None)) is not None:
+            return rearranges(self, preparations)  # type: ignore[no-any-return]
         key = (preparations, together, singly)
         if key in self._prepared:
             return self._prepared[key]
@@ -257,7 +263,7 @@ class Parties(Sequence[Party]):
         return counted
 
     def _same(self, after: Parties) -> Parties:
-        after.states, after.correspondents = self.states, self.correspondents
+        after.states, after.correspondents, after.desks = self.states, self.correspondents, self.desks
         after.places, after.drawn = self.places, self.drawn
         return after
 

@@ -205,6 +205,11 @@ class Side:
     aggregation: Any
     own: Credentials = field(default_factory=Credentials, compare=False)
 
+    @property
+    def of_peers(self) -> bool:
+        """Whether it is a protocol between parties."""
+        return bool(getattr(self.aggregation, "of_peers", False))
+
     def correspondents(self, ids: tuple[str, ...]) -> Mapping[str, Correspondent]:
         """Every party's side, with its own credentials."""
         found: Mapping[str, Correspondent] = self.aggregation.sides(ids, self.own)
