@@ -1,6 +1,9 @@
 """Private set intersection: parties find the people they have in common, and show one another no others.
 
 interface      what every alignment offers: settings, peers, rows in a common order
+x25519, star   masks on curve25519: two parties or more
+curve          points, scalars, what is checked of points that come
+pipes          letters of any length, and how parties begin (opening)
 ids            the public normal form of ids, and what is refused
 """
 
@@ -13,7 +16,8 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .ids import IdRules
     from .interface import AlignedRows, AlignmentProtocol
+    from .x25519 import X25519
 
-__all__ = ["AlignedRows", "AlignmentProtocol", "IdRules"]
+__all__ = ["X25519", "AlignedRows", "AlignmentProtocol", "IdRules"]
 
 lazily(__name__)
