@@ -9,7 +9,7 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from hedgerow.report import Outcome
 
-    from .catalogue import PROGRAMS
+    from .catalogue import PROGRAMS, VERTICAL
     from .changes import change as parse_change
     from .rehearse import Rehearsal, rehearse, rehearse_built
     from .remote import build_remote
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PROGRAMS",
+    "VERTICAL",
     "Outcome",
     "Rehearsal",
     "Result",
