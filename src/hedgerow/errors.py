@@ -8,9 +8,8 @@
     ├── LearningError   HR-5xx   models and training settings
     └── StationError    HR-6xx   stations, their guards, coordinators and rails
 
-A message says the value, the reason and the remedy, and whether any party was asked. Across the boundary between a party
-and the server only the code travels (`PartyDeclined.codes`); the sentence stays in that party's log.
-Each code has a page in `docs/errors/`, which `hedgerow explain CODE` prints; a test compares the two lists.
+A message says the value, the reason and the remedy, and whether any party was asked. From a party to the server only the code
+travels (`PartyDeclined.codes`); the sentence stays in that party's log. `hedgerow explain CODE` prints a code's page.
 """
 
 from __future__ import annotations
@@ -205,7 +204,7 @@ class KeyInvalid(WaistError, code="HR-244", asked=True):
     """A key, a signature or a roster is not what it should be."""
 
 
-class NotAligned(WaistError, code="HR-246"):
+class NotAligned(WaistError, code="HR-248"):
     """Parties that hold columns of their own were asked for what needs a common order of rows."""
 
 

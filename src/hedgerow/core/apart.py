@@ -21,7 +21,7 @@ from .question import Preparation, travels
 
 @travels
 def aligned_rows(columns: Mapping[str, Array], *, alignment: str) -> Mapping[str, Array]:
-    """Name an alignment, as the first preparation of a question's view; parties put their rows in its order (`PartiesApart`)."""
+    """Name an alignment, as the first preparation of a question's view; parties put their rows in its order."""
     raise NotAligned(f"the alignment {alignment!r} is no preparation of columns.", remedy="It comes first in a view.")
 
 

@@ -1,7 +1,7 @@
 """Desks: what a party keeps of protocols with other parties. It never leaves the party, and no local function sees it.
 
-A desk has entries by name, each a dict of arrays or bytes, such as the order of rows that an alignment agreed on, or the secrets
-that a party shares with others.
+A desk has entries by name, each a dict of arrays or bytes, such as the order of rows that an alignment agreed on, or the
+secrets that a party shares with others.
 """
 
 from __future__ import annotations

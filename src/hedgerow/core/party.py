@@ -1,8 +1,7 @@
 """Parties: what a local function may touch, and the columns of many parties held in one process.
 
-Every local statistic is a weighted sum over records. A weight of zero is padding, subsampling or exclusion; a weight
-above zero is a sample weight. That one convention lets the same local function run on one party, on parties stacked
-along a leading axis, and on the pooled records.
+Every local statistic is a weighted sum over records. A weight of zero is padding, subsampling or exclusion; one above zero is
+a sample weight. So the same local function runs on one party, on stacked parties, and on the pooled records.
 """
 
 from __future__ import annotations
@@ -52,8 +51,7 @@ class Party:
         Record weights; zero for padding.
     state : dict
         What the party keeps. Changes are committed once the server has counted the answer of this round.
-    received : array, optional
-        What other parties sent it in this question.
+    received : array, optional, that others sent
     """
 
     id: str
@@ -95,8 +93,7 @@ class Parties(Sequence[Party]):
     columns : mapping from name to array of shape (n_records, ...)
         Records ordered by party.
     sizes : sequence of int
-        Records of each party. One without records stays among the parties and is asked like the others, about none: which
-        parties there are is public, and no record decides it.
+        Records of each party. One without records stays, and is asked about none: no record decides which parties there are.
     w : array of shape (n_records,), optional
         Record weights, ones by default.
     """
@@ -177,8 +174,7 @@ class Parties(Sequence[Party]):
     def prepared(self, preparations: tuple[Any, ...], *, together: bool, singly: bool = False) -> Parties:
         """Add prepared columns, once.
 
-        Where a preparation fails at a party, only that party cannot be asked, and where it fails for a record made `singly`,
-        that record is left out; made `together` it fails for all.
+        Where one fails at a party, only that party cannot be asked; for a record made `singly`, it is left out.
 
         Parameters
         ----------
@@ -191,7 +187,7 @@ class Parties(Sequence[Party]):
         """
         if not preparations:
             return self
-        if (rearranges := getattr(preparations[0].function, "rearranges", None)) is not None:
+        if (rearranges := getattr(getattr(preparations[0], "function", None), "rearranges", None)) is not None:
             return rearranges(self, preparations)  # type: ignore[no-any-return]
         key = (preparations, together, singly)
         if key in self._prepared:

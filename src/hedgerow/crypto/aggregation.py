@@ -10,6 +10,7 @@ by message; `mode="simulated"` adds up rows in the open, as a simulation may, an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
@@ -207,7 +208,6 @@ class Side:
 
     @property
     def of_peers(self) -> bool:
-        """Whether it is a protocol between parties."""
         return bool(getattr(self.aggregation, "of_peers", False))
 
     def correspondents(self, ids: tuple[str, ...]) -> Mapping[str, Correspondent]:
@@ -297,10 +297,7 @@ def _remedy(codes: Mapping[str, str], otherwise: str) -> str:
 
 
 def _times(codes: Mapping[str, str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for code in codes.values():
-        found[code] = found.get(code, 0) + 1
-    return found
+    return dict(Counter(codes.values()))
 
 
 def context_of(outbox: Outbox, layout: Layout | None = None) -> bytes:
@@ -339,10 +336,7 @@ def description_digest(value: Any) -> bytes:
 
 
 def steadily(outbox: Outbox) -> bool:
-    """Whether hidden totals of such questions are over the same parties: where no noise hides one, and none is drawn by lot.
-
-    A server's noise is none to itself; that of parties frees (`Release.hides_parties`) until it is used up (`Outbox.worn`).
-    """
+    """Whether such totals are over the same parties: no noise of parties hides one in them, or it is used up."""
     steady = outbox.worn or not outbox.release.hides_parties
     return steady and outbox.question.cohort.sampling.kind in ("all", "records", "part")
 

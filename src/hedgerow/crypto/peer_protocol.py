@@ -169,7 +169,7 @@ class PeerSide:
 
         Raises
         ------
-        MessageRefused (HR-242), NotAligned (HR-246)
+        MessageRefused (HR-242), NotAligned (HR-248)
         """
         if step == "keys":
             session, names = _read(letter, 2)
@@ -236,7 +236,7 @@ class _Carried:
     sent: list[tuple[str, str, bytes]] = field(default_factory=list)
     rounds: int = 0
     counted: Counter[tuple[str, str]] = field(default_factory=Counter)
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, float] = field(default_factory=lambda: {HUB: 0.0, "parties": 0.0})
 
     def out(self) -> Any:
         """Carry it out, and return what the hub has learned."""
@@ -283,8 +283,9 @@ class _Carried:
         if self.outbox.keep_rows:
             self.sent += [(party, name, letter) for party, letter in letters.items()]
         step = Step(name, letters, contributes=first)
+        protocol: Any = self.protocol
         began = time.process_time()
-        inbox = self.engine.exchange(replace(about, ids=tuple(letters), step=step, protocol=self.protocol, layout=None))
+        inbox = self.engine.exchange(replace(about, ids=tuple(letters), step=step, protocol=protocol, layout=None))
         self.seconds["parties"] += time.process_time() - began
         if set(inbox.letters) != set(letters):
             away = sorted(set(letters) - set(inbox.letters))
@@ -303,7 +304,7 @@ class _Carried:
 class _Hub:
     """The server's peer; it may come to its end before the parties do."""
 
-    def __init__(self, peer: Peer[Any], seconds: Counter[str]) -> None:
+    def __init__(self, peer: Peer[Any], seconds: dict[str, float]) -> None:
         self.peer, self.seconds = peer, seconds
         self.result: Any = None
         self.over = False

@@ -86,7 +86,7 @@ class Aligning(PeerProtocol):
         ids = self.by.read(at.party[self.on])
         group = secrets.token_bytes(32)
         if me == names[0]:
-            yield {other: group for other in names[1:]}
+            yield dict.fromkeys(names[1:], group)
         else:
             came = yield {}
             group = came.get(names[0], b"")

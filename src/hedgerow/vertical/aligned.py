@@ -58,7 +58,7 @@ class _Facts:
 class Aligned(Closed):
     """Parties with different columns of the same people, as one handle; made by `federation.align`."""
 
-    __slots__ = ("_facts", "_federation", "__weakref__")
+    __slots__ = ("__weakref__", "_facts", "_federation")
 
     def __init__(self, federation: Federation, facts: _Facts) -> None:
         self._federation, self._facts = federation, facts
@@ -282,7 +282,7 @@ def align(federation: Federation, on: str, by: AlignmentProtocol) -> Aligned:
 
     Raises
     ------
-    NotAligned (HR-246)
+    NotAligned (HR-248)
         Parties hold the same columns, or fewer than two, or too few people are common.
     """
     values = inside(federation)

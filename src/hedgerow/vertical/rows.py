@@ -1,4 +1,4 @@
-"""Rows of records as whole numbers modulo 2^64, in parts that fit a letter; and orders that parties know and the hub does not."""
+"""Rows of records as whole numbers modulo 2^64, in parts that fit letters, and in orders that the hub does not know."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ def rows_of(made: object, n: int, what: str) -> Array:
         rows = rows[:, None]
     if rows.ndim != 2 or len(rows) != n or rows.dtype.kind not in "fiub":
         raise ContributionInvalid(
-            f"{what} returned an array of shape {np.shape(made)} and type {rows.dtype}; it is to have a row of numbers for each "
-            f"of {n} records.",
+            f"{what} returned an array of shape {np.shape(made)} and type {rows.dtype}, and there are {n} records.",
             remedy="Return an array of shape (n, k): columns of an aligned party are in order already.",
         )
     return rows

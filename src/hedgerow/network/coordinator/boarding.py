@@ -165,7 +165,7 @@ def meet(
         if hello.data != name_of_data:
             refused[name] = f"{name} has the data {hello.data[:100]!r}, not {name_of_data!r}"
             del found[name]
-    least = len(wanted) if getattr(study, "apart", False) else least_of(limits, len(wanted))
+    least = len(wanted) if study.apart else least_of(limits, len(wanted))
     away = [name for name in wanted if name not in found and name not in refused]
     if len(wanted) - len(refused) < least or (kept.asked and refused and limits.least_stations is None):
         return _end("refused", "; ".join(refused.values()))
@@ -174,7 +174,7 @@ def meet(
             return _end("failed", f"{_and(away)} did not come in {limits.approval_hours:g} hours")
         return _wait(f"waiting for {_and(away)} to connect")
     in_order = {name: found[name] for name in wanted if name in found}
-    if limits.least_stations is not None and not getattr(study, "apart", False):
+    if limits.least_stations is not None and not study.apart:
         in_order = _most(study, in_order, least)
     try:
         agreed = _agree(study, in_order, coordinator, now)
@@ -343,7 +343,7 @@ def _most(study: Study, found: Mapping[str, Hello], least: int) -> Mapping[str, 
 def _agree(study: Study, found: Mapping[str, Hello], coordinator: str, now: float) -> Agreed:
     declared = {name: hello.schema for name, hello in found.items()}
     stations = {name: hello.parties for name, hello in found.items()}
-    apart = agreed_schemas(study, declared, stations) if getattr(study, "apart", False) else {}
+    apart = agreed_schemas(study, declared, stations) if study.apart else {}
     schema = Schema(()) if apart else agreed_schema(study, declared)
     text = to_toml(as_stations_see_it(study).model_dump(mode="json")) + "\n"
     return Agreed(text, stations, schema, coordinator, version("hedgerow"), now, apart)

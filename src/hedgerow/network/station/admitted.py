@@ -187,9 +187,9 @@ def admitted(config: StationConfig, held: Held, description: StudyDescription, s
     guard = config.guard
     admit_program(guard, study, description.version, installed_version(), code_hash(guard.modules))
     admit_weights(study, held.schema)
-    if description.apart or getattr(study, "apart", False):
+    if description.apart or study.apart:
         admit_apart(config, study, description.apart)
-    named = () if getattr(study, "apart", False) else named_columns(study)
+    named = () if study.apart else named_columns(study)
     return admit_columns(config.allowed, held.schema, description.columns(config.name), named)
 
 
