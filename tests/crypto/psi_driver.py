@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hedgerow.crypto.peers import meet
+from hedgerow.crypto.psi.alignment import Masked
+from hedgerow.crypto.psi.curve import Curve25519
 from hedgerow.crypto.psi.ids import IdRules
 from hedgerow.crypto.psi.star import ALL
-from hedgerow.crypto.psi.x25519 import align
 from hedgerow.crypto.streams import fresh
 
 ANY = IdRules(least=0, ratio=2**31, small_domain="accepted")
@@ -31,10 +32,10 @@ class Tape:
         return b"".join([letter for by, to, letter in self.letters if (by, to) == (sender, recipient)][2:])
 
 
-def aligned(lists, rules=ANY, topology="star", told=ALL, pivot=None, entropy=fresh, tape=None):
+def aligned(lists, rules=ANY, topology="star", told=ALL, pivot=None, entropy=fresh, tape=None, group=None):
     """`{party: (how many are common, AlignedRows)}` of lists of bytes by party."""
-    names = tuple(lists)
-    peers = {name: align(name, names, ids, rules, topology, told, pivot, entropy) for name, ids in lists.items()}
+    names, masked = tuple(lists), Masked(group or Curve25519(), rules, topology, pivot)
+    peers = {name: masked.side(name, names, ids, told, entropy) for name, ids in lists.items()}
     return meet(peers, tape and tape.carried)
 
 

@@ -4,6 +4,7 @@ interface      what every alignment offers: settings, peers, rows in a common or
 x25519, star   masks on curve25519: two parties or more
 curve          points, scalars, what is checked of points that come
 pipes          letters of any length, and how parties begin (opening)
+agrawal        powers modulo a safe prime: the thesis's toy, and mended
 ids            the public normal form of ids, and what is refused
 """
 
@@ -14,10 +15,11 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from .agrawal import Agrawal
     from .ids import IdRules
     from .interface import AlignedRows, AlignmentProtocol
     from .x25519 import X25519
 
-__all__ = ["X25519", "AlignedRows", "AlignmentProtocol", "IdRules"]
+__all__ = ["X25519", "Agrawal", "AlignedRows", "AlignmentProtocol", "IdRules"]
 
 lazily(__name__)

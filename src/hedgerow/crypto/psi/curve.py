@@ -18,24 +18,18 @@ Source: RFC 7748, section 5; try-and-increment as ECVRF-TAI of RFC 9381, section
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
-from hedgerow.core.arrays import Array
 from hedgerow.core.randomness import Entropy
 from hedgerow.errors import MessageRefused
 
 from ..integers import library, whole
-from ..messages import digest
 
 POINT_BYTES = 32
-TAG_BYTES = 12
-"""A tag stands for a point that both keys have masked: among 2^40 pairs two are equal by chance once in 2^56 times."""
-
 FIELD = 2**255 - 19
 ORDER = 2**252 + 27742317777372353535851937790883648493
 A = 486662
@@ -65,8 +59,8 @@ def on_curve(u: int) -> bool:
     return 0 < u < FIELD and _curve_test()(u)
 
 
-def points_of(ids: Iterable[bytes], salt: bytes) -> list[bytes]:
-    """Hash ids to the curve: uniform among the u-coordinates of its points.
+def points_of(ids: Iterable[bytes], salt: bytes) -> bytes:
+    """Hash ids to the curve: uniform among the u-coordinates of its points, 32 bytes each.
 
     Parameters
     ----------
@@ -75,7 +69,7 @@ def points_of(ids: Iterable[bytes], salt: bytes) -> list[bytes]:
         What the parties drew together; another salt gives other points.
     """
     tries = [hashlib.sha512(b"hedgerow psi curve25519\0" + bytes([len(salt)]) + salt + bytes([i])) for i in range(128)]
-    test, points = _curve_test(), []
+    test, points = _curve_test(), bytearray()
     for id in ids:
         for begun in tries:
             state = begun.copy()
@@ -85,8 +79,8 @@ def points_of(ids: Iterable[bytes], salt: bytes) -> list[bytes]:
                 break
         else:  # once in 2^128 ids
             raise ArithmeticError("an id has no point")
-        points.append(u.to_bytes(32, "little"))
-    return points
+        points += u.to_bytes(32, "little")
+    return bytes(points)
 
 
 def check(raw: bytes) -> None:
@@ -107,13 +101,6 @@ def check(raw: bytes) -> None:
                 "a number that came is no point of curve25519, or one of small order.",
                 remedy="Nothing was computed from what came with it.",
             )
-
-
-def refuse_repeats(points: Array) -> None:
-    """Refuse (HR-242) an array of shape (n, bytes) in which a row stands twice."""
-    rows = np.ascontiguousarray(points)
-    if len(rows) and len(np.unique(rows.view(f"V{rows.shape[1]}"))) != len(rows):
-        raise MessageRefused("a point came twice.", remedy="Ids of a list are distinct; so are their points.")
 
 
 class Scalar:
@@ -149,12 +136,10 @@ class Scalar:
             if 2**254 <= back < 2**255:
                 return cls(number.to_bytes(32, "little")), cls(back.to_bytes(32, "little"))
 
-    def mask(self, points: bytes | Sequence[bytes]) -> bytes:
+    def mask(self, elements: bytes) -> bytes:
         """Return each point times this number, in order, as one piece of bytes."""
-        if isinstance(points, bytes):
-            points = [points[i : i + POINT_BYTES] for i in range(0, len(points), POINT_BYTES)]
-        mask = self._mask
-        return b"".join([mask(point) for point in points])
+        mask, size = self._mask, POINT_BYTES
+        return b"".join([mask(elements[i : i + size]) for i in range(0, len(elements), size)])
 
     def __repr__(self) -> str:
         return "Scalar()"
@@ -185,36 +170,19 @@ def _sodium() -> Callable[[bytes, bytes], bytes] | None:
     return found
 
 
-def tags_of(points: bytes, salt: bytes, size: int = TAG_BYTES) -> Array:
-    """Return short hashes of points, uint8 of shape (n, size)."""
-    begun = hashlib.sha256(digest("psi tag", salt))
-    found = bytearray()
-    for i in range(0, len(points), POINT_BYTES):
-        state = begun.copy()
-        state.update(points[i : i + POINT_BYTES])
-        found += state.digest()[:size]
-    return np.frombuffer(bytes(found), np.uint8).reshape(-1, size)
+class Curve25519:
+    """The group of alignments by masks on curve25519."""
 
+    name, size, piece = "curve25519", POINT_BYTES, 1 << 16
 
-def matches(left: Array, right: Array) -> tuple[Array, Array]:
-    """Return the positions of equal rows of two arrays of tags, in the order of the tags.
+    def elements_of(self, ids: Iterable[bytes], salt: bytes) -> bytes:
+        """Hash ids to the curve."""
+        return points_of(ids, salt)
 
-    Parameters
-    ----------
-    left, right : uint8 arrays of shape (n, 12) and (m, 12)
-        No row stands twice in either.
-    """
-    both = np.ascontiguousarray(np.concatenate([left, right]))
-    head = np.ascontiguousarray(both[:, :8]).view(">u8").ravel().astype(np.uint64)
-    tail = np.ascontiguousarray(both[:, 8:12]).view(">u4").ravel().astype(np.uint32)
-    order = np.lexsort((tail, head))  # stable: equal rows stand left before right
-    equal = (head[order[1:]] == head[order[:-1]]) & (tail[order[1:]] == tail[order[:-1]])
-    first, second = order[:-1][equal], order[1:][equal]
-    if np.any(first >= len(left)) or np.any(second < len(left)):
-        raise MessageRefused("a tag came twice.", remedy="Ids of a list are distinct; so are their tags.")
-    return first.astype(np.int64), second.astype(np.int64) - len(left)
+    def check(self, raw: bytes) -> None:
+        """Refuse what is no point of the curve, or of small order."""
+        check(raw)
 
-
-def permutation(n: int, entropy: Entropy) -> Array:
-    """Return a secret order of n things."""
-    return np.frombuffer(entropy(8 * n), "<u8").argsort(kind="stable") if n else np.zeros(0, np.int64)
+    def fresh(self, entropy: Entropy) -> Scalar:
+        """Draw a mask."""
+        return Scalar.fresh(entropy)

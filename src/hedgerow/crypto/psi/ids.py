@@ -148,7 +148,7 @@ def normal_id(value: Any, normal: str = "nfkc-casefold") -> bytes:
         if not float(value).is_integer() or abs(value) >= 2**53:
             raise _no_id("a number that is not whole, or too large to be exact")
         return str(int(value)).encode()
-    if value is None or (not isinstance(value, str | bytes) and value != value):  # pandas' NaT
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
         raise _no_id("missing")
     try:
         text = value.decode() if isinstance(value, bytes) else value

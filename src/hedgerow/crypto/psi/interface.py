@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -59,3 +59,35 @@ class AlignmentProtocol(Protocol):
         entropy : callable, optional
             Gives secret bytes; the operating system's unless a simulation must repeat itself.
         """
+
+
+class Masker(Protocol):
+    """A secret number that masks elements of a group; two of them may be applied in either order."""
+
+    def mask(self, elements: bytes) -> bytes:
+        """Return each element masked, in order."""
+
+
+class MaskGroup(Protocol):
+    """A group in which masks commute, and a mask and an element together do not tell the mask."""
+
+    @property
+    def name(self) -> str:
+        """Part of what parties compare before they begin."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+
+    @property
+    def piece(self) -> int:
+        """Elements that are masked in about two seconds."""
+
+    def elements_of(self, ids: Iterable[bytes], salt: bytes) -> bytes:
+        """Hash ids to elements, in order."""
+
+    def check(self, raw: bytes) -> None:
+        """Return if bytes are elements that an honest party may send; refuse (HR-242) otherwise."""
+
+    def fresh(self, entropy: Entropy) -> Masker:
+        """Draw a mask."""

@@ -18,9 +18,6 @@ from ..peers import Letters
 LETTER = 8 << 20
 """Most bytes of a letter."""
 
-PIECE = 1 << 16
-"""Points that are masked before others are waited for: about two seconds of work."""
-
 PATIENCE = 1 << 12
 """Rounds without any letter after which a peer gives up."""
 
@@ -87,6 +84,6 @@ class Pipes:
             raise MessageRefused("the others write nothing any more.", remedy="One of them has come to its end; see its log.")
 
 
-def pieces(count: int) -> list[int]:
-    """Split `count` points into pieces of at most PIECE."""
-    return [min(PIECE, count - begun) for begun in range(0, count, PIECE)]
+def pieces(count: int, most: int) -> list[int]:
+    """Split `count` elements into pieces of at most so many."""
+    return [min(most, count - begun) for begun in range(0, count, most)]

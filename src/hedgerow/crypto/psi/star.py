@@ -27,10 +27,11 @@ from hedgerow.core.randomness import Entropy, keystream
 from hedgerow.errors import MessageRefused
 
 from ..peers import Letters
-from .curve import POINT_BYTES, TAG_BYTES, Scalar, check, matches, permutation, points_of, refuse_repeats, tags_of
 from .ids import IdRules
+from .interface import Masker, MaskGroup
 from .opening import Opened
 from .pipes import Pipes, pieces
+from .tags import TAG_BYTES, matches, permutation, refuse_repeats, tags_of
 
 Step = Generator[Letters, Mapping[str, bytes], tuple[int, Array]]
 """A side returns how many are common, and where they stand in the own list; nowhere where it is not told."""
@@ -50,6 +51,7 @@ class Side:
     rules: IdRules
     opened: Opened
     entropy: Entropy
+    group: MaskGroup
     told: str
     """Who is told which people are common."""
 
@@ -58,30 +60,34 @@ class Side:
         self.order = permutation(len(self.ids), self.entropy)
         for name, size in self.opened.sizes.items():
             if name != self.me:
-                most = (POINT_BYTES + TAG_BYTES + 3 * _POSITION) * (size + len(self.ids)) + (1 << 12)
+                most = (2 * self.group.size + 2 * TAG_BYTES + 3 * _POSITION) * (size + len(self.ids)) + (1 << 12)
                 self.pipes.allow(name, most)
 
-    def write_masked(self, scalar: Scalar, to: Sequence[str]) -> Generator[Letters, Mapping[str, bytes], None]:
+    def write_masked(self, masker: Masker, to: Sequence[str]) -> Generator[Letters, Mapping[str, bytes], None]:
         """Write the own list, shuffled and masked, to others, piece by piece."""
         begun = 0
-        for n in pieces(len(self.ids)):
+        for n in pieces(len(self.ids), self.group.piece):
             chosen = [self.ids[i] for i in self.order[begun : begun + n]]
-            masked = scalar.mask(points_of(chosen, self.opened.salt))
+            masked = masker.mask(self.group.elements_of(chosen, self.opened.salt))
             for name in to:
                 self.pipes.write(name, masked)
             begun += n
             yield from self.pipes.turn()
 
-    def read_points(self, name: str, count: int, scalar: Scalar) -> Generator[Letters, Mapping[str, bytes], bytes]:
+    def read_elements(self, name: str, count: int, masker: Masker) -> Generator[Letters, Mapping[str, bytes], bytes]:
         """Read another's list, refuse what no honest party sends, and return it masked by this one's number."""
         came, masked = bytearray(), bytearray()
-        for n in pieces(count):
-            raw = yield from self.pipes.read(name, n * POINT_BYTES)
-            check(raw)
+        for n in pieces(count, self.group.piece):
+            raw = yield from self.pipes.read(name, n * self.group.size)
+            self.group.check(raw)
             came += raw
-            masked += scalar.mask(raw)
-        refuse_repeats(np.frombuffer(bytes(came), np.uint8).reshape(-1, POINT_BYTES))
+            masked += masker.mask(raw)
+        refuse_repeats(np.frombuffer(bytes(came), np.uint8).reshape(-1, self.group.size))
         return bytes(masked)
+
+    def tags(self, masked: bytes) -> Array:
+        """Return the tags of elements that both have masked."""
+        return tags_of(masked, self.group.size, self.opened.salt)
 
     def write_positions(self, name: str, positions: Array) -> None:
         """Write positions of records."""
@@ -112,13 +118,13 @@ class Side:
 
 def pivot_side(side: Side) -> Step:
     """Compare, as the pivot."""
-    opened, salt = side.opened, side.opened.salt
-    scalar = Scalar.fresh(side.entropy)
-    yield from side.write_masked(scalar, opened.answering)
+    opened = side.opened
+    masker = side.group.fresh(side.entropy)
+    yield from side.write_masked(masker, opened.answering)
     theirs = {}
     for name in opened.answering:
-        masked = yield from side.read_points(name, opened.sizes[name], scalar)
-        theirs[name] = tags_of(masked, salt)
+        masked = yield from side.read_elements(name, opened.sizes[name], masker)
+        theirs[name] = side.tags(masked)
     places, joint = np.arange(len(side.ids)), {}
     for name in opened.answering:
         raw = yield from side.pipes.read(name, len(side.ids) * TAG_BYTES)
@@ -149,11 +155,11 @@ def show(side: Side, places: Array, theirs: Mapping[str, Array]) -> Step:
 def answering_side(side: Side) -> Step:
     """Answer the pivot."""
     opened, n = side.opened, side.opened.sizes[side.opened.pivot]
-    scalar = Scalar.fresh(side.entropy)
-    yield from side.write_masked(scalar, [opened.pivot])
-    masked = yield from side.read_points(opened.pivot, n, scalar)
+    masker = side.group.fresh(side.entropy)
+    yield from side.write_masked(masker, [opened.pivot])
+    masked = yield from side.read_elements(opened.pivot, n, masker)
     turned = permutation(n, keystream(opened.seed))
-    side.pipes.write(opened.pivot, tags_of(masked, opened.salt)[turned].tobytes())
+    side.pipes.write(opened.pivot, side.tags(masked)[turned].tobytes())
     return (yield from learn(side, turned))
 
 

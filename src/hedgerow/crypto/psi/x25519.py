@@ -20,13 +20,12 @@ from hedgerow.core.randomness import Entropy
 from hedgerow.errors import SettingsInvalid
 
 from ..cohort import lawful_least
-from ..messages import digest
 from ..peers import Peer
 from ..streams import fresh
+from .alignment import Masked
+from .curve import Curve25519
 from .ids import IdRules
 from .interface import AlignedRows
-from .opening import opened
-from .star import ALL, NOBODY, PIVOT, Side, answering_side, pivot_side
 
 TOPOLOGIES = ("star", "ring")
 
@@ -113,36 +112,12 @@ class X25519:
         ------
         AlignmentRefused (HR-246), MessageRefused (HR-242), KeyInvalid (HR-244)
         """
-        told = ALL if self.learns is None else PIVOT
-        return _rows(align(me, names, ids, self.rules, self.topology, told, self.learns, entropy or fresh))
+        return self._masked.rows(me, names, ids, entropy or fresh)
 
     def count(self, me: str, names: tuple[str, ...], ids: Sequence[bytes], *, entropy: Entropy | None = None) -> Peer[int]:
         """Return a side that learns how many people are common, and not who they are; `least` holds as well."""
-        return _counted(align(me, names, ids, self.rules, self.topology, NOBODY, None, entropy or fresh))
+        return self._masked.count(me, names, ids, entropy or fresh)
 
-
-def align(
-    me: str,
-    names: tuple[str, ...],
-    ids: Sequence[bytes],
-    rules: IdRules,
-    topology: str,
-    told: str,
-    pivot: str | None,
-    entropy: Entropy,
-) -> Peer[tuple[int, AlignedRows]]:
-    """Carry out one side; return how many are common, and which of the own ones, if this party is told."""
-    settings = digest("x25519 alignment", topology.encode(), told.encode(), (pivot or "").encode())
-    begun = yield from opened(me, names, len(ids), rules, settings, pivot, entropy)
-    side = Side(me, ids, rules, begun, entropy, told)
-    pivots, answers = pivot_side, answering_side
-    count, rows = yield from (pivots if me == begun.pivot else answers)(side)
-    return count, AlignedRows(rows, begun.sizes)
-
-
-def _rows(peer: Peer[tuple[int, AlignedRows]]) -> Peer[AlignedRows]:
-    return (yield from peer)[1]
-
-
-def _counted(peer: Peer[tuple[int, AlignedRows]]) -> Peer[int]:
-    return (yield from peer)[0]
+    @property
+    def _masked(self) -> Masked:
+        return Masked(Curve25519(), self.rules, self.topology, self.learns)
