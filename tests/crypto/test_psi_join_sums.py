@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -23,9 +26,22 @@ def one_key(monkeypatch):
     monkeypatch.setattr(room.PaillierKey, "fresh", classmethod(lambda cls, bits, insecure: KEY))
 
 
-def joined(groups, values, least=3, tape=None, **more):
+class AnySubset(JoinSums):
+    """Lists so short that sums tell who they are of; for arithmetic alone."""
+
+    def lawful(self, common, size, columns=1):
+        return common >= self.least and size - common >= self.least
+
+
+def vars_of(by):
+    return {field.name: getattr(by, field.name) for field in dataclasses.fields(by)}
+
+
+def joined(groups, values, least=3, tape=None, ambiguous=True, **more):
     """`groups`: group by id; `values`: value by id; what both learn."""
     by = JoinSums(least=least, bits=512, insecure=True, ratio=1000, small_domain="accepted", **more)
+    if not ambiguous:
+        by = AnySubset(**vars_of(by))
     town = by.counts("town", NAMES, by.read(list(groups)), list(groups.values()))
     tax = by.sums("tax", NAMES, by.read(list(values)), np.array(list(values.values())))
     got = meet({"town": town, "tax": tax}, tape and tape.carried)
@@ -50,7 +66,7 @@ def test_the_notes_toy():
     st.dictionaries(st.integers(0, 30), st.integers(0, 2**40), min_size=3, max_size=20),
 )
 def test_sums_are_those_of_the_join(groups, values):
-    counts, sums = joined(groups, values)
+    counts, sums = joined(groups, values, ambiguous=False, value_bits=41)
     for (label, count), total in zip(counts.items(), sums, strict=True):
         common = [i for i in groups if groups[i] == label and i in values]
         lawful = len(common) >= 3 and len(values) - len(common) >= 3
@@ -61,17 +77,43 @@ def test_sums_are_those_of_the_join(groups, values):
 def test_several_values_share_a_ciphertext_and_keep_apart():
     groups, values = toy()
     many = {i: [value, 2**63, 0] for i, value in values.items()}
-    by = JoinSums(least=10, bits=512, insecure=True, small_domain="accepted")
+    by = AnySubset(least=10, bits=512, insecure=True, small_domain="accepted", value_bits=64)
     town = by.counts("town", NAMES, by.read(list(groups)), list(groups.values()))
     tax = by.sums("tax", NAMES, by.read(list(many)), np.array(list(many.values()), np.uint64))
     assert meet({"town": town, "tax": tax})["tax"] == [(733_500, 30 * 2**63, 0), (1_118_000, 40 * 2**63, 0), None]
 
 
 def test_v11_a_group_with_all_of_the_values_owners_people_but_few_is_refused():
-    groups = dict.fromkeys(range(40), "all")
-    values = dict.fromkeys(range(10, 42), 5)  # two of them are not in the group: what is left of the total would be theirs
-    assert joined(groups, values) == ({"all": None}, [None])
-    assert joined(groups, dict.fromkeys(range(10, 43), 5)) == ({"all": 30}, [(150,)])
+    groups = dict.fromkeys(range(60), "all")
+    assert joined(groups, dict.fromkeys(range(62), 5), value_bits=3) == ({"all": None}, [None])  # two are left out
+    assert joined(groups, dict.fromkeys(range(65), 5), value_bits=3) == ({"all": 60}, [(300,)])
+
+
+def test_v11_people_whom_their_sum_would_tell_are_refused():
+    """Twelve of twenty: with values of 20 bits one subset has the sum, and with values of one bit thousands have it."""
+    rng = np.random.default_rng(0)
+    groups = dict.fromkeys(range(12), "g")
+    values = {i: int(v) for i, v in enumerate(rng.integers(0, 2**20, 20))}
+    drawn = np.array(list(values.values()))
+    total, subsets = drawn[:12].sum(), np.array(list(itertools.combinations(range(20), 12)))
+    assert (drawn[subsets].sum(1) == total).sum() == 1  # the owner of values finds the twelve
+    assert joined(groups, values) == ({"g": None}, [None])
+    bits = {i: value % 2 for i, value in values.items()}
+    drawn = drawn % 2
+    assert (drawn[subsets].sum(1) == drawn[:12].sum()).sum() > 2**10
+    assert joined(groups, bits, value_bits=1) == ({"g": 12}, [(int(drawn[:12].sum()),)])
+
+
+def test_groups_are_those_of_the_labels():
+    groups, values = toy()
+    by = JoinSums(least=10, bits=512, insecure=True, small_domain="accepted")
+    town = by.counts("town", NAMES, by.read(list(groups)), list(groups.values()), labels=["m", "none", "f", "x"])
+    tax = by.sums("tax", NAMES, by.read(list(values)), np.array(list(values.values())))
+    got = meet({"town": town, "tax": tax})
+    assert list(got["town"].items()) == [("m", 40), ("none", None), ("f", 30), ("x", None)]
+    assert got["tax"] == [(1_118_000,), None, (733_500,), None]
+    with pytest.raises(RangeExceeded):
+        next(by.counts("town", NAMES, [b"a"], ["z"], labels=["m"]))
 
 
 def test_nothing_comes_for_a_refused_group():
@@ -128,7 +170,7 @@ def test_what_comes_has_the_same_lengths_whoever_else_is_in_the_lists():
     assert len(shapes) == 1
 
 
-@pytest.mark.parametrize("values", [[1.5] * 4, [-1] * 4, [1] * 3, [[1] * 6] * 4])
+@pytest.mark.parametrize("values", [[1.5] * 4, [-1] * 4, [1] * 3, [[1] * 6] * 4, [2**20] * 4])
 def test_values_that_do_not_fit_are_refused_at_home(values):
     by = JoinSums(bits=512, insecure=True)
     with pytest.raises(RangeExceeded):

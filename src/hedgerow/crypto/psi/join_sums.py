@@ -12,8 +12,9 @@ Shows    : A learns how many people of each of its groups B has, and not who the
            B, is what makes them anonymous. B learns, for each group that is not refused, the sums of its values over them, and
            how long the groups' lists are; not their names, nor how many people the sums are over. Both learn the lengths of
            both lists.
-Refused  : a group with fewer than `least` people in common, whose sums would tell of them; and one that has all of B's people
-           in it but fewer than `least`, since B knows its own values: what is left of its total would tell who is missing.
+Refused  : a group with fewer than `least` people in common, whose sums would tell of them; one that leaves fewer than `least` of
+           B's people out; and one for which B, who knows its own values, could find the people by their sum: where subsets of
+           that size are not 2^10 times as many as sums, most sums have one subset. The count shows at A all the same.
 Cost     : with a key of 2048 bits about 0.6 ms and 0.6 kB a pair of ids, nearly all of it encryption.
 
 Source: Ion, Kreuter et al. 2020 (private intersection-sum with cardinality), figure 2. Differs: a list for each group,
@@ -22,6 +23,7 @@ Source: Ion, Kreuter et al. 2020 (private intersection-sum with cardinality), fi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,6 +51,7 @@ WIDTH = 96
 """Bits that a sum has in a ciphertext: values have 64 at most, and a list has fewer than 2^31."""
 
 MOST_GROUPS = 1 << 12
+_AMBIGUOUS = 10  # bits by which subsets outnumber sums
 _ROWS = 1 << 11  # rows that are encrypted before others are waited for
 _GROUPS = MessageForm("join groups", sizes=Several(Whole(0, 2**31), MOST_GROUPS))
 _VALUES = MessageForm("join values", columns=Whole(1, LARGEST_BITS // WIDTH), key=Octets(1, LARGEST_BITS // 8))
@@ -68,6 +71,8 @@ class JoinSums:
         Fewest people in a group's sums, at least 3; and fewest of the values' owner who are not in them.
     most, ratio, normal, small_domain
         As for `X25519`.
+    value_bits : int
+        Values are below two to so many; each bit fewer makes people harder to find by their sum.
     bits : int
         Length of the key that the owner of values makes.
     insecure : bool
@@ -79,13 +84,16 @@ class JoinSums:
     ratio: float = 100.0
     normal: str = "nfkc-casefold"
     small_domain: str = "refused"
+    value_bits: int = 20
     bits: int = DEFAULT_BITS
     insecure: bool = False
 
     def __post_init__(self) -> None:
         _ = self.rules
-        whole(bits=self.bits)
+        whole(bits=self.bits, value_bits=self.value_bits)
         lawful_least(self.least)
+        if not 1 <= self.value_bits <= 64:
+            raise SettingsInvalid(f"value_bits={self.value_bits}.", remedy="Values have 1 to 64 bits.")
         if not (256 if self.insecure else SECURE_BITS) <= self.bits <= LARGEST_BITS:
             raise SettingsInvalid(f"bits={self.bits}.", remedy=f"Keys have {SECURE_BITS} bits or more; 3072 is the default.")
 
@@ -110,6 +118,7 @@ class JoinSums:
         ids: Sequence[bytes],
         groups: Sequence[Hashable] | Array,
         *,
+        labels: Sequence[Hashable] | None = None,
         entropy: Entropy = fresh,
     ) -> Peer[dict[Hashable, int | None]]:
         """Return the side of the party that knows groups; it learns how many people of each the other has.
@@ -135,8 +144,8 @@ class JoinSums:
             )
         pipes, begun = yield from self._begun(me, names, len(ids), entropy)
         other, scalar = names[1], Scalar.fresh(entropy)
-        of_group: dict[Hashable, list[bytes]] = {label: [] for label in labels}
-        for id, label in zip(ids, _plain(groups), strict=True):
+        of_group: dict[Hashable, list[bytes]] = {label: [] for label in named}
+        for id, label in zip(ids, plain, strict=True):
             of_group[label].append(id)
         _written(pipes, other, _GROUPS.pack(sizes=[len(found) for found in of_group.values()]))
         for found in of_group.values():
@@ -162,7 +171,7 @@ class JoinSums:
             if used[rows].any():
                 raise MessageRefused(f"{other} answered with one person in two groups.", remedy="Ids of a list are distinct.")
             used[rows] = True
-            counts[label] = len(rows) if self.lawful(len(rows), len(mine)) else None
+            counts[label] = len(rows) if self.lawful(len(rows), len(mine), columns) else None
             sums += _sum_of(public, [boxes[i] for i in rows]) if counts[label] is not None else b""
         pipes.write(other, bytes(count is not None for count in counts.values()) + bytes(sums))
         yield from pipes.flush()
@@ -180,14 +189,14 @@ class JoinSums:
         ids : sequence of n bytes
             As `read` returned them.
         values : array of shape (n,) or (n, k)
-            Whole numbers from 0 to 2^64 - 1.
+            Whole numbers from 0 to 2^value_bits - 1.
 
         Returns
         -------
         list of tuples of k ints, or None
             For each group in the other's order; None where it is refused.
         """
-        rows = _whole_rows(values, len(ids), self.capacity)
+        rows = _whole_rows(values, len(ids), self.capacity, self.value_bits)
         pipes, begun = yield from self._begun(me, names, len(ids), entropy)
         other, scalar, key = names[0], Scalar.fresh(entropy), PaillierKey.fresh(self.bits, insecure=self.insecure)
         public, order = key.public, permutation(len(ids), entropy)
@@ -217,15 +226,18 @@ class JoinSums:
         totals = iter(public.unpack(raw, sum(told)))
         return [_unpacked(key.decrypt(next(totals)), columns, other) if one else None for one in told]
 
-    def lawful(self, common: int, size: int) -> bool:
-        """Whether sums over so many people of a list of `size` may be told to its owner."""
-        return common >= self.least and size - common >= self.least
+    def lawful(self, common: int, size: int, columns: int = 1) -> bool:
+        """Whether sums of values over so many people of a list of `size` may be told to its owner."""
+        if common < self.least or size - common < self.least:
+            return False
+        subsets = math.lgamma(size + 1) - math.lgamma(common + 1) - math.lgamma(size - common + 1)
+        return subsets / math.log(2) >= columns * (self.value_bits + math.log2(common)) + _AMBIGUOUS
 
     def _begun(
         self, me: str, names: tuple[str, str], size: int, entropy: Entropy
     ) -> Generator[Letters, Mapping[str, bytes], tuple[Pipes, Opened]]:
         """Compare settings, draw a salt, and make pipes."""
-        settings = digest("join sums", f"{self.bits}".encode(), *(name.encode() for name in names))
+        settings = digest("join sums", f"{self.bits}/{self.value_bits}".encode(), *(name.encode() for name in names))
         begun = yield from opened(me, names, size, self.rules, settings, names[0], entropy)
         (other,) = (name for name in names if name != me)
         pipes = Pipes(me, (other,))
@@ -286,7 +298,7 @@ def _plain(groups: Sequence[Hashable] | Array) -> Sequence[Hashable]:
     return labels
 
 
-def _whole_rows(values: Array, n: int, capacity: int) -> list[list[int]]:
+def _whole_rows(values: Array, n: int, capacity: int, bits: int) -> list[list[int]]:
     """Values as rows of whole numbers; refuse (HR-243) others."""
     array = np.asarray(values)
     array = array.reshape(len(array), -1) if array.ndim < 2 else array
@@ -294,9 +306,10 @@ def _whole_rows(values: Array, n: int, capacity: int) -> list[list[int]]:
         raise RangeExceeded(
             f"values of shape {np.shape(values)} for {n} ids.", remedy=f"Give 1 to {capacity} values for each id."
         )
-    if array.dtype.kind not in "iu" or (array.size and array.min() < 0):
-        raise RangeExceeded(
-            f"values of type {array.dtype} or below zero.", remedy="Give whole numbers from 0; subtract a declared least value."
-        )
     rows: list[list[int]] = array.tolist()
+    if array.dtype.kind not in "iu" or (array.size and not 0 <= int(array.min()) <= int(array.max()) < 1 << bits):
+        raise RangeExceeded(
+            f"values of type {array.dtype}, below zero, or of more than {bits} bits.",
+            remedy="Give whole numbers from 0; subtract a declared least value, and round.",
+        )
     return rows
