@@ -12,9 +12,9 @@ Shows    : A learns how many people of each of its groups B has, and not who the
            B, is what makes them anonymous. B learns, for each group that is not refused, the sums of its values over them, and
            how long the groups' lists are; not their names, nor how many people the sums are over. Both learn the lengths of
            both lists.
-Refused  : a group with fewer than `least` people in common, whose sums would tell of them; one that leaves fewer than `least` of
-           B's people out; and one for which B, who knows its own values, could find the people by their sum: where subsets of
-           that size are not 2^10 times as many as sums, most sums have one subset. The count shows at A all the same.
+Refused  : a group with fewer than `least` people in common, whose sums would tell of them; one that leaves fewer than `least`
+           of B's people out; and one for which B, who knows its own values, could find the people by their sum: where subsets
+           of that size are not 2^10 times as many as sums. The count shows at A all the same.
 Cost     : with a key of 2048 bits about 0.6 ms and 0.6 kB a pair of ids, nearly all of it encryption.
 
 Source: Ion, Kreuter et al. 2020 (private intersection-sum with cardinality), figure 2. Differs: a list for each group,
@@ -131,16 +131,19 @@ class JoinSums:
             As `read` returned them.
         groups : sequence of n
             The group of each id.
+        labels : sequence, optional
+            All groups that there may be, in order; those that there are, sorted, unless it is given.
 
         Returns
         -------
         dict from group to int or None
-            In the order in which groups are sorted; None where a group is refused.
+            In the order of the labels; None where a group is refused.
         """
-        labels = sorted(set(_plain(groups)), key=lambda label: (str(type(label)), label))
-        if len(labels) > MOST_GROUPS or len(groups) != len(ids):
+        plain = _plain(groups)
+        named = sorted(set(plain), key=lambda label: (str(type(label)), label)) if labels is None else list(labels)
+        if len(named) > MOST_GROUPS or len(plain) != len(ids) or set(plain) - set(named):
             raise RangeExceeded(
-                f"{len(labels)} groups of {len(ids)} ids.", remedy=f"At most {MOST_GROUPS} groups, one for each id."
+                f"{len(set(plain))} groups of {len(ids)} ids.", remedy=f"At most {MOST_GROUPS} groups, one for each id."
             )
         pipes, begun = yield from self._begun(me, names, len(ids), entropy)
         other, scalar = names[1], Scalar.fresh(entropy)
