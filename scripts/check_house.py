@@ -35,6 +35,7 @@ ROOMS = (
     "study",
     "testing",
     "trees",
+    "vertical",
 )
 NOTHING_SAID = {
     "aboard",
@@ -57,7 +58,7 @@ NOTHING_SAID = {
     "utils",
     "words",
 }
-OPENS_HANDLES = ("cli", "compare", "core", "engines", "network", "store", "study", "testing", "privacy/level.py")
+OPENS_HANDLES = ("cli", "compare", "core", "engines", "network", "store", "study", "testing", "privacy/level.py", "vertical/aligned.py")
 INSIDE = {"hedgerow.core.federation": {"Inside", "inside", "handle", "_INSIDE"}, "hedgerow.core.run": {"Run"}}
 
 

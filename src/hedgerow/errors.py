@@ -8,9 +8,8 @@
     ├── LearningError   HR-5xx   models and training settings
     └── StationError    HR-6xx   stations, their guards, coordinators and rails
 
-A message says the value, the reason and the remedy, and whether any party was asked. Across the boundary between a party
-and the server only the code travels (`PartyDeclined.codes`); the sentence stays in that party's log.
-Each code has a page in `docs/errors/`, which `hedgerow explain CODE` prints; a test compares the two lists.
+A message says the value, the reason and the remedy, and whether any party was asked. From a party to the server only the code
+travels (`PartyDeclined.codes`); the sentence stays in that party's log. `hedgerow explain CODE` prints a code's page.
 """
 
 from __future__ import annotations
@@ -205,8 +204,20 @@ class KeyInvalid(WaistError, code="HR-244", asked=True):
     """A key, a signature or a roster is not what it should be."""
 
 
+class NotAligned(WaistError, code="HR-248"):
+    """Parties that hold columns of their own were asked for what needs a common order of rows."""
+
+
+class LabelsExposed(WaistError, code="HR-247"):
+    """Training across columns would tell labels, or columns, to a party that was not said to share them."""
+
+
 class CohortChanged(WaistError, code="HR-245", asked=True):
     """An exact total behind hidden rows was asked over other parties than the study's earlier ones."""
+
+
+class AlignmentRefused(WaistError, code="HR-246", asked=True):
+    """Lists of ids differ too much in length, are too long, or have too few people in common."""
 
 
 # ---- 3xx: statistics ------------------------------------------------------------------------------------------------
@@ -285,6 +296,10 @@ class ChecksumMismatch(DataError, code="HR-411"):
 
 class RecordsElsewhere(DataError, code="HR-412"):
     """A federation was given where records are needed."""
+
+
+class IdsInvalid(DataError, code="HR-413"):
+    """Ids of a list cannot be aligned: missing, empty, twice, not text or whole numbers, or guessable one by one."""
 
 
 # ---- 5xx: learning --------------------------------------------------------------------------------------------------

@@ -23,6 +23,8 @@ class Aggregation(ABC):
         Whether parties compute without seeing the broadcast.
     shows : str
         What the server sees, in words.
+    of_peers : bool
+        Whether it is a protocol between parties, by which questions of all verbs go.
     least : int
         The smallest cohort of which a total is formed; empty ones do not reach it.
     largest : float, optional
@@ -48,6 +50,10 @@ class Aggregation(ABC):
         return False
 
     @property
+    def of_peers(self) -> bool:
+        return False
+
+    @property
     def least(self) -> int:
         return 0
 
@@ -66,6 +72,10 @@ class Aggregation(ABC):
     def carrying(self, outbox: Outbox) -> Aggregation:
         """The aggregation by which a question goes: this one, or a part of it that is enough."""
         return self
+
+    def foreseen(self, outbox: Outbox) -> Outbox:
+        """What is known of answers beforehand, where the aggregation decides their shapes."""
+        return outbox
 
     @abstractmethod
     def fit(self, outbox: Outbox) -> None:

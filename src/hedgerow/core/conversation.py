@@ -9,11 +9,15 @@ A missing answer is a dropout; the server does not wait for it. An engine carrie
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 from .arrays import Array, Layout
+from .desk import Desk
+from .party import Local, Party
+from .randomness import Stream
 
 Result = TypeVar("Result")
 
@@ -65,6 +69,49 @@ class Contribution:
     context: bytes = b""
     least: int = 0
     steady: bool = False
+
+
+@dataclass(frozen=True)
+class AtParty:
+    """What a party's side of a protocol between parties has at hand. It stays at the party.
+
+    Attributes
+    ----------
+    party : Party
+        Columns in the order of the question's view, and what the party keeps, which is committed with the question.
+    desk : Desk
+        What it keeps of such protocols.
+    question : Question
+    names : tuple of str
+        The parties that take part, in order.
+    stream : callable
+        The party's own randomness for this question, by purpose.
+    received : callable
+        Makes `context`, the digest of the question as the party received it; not every protocol has a use for it.
+    release : Release
+        Bound and noise of what leaves all parties together.
+    """
+
+    party: Party
+    desk: Desk
+    question: Any
+    names: tuple[str, ...]
+    stream: Callable[[str], Stream]
+    received: Callable[[], bytes]
+    release: Any
+
+    @cached_property
+    def context(self) -> bytes:
+        """Digest of the question as the party received it, 32 bytes."""
+        return self.received()
+
+    def made(self) -> Any:
+        """What the question's local function makes of the party."""
+        return self.question.local(self.question.broadcast, self.party, self.stream("local"))
+
+    def then(self, local: Local) -> None:
+        """Let a further local function see what came, and keep what it likes."""
+        local(self.question.broadcast, self.party, self.stream("then"))
 
 
 Conversation = Generator[Step, Mapping[str, bytes], Result]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -123,6 +123,8 @@ class Inbox:
         The letters of all steps, where views are recorded.
     withheld : bool
         Whether the broadcast was in none of them.
+    result : Any
+        What the server learned of a protocol between parties besides a total.
     """
 
     answered: tuple[str, ...]
@@ -134,6 +136,7 @@ class Inbox:
     codes: Mapping[str, str] = field(default_factory=dict)
     sent: Sequence[tuple[str, str, bytes]] = ()
     withheld: bool = False
+    result: Any = None
 
 
 class Engine(Protocol):

@@ -5,15 +5,15 @@
     sum(local, broadcast, bound)  only the total leaves the cohort         everything that can be a sum
     gather(local, broadcast)      every party's contribution               medians, debugging; costs "nonprivate"
 
-A handle is closed. It has five values, which this module keeps, and no attribute by which a program could reach protection,
-ledger or records: a program can add protection and read what was charged, and nothing else. Rooms that run programs (engines,
-runs, studies) open handles by `inside`; rooms of programs may not import it.
+A handle is closed: a program can add protection and read what was charged, and reaches neither protection nor ledger nor
+records. Rooms that run programs (engines, runs, studies) open handles by `inside`; rooms of programs may not import it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import blake2b
+from importlib import import_module
 from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -89,9 +89,7 @@ class Federation(Closed):
     streams : Streams
         All randomness; by default of the operating system.
     ledger : Ledger, optional
-        An empty one by default.
     record_views : bool
-        Whether what observers see is kept.
     asked : int
         Questions that were asked before, of a run that is continued.
     """
@@ -245,9 +243,8 @@ class Federation(Closed):
     def split(self, groups: int) -> tuple[Federation, ...]:
         """Return a partition of the parties into so many disjoint groups.
 
-        A party's group follows from its name and from randomness of the server, whoever else is there and whatever the data
-        are. A unit is in one group, so questions to all groups cost what the questions to the dearest one cost, and not their
-        sum. Groups differ in size, and one may be empty.
+        A party's group follows from its name and from randomness of the server, whatever the data are. A unit is in one group,
+        so questions to all groups cost what those to the dearest one cost. Groups differ in size, and one may be empty.
 
         Raises
         ------
@@ -279,8 +276,7 @@ class Federation(Closed):
         return self._group("given", chosen, Part(0, now, every))
 
     def _group(self, kind: Literal["given", "part"], chosen: Array, part: Part) -> Federation:
-        size = int(chosen.sum())
-        return self._cohort(Sampling(kind, size / len(chosen), size), chosen, part=part)
+        return self._cohort(Sampling(kind, float(chosen.mean()), int(chosen.sum())), chosen, part=part)
 
     @property
     def _place_of_cohort(self) -> int | str:
@@ -294,6 +290,10 @@ class Federation(Closed):
         run, *_, branch = values = _INSIDE[self]
         number = run.counts[branch].cohorts = run.next_cohort(branch)
         return handle(values._replace(cohort=Cohort(run.parties_named(chosen), sampling, number, first, part, branch)))
+
+    def align(self, *, on: str, by: Any) -> Any:
+        """Let parties with columns of their own find the people they have in common; return `hedgerow.vertical.Aligned`."""
+        return import_module("hedgerow.vertical.aligned").align(self, on, by)  # a room above this one
 
     # ---- how --------------------------------------------------------------------------------------------------------
     def protect(

@@ -1,8 +1,7 @@
 """Parties: what a local function may touch, and the columns of many parties held in one process.
 
-Every local statistic is a weighted sum over records. A weight of zero is padding, subsampling or exclusion; a weight
-above zero is a sample weight. That one convention lets the same local function run on one party, on parties stacked
-along a leading axis, and on the pooled records.
+Every local statistic is a weighted sum over records. A weight of zero is padding, subsampling or exclusion; one above zero is
+a sample weight. So the same local function runs on one party, on stacked parties, and on the pooled records.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from hedgerow.errors import ColumnsDiffer, MissingColumn, suggestion
 
 from .arrays import Array
 from .columns import Placed, Rows, placed
+from .desk import Desks
 from .later import Later, MadeLater, is_later, read_through
 from .randomness import Entropy, uniforms
 from .state import State, States, StateStore
@@ -51,12 +51,14 @@ class Party:
         Record weights; zero for padding.
     state : dict
         What the party keeps. Changes are committed once the server has counted the answer of this round.
+    received : array, optional, that others sent
     """
 
     id: str
     columns: Mapping[str, Array]
     w: Array
     state: State = field(default_factory=dict)
+    received: Any = None
 
     def __getitem__(self, name: str) -> Array:
         try:
@@ -91,8 +93,7 @@ class Parties(Sequence[Party]):
     columns : mapping from name to array of shape (n_records, ...)
         Records ordered by party.
     sizes : sequence of int
-        Records of each party. One without records stays among the parties and is asked like the others, about none: which
-        parties there are is public, and no record decides it.
+        Records of each party. One without records stays, and is asked about none: no record decides which parties there are.
     w : array of shape (n_records,), optional
         Record weights, ones by default.
     """
@@ -108,8 +109,8 @@ class Parties(Sequence[Party]):
         self.w = np.ones(n_records) if w is None else np.asarray(w, dtype=np.float64)
         self.position = {name: i for i, name in enumerate(self.ids)}
         self.states: StateStore = States()
-        self.correspondents: dict[Any, Any] = {}
-        self._prepared: dict[Any, Parties] = {}
+        self.correspondents, self.desks = dict[Any, Any](), Desks()
+        self._prepared, self.aligned = dict[Any, Parties](), dict[str, Parties]()
         self.places: Array | None = None  # where each record was at its party, where some have been left out
         self.drawn = self.sizes  # and how many there were
         if len(self.position) != len(self.sizes):
@@ -121,7 +122,7 @@ class Parties(Sequence[Party]):
     def fresh(self) -> Parties:
         """The same parties, before they keep or prepare anything."""
         found = copy(self)
-        found.states, found.correspondents, found._prepared = States(), {}, {}
+        found.states, found.correspondents, found._prepared, found.desks, found.aligned = States(), {}, {}, Desks(), {}
         return found
 
     def __len__(self) -> int:
@@ -173,8 +174,7 @@ class Parties(Sequence[Party]):
     def prepared(self, preparations: tuple[Any, ...], *, together: bool, singly: bool = False) -> Parties:
         """Add prepared columns, once.
 
-        Where a preparation fails at a party, only that party cannot be asked, and where it fails for a record made `singly`,
-        that record is left out; made `together` it fails for all.
+        Where one fails at a party, only that party cannot be asked; for a record made `singly`, it is left out.
 
         Parameters
         ----------
@@ -187,6 +187,8 @@ class Parties(Sequence[Party]):
         """
         if not preparations:
             return self
+        if (rearranges := getattr(getattr(preparations[0], "function", None), "rearranges", None)) is not None:
+            return rearranges(self, preparations)  # type: ignore[no-any-return]
         key = (preparations, together, singly)
         if key in self._prepared:
             return self._prepared[key]
@@ -257,7 +259,7 @@ class Parties(Sequence[Party]):
         return counted
 
     def _same(self, after: Parties) -> Parties:
-        after.states, after.correspondents = self.states, self.correspondents
+        after.states, after.correspondents, after.desks = self.states, self.correspondents, self.desks
         after.places, after.drawn = self.places, self.drawn
         return after
 

@@ -6,7 +6,7 @@ Question --channel--> Release --rules--> ledger --> engine.exchange --> release.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from threading import Lock
@@ -81,6 +81,8 @@ class Run:
         Exact numbers that nobody knew of before they came.
     split_by : str, optional
         The column by whose values a simulation split a table into parties.
+    schemas : mapping from party to Schema
+        Where parties hold columns of their own, what each declares; there is no common schema then.
     """
 
     engine: Engine
@@ -98,6 +100,7 @@ class Run:
     read: frozenset[str] = frozenset()
     came: ExactNumbers = NOTHING
     split_by: str | None = None
+    schemas: Mapping[str, Any] = field(default_factory=dict)
     _asking: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -107,6 +110,7 @@ class Run:
         """The same parties before they were asked anything, by default under an empty ledger with the same budget."""
         begun = {"engine": engine or self.engine, "schema": self.schema, "streams": replace(self.streams)}
         begun |= {"ledger": Ledger(self.ledger.limit), "views": Views(self.views.recording), "holdings": self.holdings}
+        begun |= {"schemas": self.schemas}
         return Run(**{**begun, **changed})
 
     @cached_property
@@ -190,7 +194,7 @@ class Run:
 
     def _asked(self, question: Question, channel: Channel) -> Any:
         release = self.release(question, channel)
-        outbox = self._outbox(question, release)
+        outbox = channel.aggregation.foreseen(self._outbox(question, release))
         channel = replace(channel, aggregation=channel.aggregation.carrying(outbox))
         entry = self._entry(outbox, channel)
         foreseen = self.layouts.of(question, self.streams)
@@ -208,7 +212,7 @@ class Run:
         self.read = self.read if read <= self.read else self.read | read
         inbox = self._exchange(outbox, channel)
         if question.verb == "each":
-            return None
+            return inbox.result
         if entry.numbers is None and inbox.layout is not None:
             self.came = self.came.plus(ExactNumbers.of(entry, inbox.layout.size)).plus(
                 ExactNumbers(unknown=-ExactNumbers.of(entry).unknown)
@@ -266,7 +270,7 @@ class Run:
             mechanism=release.noise,
             aggregation=aggregation.name,
             unit=release.unit,
-            event=Event("none") if each else Event("rows") if outbox.rows else release.event,
+            event=Event("rows") if outbox.rows else Event("none") if each else release.event,
             sampling=Sampling() if own else cohort.sampling,
             randomness=self.streams.source,
             branch=question.branch,
@@ -290,7 +294,7 @@ class Run:
         question, ids = outbox.question, outbox.ids
         if not ids:
             return Inbox(())
-        aggregation = channel.aggregation if question.verb == "sum" else Plain()
+        aggregation = channel.aggregation if question.verb == "sum" or channel.aggregation.of_peers else Plain()
         inbox: Inbox = aggregation.ask(self.engine, outbox, self.sessions)
         if question.counts:
             self.missing += min(len(ids), question.cohort.first or self.size) - len(inbox.answered)

@@ -10,6 +10,7 @@ by message; `mode="simulated"` adds up rows in the open, as a simulation may, an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
@@ -205,6 +206,10 @@ class Side:
     aggregation: Any
     own: Credentials = field(default_factory=Credentials, compare=False)
 
+    @property
+    def of_peers(self) -> bool:
+        return bool(getattr(self.aggregation, "of_peers", False))
+
     def correspondents(self, ids: tuple[str, ...]) -> Mapping[str, Correspondent]:
         """Every party's side, with its own credentials."""
         found: Mapping[str, Correspondent] = self.aggregation.sides(ids, self.own)
@@ -292,10 +297,7 @@ def _remedy(codes: Mapping[str, str], otherwise: str) -> str:
 
 
 def _times(codes: Mapping[str, str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for code in codes.values():
-        found[code] = found.get(code, 0) + 1
-    return found
+    return dict(Counter(codes.values()))
 
 
 def context_of(outbox: Outbox, layout: Layout | None = None) -> bytes:
@@ -315,7 +317,10 @@ def context_of(outbox: Outbox, layout: Layout | None = None) -> bytes:
 
 
 def description_digest(value: Any) -> bytes:
-    """Digest of a value, the same for values that compute the same: arrays to the last bit, objects by their fields."""
+    """Digest of a value, the same for values that compute the same: arrays to the last bit, objects by their fields.
+
+    Objects that go along with thousands of questions keep theirs, as `digested`.
+    """
     if isinstance(value, np.ndarray) and value.dtype != object:
         return digest("array", f"{value.dtype.str}{value.shape}".encode(), np.ascontiguousarray(value).tobytes())
     if isinstance(value, Mapping):
@@ -326,6 +331,8 @@ def description_digest(value: Any) -> bytes:
         return digest("partial", description_digest((value.func, value.args, value.keywords)))
     kind = f"{type(value).__module__}:{type(value).__qualname__}"
     if is_dataclass(value) and not isinstance(value, type):
+        if isinstance(kept := getattr(value, "digested", None), bytes):
+            return kept
         told = (of.name for of in fields(value) if of.metadata.get("told", True))  # the others stay at the server
         return digest("object", kind.encode(), *(description_digest((name, getattr(value, name))) for name in told))
     if callable(value) and hasattr(value, "__qualname__"):
@@ -334,10 +341,7 @@ def description_digest(value: Any) -> bytes:
 
 
 def steadily(outbox: Outbox) -> bool:
-    """Whether hidden totals of such questions are over the same parties: where no noise hides one, and none is drawn by lot.
-
-    A server's noise is none to itself; that of parties frees (`Release.hides_parties`) until it is used up (`Outbox.worn`).
-    """
+    """Whether such totals are over the same parties: no noise of parties hides one in them, or it is used up."""
     steady = outbox.worn or not outbox.release.hides_parties
     return steady and outbox.question.cohort.sampling.kind in ("all", "records", "part")
 

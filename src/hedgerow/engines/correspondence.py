@@ -12,6 +12,8 @@ from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.party import Parties
 from hedgerow.errors import HedgerowError
 
+from .peer_steps import peer_steps
+
 log = logging.getLogger("hedgerow")
 
 
@@ -67,6 +69,8 @@ def converse(outbox: Outbox, held: Parties, ids: Sequence[str], ask: Callable[[O
     step, protocol = outbox.step, outbox.protocol
     assert step is not None
     assert protocol is not None
+    if getattr(protocol, "of_peers", False):
+        return peer_steps(outbox, held, ids)
     if protocol not in held.correspondents:
         held.correspondents[protocol] = protocol.correspondents(held.ids)
     sides, letters, codes = held.correspondents[protocol], {}, {}

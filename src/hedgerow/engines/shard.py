@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.core.apart import PartiesApart
 from hedgerow.core.arrays import Array
 from hedgerow.core.party import Parties
 from hedgerow.crypto.keys import Identity, Roster
@@ -132,6 +133,10 @@ def split(sizes: Array, shards: int) -> list[int]:
 def parcels(held: Parties, begin: int, end: int, *, collapse: bool) -> tuple[str, dict[str, Array]]:
     """What a shard needs to hold the parties from one position to another: words, and arrays of its own."""
     part = slice(int(held.offsets[begin]), int(held.offsets[end]))
+    if isinstance(held, PartiesApart):
+        ids = held.ids[begin:end]
+        own = {f"/{k}/{name}": column for k, id in enumerate(ids) for name, column in held.tables[id].items()}
+        return json.dumps({"ids": ids, "apart": True, "collapse": collapse}), own
     about = {"ids": held.ids[begin:end], "sizes": held.sizes[begin:end].tolist(), "collapse": collapse}
     if isinstance(held, SharedParties):
         return json.dumps(about), {WEIGHTS: held.w[part], ROWS: held.rows[part]}
@@ -146,6 +151,12 @@ def common_to(held: Parties) -> dict[str, Array]:
 def parties_in(about: str, common: Mapping[str, Array], own: Mapping[str, Array]) -> Parties:
     """The parties of a shard."""
     said = json.loads(about)
+    if said.get("apart"):
+        tables = {
+            id: {name.removeprefix(f"/{k}/"): own[name] for name in own if name.startswith(f"/{k}/")}
+            for k, id in enumerate(said["ids"])
+        }
+        return PartiesApart(tables)
     columns = {name.removeprefix("/"): column for name, column in {**common, **own}.items() if name.startswith("/")}
     if ROWS not in own:
         return Parties(said["ids"], columns, said["sizes"], own[WEIGHTS])

@@ -19,6 +19,7 @@ from hedgerow.data.cases import complete_sizes
 from hedgerow.data.frames import is_several
 from hedgerow.errors import PartitionInvalid
 
+from .apart import parties_apart
 from .hosting import Hosting
 from .inprocess import InProcess
 from .shared import SharedParties
@@ -28,6 +29,7 @@ def simulate(
     data: Any,
     partition: Callable[[Table, int], Partition] | Partition | None = None,
     *,
+    on: str | None = None,
     seed: int | Literal["system"] | None = 0,
     engine: Hosting | None = None,
     record_views: bool = False,
@@ -43,6 +45,9 @@ def simulate(
     partition : partitioner or Partition
         For example `hedgerow.data.iid(parties=5)`; none where each party's table is given. A record that it gives to several
         parties counts as one record at each of them, also for privacy.
+    on : str, optional
+        Parties hold different columns of the same people, who are known by this column: `federation.align` finds those that all
+        have in common. There is no partition then.
     seed : int, or "system" or None
         Seed of partition, sampling, local randomness and noise. "system" draws all but the partition from the operating
         system; runs then differ, and the ledger says so.
@@ -61,6 +66,8 @@ def simulate(
     DataError (HR-4xx)
         Columns that are missing, not finite or out of their declared range; parties without records.
     """
+    if on is not None:
+        return _simulate_apart(data, on, None if seed == "system" else seed, engine, record_views)
     if is_several(data):
         data, partition = join(data)
     if partition is None:
@@ -80,6 +87,14 @@ def simulate(
     rule = None if disclosure is None else Disclosure(disclosure)
     complete = complete_sizes(table, parts)
     inside(made).run.holdings = replace(Holdings.of(held.sizes.tolist(), rule), complete=complete)
+    return made
+
+
+def _simulate_apart(data: Any, on: str, seed: int | None, engine: Hosting | None, record_views: bool) -> Federation:
+    """Parties with columns of their own, before they are aligned."""
+    held, schemas = parties_apart(data, on)
+    made = Federation((engine or InProcess()).hosting(held), None, Streams(seed), record_views=record_views)
+    inside(made).run.schemas = schemas
     return made
 
 

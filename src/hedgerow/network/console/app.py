@@ -73,7 +73,7 @@ def application(inbox: Review, door: Door, line: Contact, records: int | None = 
         How many are here; shown to the owner.
     """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    desk = Desk(inbox, line, records)
+    desk = ReviewDesk(inbox, line, records)
 
     @app.middleware("http")
     async def guarded(request: Request, go_on: Next) -> Response:
@@ -180,7 +180,7 @@ async def form_of(request: Request) -> dict[str, str]:
     return fields
 
 
-class Desk:
+class ReviewDesk:
     """Answers requests that were let in."""
 
     def __init__(self, inbox: Review, line: Contact, records: int | None) -> None:

@@ -1,0 +1,55 @@
+"""Steps of a protocol between parties, for parties of this process."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+
+from hedgerow.core.conversation import AtParty
+from hedgerow.core.engine import Inbox, Outbox, declined
+from hedgerow.core.party import Parties, apart
+from hedgerow.crypto.aggregation import context_of
+
+from .alone import ordinary_arithmetic
+from .threads import threads_for_each
+
+log = logging.getLogger("hedgerow")
+
+
+def peer_steps(outbox: Outbox, held: Parties, ids: Sequence[str]) -> Inbox:
+    """Answer one step for these parties; what a party keeps changes when its part is over."""
+    step, protocol = outbox.step, outbox.protocol
+    assert step is not None
+    assert protocol is not None
+    if protocol not in held.correspondents:
+        held.correspondents[protocol] = protocol.correspondents(held.ids)
+    sides, letters = held.correspondents[protocol], {}
+    with threads_for_each(1), ordinary_arithmetic():
+        for name in ids:
+            try:
+                at = _at(outbox, held, name) if step.contributes else None
+                letters[name] = sides[name].answer(step.name, step.letters[name], at)
+                if sides[name].done:
+                    _keep(outbox, held, name, sides[name].at)
+            except Exception as error:
+                log.info("%s refused %s of %s: %s", name, step.name, outbox.question.name, error)
+                raise declined(name, error) from error
+    return Inbox(tuple(letters), letters=letters)
+
+
+def _at(outbox: Outbox, held: Parties, name: str) -> AtParty:
+    question = outbox.question
+    party = apart(held.prepared(question.view, together=False)[held.position[name]])
+    party.state = dict(held.states.settle(name, outbox.counted))
+    if question.init is not None and not party.state:
+        party.state = dict(question.init(question.broadcast, party))
+    stream, context = partial(outbox.stream, name), partial(context_of, outbox)
+    return AtParty(party, held.desks[name], question, (), stream, context, outbox.release)
+
+
+def _keep(outbox: Outbox, held: Parties, name: str, at: AtParty | None) -> None:
+    """Commit or drop what waited, and let the party's new state wait for the next question."""
+    if at is not None and at.party.state:
+        held.states.settle(name, outbox.counted)
+        held.states.propose(name, at.party.state, outbox.question.number if outbox.question.counts else -1)
