@@ -155,11 +155,12 @@ def grid_table(grid: Grid) -> Fits:
 def listed() -> dict[str, dict[str, str]]:
     """Studies, programs, partitions and data sets with a sentence each."""
     from hedgerow import data
-    from hedgerow.study import PROGRAMS, bundled, load
+    from hedgerow.study import PROGRAMS, VERTICAL, bundled, load
 
     return {
         "studies": {name: load(name).title for name in bundled()},
         "programs": dict(PROGRAMS.sentences()),
+        "vertical": dict(VERTICAL.sentences()),
         "partitions": {name: (made.__doc__ or "").strip().split("\n")[0] for name, made in data.PARTITIONERS.items()},
         "data": dict(data.names()),
     }
@@ -170,6 +171,7 @@ def show_studies(console: Console) -> None:
     titles = {
         "studies": "Studies (hedgerow run NAME)",
         "programs": r"Programs (\[program] name)",
+        "vertical": r"Programs of columns that lie apart (\[program] name, with \[roles] and \[alignment])",
         "partitions": r"Partitions (\[partition] by)",
         "data": r"Data sets (\[data] name)",
     }

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from importlib import import_module
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 from hedgerow.errors import ProgramInvalid
 
@@ -64,6 +64,8 @@ class Case:
         By how much engines may differ, relative to the largest number of a result above one.
     timed : bool
         Whether states hold times of a clock, so that no two runs are alike.
+    roles : mapping
+        As a study's `[roles]` section has it, of a program for parties with different columns.
     """
 
     table: Any
@@ -72,6 +74,7 @@ class Case:
     protection: Settings = field(default_factory=dict)
     tolerance: float = 1e-9
     timed: bool = False
+    roles: Settings = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -113,6 +116,14 @@ class Declaration:
         "" where it does not. A statement then says that it is claimed and not proved.
     case : callable
         `() -> Case`, from which the contract tests the program.
+    columns : {"alike", "apart"}
+        Whether parties hold the same columns of different people, or different columns of the same people. Of the second kind
+        the program takes a `hedgerow.vertical.Aligned`, or what `takes` says.
+    takes : {"aligned", "apart"}
+        Whether it is given the parties after their alignment, or before it, to align them itself.
+    learns : callable
+        `(settings, roles) -> mapping` from a party, "hub" or "world" to sentences on what it will learn from the program; of
+        programs for parties with different columns.
     """
 
     function: Callable[..., Iterator[Any]]
@@ -130,6 +141,9 @@ class Declaration:
     ask: Callable[[Any, Settings, Any], dict[str, float]] | None = None
     claim: Callable[[Settings], str] | None = None
     case: Callable[[], Case] | None = None
+    columns: Literal["alike", "apart"] = "alike"
+    takes: Literal["aligned", "apart"] = "aligned"
+    learns: Callable[[Settings, Any], Mapping[str, tuple[str, ...]]] = lambda settings, roles: {}
 
     @property
     def path(self) -> str:

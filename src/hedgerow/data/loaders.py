@@ -17,14 +17,14 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from hedgerow.errors import MissingData, MissingExtra, SchemaInvalid, suggestion
+from hedgerow.errors import MissingColumn, MissingData, MissingExtra, SchemaInvalid, suggestion
 
 from .cases import lacking_in
 from .column import Column, lacking
 from .declared import Declared, all_declared, declared_in, fit, numbers_or_words
 from .schema import Schema
 from .table import Table
-from .text_files import lines_of, not_utf8, read_columns
+from .text_files import beginning, lines_of, not_utf8, read_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -200,6 +200,40 @@ def _parse_idx(path: Path) -> np.ndarray:
     shape = np.frombuffer(content, ">i4", n_axes, offset=4)
     values = np.frombuffer(content, dtype, offset=4 + 4 * n_axes)
     return values.reshape(shape).astype(dtype.newbyteorder("="))
+
+
+def columns_in(path: str | Path, separator: str | None = None) -> list[str]:
+    """Return the names of a file's columns, in its order; errors are those of `read`."""
+    path = _existing(Path(path))
+    if _is_text(path):
+        return refuse_unreadable(path, lambda: beginning(path, separator or _separator(path))[0])
+    return list(_read_columns(path, dict))
+
+
+def read_words(path: str | Path, name: str, separator: str | None = None) -> np.ndarray:
+    """Return one column of a file as it is written, such as ids: the words of a text file, the values of another one.
+
+    Raises
+    ------
+    MissingColumn (HR-403)
+        The file has no such column.
+    MissingData, MissingExtra, SchemaInvalid (HR-402, 105, 409)
+        As `read`.
+    """
+    path = _existing(Path(path))
+    words = Declared(name, kind="category", many=True)
+    found = _read_columns(path, lambda: read_columns(path, separator or _separator(path), ".", {name: words}, (), [name]))
+    if name not in found:
+        raise MissingColumn(f"{path.name} has no column {name!r}.", remedy=suggestion(name, found))
+    return np.asarray(found[name])
+
+
+def _is_text(path: Path) -> bool:
+    return Path(path.name.removesuffix(".gz")).suffix.lower() in TEXT
+
+
+def _separator(path: Path) -> str:
+    return "\t" if Path(path.name.removesuffix(".gz")).suffix.lower() == ".tsv" else ","
 
 
 def _drop_missing(columns: Columns) -> tuple[Columns, int]:

@@ -211,6 +211,10 @@ class Report:
         Results, such as a table of coefficients.
     text : tuple of (title, text)
         Preformatted blocks, such as a summary.
+    saw : tuple of (role, sentences)
+        What each role received, where parties held different columns: parties, the hub, the world.
+    traffic : Grid or None
+        Letters between these roles: bytes and rounds, by role and purpose.
     notes, warnings : tuple of str
         Sentences; warnings are shown beside the privacy statement.
     provenance : pairs
@@ -239,6 +243,8 @@ class Report:
     published: Grid | None = None
     nothing: str = ""
     tables_first: bool = False
+    saw: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    traffic: Grid | None = None
     dots: tuple[Dots, ...] = ()
 
     @property
@@ -266,7 +272,8 @@ class Report:
         """
         try:
             values = {key: _freeze(value) for key, value in data.items()}
-            for key, kind in {"heat": Heat, "comparison": Comparison, "parties": Grid, "left": Grid, "published": Grid}.items():
+            grids = dict.fromkeys(("parties", "left", "published", "traffic"), Grid)
+            for key, kind in {"heat": Heat, "comparison": Comparison, **grids}.items():
                 if values.get(key) is not None:
                     values[key] = kind(**values[key])
             values["curves"] = tuple(map(curve_from, values["curves"]))

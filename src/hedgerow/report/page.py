@@ -16,6 +16,7 @@ from hedgerow.report.figures import dot_tracks, line_chart, series_inks, swatch
 from hedgerow.report.markup import Html, join, tag
 from hedgerow.report.model import Comparison, Curve, Dots, Grid, Heat, Pairs, Report, Series
 from hedgerow.report.numerals import fixed, show, show_column
+from hedgerow.report.seen import seen_section
 from hedgerow.report.style import STYLE
 from hedgerow.report.tables import curve_table, folded, heat_table, party_tables, table
 
@@ -83,6 +84,7 @@ def body_of(report: Report) -> Html:
         *(() if r.tables_first else tables),
         *(_section(title, None, text_block(block)) for title, block in r.text),
         _heat(r.heat) if r.heat else None,
+        seen_section(r),
         _grid(r.published, table(r.published)) if r.published else None,
         _grid(r.left, table(r.left)) if r.left else None,
         _grid(r.parties, party_tables(r.parties)) if r.parties else None,

@@ -63,6 +63,13 @@ dd { font-family: var(--sans); font-variant-numeric: tabular-nums; overflow-wrap
 .provenance div { display: grid; grid-template-columns: 9rem 1fr; gap: 1rem; align-items: baseline; }
 .provenance dd { font: 0.875rem/1.5 var(--mono); }
 
+.saw { margin-top: 0.9rem; border-top: 1px solid var(--hair); }
+.saw div { display: grid; grid-template-columns: minmax(6rem, 11rem) 1fr; gap: 1.25rem; padding: 0.7rem 0 0.75rem;
+  border-bottom: 1px solid var(--hair); }
+.saw dt { font-size: 0.9375rem; font-weight: 600; color: var(--ink); overflow-wrap: anywhere; }
+.saw dd { font-family: var(--serif); font-size: 1rem; }
+.letters { margin-top: 1.75rem; }
+
 .curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 2.5rem 3rem; }
 figure { max-width: 30rem; min-width: 0; }
 figure > svg { display: block; width: 100%; height: auto; margin-top: 0.7rem; overflow: visible; }
@@ -143,6 +150,7 @@ footer p { font: 0.8125rem/1.5 var(--sans); color: var(--soft); }
   .metrics dd { font-size: 1.8rem; }
   .facts { gap: 0.8rem 1.6rem; }
   .provenance div { grid-template-columns: 1fr; gap: 0; }
+  .saw div { grid-template-columns: 1fr; gap: 0.25rem; }
   th, td { padding-right: 1rem; }
   .comparison thead td, .comparison tbody th { min-width: 0; }
   pre { font-size: 0.6875rem; padding: 0.8rem; }

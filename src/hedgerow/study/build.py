@@ -27,6 +27,7 @@ from hedgerow.stats.derived import derive_columns
 from hedgerow.stats.quality.cells import number_of_bins
 from hedgerow.store import read_chain
 
+from .apart.ready import refuse_sections
 from .catalogue import listing
 from .declared import agree
 from .defined import refuse_undefined
@@ -155,6 +156,11 @@ def build(
             remedy="Run it by `hedgerow run` or hedgerow.compare.run; hedgerow.compare.cells gives its single runs.",
         )
     found = listing(study.program.name)
+    if study.apart or found.columns == "apart":
+        refuse_sections(study)
+        raise StudyInvalid(
+            f"the study {study.name!r} is of parties that hold different columns.", remedy="Run it by hedgerow.study.run_study."
+        )
     settings = settings_of(found, study.program.model_extra or {})
     if study.data.name == "fashion_mnist" and "pretrained:garments" in str((study.program.model_extra or {}).get("model")):
         raise StudyInvalid(

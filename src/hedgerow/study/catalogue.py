@@ -16,16 +16,26 @@ NEAR = 0.7
 
 
 class Catalogue(Mapping[str, Declaration]):
-    """Programs by name. Names are known without an import; a program is imported when it is looked up."""
+    """Programs by name. Names are known without an import; a program is imported when it is looked up.
+
+    Parameters
+    ----------
+    apart : bool
+        Those for parties that hold different columns of the same people; those of other packages are for parties of one schema.
+    """
+
+    def __init__(self, *, apart: bool = False) -> None:
+        self.apart = apart
 
     def __iter__(self) -> Iterator[str]:
-        yield from dict.fromkeys((*registry.own(), *registry.others()))
+        own = [name for name, place in registry.own().items() if place.apart == self.apart]
+        yield from dict.fromkeys((*own, *(name for name in registry.others() if not self.apart and name not in registry.own())))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
     def __contains__(self, name: object) -> bool:
-        return name in registry.own() or name in registry.others()
+        return name in list(iter(self))
 
     def __getitem__(self, name: str) -> Declaration:
         """Import a program.
@@ -43,8 +53,10 @@ class Catalogue(Mapping[str, Declaration]):
 
     def sentences(self) -> dict[str, str]:
         """What each program does, in one sentence; of a package that is broken, that it is."""
-        said = {place.name: place.sentence for place in registry.own().values()}
-        for name in registry.others():
+        said = {place.name: place.sentence for place in registry.own().values() if place.apart == self.apart}
+        for name in self:
+            if name in said:
+                continue
             try:
                 said.setdefault(name, self[name].sentence)
             except Exception as error:  # of somebody else's package, which may do anything when it is imported
@@ -53,6 +65,10 @@ class Catalogue(Mapping[str, Declaration]):
 
 
 PROGRAMS = Catalogue()
+"""Programs for parties that hold the same columns of different people."""
+
+VERTICAL = Catalogue(apart=True)
+"""Programs for parties that hold different columns of the same people."""
 
 
 @cache
@@ -83,8 +99,10 @@ def _declaration(name: str) -> Declaration:
 
 def listing(name: str) -> Declaration:
     """Return the declaration of a program, or refuse a name that is not in the catalogue."""
+    if name in VERTICAL:
+        return VERTICAL[name]
     if name not in PROGRAMS:
-        near = get_close_matches(name, PROGRAMS, cutoff=NEAR)
+        near = get_close_matches(name, [*PROGRAMS, *VERTICAL], cutoff=NEAR)
         known = suggestion(name, near) if near else "`hedgerow studies` lists those that are installed here."
         elsewhere = f"A program of another package must be installed here, by an entry point of the group {registry.GROUP}."
         raise StudyInvalid(f"no program {name!r}.", remedy=f"{known}\n{elsewhere}")

@@ -11,7 +11,7 @@ from typing import Any
 from hedgerow.data import PARTITIONERS
 from hedgerow.errors import StudyInvalid
 
-from .catalogue import PROGRAMS
+from .catalogue import PROGRAMS, VERTICAL, listing
 from .keys import keys_of
 
 Change = tuple[str, Any]
@@ -60,7 +60,7 @@ def _put(found: dict[str, Any], dotted: str, value: Any) -> None:
 
 
 def _program_keys(name: Any) -> set[str]:
-    return set(keys_of(PROGRAMS[name]).model_fields) if name in PROGRAMS else set()
+    return set(keys_of(listing(name)).model_fields) if name in PROGRAMS or name in VERTICAL else set()
 
 
 def _partition_keys(name: Any) -> set[str]:

@@ -21,11 +21,15 @@ GROUP = "hedgerow.programs"
 
 @dataclass(frozen=True)
 class Place:
-    """Where a program is: `module:function`; the sentence is empty where only an import would tell."""
+    """Where a program is: `module:function`; the sentence is empty where only an import would tell.
+
+    `apart` is whether its parties hold different columns of the same people.
+    """
 
     name: str
     path: str
     sentence: str = ""
+    apart: bool = False
 
 
 @cache
@@ -50,7 +54,8 @@ def declared_in(text: str, module: str) -> Iterator[Place]:
                 given = {keyword.arg: keyword.value for keyword in call.keywords}
                 name = ast.literal_eval(given["name"]) if "name" in given else function.name
                 first = ast.literal_eval(call.args[0]) if call.args else (ast.get_docstring(function) or "")
-                yield Place(name, f"{module}:{function.name}", first.partition("\n")[0])
+                apart = "columns" in given and ast.literal_eval(given["columns"]) == "apart"
+                yield Place(name, f"{module}:{function.name}", first.partition("\n")[0], apart)
 
 
 @cache

@@ -15,6 +15,7 @@ from hedgerow.errors import StudyInvalid, UnknownStudy, suggestion
 from hedgerow.privacy import Budget
 from hedgerow.privacy.accounting import Accountant, Filter
 
+from .apart.sections import HUB, WORLD, AlignmentSection, RolesSection
 from .changes import changed
 from .comparison import ComparisonSection
 from .declared import DerivedSection, StudyColumn, problems_of, words_from
@@ -29,6 +30,9 @@ class Data(Section):
 
     name: str | None = Field(None, description="a catalogued data set, e.g. breast_cancer")
     path: str | None = Field(None, description="a CSV, Parquet or npz file, relative to the study")
+    parties: dict[str, str] = Field(
+        default_factory=dict, description="a file for each of the parties that hold different columns, by their names"
+    )
     records: int | None = Field(
         None, ge=2, description="at most so many of its records, and of its test records, drawn by the seed; all of them"
     )
@@ -56,8 +60,9 @@ class Data(Section):
     @model_validator(mode="after")
     def one_source(self) -> Data:
         found = problems_of(self.columns)
-        if (self.name is None) == (self.path is None):
-            found.insert(0, "give data.name or data.path, one of the two")
+        if sum((self.name is not None, self.path is not None, bool(self.parties))) != 1:
+            found.insert(0, "give data.name or data.path, one of the two, or [data.parties]")
+        found += [f"parties.{name}: the name of another role" for name in (HUB, WORLD) if name in self.parties]
         found += [f"{name!r} is in data.ranges and has a range in data.columns" for name in self.ranges if self._spans(name)]
         if found:
             raise ValueError("; ".join(found))
@@ -146,6 +151,8 @@ class Study(Section):
     partition: PartitionSection = Field(
         default_factory=lambda: PartitionSection(by="iid", parties=5), description="how they are spread over parties"
     )
+    roles: RolesSection | None = Field(None, description="which party holds which columns, where they hold different ones")
+    alignment: AlignmentSection | None = Field(None, description="how such parties find the people whom they have in common")
     program: ProgramSection = Field(description="what is computed")
     protection: ProtectionSection = Field(default_factory=ProtectionSection, description="clip and noise")
     budget: BudgetSection | None = Field(None, description="limit on epsilon; the question that would cross it is refused")
@@ -153,11 +160,21 @@ class Study(Section):
     evaluation: Evaluation = Field(default_factory=Evaluation, description="how a model is measured while it trains")
     baselines: bool = Field(True, description="fit the centralised and the local-only baseline, which only a simulation can")
     comparison: ComparisonSection | None = Field(None, description="a table of runs, each a change of this study")
+    quick: dict[str, Any] = Field(
+        default_factory=dict, description="changes that `--quick` makes to a single run, by dotted keys"
+    )
+
+    @property
+    def apart(self) -> bool:
+        """Whether parties hold different columns of the same people."""
+        return self.roles is not None or self.alignment is not None or bool(self.data.parties)
 
     @property
     def digest(self) -> str:
         """Identifies what may resume from this study's checkpoints: everything but names and words."""
-        kept = self.model_dump(mode="json", exclude={"name", "title", "description", "baselines"})
+        kept = self.model_dump(mode="json", exclude={"name", "title", "description", "baselines", "quick"})
+        if not self.apart:
+            del kept["roles"], kept["alignment"], kept["data"]["parties"]
         return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
@@ -216,3 +233,6 @@ def _anchor(values: dict[str, Any], folder: Path) -> None:
     for section, key in named:
         if isinstance(section, dict) and isinstance(section.get(key), str):
             section[key] = str((folder / section[key]).resolve())
+    files = values["data"].get("parties") if isinstance(values.get("data"), dict) else None
+    if isinstance(files, dict):
+        files |= {name: str((folder / path).resolve()) for name, path in files.items() if isinstance(path, str)}

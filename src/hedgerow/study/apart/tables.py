@@ -1,0 +1,248 @@
+"""The tables of a study whose parties hold different columns: one set cut by columns, or a file for each party.
+
+    "age"             a column
+    "signals[0:3]"    a part of a column of arrays, by positions along its axes: a column of that name
+
+In a simulation that cuts one set, each party's records stand in an order of their own; `overlap` says whom all parties hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hedgerow.core.randomness import Stream, Streams
+from hedgerow.data import Column, Schema, Table, load, read
+from hedgerow.data.catalogue import CATALOGUE
+from hedgerow.data.loaders import columns_in, read_words
+from hedgerow.errors import MissingColumn, StudyInvalid, suggestion
+
+from ..declared import agree
+from .sections import RolesSection
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..study import Study
+
+PART = re.compile(r"^(?P<column>.+?)\[(?P<slices>[\d:, ]+)\]$")
+ID_BITS = 52
+"""Of an id that the simulator makes: whole numbers that a table holds exactly."""
+
+
+@dataclass(frozen=True)
+class HeldApart:
+    """What one party holds before any alignment.
+
+    Attributes
+    ----------
+    ids : array of shape (n,)
+        Texts or whole numbers.
+    table : Table
+        Its own columns, in the same order; the ids are none of them.
+    persons : array of shape (n,), optional
+        Positions in the whole set, which only a simulation knows.
+    """
+
+    ids: np.ndarray
+    table: Table
+    persons: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+
+def tables_apart(study: Study, data_dir: str | Path | None = None) -> tuple[dict[str, HeldApart], Table | None]:
+    """Each party's records by its name, and the whole set that they were cut from, where they were.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+        A column that no party or no file has, all of them at once.
+    DataError (HR-4xx)
+        Data that are missing, or do not fit what is declared.
+    """
+    assert study.alignment is not None
+    if study.data.parties:
+        return _files(study), None
+    whole = _whole(study, data_dir)
+    assert study.roles is not None
+    refuse_columns(study, whole.schema)
+    return _cut(study, study.roles, whole), whole
+
+
+def refuse_columns(study: Study, schema: Schema) -> None:
+    """Refuse roles that name columns which the set does not have.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+        All of them at once, each with the nearest known one.
+    """
+    assert study.roles is not None
+    found = list(_unknown(study.roles, schema))
+    if found:
+        raise StudyInvalid(f"the section [roles] has {len(found)} problem(s):", remedy="\n".join(found))
+
+
+def _unknown(roles: RolesSection, schema: Schema) -> Iterator[str]:
+    for party, names in roles.columns.items():
+        for name in names:
+            try:
+                cut(schema, name)
+            except MissingColumn:
+                yield f"{party}: no column {name!r} in the data. {suggestion(name, schema.names)}"
+            except (IndexError, ValueError) as error:
+                yield f"{party}: {name!r} is no part of that column: {error}"
+    for name in roles.keep:
+        if name not in schema:
+            yield f"keep: no column {name!r} in the data. {suggestion(name, schema.names)}"
+
+
+def cut(schema: Schema, name: str) -> tuple[Column, str, tuple[slice, ...]]:
+    """A column or a part of one as a declared column, the column that it comes from, and the positions along its axes.
+
+    Raises
+    ------
+    MissingColumn (HR-403)
+        No such column.
+    ValueError
+        A part with more axes than the column has, or an empty one.
+    """
+    part = None if name in schema else PART.match(name)
+    if part is None:
+        return schema[name], name, ()
+    column = schema[part["column"].strip()]
+    slices = tuple(_slice(text) for text in part["slices"].split(","))
+    if len(slices) > len(column.shape):
+        raise ValueError(f"it has {len(column.shape)} axes, and {len(slices)} are named")
+    shape = np.empty(column.shape, dtype=bool)[slices].shape
+    if 0 in shape:
+        raise ValueError("nothing is in it")
+    return replace(column, name=name, shape=shape), column.name, slices
+
+
+def _slice(text: str) -> slice:
+    ends = [int(end) if end.strip() else None for end in text.split(":")]
+    return slice(*ends) if len(ends) > 1 else slice(ends[0], None if ends[0] is None else ends[0] + 1)
+
+
+def _whole(study: Study, data_dir: str | Path | None) -> Table:
+    from ..build import read_declared
+
+    data = study.data
+    if data.path:
+        table = read_declared(study)
+    else:
+        table = load(str(data.name), data_dir=data_dir)
+        agree(data.columns, data.derived, table.schema, f"the catalogue and {data.name}")
+    if data.ranges:
+        table = table.declare(clip=data.clip, **data.ranges)
+    return table
+
+
+def _cut(study: Study, roles: RolesSection, whole: Table) -> dict[str, HeldApart]:
+    assert study.alignment is not None
+    rng = Streams(study.simulation_seed or 0).stream(0, "server", "apart")
+    on, n = study.alignment.on, len(whole)
+    if on in whole.schema:
+        ids = _words(whole.schema[on], np.asarray(whole[on]))
+    else:
+        ids = _made_up(n, rng)
+    people = rng.permutation(n) if study.data.records is None else rng.permutation(n)[: study.data.records]
+    n_common = round(roles.overlap * len(people))
+    parties = list(roles.columns)
+    others = np.array_split(people[n_common:], len(parties))
+    held = {}
+    for party, more in zip(parties, others, strict=True):
+        rows = np.concatenate([people[:n_common], more])
+        rows = rows[rng.permutation(len(rows))]
+        table = _columns(whole, [name for name in roles.columns[party] if name != on], rows, party)
+        at = _kept(table, roles.keep)
+        held[party] = HeldApart(ids[rows][at], table if at.all() else table.take(at), rows[at])
+    return held
+
+
+def _columns(whole: Table, names: Sequence[str], rows: np.ndarray, party: str) -> Table:
+    """Some columns and parts of columns of some records."""
+    columns, declared = {}, []
+    for name in names:
+        column, source, slices = cut(whole.schema, name)
+        columns[name] = np.asarray(whole.columns[source])[(rows, *slices)] if not slices else _part(whole, source, rows, slices)
+        declared.append(column)
+    return Table(columns, Schema(tuple(declared)), name=party, source=whole.source)
+
+
+def _part(whole: Table, source: str, rows: np.ndarray, slices: tuple[slice, ...]) -> np.ndarray:
+    taken = np.asarray(whole.columns[source])[(slice(None), *slices)]
+    return np.ascontiguousarray(taken[rows])
+
+
+def _kept(table: Table, keep: Mapping[str, tuple[float, float]]) -> np.ndarray:
+    """Which of a party's records it keeps; by its own columns alone."""
+    kept = np.ones(len(table), dtype=bool)
+    for name, (low, high) in keep.items():
+        if name in table.schema:
+            kept &= (table[name] >= low) & (table[name] <= high)
+    return kept
+
+
+def _words(column: Column, values: np.ndarray) -> np.ndarray:
+    """Ids as they were written: of a category its words, of numbers whole ones."""
+    if column.kind == "category":
+        return np.asarray(column.levels)[values]
+    return values.astype(np.int64)
+
+
+def _made_up(n: int, rng: Stream) -> np.ndarray:
+    """Different whole numbers for ids of people who have none."""
+    made = np.unique((rng.random(n + 64) * 2.0**ID_BITS).astype(np.int64))
+    return made[rng.permutation(len(made))[:n]]
+
+
+def _files(study: Study) -> dict[str, HeldApart]:
+    """A file for each party, read by what the study declares of the columns that it has."""
+    assert study.alignment is not None
+    data, on = study.data, study.alignment.on
+    roles = study.roles or RolesSection()
+    declared = {name: one.declared(name) for name, one in data.columns.items() if name != on}
+    held, problems = {}, []
+    for party, path in data.parties.items():
+        wanted = roles.columns.get(party)
+        there = columns_in(path, data.separator)
+        lacking = [name for name in (on, *(wanted or ())) if name not in there]
+        problems += [f"{party}: no column {name!r} in {path}. {suggestion(name, there)}" for name in lacking]
+        if lacking:
+            continue
+        table = read(
+            path,
+            columns=[name for name in (wanted or there) if name != on],
+            missing=data.missing,
+            declared={name: one for name, one in declared.items() if name in there},
+            na_values=data.na_values,
+            separator=data.separator,
+            decimal=data.decimal,
+        )
+        if ranges := {name: ends for name, ends in data.ranges.items() if name in table.schema}:
+            table = table.declare(clip=data.clip, **ranges)
+        ids, at = read_words(path, on, data.separator), _kept(table, roles.keep)
+        held[party] = HeldApart(ids[at], replace(table if at.all() else table.take(at), name=party))
+    everywhere = {name for one in held.values() for name in one.table.schema.names}
+    if not problems:
+        problems += [
+            f"keep: no party has a column {n!r}. {suggestion(n, everywhere)}" for n in roles.keep if n not in everywhere
+        ]
+        problems += [f"data.columns.{n}: no party has it. {suggestion(n, everywhere)}" for n in declared if n not in everywhere]
+    if problems:
+        raise StudyInvalid(f"the parties' files have {len(problems)} problem(s):", remedy="\n".join(problems))
+    return held
+
+
+def catalogued(study: Study) -> Schema | None:
+    """The schema of a catalogued set, known without reading it."""
+    entry = CATALOGUE.get(str(study.data.name)) if study.data.name else None
+    return None if entry is None else entry.schema
