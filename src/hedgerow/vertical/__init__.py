@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
-    from .aligned import Aligned
+    from hedgerow.crypto.cross import ColumnReach
 
-__all__ = ["Aligned"]
+    from .aligned import Aligned
+    from .cross import Factors
+
+__all__ = ["Aligned", "ColumnReach", "Factors"]
 
 lazily(__name__, checks=True)
