@@ -1,4 +1,4 @@
-"""Vertical learning: the same people, different columns."""
+"""Vertical learning: parties hold different columns of the same people."""
 
 from __future__ import annotations
 
@@ -7,8 +7,32 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
-    from .aligned import Aligned
+    from hedgerow.crypto.psi import X25519, Agrawal
+    from hedgerow.crypto.psi.kkrt import KKRT
 
-__all__ = ["Aligned"]
+    from .aligned import Aligned
+    from .associations import PrincipalAxes, correlation, pca, vif
+    from .glm import logistic_regression, poisson_regression
+    from .groups import CrossTable, contingency, means
+    from .linear import lasso, linear_regression, ridge
+
+__all__ = [
+    "KKRT",
+    "X25519",
+    "Agrawal",
+    "Aligned",
+    "CrossTable",
+    "PrincipalAxes",
+    "contingency",
+    "correlation",
+    "lasso",
+    "linear_regression",
+    "logistic_regression",
+    "means",
+    "pca",
+    "poisson_regression",
+    "ridge",
+    "vif",
+]
 
 lazily(__name__, checks=True)
