@@ -89,6 +89,8 @@ class AtParty:
         Digest of the question as the party received it.
     release : Release
         Bound and noise of what leaves all parties together.
+    watch : callable, optional
+        Looks at what the local function made, and may refuse it; a party's own rule (`Parties.watch`).
     """
 
     party: Party
@@ -98,10 +100,14 @@ class AtParty:
     stream: Callable[[str], Stream]
     context: bytes
     release: Any
+    watch: Callable[[Any], None] | None = None
 
     def made(self) -> Any:
         """What the question's local function makes of the party."""
-        return self.question.local(self.question.broadcast, self.party, self.stream("local"))
+        found = self.question.local(self.question.broadcast, self.party, self.stream("local"))
+        if self.watch is not None:
+            self.watch(found)
+        return found
 
     def then(self, local: Local) -> None:
         """Let a further local function see what came, and keep what it likes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from hedgerow.core.conversation import AtParty
 from hedgerow.core.engine import Inbox, Outbox, declined
@@ -44,7 +45,15 @@ def _at(outbox: Outbox, held: Parties, name: str) -> AtParty:
     party.state = dict(held.states.settle(name, outbox.counted))
     if question.init is not None and not party.state:
         party.state = dict(question.init(question.broadcast, party))
-    return AtParty(party, held.desks[name], question, (), partial(outbox.stream, name), context_of(outbox), outbox.release)
+    stream, rows = partial(outbox.stream, name), protocol_shows_rows(outbox)
+    watch = None if rows else held.watch
+    return AtParty(party, held.desks[name], question, (), stream, context_of(outbox), outbox.release, watch)
+
+
+def protocol_shows_rows(outbox: Outbox) -> bool:
+    """Whether a protocol sends rows of records to somebody; otherwise totals over records."""
+    protocol: Any = getattr(outbox.protocol, "aggregation", None)
+    return protocol is not None and bool(protocol.foreseen(outbox).rows)
 
 
 def _keep(outbox: Outbox, held: Parties, name: str, at: AtParty | None) -> None:
