@@ -45,12 +45,12 @@ def _at(outbox: Outbox, held: Parties, name: str) -> AtParty:
     party.state = dict(held.states.settle(name, outbox.counted))
     if question.init is not None and not party.state:
         party.state = dict(question.init(question.broadcast, party))
-    stream, rows = partial(outbox.stream, name), protocol_shows_rows(outbox)
-    watch = None if rows else held.watch
-    return AtParty(party, held.desks[name], question, (), stream, context_of(outbox), outbox.release, watch)
+    stream, context = partial(outbox.stream, name), partial(context_of, outbox)
+    watch = None if shows_rows(outbox) else held.watch
+    return AtParty(party, held.desks[name], question, (), stream, context, outbox.release, watch)
 
 
-def protocol_shows_rows(outbox: Outbox) -> bool:
+def shows_rows(outbox: Outbox) -> bool:
     """Whether a protocol sends rows of records to somebody; otherwise totals over records."""
     protocol: Any = getattr(outbox.protocol, "aggregation", None)
     return protocol is not None and bool(protocol.foreseen(outbox).rows)

@@ -274,7 +274,7 @@ class Model:
     @cached_property
     def stochastic(self) -> bool:
         """Whether the module has a layer of torch's that draws random numbers while it trains."""
-        return any(_draws(part) for part in self.module.modules())
+        return any(draws(part) for part in self.module.modules())
 
 
 def _listed(names: tuple[str, ...]) -> str:
@@ -335,7 +335,7 @@ def _flops(model: Model, weights: Tensor, x: np.ndarray) -> float:
         return flops_of(lambda: model.outputs(weights, torch.from_numpy(x))) / len(x)
 
 
-def _draws(part: nn.Module) -> bool:
+def draws(part: nn.Module) -> bool:
     if isinstance(part, nn.modules.dropout._DropoutNd):
         return part.p > 0
     if isinstance(part, nn.RNNBase):

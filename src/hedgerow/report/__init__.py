@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hedgerow.report.fits import Fits
     from hedgerow.report.frames import grid_of
     from hedgerow.report.intervals import Intervals
-    from hedgerow.report.model import Comparison, Curve, Grid, Heat, Report, Series
+    from hedgerow.report.model import Comparison, Curve, Dots, Grid, Heat, Report, Series
     from hedgerow.report.outcome import Measured, Outcome, plain_outcome
     from hedgerow.report.page import render, write
 
@@ -21,6 +21,7 @@ __all__ = [
     "Card",
     "Comparison",
     "Curve",
+    "Dots",
     "Figure",
     "Fits",
     "Grid",

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from hedgerow.errors import CannotWrite, StudyInvalid
 
+from .dots import dots_chart, mark
 from .figures import line_chart, series_inks
 from .intervals import Intervals, interval_chart, note_of
 from .markup import Html, join, tag
-from .model import Curve
+from .model import Curve, Dots
 from .numerals import show
 from .scoped import FIGURE, figure_style
 
@@ -27,7 +28,7 @@ class Figure:
 
     Parameters
     ----------
-    *drawn : Curve or Intervals
+    *drawn : Curve, Intervals or Dots
         One below the other.
 
     Raises
@@ -36,7 +37,7 @@ class Figure:
         No value is finite, so that there is nothing to draw.
     """
 
-    def __init__(self, *drawn: Curve | Intervals) -> None:
+    def __init__(self, *drawn: Curve | Intervals | Dots) -> None:
         self.drawn = drawn
         self.svg = _together(drawn)
 
@@ -69,10 +70,10 @@ class Figure:
         return self.svg
 
 
-def _together(drawn: Sequence[Curve | Intervals]) -> str:
+def _together(drawn: Sequence[Curve | Intervals | Dots]) -> str:
     parts, top = [], _PAD
     for one in drawn:
-        chart = line_chart(one) if isinstance(one, Curve) else interval_chart(one)
+        chart = _chart(one)
         if chart is None:
             raise StudyInvalid(f"no value of {one.title!r} is finite, so there is nothing to draw.", asked=False)
         parts.append(tag("text", one.title, x=_PAD, y=top + 14, class_="heading"))
@@ -80,10 +81,13 @@ def _together(drawn: Sequence[Curve | Intervals]) -> str:
         if isinstance(one, Curve) and len(one.series) > 1:
             parts.append(_legend(one, top))
             top += _LEGEND
+        if isinstance(one, Dots):
+            parts.append(_dots_legend(one, top))
+            top += _LEGEND
         height = _height(chart)
         parts.append(_placed(chart, _PAD, top, height))
         top += height
-        for line in _lines(one.note if isinstance(one, Curve) else note_of(one)):
+        for line in _lines(note_of(one) if isinstance(one, Intervals) else one.note):
             parts.append(tag("text", line, x=_PAD, y=top + 14, class_="note"))
             top += _FOOT * 0.85
         top += _FOOT / 2
@@ -101,6 +105,20 @@ def _together(drawn: Sequence[Curve | Intervals]) -> str:
         role="img",
         style="max-width: 100%; height: auto",
     )
+
+
+def _chart(one: Curve | Intervals | Dots) -> Html | None:
+    if isinstance(one, Dots):
+        return dots_chart(one)
+    return line_chart(one) if isinstance(one, Curve) else interval_chart(one)
+
+
+def _dots_legend(given: Dots, top: float) -> Html:
+    parts, x = [], _PAD
+    for index, (name, _) in enumerate(given.marks):
+        parts += [mark(index, x + 6, top + 6), tag("text", name, x=x + 17, y=top + 10)]
+        x += 17 + 7.2 * len(name) + 14
+    return join(parts)
 
 
 def _legend(curve: Curve, top: float) -> Html:

@@ -94,6 +94,37 @@ class Heat:
 
 
 @dataclass(frozen=True)
+class Dots:
+    """Several numbers of each of several things.
+
+    Parameters
+    ----------
+    title, x_label : str
+    names : tuple of str
+        One for each row.
+    marks : tuple of (str, tuple of float)
+        What each mark means, and its place in each row; NaN leaves it out. At most five.
+    line : float or None
+        A place that all rows share, such as that of a guess.
+    note : str
+    """
+
+    title: str
+    x_label: str
+    names: tuple[str, ...]
+    marks: tuple[tuple[str, tuple[float, ...]], ...]
+    line: float | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if any(len(values) != len(self.names) for _, values in self.marks) or not 0 < len(self.marks) <= 5:
+            raise StudyInvalid(
+                f"{self.title!r} has {len(self.names)} rows and marks of {[len(values) for _, values in self.marks]}.",
+                remedy="Give each of at most five marks one place for every row.",
+            )
+
+
+@dataclass(frozen=True)
 class Comparison:
     """One metric beside its alternatives.
 
@@ -166,6 +197,8 @@ class Report:
         The few numbers that a reader looks for first.
     curves, heat, comparison
         Figures: by round, the partition, and the alternatives.
+    dots : tuple of Dots
+        Figures of several numbers of each of several things.
     left : Grid or None
         What left each party: query, times, numbers per party, bound, mechanism, event.
     published : Grid or None
@@ -212,6 +245,7 @@ class Report:
     tables_first: bool = False
     saw: tuple[tuple[str, tuple[str, ...]], ...] = ()
     traffic: Grid | None = None
+    dots: tuple[Dots, ...] = ()
 
     @property
     def promise(self) -> tuple[str, str]:
@@ -244,6 +278,7 @@ class Report:
                     values[key] = kind(**values[key])
             values["curves"] = tuple(map(curve_from, values["curves"]))
             values["tables"] = tuple(Grid(**grid) for grid in values["tables"])
+            values["dots"] = tuple(Dots(**one) for one in values.get("dots", ()))
             return cls(**values)
         except (AttributeError, KeyError, TypeError) as error:
             raise StudyInvalid(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.errors import HedgerowError
 
-from .model import Curve
+from .model import Curve, Dots
 
 if TYPE_CHECKING:
     import numpy
@@ -31,6 +31,8 @@ class Outcome:
         Written to `coefficients.csv`.
     curves : sequence of Curve
         Figures of the program's own, beside those by round.
+    dots : sequence of Dots
+        The same, of several numbers of each of several things.
     """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -39,6 +41,7 @@ class Outcome:
     arrays: Mapping[str, numpy.ndarray] = field(default_factory=dict)
     coefficients: pandas.DataFrame | None = None
     curves: Sequence[Curve] = ()
+    dots: Sequence[Dots] = ()
 
     @classmethod
     def of_table(cls, title: str, frame: pandas.DataFrame) -> Outcome:

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hedgerow.errors import CannotWrite
+from hedgerow.report.dots import dots_chart, dots_legend
 from hedgerow.report.figures import dot_tracks, line_chart, series_inks, swatch
 from hedgerow.report.markup import Html, join, tag
-from hedgerow.report.model import Comparison, Curve, Grid, Heat, Pairs, Report, Series
+from hedgerow.report.model import Comparison, Curve, Dots, Grid, Heat, Pairs, Report, Series
 from hedgerow.report.numerals import fixed, show, show_column
 from hedgerow.report.seen import seen_section
 from hedgerow.report.style import STYLE
@@ -78,6 +79,7 @@ def body_of(report: Report) -> Html:
         _section("At a glance", "glance", _figures_of_merit(r)) if r.metrics or r.facts else None,
         *(tables if r.tables_first else ()),
         _section(_over(r.curves), None, tag("div", *map(curve_figure, r.curves), class_="curves")) if r.curves else None,
+        _section("Side by side", None, tag("div", *map(dots_figure, r.dots), class_="curves")) if r.dots else None,
         _comparison(r.comparison) if r.comparison else None,
         *(() if r.tables_first else tables),
         *(_section(title, None, text_block(block)) for title, block in r.text),
@@ -162,6 +164,16 @@ def curve_figure(curve: Curve) -> Html:
         line_chart(curve) or tag("p", "No value is finite, so there is nothing to draw.", class_="note"),
         _note(curve.note),
         curve_table(curve),
+    )
+
+
+def dots_figure(dots: Dots) -> Html:
+    """A figure of several numbers of each of several things, with its legend."""
+    return tag(
+        "figure",
+        tag("figcaption", tag("h3", dots.title), tag("ul", dots_legend(dots), class_="legend")),
+        dots_chart(dots) or tag("p", "No value is finite, so there is nothing to draw.", class_="note"),
+        _note(dots.note),
     )
 
 

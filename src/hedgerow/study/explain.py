@@ -116,6 +116,7 @@ def explain(
         warnings=warnings,
         provenance=provenance(study, command),
         tables_first=outcome.coefficients is not None,
+        dots=tuple(outcome.dots),
     )
 
 

@@ -1,4 +1,4 @@
-"""Vertical learning: the same people, different columns."""
+"""Vertical learning: parties hold different columns of the same people."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from hedgerow.crypto.psi import X25519, Agrawal
+    from hedgerow.crypto.psi.kkrt import KKRT
+
     from .aligned import Aligned
 
-__all__ = ["Aligned"]
+__all__ = ["KKRT", "X25519", "Agrawal", "Aligned"]
 
 lazily(__name__, checks=True)

@@ -1,0 +1,304 @@
+"""Bits: as fine a fixed point as the ring allows, from public facts alone, and what one record adds at most.
+
+Products keep all their bits, so that a total of f = f_left + f_right or 2 f_left + f_weight fraction bits has to hold
+
+    2^f |total| < 2^63        |total| <= n |x| |r| |w|,   |x|, |r| root mean squares of columns, |w| the largest weight
+
+which follows from n and from the declared reach of columns, before anybody is asked. A record adds at most
+
+    left' left     sqrt( sum over i <= j of (M_i M_j)^2 )        numbers of the upper triangle count once
+    left' right    |M| |R|                                        R: sum of the parties' and the hub's largest values
+    with weights   W times as much
+
+in steps of 2^-f, with M, R and W the largest values in whole steps. It is worked out in whole numbers and rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hedgerow.core.arrays import Array, Layout
+from hedgerow.core.bound import Bound, l2
+from hedgerow.core.mechanism import Mechanism
+from hedgerow.errors import BudgetInvalid, HedgerowError, RangeExceeded
+
+from .ring import ROOM
+
+SQUARE = 4.0
+"""Largest mean square of a column that is not declared: columns are scaled to about one by public ranges."""
+LEAST_FRACTION = 8
+"""Fewer fraction bits of a column, of a right row or of a weight are refused."""
+MOST_FRACTION = 30
+"""More fraction bits are not used for a column or a weight."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far a party's columns, the hub's rows or its weights reach: public facts, in the units of the columns.
+
+    Parameters
+    ----------
+    largest : tuple of float, optional
+        Largest absolute value of each column, from public ranges. Noise needs it: values beyond it are cut.
+    square : float
+        Largest mean square of a column over the common people. A column beyond it is refused where no noise is added.
+    """
+
+    largest: tuple[float, ...] | None = None
+    square: float = SQUARE
+
+    def __post_init__(self) -> None:
+        for value in (*(self.largest or ()), self.square):
+            if not (math.isfinite(value) and value >= 0):
+                raise RangeExceeded(f"a reach of {value!r}.", remedy="A reach is a finite number, not below zero.", asked=False)
+
+    def squares(self, columns: int) -> list[float]:
+        """The largest mean square of each column."""
+        if self.largest is None:
+            return [self.square] * columns
+        if len(self.largest) != columns:
+            raise RangeExceeded(
+                f"a reach of {len(self.largest)} columns for {columns}.", remedy="Declare one for each column.", asked=False
+            )
+        return [min(value**2, self.square) for value in self.largest]
+
+    def steps(self, columns: int, fraction: int) -> list[int]:
+        """The largest absolute value of each column in whole steps of 2^-fraction."""
+        if self.largest is None or len(self.largest) != columns:
+            raise RangeExceeded(
+                f"noise hides what one record adds, and the largest values of {columns} columns are not declared.",
+                remedy="Declare Reach(largest=...) from public ranges, one for each column.",
+                asked=False,
+            )
+        return [round(math.ldexp(value, fraction)) for value in self.largest]
+
+    def cut(self, columns: Array) -> Array:
+        """Columns (n, d) within the declared largest values; zeros for what is not finite."""
+        limit = np.asarray(self.largest, np.float64)
+        finite = np.where(np.isfinite(columns), columns, 0.0)
+        return np.clip(finite, -limit, limit)
+
+    def refuse(self, columns: Array, whose: str) -> None:
+        """Refuse columns (n, d) beyond the declared reach, at the party that holds them, before anything leaves it."""
+        n, d = columns.shape
+        found = np.einsum("ij,ij->j", columns, columns)
+        allowed = n * np.asarray(self.squares(d)) * (1 + 1e-9)
+        if not (found <= allowed).all() and np.isfinite(found).all():
+            column = int(np.argmax(found > allowed))
+            raise RangeExceeded(
+                f"{whose}: column {column} has a mean square of {found[column] / max(n, 1):.3g}, over the declared "
+                f"{allowed[column] / max(n, 1):.3g}.",
+                remedy="Scale columns to about one by public ranges, or declare a wider Reach.",
+            )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one question multiplies, as far as it is public.
+
+    Attributes
+    ----------
+    n : int
+        Common people.
+    widths : tuple of int
+        Columns of each party, in order.
+    right : int
+        Columns on the right; 0 where the left ones are multiplied with themselves.
+    left_reach, right_reach : tuple of Reach
+        Of each party; `right_reach` of each party that has right rows.
+    hub_reach : Reach, optional
+        Of the hub's rows, or of its weights (one column).
+    weighted : bool
+        Whether the hub's rows are weights.
+    """
+
+    n: int
+    widths: tuple[int, ...]
+    right: int
+    left_reach: tuple[Reach, ...]
+    right_reach: tuple[Reach, ...] = ()
+    hub_reach: Reach | None = None
+    weighted: bool = False
+
+    @property
+    def size(self) -> int:
+        """Distinct numbers of the result."""
+        d = sum(self.widths)
+        return d * self.right if self.right else d * (d + 1) // 2
+
+    @property
+    def layout(self) -> Layout:
+        """The distinct numbers as a flat vector."""
+        return Layout((("", (self.size,)),))
+
+
+@dataclass(frozen=True)
+class Bits:
+    """Fraction bits of columns, of right rows and of weights; `right` and `weight` are 0 where there are none."""
+
+    left: int
+    right: int = 0
+    weight: int = 0
+
+    @property
+    def total(self) -> int:
+        """Fraction bits of the result."""
+        return self.left + self.right if self.right else 2 * self.left + self.weight
+
+
+def choose(asked: Asked) -> Bits:
+    """Return the finest fixed point of which no total leaves the ring, whatever columns within their reach hold.
+
+    Raises
+    ------
+    RangeExceeded (HR-243)
+        Fewer than `LEAST_FRACTION` bits are left for columns, right rows or weights.
+    """
+    left = max((max(r.squares(d), default=0.0) for r, d in zip(asked.left_reach, asked.widths, strict=True)), default=0.0)
+    room = _room(asked.n * left)
+    half = min(math.floor(room / 2), MOST_FRACTION)
+    if asked.weighted:
+        third = min(round(room / 3), MOST_FRACTION)
+        weight = _room(asked.n * left * max(_weight(asked), 2.0**-ROOM))
+        found = Bits(third, weight=min(math.floor(weight) - 2 * third, MOST_FRACTION))
+    elif asked.right:  # columns as fine as alone, so that one opening serves for both
+        rows = _room(asked.n * math.sqrt(left) * _right(asked))
+        found = Bits(half, min(math.floor(rows) - half, 2 * MOST_FRACTION))
+    else:
+        found = Bits(half)
+    return _enough(found, asked)
+
+
+def _room(largest: float) -> float:
+    """Fraction bits that a total of at most `largest` leaves; a percent is kept for the rounding of its factors."""
+    return ROOM - math.log2(max(largest, 2.0**-20) * 1.01)
+
+
+def _right(asked: Asked) -> float:
+    """Largest root mean square of the right rows, which are the sum of the parties' and the hub's."""
+    reaches = [*asked.right_reach, *([asked.hub_reach] if asked.hub_reach is not None else [])]
+    return max((sum(math.sqrt(r.squares(asked.right)[c]) for r in reaches) for c in range(asked.right)), default=0.0)
+
+
+def _weight(asked: Asked) -> float:
+    reach = asked.hub_reach
+    if reach is None or reach.largest is None or len(reach.largest) != 1:
+        raise RangeExceeded("weights without a largest value.", remedy="Declare Reach(largest=(...,)).", asked=False)
+    return reach.largest[0]
+
+
+def _used(bits: Bits, asked: Asked) -> list[int]:
+    """The fraction bits of each factor."""
+    return [bits.left, *([bits.right] if asked.right else []), *([bits.weight] if asked.weighted else [])]
+
+
+def _enough(bits: Bits, asked: Asked) -> Bits:
+    used = _used(bits, asked)
+    if min(used) < LEAST_FRACTION:
+        raise RangeExceeded(
+            f"sums over {asked.n} people of products of these reaches leave {used} fraction bits in a ring of 64; "
+            f"each factor needs {LEAST_FRACTION}.",
+            remedy="Scale columns to about one by public ranges, and declare them with Reach.",
+            asked=False,
+        )
+    return bits
+
+
+# ---- what one record adds ----------------------------------------------------------------------------------------------------
+def record_bound(asked: Asked, bits: Bits) -> Bound:
+    """Return the l2 bound of what one record adds to the flat result, in whole steps of 2^-f."""
+    M = [v for r, d in zip(asked.left_reach, asked.widths, strict=True) for v in r.steps(d, bits.left)]
+    squares = [m * m for m in M]
+    if asked.right:
+        rows = [r.steps(asked.right, bits.right) for r in asked.right_reach]
+        if asked.hub_reach is not None:
+            rows.append(asked.hub_reach.steps(asked.right, bits.right))
+        square = sum(squares) * sum(sum(column) ** 2 for column in zip(*rows, strict=True))
+    else:
+        whole = sum(squares)
+        square = (whole * whole + sum(s * s for s in squares)) // 2  # sum over i <= j of M_i^2 M_j^2; the sum is even
+        if asked.weighted:
+            square *= round(math.ldexp(_weight(asked), bits.weight)) ** 2
+    steps = math.isqrt(square) + (math.isqrt(square) ** 2 < square)
+    radius = math.ldexp(float(steps), -bits.total)
+    if int(float(steps)) < steps:
+        radius = math.nextafter(radius, math.inf)
+    return l2(radius, unit="record", step=math.ldexp(1.0, -bits.total))
+
+
+def choose_private(asked: Asked, mechanism: Mechanism) -> tuple[Bits, Bound]:
+    """Return the finest fixed point whose steps are those of the mechanism's grid, and the bound of one record.
+
+    Noise in shares is added to words, so that its grid has to be that of the ring. Where the noise of the finest fixed point
+    would have too many steps to be drawn, a coarser one is taken.
+
+    Raises
+    ------
+    RangeExceeded (HR-243)
+        The reach of a column is not declared, or the mechanism's grid is nowhere that of the ring.
+    BudgetInvalid (HR-214)
+        Noise is added by each party for itself.
+    """
+    if mechanism.at == "party":
+        raise BudgetInvalid(
+            f"{mechanism}: no party holds a row of its own here, only a share that is uniform.",
+            remedy="Add noise in shares, or at the server.",
+        )
+    if mechanism.record_step is not None:
+        raise BudgetInvalid(
+            f"{mechanism} on products in fixed point: its noise is of whole numbers, and a record adds fractions.",
+            remedy="Use Gaussian, whose grid is finer than whole numbers.",
+        )
+    exact = replace(asked, left_reach=tuple(_by_largest(r) for r in asked.left_reach))
+    exact = replace(exact, right_reach=tuple(_by_largest(r) for r in asked.right_reach))
+    if asked.hub_reach is not None:
+        exact = replace(exact, hub_reach=_by_largest(asked.hub_reach))
+    bits, why = choose(exact), "no grid fits"
+    while min(_used(bits, asked)) >= LEAST_FRACTION:
+        bound = record_bound(asked, bits)
+        try:
+            mechanism.fit(bound, asked.layout)
+        except HedgerowError as refused:
+            why = str(refused)
+        else:
+            step = grid(mechanism, bound, asked.layout)
+            if step == bound.step and mechanism.reach(bound, asked.layout, asked.n) < 2.0 ** (ROOM - 1):
+                return bits, bound
+            why = f"its grid has steps of {step:g}, the ring steps of {bound.step:g}"
+        bits = _coarser(bits)
+    raise RangeExceeded(
+        f"{mechanism} on {asked.size} numbers does not fit the ring of 64 bits: {why}.",
+        remedy="Take Gaussian noise, whose grid may be as fine as the ring, or ask for fewer numbers at once.",
+        asked=False,
+    )
+
+
+def _by_largest(reach: Reach) -> Reach:
+    """A reach whose mean square is that of the largest values, which values are cut to."""
+    return replace(reach, square=max((value**2 for value in reach.largest or ()), default=SQUARE))
+
+
+def _coarser(bits: Bits) -> Bits:
+    """One bit less of the largest factor."""
+    if bits.weight >= bits.left and bits.weight:
+        return replace(bits, weight=bits.weight - 1)
+    if bits.right >= bits.left:
+        return replace(bits, right=bits.right - 1)
+    return replace(bits, left=bits.left - 1)
+
+
+def grid(mechanism: Mechanism, bound: Bound, layout: Layout) -> float:
+    """The step of a mechanism's grid, as its halves at the party and at the server show it; its noise is not drawn."""
+    if mechanism.at == "shares":
+        one = mechanism.at_server(np.ones(layout.size, np.int64), bound, layout, _nothing)
+        return float(one[0])
+    probe = math.ldexp(bound.step or 1.0, 20)  # whole in any grid as coarse as a million steps of the ring
+    unit = mechanism.at_party(np.full((1, layout.size), probe), bound, layout, lambda which: _nothing)
+    return probe / max(float(unit[0, 0]), 1.0)
+
+
+def _nothing(size: int) -> bytes:
+    raise AssertionError("no noise is drawn to look at a grid")

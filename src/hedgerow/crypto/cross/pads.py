@@ -1,0 +1,103 @@
+"""Pads: what hides a party's columns when they are opened to the other parties.
+
+    D = X - A        A = stream( seed )        seed = KDF(secret of the party, study | digest of the columns | question)
+
+The party draws A itself and gives the hub its seed; the others get D, which is uniform to whoever lacks the seed. A name holds
+the digest of the columns, so that other columns have another pad even where a party was set back to an earlier state; the same
+columns keep their pad, and are opened once. The digest is keyed, since columns of few values could be guessed from a bare one,
+and stays at the party.
+
+A party remembers its own last openings and those of the others (`Memory`), at most `KEPT` of each party. Everybody uses them
+in the same order, so that all forget the same ones.
+
+Source : one-time pads of columns that serve in many products: Mohassel and Zhang 2017, section 4.2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+from hedgerow.crypto.keys import derive
+
+from .ring import Words, uniform
+
+KEPT = 4
+"""Openings of one party that it and the others remember."""
+ID_BYTES = 16
+NO_ID = bytes(ID_BYTES)
+"""Of columns that are none."""
+
+
+@dataclass
+class Memory:
+    """What a party keeps from one question to the next; plain bytes and arrays, so that it may lie in a party's state.
+
+    Attributes
+    ----------
+    secret : bytes
+        32 bytes of the party's own, from which its pads follow.
+    own : dict from digest to (id, seed)
+    opened : dict from party to {id: words}
+        What the others have opened.
+    """
+
+    secret: bytes
+    own: OrderedDict[bytes, tuple[bytes, bytes]] = field(default_factory=OrderedDict)
+    opened: dict[str, OrderedDict[bytes, Words]] = field(default_factory=dict)
+
+    def copy(self) -> Memory:
+        """A memory that changes by itself; what it holds is shared."""
+        return Memory(self.secret, self.own.copy(), {name: shelf.copy() for name, shelf in self.opened.items()})
+
+    def pad(self, columns: Words, study: bytes, question: bytes) -> tuple[bytes, bytes, bool]:
+        """Return the id and the seed of the pad of these columns, and whether they are to be opened now."""
+        digest = hashlib.blake2b(repr(columns.shape).encode() + columns.tobytes(), key=self.secret, digest_size=32).digest()
+        name = derive(self.secret, "hedgerow cross columns", framed(study, digest))
+        fresh = name not in self.own
+        if fresh:
+            seed = derive(self.secret, "hedgerow cross pad", framed(study, digest, question))
+            self.own[name] = derive(seed, "hedgerow cross id", length=ID_BYTES), seed
+        _last(self.own, name)
+        return (*self.own[name], fresh)
+
+    def remember(self, whose: str, id: bytes, words: Words) -> None:
+        """Keep what another party has opened."""
+        shelf = self.opened.setdefault(whose, OrderedDict())
+        shelf[id] = words
+        _last(shelf, id)
+
+    def recall(self, whose: str, id: bytes) -> Words | None:
+        """Return what another party has opened before under this id."""
+        shelf = self.opened.get(whose, OrderedDict())
+        if id not in shelf:
+            return None
+        _last(shelf, id)
+        return shelf[id]
+
+
+def _last(shelf: OrderedDict[Any, Any], key: Any) -> None:
+    """Note that an opening was used, and forget the one that was used longest ago."""
+    shelf.move_to_end(key)
+    while len(shelf) > KEPT:
+        shelf.popitem(last=False)
+
+
+def framed(*parts: bytes) -> bytes:
+    """Bytes that can be read in one way: each part with its length."""
+    return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+
+
+def pad_of(seed: bytes, *shape: int) -> Words:
+    """The pad of a seed."""
+    return uniform(derive(seed, "hedgerow cross words"), *shape)
+
+
+def shared(words: Words, seeds: list[bytes], label: str) -> Words:
+    """What is left of words after the streams of all seeds: the share of whom these seeds are not given to."""
+    rest: Words = words.copy()
+    for seed in seeds:
+        rest -= uniform(derive(seed, label), *words.shape)
+    return rest

@@ -1,0 +1,211 @@
+"""A network that is split over the parties of an aligned handle: checked as a whole before any party is asked."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, get_args
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hedgerow.data import Schema
+from hedgerow.errors import MissingColumn, ModelInvalid, SettingsInvalid, suggestion
+from hedgerow.learn.descent.optimisers import NAMES, name_of, problems, settled
+from hedgerow.learn.scale import scale_for
+
+from .piece import Piece, Precision
+from .reading import Batches, OwnFeatures, OwnLabel, SplitScale
+from .steps import Bottom, Letters, Merge, Top
+
+TRIED = 4
+"""Made-up records on which a network is tried."""
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Parts of a network and who holds them.
+
+    Attributes
+    ----------
+    seat : str
+        The label holder.
+    bottoms : mapping from party to Bottom
+        Of feature holders; the label holder's own among them where it has features.
+    top : Top
+    schemas : mapping from party to Schema
+    """
+
+    seat: str
+    bottoms: Mapping[str, Bottom]
+    top: Top
+    schemas: Mapping[str, Schema]
+
+    @property
+    def senders(self) -> tuple[str, ...]:
+        """Feature holders other than the label holder."""
+        return tuple(party for party in self.bottoms if party != self.seat)
+
+    @property
+    def pieces(self) -> list[tuple[str, Piece]]:
+        """All parts, each with the party that keeps it."""
+        return [(party, bottom.piece) for party, bottom in self.bottoms.items()] + [(self.seat, self.top.piece)]
+
+    @property
+    def ways_back(self) -> list[tuple[tuple[str, ...], tuple[int, int]]]:
+        """Which of the slopes go to whom: where they begin, and how many they are."""
+        if self.top.merge == "sum":
+            return [(self.senders, (0, self.top.width))]
+        widths = dict(zip(self.bottoms, self.top.widths, strict=True))
+        return [((party,), (self.bottoms[party].block[0], widths[party])) for party in self.senders]
+
+    @classmethod
+    def of(
+        cls,
+        schemas: Mapping[str, Schema],
+        bottoms: Mapping[str, nn.Module],
+        top: nn.Module,
+        label: str,
+        *,
+        features: Mapping[str, Sequence[str]] | None = None,
+        batch_size: int = 64,
+        optimiser: Any = "SGD",
+        learning_rate: float = 0.1,
+        optimiser_settings: Mapping[str, Any] | None = None,
+        merge: Merge = "sum",
+        seed: int = 0,
+        scale: SplitScale = "ranges",
+        loss: str | None = None,
+        precision: Precision = "float32",
+        letters: Letters = "exact",
+        name: str = "split",
+    ) -> Self:
+        """Check everything, and try the whole on made-up records.
+
+        Raises
+        ------
+        MissingColumn (HR-403), ModelInvalid (HR-510), SettingsInvalid (HR-511)
+        """
+        seat, column = holder_of(schemas, label)
+        lawful = {"merge": (merge, Merge), "scale": (scale, SplitScale), "precision": (precision, Precision)}
+        for setting, (value, kind) in (lawful | {"letters": (letters, Letters)}).items():
+            if value not in get_args(kind):
+                raise SettingsInvalid(f"{setting} is {value!r}.", remedy=suggestion(str(value), get_args(kind)))
+        if batch_size < 1 or not bottoms:
+            raise SettingsInvalid(f"batch_size is {batch_size}, of {len(bottoms)} parts.", remedy="Both are at least one.")
+        if unknown := [party for party in bottoms if party not in schemas]:
+            raise SettingsInvalid(f"{unknown[0]!r} is no party.", remedy=suggestion(unknown[0], schemas))
+        rule = {"optimiser": optimiser_of(optimiser), "learning_rate": float(learning_rate), "precision": precision}
+        rule["settings"] = settled(optimiser_settings or {})
+        if wrong := problems(rule["optimiser"], rule["settings"]):
+            raise SettingsInvalid("; ".join(wrong) + ".", remedy="See the optimiser's page in the documentation of PyTorch.")
+        if not (np.isfinite(learning_rate) and learning_rate > 0):
+            raise SettingsInvalid(f"learning_rate is {learning_rate}.", remedy="It is a number above zero.")
+        target, batches = OwnLabel.of(schemas[seat], column, loss), Batches(seed, batch_size)
+        reads, widths = {}, {}
+        for party, module in bottoms.items():
+            schema = schemas[party]
+            chosen = (features or {}).get(party) or [one for one in schema.features if (party, one) != (seat, column)]
+            reads[party] = OwnFeatures.of(schema, chosen, scale_of(module, scale))
+            widths[party] = tried(party, module, made_up(schema, reads[party])).shape[1]
+        if merge != "concat" and len(set(widths.values())) > 1:
+            raise ModelInvalid(f"parts have outputs of {widths} numbers.", remedy=f"Of a {merge} all have the same width.")
+        total, starts = sum(widths.values()), np.cumsum([0, *widths.values()])
+        made = {}
+        for (party, module), start in zip(bottoms.items(), starts[:-1].tolist(), strict=True):
+            block = (0, widths[party]) if merge == "sum" else (start, total)
+            piece = Piece(f"{name}/{party}", module, **rule)
+            made[party] = Bottom(piece, reads[party], batches, widths[party], block, letters)
+        piece = Piece(f"{name}/top", top, **rule)
+        widths_of = tuple(widths.values())
+        held = Top(piece, target, batches, merge, widths_of, made.get(seat), letters, f"{name}/kept")
+        found = cls(seat, made, held, schemas)
+        found.try_top()
+        return found
+
+    def try_top(self) -> None:
+        """Try the label holder's part on made-up outputs.
+
+        Raises
+        ------
+        ModelInvalid (HR-510)
+        """
+        width = sum(self.top.widths) if self.top.merge == "concat" else self.top.widths[0]
+        output = tried("the label holder", self.top.piece.module, torch.zeros((TRIED, width)))
+        n_classes = self.top.label.n_classes if self.top.label.loss == "cross_entropy" else 1
+        if tuple(output.shape) not in {(TRIED, n_classes), (TRIED,)[: 2 - (n_classes > 1)]}:
+            raise ModelInvalid(
+                f"the top turns {TRIED} records into outputs of shape {tuple(output.shape)}; {self.top.label.column!r} needs "
+                f"{(TRIED, n_classes)}.",
+                remedy="Give its last layer one output for each level of a category, and a single one otherwise.",
+            )
+
+
+def holder_of(schemas: Mapping[str, Schema], label: str) -> tuple[str, str]:
+    """Party and column of a label that is written as `party.column`, or as a column that one party alone has.
+
+    Raises
+    ------
+    MissingColumn (HR-403), SettingsInvalid (HR-511)
+    """
+    party, dot, column = label.partition(".")
+    if dot and party in schemas and column in schemas[party].names:
+        return party, column
+    found = [party for party, schema in schemas.items() if label in schema.names]
+    if not found:
+        every = [f"{party}.{name}" for party, schema in schemas.items() for name in schema.names]
+        raise MissingColumn(f"no party has a column {label!r}.", remedy=suggestion(label, every))
+    if len(found) > 1:
+        raise SettingsInvalid(f"{', '.join(found)} have a column {label!r}.", remedy=f"Say whose: {found[0]}.{label}.")
+    return found[0], label
+
+
+def optimiser_of(given: Any) -> str:
+    """The name of a class of `torch.optim`.
+
+    Raises
+    ------
+    SettingsInvalid (HR-511)
+    """
+    try:
+        name = name_of(given)
+    except ValueError as error:
+        raise SettingsInvalid(f"optimiser is {given!r}.", remedy=f"{error}.") from error
+    if name not in NAMES:
+        raise SettingsInvalid(f"no optimiser {name!r}.", remedy=suggestion(str(name), NAMES))
+    return str(name)
+
+
+def scale_of(module: nn.Module, scale: SplitScale) -> SplitScale:
+    """The scale for a module: integers stay as they are where it embeds tokens."""
+    return scale_for(module, scale) if scale != "symmetric" else scale
+
+
+def made_up(schema: Schema, features: OwnFeatures) -> Tensor:
+    """A module's input of made-up records."""
+    columns = schema.synthetic(TRIED, np.random.default_rng(0))
+    return features.taken({name: columns[name] for name in features.names}, TRIED, torch.float32)
+
+
+def tried(who: str, module: nn.Module, inputs: Tensor) -> Tensor:
+    """The outputs of a module for made-up records.
+
+    Raises
+    ------
+    ModelInvalid (HR-510)
+        It fails, or returns no matrix.
+    """
+    try:
+        with torch.no_grad():
+            output = copy.deepcopy(module).float().eval()(inputs)
+    except Exception as error:  # whatever a foreign module raises
+        raise ModelInvalid(
+            f"the part of {who} does not accept records of shape {tuple(inputs.shape[1:])}: {error}",
+            remedy="Its input is the party's features, joined; a single array-shaped column keeps its shape.",
+        ) from error
+    if not isinstance(output, Tensor) or output.ndim > 2 or len(output) != len(inputs) or not output.ndim:
+        what = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
+        raise ModelInvalid(f"the part of {who} returns {what} for {len(inputs)} records.", remedy="End it with nn.Flatten().")
+    return output

@@ -1,0 +1,78 @@
+"""A small double of an aligned handle, with nothing between the parties; and an alignment of lists that are alike already."""
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+
+from hedgerow.core.party import Party
+from hedgerow.core.question import travels
+from hedgerow.crypto.psi import AlignedRows
+
+
+@travels
+@dataclass(frozen=True)
+class AsHeld:
+    """People in the order of the lists, which are the same: for tests of what comes after an alignment."""
+
+    least: int = 10
+    name: str = "as held"
+
+    @property
+    def shows(self):
+        return {}
+
+    def read(self, values):
+        return [str(value).encode() for value in values]
+
+    def peer(self, me, names, ids, *, entropy=None):
+        yield {}
+        return AlignedRows(np.arange(len(ids)), {})
+
+
+class Double:
+    def __init__(self, tables, seed=0):
+        self.tables, self.seed, self.questions = tables, seed, 0
+        self.schemas = {name: table.schema for name, table in tables.items()}
+        self.states = {name: {} for name in tables}
+        self.sent = []
+
+    names = property(lambda self: tuple(self.tables))
+    n = property(lambda self: len(next(iter(self.tables.values()))))
+
+    def party(self, name, state=None, received=None):
+        table = self.tables[name]
+        found = Party(
+            name, {c: table[c] for c in table.schema.names}, np.ones(self.n), self.states[name] if state is None else state
+        )
+        found.received = received
+        return found
+
+    def rng(self, name, purpose):
+        return np.random.default_rng([self.seed, self.questions, self.names.index(name), len(purpose)])
+
+    def each(self, local, broadcast=None, *, parties=None):
+        self.questions += 1
+        for name in parties or self.names:
+            state = dict(self.states[name])
+            local(broadcast, self.party(name, state), self.rng(name, "local"))
+            self.states[name] = state
+
+    def send(self, local, broadcast=None, *, parties, to, then, hidden=False):
+        self.questions += 1
+        states = {name: dict(self.states[name]) for name in self.names}
+        rows = [
+            local(broadcast, self.party(name, states[name]), self.rng(name, "local")) for name in self.names if name in parties
+        ]
+        total = copy.copy(rows[0])
+        for row in rows[1:]:
+            total = total + row
+        for name in [to] if isinstance(to, str) else to:
+            then(broadcast, self.party(name, states[name], total), self.rng(name, "then"))
+        self.sent.append((tuple(parties), to, total))
+        self.states = states
+
+    def cross(self, left, right, broadcast=None, **how):
+        x = np.concatenate([left(broadcast, self.party(name), None) for name in self.names], 1)
+        r = sum(right(broadcast, self.party(name), None) for name in self.names)
+        return x.T @ r
