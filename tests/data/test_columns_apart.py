@@ -11,6 +11,8 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hedgerow as hr
+from hedgerow.crypto.psi import KKRT
 from hedgerow.data import Table, columns_by_correlation, columns_by_importance, columns_by_name, load
 from hedgerow.data.association import associations
 from hedgerow.data.columns_apart import between, people_apart
@@ -212,6 +214,14 @@ def test_associations_are_those_of_scipy():
     assert found[2, 3] == pytest.approx(scipy.stats.contingency.association(counts, method="cramer"), rel=1e-12)
     assert np.diag(found)[:4] == pytest.approx(np.ones(4), rel=1e-9)
     assert not found[4].any()
+
+
+@pytest.mark.slow
+def test_a_simulation_takes_a_partition_of_columns():
+    scheme = columns_by_name({"clinic": ["age"], "laboratory": ["platelets"]}, on="nin", overlap=0.5)
+    federation = hr.simulate(HEART, scheme, seed=3)
+    assert federation.names == ("clinic", "laboratory")
+    assert federation.align(on="nin", by=KKRT()).n == round(0.5 * 299)
 
 
 # ---- real data ------------------------------------------------------------------------------------------------------
