@@ -50,7 +50,7 @@ def table_of(n=60, **columns):
 @given(st.integers(1, 200), st.integers(2, 5), st.floats(0.01, 1), st.integers(0, 99))
 @settings(max_examples=40, deadline=None)
 def test_a_share_of_the_people_is_at_all_parties_and_each_other_one_at_one(n, k, overlap, seed):
-    held = people_apart(n, [f"p{i}" for i in range(k)], overlap, np.random.default_rng(seed))
+    held = people_apart(np.arange(n), [f"p{i}" for i in range(k)], overlap, np.random.default_rng(seed))
     times = np.bincount(np.concatenate(list(held.values())), minlength=n)
     assert set(times) <= {1, k}
     assert (times == k).sum() == round(overlap * n)
