@@ -14,20 +14,20 @@ from hedgerow.vertical.leaks import (
     IsotropicNoise,
     LabelDP,
     MaxNormNoise,
-    Observation,
+    Watched,
     feature_table,
     leak_report,
     measured,
 )
 
 
-def entropy(seed=3):
-    return Streams(seed).entropy(0, "label", "noise")
+def stream(seed=3):
+    return Streams(seed).stream(0, "label", "noise")
 
 
 def told(people, defences, epochs=2):
     for defence in defences:
-        run = train(people, defence, epochs=epochs, entropy=entropy())
+        run = train(people, defence, epochs=epochs, rng=stream())
         said = run.said if isinstance(defence, LabelDP) else None
         yield measured(defence, run.task, run.observer.seen(run.label_holder), people.y, said=said)
 
@@ -94,7 +94,7 @@ def test_an_outcome_holds_the_tables_and_what_they_mean(rows):
 def test_classes_are_told_as_shares():
     rng = np.random.default_rng(0)
     y, p = rng.integers(0, 3, 300), rng.dirichlet(np.ones(3), 300)
-    seen = Observation(1, np.arange(300), np.zeros(300, int), (p - np.eye(3)[y]) @ rng.normal(size=(3, 5)), p)
+    seen = Watched(1, np.arange(300), np.zeros(300, int), (p - np.eye(3)[y]) @ rng.normal(size=(3, 5)), p)
     report = leak_report([measured(None, 0.5, [seen], y, classes=3)], metric="accuracy")
     assert report.tables[0].columns[:3] == ("defence", "task accuracy", "nearest class, epoch 1")
     assert report.tables[0].rows[0][2] > 0.8

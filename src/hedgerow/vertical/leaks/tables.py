@@ -18,7 +18,7 @@ from hedgerow.report import Curve, Dots, Grid, Outcome, Series
 
 from .inference import How, LabelLeak, first_of_each
 from .inversion import FeatureLeak
-from .observer import Observation, pooled
+from .observer import Watched, pooled
 
 NONE = "none"
 """The name of training without a defence."""
@@ -90,7 +90,7 @@ class LeakReport:
 def measured(
     defence: Any,
     task: float,
-    observations: Sequence[Observation],
+    observations: Sequence[Watched],
     labels: Any,
     *,
     said: Any = None,
@@ -105,7 +105,7 @@ def measured(
         Gives the row its name, its promise and its epsilon.
     task : float
         AUC, or accuracy, on people who were held out.
-    observations : sequence of Observation
+    observations : sequence of Watched
         As `Observer.seen` returns them at the label holder.
     labels, said : arrays of shape (n,)
         True labels in the aligned order, and those that training used where they are others.
@@ -315,7 +315,7 @@ def _sentences(trained: Sequence[DefenceLeaks], party: str) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _known(how: How, last: Observation, labels: Any, classes: int) -> Any:
+def _known(how: How, last: Watched, labels: Any, classes: int) -> Any:
     """Whom the attacker knows over all epochs: those of the last one's batches; nobody for an attack that needs nobody."""
     import numpy as np
 
