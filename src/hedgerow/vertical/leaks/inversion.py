@@ -91,7 +91,9 @@ def ridge_inverse(activations: Any, features: Any, penalty: float | None = None)
     centre, spread = z.mean(axis=0), z.std(axis=0)
     scale = np.maximum(spread, LEAST_SCALE * spread.max()) if spread.any() else np.ones_like(spread)
     design = _with_constant((z - centre) / scale)
-    solved: Values = np.linalg.solve(design.T @ design + penalty * np.eye(design.shape[1]), design.T @ x)
+    solved: Values = np.asarray(
+        np.linalg.solve(design.T @ design + penalty * np.eye(design.shape[1]), design.T @ x), np.float64
+    )
     return centre, scale, solved
 
 
@@ -169,8 +171,7 @@ def columns_from_openings(openings: Any, coefficients: Any) -> Values:
     eta, b = _matrix(openings), _matrix(coefficients)
     if len(eta) != len(b):
         raise SettingsInvalid(f"{len(eta)} openings of {len(b)} coefficients.", remedy="Give one row for each opening in both.")
-    found: Values = np.linalg.lstsq(b, eta, rcond=None)[0].T
-    return found
+    return np.asarray(np.linalg.lstsq(b, eta, rcond=None)[0].T, np.float64)
 
 
 def columns_from_people(openings: Any, known: Any, features: Any) -> Values:
