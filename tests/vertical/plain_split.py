@@ -80,7 +80,7 @@ def train(
     batch: int = 256,
     cut: int = 16,
     seed: int = 0,
-    rng: Any = None,
+    entropy: Any = None,
     observer: Observer | None = None,
     own: NoPeek | None = None,
     again: bool = False,
@@ -94,7 +94,7 @@ def train(
     ours, theirs = torch.optim.Adam(a.parameters(), 1e-3), torch.optim.Adam(b.parameters(), 1e-3)
     up: dict[str, Any] = {}
     down: dict[str, Any] = {}
-    said, entropy = people.y.astype(np.int64), None if rng is None else rng.entropy
+    said = people.y.astype(np.int64)
     for epoch in range(1, epochs + 1):
         if isinstance(defence, LabelDP):
             said = defence.draw(people.y, entropy) if again else defence.once(down, people.y, entropy)
@@ -112,8 +112,8 @@ def train(
             loss.backward()
             theirs.step()
             g = cut_z.grad.numpy()
-            if hasattr(defence, "disturbed"):
-                g = defence.disturbed(g, rng)
+            if hasattr(defence, "protect"):
+                g = defence.protect(g, entropy)
             watch.note(down, epoch, number, rows, g, score.detach(), n=n, size=batch)
             ours.zero_grad()
             own_loss = (z * torch.from_numpy(g)).sum()

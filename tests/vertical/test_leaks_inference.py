@@ -125,7 +125,7 @@ def test_v18_a_control_of_few_people_is_not_told():
 
 def test_v18_gradients_without_a_score_are_refused():
     people = made(300)
-    run = train(people, LabelDP(1.0), epochs=1, rng=Streams(0).stream(0, "label", "noise"))
+    run = train(people, LabelDP(1.0), epochs=1, entropy=Streams(0).entropy(0, "label", "noise"))
     [seen] = run.observer.seen({key: value for key, value in run.label_holder.items() if not key.endswith("score")})
     with pytest.raises(SettingsInvalid, match="own score"):
         seen.leak("norm", people.y)

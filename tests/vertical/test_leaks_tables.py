@@ -21,13 +21,13 @@ from hedgerow.vertical.leaks import (
 )
 
 
-def stream(seed=3):
-    return Streams(seed).stream(0, "label", "noise")
+def entropy(seed=3):
+    return Streams(seed).entropy(0, "label", "noise")
 
 
 def told(people, defences, epochs=2):
     for defence in defences:
-        run = train(people, defence, epochs=epochs, rng=stream())
+        run = train(people, defence, epochs=epochs, entropy=entropy())
         said = run.said if isinstance(defence, LabelDP) else None
         yield measured(defence, run.task, run.observer.seen(run.label_holder), people.y, said=said)
 

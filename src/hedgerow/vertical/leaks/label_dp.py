@@ -147,21 +147,6 @@ class LabelDP:
             said[start : start + _BLOCK] = scheme.report(part, words).argmax(axis=1)
         return said
 
-    def flipped(self, labels: Any, n_classes: int, entropy: Entropy | None = None) -> Labels:
-        """`draw`, for labels of a column with so many levels.
-
-        Raises
-        ------
-        SettingsInvalid (HR-511)
-            It has another number of levels than `classes`.
-        """
-        if n_classes != self.classes:
-            raise SettingsInvalid(
-                f"{self} of {self.classes} classes, for a label of {n_classes}.",
-                remedy=f"Say LabelDP(epsilon={self.epsilon:g}, classes={n_classes}).",
-            )
-        return self.draw(labels, entropy)
-
     def once(self, state: State, labels: Any, entropy: Entropy | None = None) -> Labels:
         """Say the label of each record: drawn the first time, and what was said then ever after.
 

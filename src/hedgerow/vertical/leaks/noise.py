@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from hedgerow.core.events import Event
 from hedgerow.core.question import travels
-from hedgerow.core.randomness import Entropy, Stream, keystream, uniforms
+from hedgerow.core.randomness import Entropy, keystream, uniforms
 from hedgerow.errors import SettingsInvalid
 
 NO_EPSILON = "no finite epsilon"
@@ -45,14 +45,14 @@ class GradientDefence(Protocol):
     def event(self) -> Event:
         """What one batch costs."""
 
-    def disturbed(self, slopes: Any, rng: Stream | None = None) -> NDArray[Any]:
+    def protect(self, gradients: Any, entropy: Entropy | None = None) -> NDArray[Any]:
         """Gradients of shape (b, cut) as they leave, in the type in which they came.
 
         Parameters
         ----------
-        slopes : array of shape (b, cut)
-        rng : Stream, optional
-            The label holder's own, of which the entropy is taken; by default that of the operating system.
+        gradients : array of shape (b, cut)
+        entropy : callable, optional
+            `entropy(m)` gives m uniform bytes, as a party's stream does; by default those of the operating system.
         """
 
 
@@ -90,11 +90,11 @@ class IsotropicNoise(_Heuristic):
         if not (math.isfinite(self.level) and self.level > 0):
             raise SettingsInvalid(f"noise of level {self.level!r}.", remedy="Give a number above zero, such as 1 or 4.")
 
-    def disturbed(self, slopes: Any, rng: Stream | None = None) -> NDArray[Any]:
+    def protect(self, gradients: Any, entropy: Entropy | None = None) -> NDArray[Any]:
         """Add noise to gradients of shape (b, cut)."""
-        g = _rows(slopes)
+        g = _rows(gradients)
         largest = float(np.linalg.norm(g.astype(np.float64), axis=1).max())
-        noise = normals(g.size, _entropy(rng)).reshape(g.shape) * (self.level * largest / math.sqrt(g.shape[1]))
+        noise = normals(g.size, entropy).reshape(g.shape) * (self.level * largest / math.sqrt(g.shape[1]))
         return np.asarray(g + noise, g.dtype)
 
     def __str__(self) -> str:
@@ -106,7 +106,7 @@ class IsotropicNoise(_Heuristic):
 class MaxNormNoise(_Heuristic):
     """Noise along each gradient, which gives all of a batch the same expected squared length."""
 
-    def disturbed(self, slopes: Any, rng: Stream | None = None) -> NDArray[Any]:
+    def protect(self, gradients: Any, entropy: Entropy | None = None) -> NDArray[Any]:
         """Stretch gradients of shape (b, cut) at random.
 
         Raises
@@ -114,7 +114,7 @@ class MaxNormNoise(_Heuristic):
         SettingsInvalid (HR-511)
             A batch has one record, which would leave as it is.
         """
-        g = _rows(slopes)
+        g = _rows(gradients)
         if len(g) < 2:
             raise SettingsInvalid(
                 "max-norm noise on a batch of one record, which is the longest itself and would leave as it is.",
@@ -123,7 +123,7 @@ class MaxNormNoise(_Heuristic):
             )
         length = np.linalg.norm(g.astype(np.float64), axis=1)
         ratio = np.divide(length.max(), length, out=np.ones_like(length), where=length > 0)
-        stretch = 1 + normals(len(g), _entropy(rng)) * np.sqrt(np.maximum(ratio**2 - 1, 0.0))
+        stretch = 1 + normals(len(g), entropy) * np.sqrt(np.maximum(ratio**2 - 1, 0.0))
         return np.asarray(g * stretch[:, None], g.dtype)
 
     def __str__(self) -> str:
@@ -137,13 +137,9 @@ def normals(n: int, entropy: Entropy | None = None) -> NDArray[np.float64]:
     """
     import scipy
 
-    source = _entropy(None) if entropy is None else entropy
+    source = keystream(os.urandom(32)) if entropy is None else entropy
     found: NDArray[np.float64] = scipy.special.ndtri(uniforms(source, n) + 2.0**-54)
     return found
-
-
-def _entropy(rng: Stream | None) -> Entropy:
-    return keystream(os.urandom(32)) if rng is None else rng.entropy
 
 
 def _rows(gradients: Any) -> NDArray[Any]:
