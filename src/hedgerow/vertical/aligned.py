@@ -220,6 +220,24 @@ class Aligned(Closed):
             if whose:
                 self._facts.note(name, f"{what} of {', '.join(whose)} ({function_of(local).__name__})")
 
+    def total(self, local: Local, broadcast: Arrays = None, *, party: str) -> Any:
+        """Ask one party for sums over records of its own columns; they are released.
+
+        Returns
+        -------
+        array or dict of arrays, as `local` returns
+
+        Raises
+        ------
+        UnlawfulChannel (HR-211)
+            The channel adds noise: `cross` has it in products.
+        """
+        self._without_noise("a party's own total")
+        self._known([party])
+        found = self._ask("sum", local, broadcast, Plain(), [party])
+        self._facts.note("world", f"sums over {self.n} people of {party} ({function_of(local).__name__})")
+        return found
+
     def cross(
         self,
         left: Local,
