@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from hedgerow.core.conversation import AtParty
 from hedgerow.core.engine import Inbox, Outbox, declined
@@ -45,7 +46,14 @@ def _at(outbox: Outbox, held: Parties, name: str) -> AtParty:
     if question.init is not None and not party.state:
         party.state = dict(question.init(question.broadcast, party))
     stream, context = partial(outbox.stream, name), partial(context_of, outbox)
-    return AtParty(party, held.desks[name], question, (), stream, context, outbox.release)
+    watch = None if shows_rows(outbox) else held.watch
+    return AtParty(party, held.desks[name], question, (), stream, context, outbox.release, watch)
+
+
+def shows_rows(outbox: Outbox) -> bool:
+    """Whether a protocol sends rows of records to somebody; otherwise totals over records."""
+    protocol: Any = getattr(outbox.protocol, "aggregation", None)
+    return protocol is not None and bool(protocol.foreseen(outbox).rows)
 
 
 def _keep(outbox: Outbox, held: Parties, name: str, at: AtParty | None) -> None:

@@ -245,6 +245,10 @@ class Aligned(Closed):
             named = sorted(unknown)[0] if parties else ""
             raise MissingColumn(f"no party is called {named!r}.", remedy=suggestion(named, self.names))
 
+    @property
+    def _mechanism(self) -> Any:
+        return inside(self._federation).channel.mechanism
+
     def _without_noise(self, what: str) -> None:
         if (mechanism := inside(self._federation).channel.mechanism) is not None:
             raise UnlawfulChannel(
