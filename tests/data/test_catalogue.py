@@ -21,6 +21,7 @@ RECORDS = {  # training and test records
     "adult": (32561, 16281),
     "breast_cancer": (569, 0),
     "cardio": (70000, 0),
+    "cardio_plausible": (68754, 0),
     "casp": (45730, 0),
     "cifar10": (50000, 10000),
     "city_health": (53, 0),

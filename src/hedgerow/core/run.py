@@ -226,7 +226,9 @@ class Run:
         if channel.mechanism is not None:
             use = self.uses(channel.mechanism.key)
             channel = replace(channel, mechanism=channel.mechanism.taken(use, self.streams, question.cohort))
-        release = in_whole_steps(channel.release(question.name, question.bound, plan_of(question.local)), question)
+        release = channel.release(question.name, question.bound, plan_of(question.local))
+        if not channel.aggregation.of_peers:  # which sees to what a record adds by itself
+            release = in_whole_steps(release, question)
         if release.compression is None:
             return release
         seed = self.streams.stream(question.place, "server", "public seed").integers(2**62)
@@ -269,8 +271,8 @@ class Run:
             clip=describe(release.clip),
             mechanism=release.noise,
             aggregation=aggregation.name,
-            unit=release.unit,
-            event=Event("rows") if outbox.rows else Event("none") if each else release.event,
+            unit=release.unit if aggregation.charge is None else "record",
+            event=aggregation.charge or (Event("rows") if outbox.rows else Event("none") if each else release.event),
             sampling=Sampling() if own else cohort.sampling,
             randomness=self.streams.source,
             branch=question.branch,

@@ -15,9 +15,7 @@ SINGULAR = 1e-13
 """Eigenvalues of the information, scaled to a unit diagonal, below which columns are dependent: rounding stays below."""
 
 
-def check_identified(
-    information: Array, n: float, names: Sequence[str], *, residual: bool, singular: float = SINGULAR
-) -> None:
+def check_identified(information: Array, n: float, names: Sequence[str], *, residual: bool, singular: float = SINGULAR) -> None:
     """Refuse columns that are constant or combinations of others.
 
     Parameters

@@ -11,7 +11,28 @@ if TYPE_CHECKING:
     from hedgerow.crypto.psi.kkrt import KKRT
 
     from .aligned import Aligned
+    from .associations import PrincipalAxes, correlation, pca, vif
+    from .glm import logistic_regression, poisson_regression
+    from .groups import CrossTable, contingency, means
+    from .linear import lasso, linear_regression, ridge
 
-__all__ = ["KKRT", "X25519", "Agrawal", "Aligned"]
+__all__ = [
+    "KKRT",
+    "X25519",
+    "Agrawal",
+    "Aligned",
+    "CrossTable",
+    "PrincipalAxes",
+    "contingency",
+    "correlation",
+    "lasso",
+    "linear_regression",
+    "logistic_regression",
+    "means",
+    "pca",
+    "poisson_regression",
+    "ridge",
+    "vif",
+]
 
 lazily(__name__, checks=True)

@@ -24,6 +24,7 @@ from hedgerow.core.arrays import Array, Arrays
 from hedgerow.core.bound import Bounds
 from hedgerow.core.closed import Closed
 from hedgerow.core.cohort import Cohort
+from hedgerow.core.events import Event
 from hedgerow.core.federation import Federation, handle, inside
 from hedgerow.core.ledger import Limit
 from hedgerow.core.ledger_view import LedgerView
@@ -146,9 +147,22 @@ class Aligned(Closed):
         return self
 
     # ---- the verbs --------------------------------------------------------------------------------------------------
-    def each(self, local: Local, broadcast: Arrays = None, *, parties: Collection[str] | None = None) -> None:
-        """Let parties compute and keep; nothing leaves."""
-        self._ask("each", local, broadcast, Plain(), parties)
+    def each(
+        self,
+        local: Local,
+        broadcast: Arrays = None,
+        *,
+        parties: Collection[str] | None = None,
+        charge: Event | None = None,
+    ) -> None:
+        """Let parties compute and keep; nothing leaves.
+
+        Parameters
+        ----------
+        charge : Event, optional
+            What all that is made of what they keep now costs for each record, such as labels that were replaced at random.
+        """
+        self._ask("each", local, broadcast, Plain() if charge is None else AtHome(charge=charge), parties)
 
     def sum(self, local: Local, broadcast: Arrays = None) -> Array:
         """Add up all parties' rows for the hub, in an order that it does not know.
@@ -236,6 +250,10 @@ class Aligned(Closed):
             named = sorted(unknown)[0] if parties else ""
             raise MissingColumn(f"no party is called {named!r}.", remedy=suggestion(named, self.names))
 
+    @property
+    def _mechanism(self) -> Any:
+        return inside(self._federation).channel.mechanism
+
     def _without_noise(self, what: str) -> None:
         if (mechanism := inside(self._federation).channel.mechanism) is not None:
             raise UnlawfulChannel(
@@ -280,6 +298,15 @@ class Between(Plain):
     @property
     def largest(self) -> float | None:
         return 1.0
+
+
+@dataclass(frozen=True)
+class AtHome(Plain):
+    """Parties compute and keep, and what follows from it is paid now."""
+
+    name: str = "at home"
+    shows: str = "the server sees nothing"
+    charge: Event | None = None
 
 
 def align(federation: Federation, on: str, by: AlignmentProtocol) -> Aligned:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
-    from .bits import Asked, Bits, Reach
+    from .bits import Bits, ColumnReach, Products
     from .dealer import hub_peer
-    from .pads import Memory
+    from .pads import Openings
     from .party import party_peer
     from .terms import Terms
 
-__all__ = ["Asked", "Bits", "Memory", "Reach", "Terms", "hub_peer", "party_peer"]
+__all__ = ["Bits", "ColumnReach", "Openings", "Products", "Terms", "hub_peer", "party_peer"]
 
 lazily(__name__)

@@ -23,6 +23,7 @@ import numpy as np
 from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.bound import Bound, l2
 from hedgerow.core.mechanism import Mechanism
+from hedgerow.core.question import travels
 from hedgerow.errors import BudgetInvalid, HedgerowError, RangeExceeded
 
 from .ring import ROOM
@@ -35,8 +36,9 @@ MOST_FRACTION = 30
 """More fraction bits are not used for a column or a weight."""
 
 
+@travels
 @dataclass(frozen=True)
-class Reach:
+class ColumnReach:
     """How far a party's columns, the hub's rows or its weights reach: public facts, in the units of the columns.
 
     Parameters
@@ -51,7 +53,9 @@ class Reach:
     square: float = SQUARE
 
     def __post_init__(self) -> None:
-        for value in (*(self.largest or ()), self.square):
+        if self.largest is not None:
+            object.__setattr__(self, "largest", tuple(float(value) for value in self.largest))
+        for value in (*(self.largest or ()), 0.0 if self.largest is not None and self.square == math.inf else self.square):
             if not (math.isfinite(value) and value >= 0):
                 raise RangeExceeded(f"a reach of {value!r}.", remedy="A reach is a finite number, not below zero.", asked=False)
 
@@ -70,7 +74,7 @@ class Reach:
         if self.largest is None or len(self.largest) != columns:
             raise RangeExceeded(
                 f"noise hides what one record adds, and the largest values of {columns} columns are not declared.",
-                remedy="Declare Reach(largest=...) from public ranges, one for each column.",
+                remedy="Declare ColumnReach(largest=...) from public ranges, one for each column.",
                 asked=False,
             )
         return [round(math.ldexp(value, fraction)) for value in self.largest]
@@ -91,12 +95,12 @@ class Reach:
             raise RangeExceeded(
                 f"{whose}: column {column} has a mean square of {found[column] / max(n, 1):.3g}, over the declared "
                 f"{allowed[column] / max(n, 1):.3g}.",
-                remedy="Scale columns to about one by public ranges, or declare a wider Reach.",
+                remedy="Scale columns to about one by public ranges, or declare a wider ColumnReach.",
             )
 
 
 @dataclass(frozen=True)
-class Asked:
+class Products:
     """What one question multiplies, as far as it is public.
 
     Attributes
@@ -107,9 +111,9 @@ class Asked:
         Columns of each party, in order.
     right : int
         Columns on the right; 0 where the left ones are multiplied with themselves.
-    left_reach, right_reach : tuple of Reach
+    left_reach, right_reach : tuple of ColumnReach
         Of each party; `right_reach` of each party that has right rows.
-    hub_reach : Reach, optional
+    hub_reach : ColumnReach, optional
         Of the hub's rows, or of its weights (one column).
     weighted : bool
         Whether the hub's rows are weights.
@@ -118,9 +122,9 @@ class Asked:
     n: int
     widths: tuple[int, ...]
     right: int
-    left_reach: tuple[Reach, ...]
-    right_reach: tuple[Reach, ...] = ()
-    hub_reach: Reach | None = None
+    left_reach: tuple[ColumnReach, ...]
+    right_reach: tuple[ColumnReach, ...] = ()
+    hub_reach: ColumnReach | None = None
     weighted: bool = False
 
     @property
@@ -131,10 +135,11 @@ class Asked:
 
     @property
     def layout(self) -> Layout:
-        """The distinct numbers as a flat vector."""
-        return Layout((("", (self.size,)),))
+        """The result (D, c), or the upper triangle of (D, D) as a flat vector."""
+        return Layout((("", (sum(self.widths), self.right) if self.right else (self.size,)),))
 
 
+@travels
 @dataclass(frozen=True)
 class Bits:
     """Fraction bits of columns, of right rows and of weights; `right` and `weight` are 0 where there are none."""
@@ -149,7 +154,7 @@ class Bits:
         return self.left + self.right if self.right else 2 * self.left + self.weight
 
 
-def choose(asked: Asked) -> Bits:
+def choose(asked: Products) -> Bits:
     """Return the finest fixed point of which no total leaves the ring, whatever columns within their reach hold.
 
     Raises
@@ -177,38 +182,38 @@ def _room(largest: float) -> float:
     return ROOM - math.log2(max(largest, 2.0**-20) * 1.01)
 
 
-def _right(asked: Asked) -> float:
+def _right(asked: Products) -> float:
     """Largest root mean square of the right rows, which are the sum of the parties' and the hub's."""
     reaches = [*asked.right_reach, *([asked.hub_reach] if asked.hub_reach is not None else [])]
     return max((sum(math.sqrt(r.squares(asked.right)[c]) for r in reaches) for c in range(asked.right)), default=0.0)
 
 
-def _weight(asked: Asked) -> float:
+def _weight(asked: Products) -> float:
     reach = asked.hub_reach
     if reach is None or reach.largest is None or len(reach.largest) != 1:
-        raise RangeExceeded("weights without a largest value.", remedy="Declare Reach(largest=(...,)).", asked=False)
+        raise RangeExceeded("weights without a largest value.", remedy="Declare ColumnReach(largest=(...,)).", asked=False)
     return reach.largest[0]
 
 
-def _used(bits: Bits, asked: Asked) -> list[int]:
+def _used(bits: Bits, asked: Products) -> list[int]:
     """The fraction bits of each factor."""
     return [bits.left, *([bits.right] if asked.right else []), *([bits.weight] if asked.weighted else [])]
 
 
-def _enough(bits: Bits, asked: Asked) -> Bits:
+def _enough(bits: Bits, asked: Products) -> Bits:
     used = _used(bits, asked)
     if min(used) < LEAST_FRACTION:
         raise RangeExceeded(
             f"sums over {asked.n} people of products of these reaches leave {used} fraction bits in a ring of 64; "
             f"each factor needs {LEAST_FRACTION}.",
-            remedy="Scale columns to about one by public ranges, and declare them with Reach.",
+            remedy="Scale columns to about one by public ranges, and declare them with ColumnReach.",
             asked=False,
         )
     return bits
 
 
 # ---- what one record adds ----------------------------------------------------------------------------------------------------
-def record_bound(asked: Asked, bits: Bits) -> Bound:
+def record_bound(asked: Products, bits: Bits) -> Bound:
     """Return the l2 bound of what one record adds to the flat result, in whole steps of 2^-f."""
     M = [v for r, d in zip(asked.left_reach, asked.widths, strict=True) for v in r.steps(d, bits.left)]
     squares = [m * m for m in M]
@@ -229,7 +234,7 @@ def record_bound(asked: Asked, bits: Bits) -> Bound:
     return l2(radius, unit="record", step=math.ldexp(1.0, -bits.total))
 
 
-def choose_private(asked: Asked, mechanism: Mechanism) -> tuple[Bits, Bound]:
+def choose_private(asked: Products, mechanism: Mechanism) -> tuple[Bits, Bound]:
     """Return the finest fixed point whose steps are those of the mechanism's grid, and the bound of one record.
 
     Noise in shares is added to words, so that its grid has to be that of the ring. Where the noise of the finest fixed point
@@ -276,7 +281,7 @@ def choose_private(asked: Asked, mechanism: Mechanism) -> tuple[Bits, Bound]:
     )
 
 
-def _by_largest(reach: Reach) -> Reach:
+def _by_largest(reach: ColumnReach) -> ColumnReach:
     """A reach whose mean square is that of the largest values, which values are cut to."""
     return replace(reach, square=max((value**2 for value in reach.largest or ()), default=SQUARE))
 

@@ -7,7 +7,7 @@ the digest of the columns, so that other columns have another pad even where a p
 columns keep their pad, and are opened once. The digest is keyed, since columns of few values could be guessed from a bare one,
 and stays at the party.
 
-A party remembers its own last openings and those of the others (`Memory`), at most `KEPT` of each party. Everybody uses them
+A party remembers its own last openings and those of the others (`Openings`), at most `KEPT` of each party. Everybody uses them
 in the same order, so that all forget the same ones.
 
 Source : one-time pads of columns that serve in many products: Mohassel and Zhang 2017, section 4.2.
@@ -32,7 +32,7 @@ NO_ID = bytes(ID_BYTES)
 
 
 @dataclass
-class Memory:
+class Openings:
     """What a party keeps from one question to the next; plain bytes and arrays, so that it may lie in a party's state.
 
     Attributes
@@ -48,9 +48,9 @@ class Memory:
     own: OrderedDict[bytes, tuple[bytes, bytes]] = field(default_factory=OrderedDict)
     opened: dict[str, OrderedDict[bytes, Words]] = field(default_factory=dict)
 
-    def copy(self) -> Memory:
+    def copy(self) -> Openings:
         """A memory that changes by itself; what it holds is shared."""
-        return Memory(self.secret, self.own.copy(), {name: shelf.copy() for name, shelf in self.opened.items()})
+        return Openings(self.secret, self.own.copy(), {name: shelf.copy() for name, shelf in self.opened.items()})
 
     def pad(self, columns: Words, study: bytes, question: bytes) -> tuple[bytes, bytes, bool]:
         """Return the id and the seed of the pad of these columns, and whether they are to be opened now."""
@@ -76,6 +76,19 @@ class Memory:
             return None
         _last(shelf, id)
         return shelf[id]
+
+    def mark(self, me: str, whose: str, length: int) -> bytes:
+        """Bytes that stand for the openings of a party that this one remembers, in their order."""
+        ids = [id for id, _ in self.own.values()] if whose == me else list(self.opened.get(whose, ()))
+        return hashlib.sha256(framed(b"hedgerow cross openings", *ids)).digest()[:length]
+
+    def without(self, me: str, whose: str) -> Openings:
+        """The same without the openings of a party, which others do not remember alike."""
+        found = self.copy()
+        if whose == me:
+            found.own.clear()
+        found.opened.pop(whose, None)
+        return found
 
 
 def _last(shelf: OrderedDict[Any, Any], key: Any) -> None:

@@ -38,7 +38,7 @@ from hedgerow.crypto.streams import NONCE_BYTES, add_streams
 from hedgerow.errors import KeyInvalid, MessageRefused, SettingsInvalid
 
 from .letters import exchange
-from .pads import ID_BYTES, NO_ID, Memory, framed, pad_of
+from .pads import ID_BYTES, NO_ID, Openings, framed, pad_of
 from .ring import BYTES, Words, encode, product, uniform, words_of
 from .terms import HEAD, Terms, refuse_shape
 
@@ -46,7 +46,7 @@ Exchanged = Generator[Letters, Mapping[str, bytes], None]
 
 
 @dataclass
-class Part:
+class CrossSide:
     """One party's part in one question.
 
     Parameters
@@ -61,7 +61,7 @@ class Part:
         The hub's row i is that of the aligned row order[i]; needed where the hub has rows.
     pairs : mapping from party to 32 bytes
         Secrets with each of the other parties, which the hub lacks.
-    memory : Memory
+    memory : Openings
         Is not changed; the protocol returns the next one.
     entropy : callable
         Gives uniform bytes.
@@ -75,7 +75,7 @@ class Part:
     right: Array | None
     order: Array | None
     pairs: Mapping[str, bytes]
-    memory: Memory
+    memory: Openings
     entropy: Entropy
     noise: Array | None = None
 
@@ -285,11 +285,11 @@ def party_peer(
     right: Array | None,
     order: Array | None,
     pairs: Mapping[str, bytes],
-    memory: Memory,
+    memory: Openings,
     entropy: Entropy,
     noise: Callable[[], Array] | None = None,
-) -> Peer[Memory]:
-    """Take part in a question; return what to remember for the next one. Parameters as of `Part`.
+) -> Peer[Openings]:
+    """Take part in a question; return what to remember for the next one. Parameters as of `CrossSide`.
 
     Raises
     ------
@@ -298,7 +298,7 @@ def party_peer(
     MessageRefused (HR-242)
         A letter is not what it should be.
     """
-    part = Part(terms, me, left, right, order, pairs, memory, entropy, None if noise is None else noise())
+    part = CrossSide(terms, me, left, right, order, pairs, memory, entropy, None if noise is None else noise())
     yield from part.opening()
     if terms.hub_columns:
         yield from part.rows()

@@ -21,7 +21,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.crypto.peers import HUB
 from hedgerow.errors import ContributionInvalid, MessageRefused, SettingsInvalid
 
-from .bits import Asked, Bits
+from .bits import Bits, Products
 from .pads import framed
 from .ring import Words, decode
 
@@ -41,7 +41,7 @@ class Terms:
         Never the same for two questions of a study.
     names : tuple of str
         The parties, two or more, in the order of their columns.
-    asked : Asked
+    asked : Products
     bits : Bits
     holders : tuple of str
         Who has right rows of its own.
@@ -50,7 +50,7 @@ class Terms:
     study: bytes
     question: bytes
     names: tuple[str, ...]
-    asked: Asked
+    asked: Products
     bits: Bits
     holders: tuple[str, ...] = ()
 

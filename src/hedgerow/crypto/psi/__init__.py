@@ -6,6 +6,7 @@ kkrt           oblivious transfers extended by symmetric ciphers: two parties, l
 curve          points, scalars, what is checked of points that come
 pipes          letters of any length, and how parties begin (opening)
 agrawal        powers modulo a safe prime: the thesis's toy, and mended
+join_sums      sums by group over a join that nobody sees
 ids            the public normal form of ids, and what is refused
 """
 
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
     from .agrawal import Agrawal
     from .ids import IdRules
     from .interface import AlignedRows, AlignmentProtocol
+    from .join_sums import JoinSums
     from .kkrt import KKRT
     from .x25519 import X25519
 
-__all__ = ["KKRT", "X25519", "Agrawal", "AlignedRows", "AlignmentProtocol", "IdRules"]
+__all__ = ["KKRT", "X25519", "Agrawal", "AlignedRows", "AlignmentProtocol", "IdRules", "JoinSums"]
 
 lazily(__name__)

@@ -27,6 +27,7 @@ from functools import cached_property
 from typing import Any
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.question import travels
 from hedgerow.core.randomness import Entropy
 from hedgerow.errors import MessageRefused
 
@@ -78,6 +79,7 @@ class ToyRun:
     common_b: list[str]
 
 
+@travels
 @dataclass(frozen=True)
 class Agrawal:
     """Find the people whom parties have in common, by powers modulo a safe prime of 2048 bits.

@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.question import travels
 from hedgerow.core.randomness import Entropy
 from hedgerow.errors import SettingsInvalid
 
@@ -30,6 +31,7 @@ from .interface import AlignedRows
 TOPOLOGIES = ("star", "ring")
 
 
+@travels
 @dataclass(frozen=True)
 class X25519:
     """Find the people whom two parties or more have in common, by masks on curve25519.

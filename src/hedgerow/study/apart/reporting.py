@@ -21,7 +21,7 @@ from .seen import bytes_in_all, letters_of, saw_of
 if TYPE_CHECKING:
     from .ready import BuiltApart
 
-EXPOSED = "Outside any epsilon: the alignment told each party which of its own people are common to all, and everybody how many."
+EXPOSED = "Outside any epsilon: each party learned which of its own people are common to all, and everybody how many."
 ASSUMED = (
     "Parties and hub follow the protocols and do not collude: the hub together with a party could open what both know. An id "
     "that a party makes up is common where another party has it."

@@ -182,12 +182,31 @@ def _part(whole: Table, source: str, rows: np.ndarray, slices: tuple[slice, ...]
     return np.ascontiguousarray(taken[rows])
 
 
-def _kept(table: Table, keep: Mapping[str, tuple[float, float]]) -> np.ndarray:
-    """Which of a party's records it keeps; by its own columns alone."""
+def _kept(table: Table, keep: Mapping[str, tuple[float, float] | list[str]]) -> np.ndarray:
+    """Which of a party's records it keeps; by its own columns alone.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+        A range of a category, or a level that a column does not have.
+    """
     kept = np.ones(len(table), dtype=bool)
-    for name, (low, high) in keep.items():
-        if name in table.schema:
-            kept &= (table[name] >= low) & (table[name] <= high)
+    for name, wanted in keep.items():
+        if name not in table.schema:
+            continue
+        column = table.schema[name]
+        if isinstance(wanted, list):
+            if wrong := [one for one in wanted if one not in column.levels]:
+                raise StudyInvalid(
+                    f"roles.keep: {name!r} has no level {wrong[0]!r}.", remedy=suggestion(wrong[0], column.levels)
+                )
+            kept &= np.isin(table[name], [column.levels.index(one) for one in wanted])
+        elif column.levels:
+            raise StudyInvalid(
+                f"roles.keep: {name!r} is a category.", remedy=f"Name levels of it: {', '.join(column.levels[:9])}."
+            )
+        else:
+            kept &= (table[name] >= wanted[0]) & (table[name] <= wanted[1])
     return kept
 
 

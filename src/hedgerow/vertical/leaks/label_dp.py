@@ -85,7 +85,7 @@ class LabelDP:
 
     @property
     def ceiling(self) -> float:
-        """AUC (with K classes, share of labels) of who reads every label that was said, and nothing else: 0.731 at epsilon 1."""
+        """AUC (with K classes, share of labels) of who reads every label that was said and nothing else: 0.731 at eps 1."""
         return 1 - self.flip
 
     @property
@@ -101,7 +101,12 @@ class LabelDP:
         return GeneralisedScheme(self.classes, lie(self.epsilon, self.classes)).ratio()
 
     def event(self) -> Event:
-        """The cost of one person's label, over the whole training: pure epsilon."""
+        """The cost of one person's label, over the whole training: pure epsilon.
+
+        It holds for another label of the same person, and for a person whose label is not there, of whom any answer would be
+        as likely. It says nothing of whether the person is there at all: it prices labels, and must stand apart from what a
+        ledger charges for records.
+        """
         return Event("pure", epsilon=self.epsilon)
 
     @property
@@ -245,7 +250,7 @@ def epsilon_of_draws(epsilon: float, draws: int) -> float:
 def found_by_majority(dp: LabelDP, draws: int) -> float:
     """Chance that the majority of so many draws of a binary label is the label; ties count half.
 
-    0.731 of one draw at epsilon 1, 0.911 of nine: what drawing anew each epoch gives away.
+    0.731 of one draw at epsilon 1, 0.935 of nine: what drawing anew each epoch gives away.
     """
     keep = 1 - dp.flip
     chances = [math.comb(draws, k) * keep**k * dp.flip ** (draws - k) for k in range(draws + 1)]

@@ -128,10 +128,10 @@ class Observer:
             return
         kept = slice(max(1, self.most // given.shape[1]))
         key = f"{_KEY}/{epoch}/{batch}"
-        state[f"{key}/rows"] = np.array(rows, np.int64)[kept]
-        state[f"{key}/sent"] = np.array(given[kept])
+        state[f"{key}/rows"] = np.asarray(rows).astype(np.int64)[kept]
+        state[f"{key}/sent"] = given[kept].copy()
         if score is not None:
-            state[f"{key}/score"] = np.array(score)[kept]
+            state[f"{key}/score"] = np.asarray(score)[kept].copy()
 
     def seen(self, state: State) -> tuple[Observation, ...]:
         """What a party's state keeps, by epoch."""

@@ -232,8 +232,8 @@ def control_table(trained: Sequence[DefenceLeaks], party: str = "the feature hol
         "the model on people whose labels took no part; the attack against the labels that training used; and against the true "
         "labels of people whose label was replaced. ± is one standard error. All epochs: gradients of each person added up, "
         "where noise that is drawn anew averages out and a label that was replaced once stays replaced. Used labels tell: "
-        "what somebody finds who reads every label that training used and nothing else. On replaced labels, an attack below 0.5 "
-        "reads the label that was used, and one above 0.5 reads the prediction."
+        "what somebody finds who reads every label that training used and nothing else. On replaced labels, an attack below "
+        "0.5 reads the label that was used, and one above 0.5 reads the prediction."
     )
     return Grid("Attack, control and defence", columns, tuple(rows), note)
 
@@ -260,26 +260,21 @@ def feature_table(leaks: Sequence[tuple[str, float, FeatureLeak]], metric: str =
 
 
 def leak_curves(trained: Sequence[DefenceLeaks]) -> tuple[Curve, ...]:
-    """For each attack one figure: a line for each defence by epoch, and the best score of the model as a level."""
-    curves = []
-    for how in trained[0].attacks:
-        lines, scores = [], []
-        for one in trained:
-            found = [leak for epoch in one.epochs if (leak := one.of(how, epoch)) is not None]
-            lines.append(Series(one.defence, tuple(float(x.epoch) for x in found), tuple(x.attack for x in found)))
-            scores += [leak.model for leak in found]
-        lines.append(Series("own score, best", (1.0,), (max(scores),), "reference"))
-        curves.append(
-            Curve(
-                f"Labels by {_NAMES[how]}",
-                "epoch",
-                trained[0].leaks[0].metric if how == "class" else "AUC",
-                tuple(lines),
-                line=None if how == "class" else 0.5,
-                note="" if how == "class" else "The limit is a guess. A line above the model's own score is what labels add.",
-            )
-        )
-    return tuple(curves)
+    """For each defence one figure by epoch: its attacks, the model's own score, and the last attack on replaced labels."""
+    return tuple(_by_epoch(one) for one in trained)
+
+
+def _by_epoch(one: DefenceLeaks) -> Curve:
+    x = tuple(float(epoch) for epoch in one.epochs)
+    found = {how: [leak for epoch in one.epochs if (leak := one.of(how, epoch)) is not None] for how in one.attacks}
+    last = found[one.attacks[-1]]
+    lines = [Series(f"by {_NAMES[how]}", x, tuple(leak.attack for leak in leaks)) for how, leaks in found.items()]
+    lines.append(Series("own score", x, tuple(leak.model for leak in last), "reference"))
+    if not all(math.isnan(leak.flipped) for leak in last):
+        lines.append(Series("on replaced labels", x, tuple(leak.flipped for leak in last)))
+    guess = one.attacks[0] != "class"
+    note = "The limit is a guess. " * guess + "An attack above the model's own score reads what the label adds to it."
+    return Curve(f"Defence: {one.defence}", "epoch", last[0].metric, tuple(lines), line=0.5 if guess else None, note=note)
 
 
 def leak_dots(trained: Sequence[DefenceLeaks], party: str = "the feature holder") -> Dots:
@@ -301,7 +296,7 @@ def leak_dots(trained: Sequence[DefenceLeaks], party: str = "the feature holder"
         line=None if hows[0] == "class" else 0.5,
         note=""
         if hows[0] == "class"
-        else "The rule at 0.5 is a guess. Replaced labels: what the attack finds without reading them.",
+        else "The rule at 0.5 is a guess. Replaced labels: what the attack finds of people whose label it cannot have read.",
     )
 
 

@@ -15,6 +15,7 @@ from hedgerow.data import Schema
 from hedgerow.errors import MissingColumn, ModelInvalid, SettingsInvalid, suggestion
 from hedgerow.learn.descent.optimisers import NAMES, name_of, problems, settled
 from hedgerow.learn.scale import scale_for
+from hedgerow.vertical.leaks import LabelDP, NoPeek, Observer
 
 from .piece import Piece, Precision
 from .reading import Batches, OwnFeatures, OwnLabel, SplitScale
@@ -81,6 +82,10 @@ class Network:
         precision: Precision = "float32",
         letters: Letters = "exact",
         name: str = "split",
+        privacy: LabelDP | None = None,
+        defence: Any = None,
+        nopeek: NoPeek | None = None,
+        observer: Observer | None = None,
     ) -> Self:
         """Check everything, and try the whole on made-up records.
 
@@ -103,7 +108,14 @@ class Network:
             raise SettingsInvalid("; ".join(wrong) + ".", remedy="See the optimiser's page in the documentation of PyTorch.")
         if not (np.isfinite(learning_rate) and learning_rate > 0):
             raise SettingsInvalid(f"learning_rate is {learning_rate}.", remedy="It is a number above zero.")
+        if defence is not None and not callable(getattr(defence, "protect", None)):
+            raise SettingsInvalid(f"defence is {defence!r}.", remedy="Give hr.vertical.leaks.MaxNormNoise() or another one.")
         target, batches = OwnLabel.of(schemas[seat], column, loss), Batches(seed, batch_size)
+        if privacy is not None and (target.n_classes != privacy.classes or target.loss not in ("cross_entropy", "log_loss")):
+            raise SettingsInvalid(
+                f"{privacy} is for {privacy.classes} classes, and {column!r} has {target.n_classes}, with the loss {target.loss}.",
+                remedy=f"Say LabelDP({privacy.epsilon:g}, classes={target.n_classes}); labels that are numbers are not replaced.",
+            )
         reads, widths = {}, {}
         for party, module in bottoms.items():
             schema = schemas[party]
@@ -117,10 +129,11 @@ class Network:
         for (party, module), start in zip(bottoms.items(), starts[:-1].tolist(), strict=True):
             block = (0, widths[party]) if merge == "sum" else (start, total)
             piece = Piece(f"{name}/{party}", module, **rule)
-            made[party] = Bottom(piece, reads[party], batches, widths[party], block, letters)
+            made[party] = Bottom(piece, reads[party], batches, widths[party], block, letters, nopeek, observer)
         piece = Piece(f"{name}/top", top, **rule)
         widths_of = tuple(widths.values())
-        held = Top(piece, target, batches, merge, widths_of, made.get(seat), letters, f"{name}/kept")
+        keeps, watched = f"{name}/kept", (privacy, defence, observer)
+        held = Top(piece, target, batches, merge, widths_of, made.get(seat), letters, keeps, *watched)
         found = cls(seat, made, held, schemas)
         found.try_top()
         return found

@@ -70,7 +70,9 @@ class Piece:
     def __arrive__(cls, *, made: Made, **told: Any) -> Piece:
         """A piece whose module is made again; the weights come when training begins."""
         if set(told) != set(TOLD) or told["optimiser"] not in NAMES:
-            raise ModelInvalid("what arrived is no part of a network.", remedy="Both sides must run the same version of Hedgerow.")
+            raise ModelInvalid(
+                "what arrived is no part of a network.", remedy="Both sides must run the same version of Hedgerow."
+            )
         return cls(module=made.make(), **told)
 
     @cached_property

@@ -32,11 +32,13 @@ from typing import Any, Literal
 import numpy as np
 from torch import nn
 
+from hedgerow.core.question import name_of
 from hedgerow.errors import CheckpointMismatch, SettingsInvalid
+from hedgerow.vertical.leaks import LabelDP, NoPeek, Observer
 
 from .lawful import lawful_columns, lawful_labels, lawful_merge
 from .network import Network, made_up
-from .steps import backward, begin, forward, found, learn, one, slopes
+from .steps import backward, begin, forward, found, learn, one, say_labels, slopes
 
 SplitShape = Literal["plain", "U"]
 
@@ -101,6 +103,9 @@ def splitnn(
     columns: Literal["shared"] | None = None,
     precision: Literal["float32", "float64"] = "float32",
     letters: Literal["exact", "float16"] = "exact",
+    defence: Any = None,
+    nopeek: NoPeek | None = None,
+    observer: Observer | None = None,
     name: str = "split",
     start: SplitState | None = None,
 ) -> Iterator[SplitState]:
@@ -144,6 +149,12 @@ def splitnn(
         Of the whole training.
     letters : {"exact", "float16"}
         What is sent: all bits, or half precision, with which training is no longer that of the whole network.
+    defence : hedgerow.vertical.leaks.GradientDefence, optional
+        Noise on the slopes that are sent. It has no finite epsilon, and the labels have to be protected or shared all the same.
+    nopeek : hedgerow.vertical.leaks.NoPeek, optional
+        A term by which feature holders train their parts to say less.
+    observer : hedgerow.vertical.leaks.Observer, optional
+        Keeps what a party sends, at that party, so that what it tells can be measured.
     name : str
         Under which parties keep their parts; networks of other names are left alone.
     start : SplitState, optional
@@ -165,7 +176,9 @@ def splitnn(
     own = {"features": features, "batch_size": batch_size, "optimiser": optimiser, "learning_rate": learning_rate}
     hidden = hidden and merge != "concat"
     own |= {"merge": merge, "seed": seed, "scale": scale, "loss": loss, "precision": precision, "letters": letters}
-    network = Network.of(aligned.schemas, bottoms, top, label, optimiser_settings=settings, name=name, **own)
+    own |= {"privacy": labels if isinstance(labels, LabelDP) else None, "defence": defence}
+    own |= {"nopeek": nopeek, "observer": observer, "optimiser_settings": settings, "name": name}
+    network = Network.of(aligned.schemas, bottoms, top, label, **own)
     if epochs < 1 or (start is not None and start.n != aligned.n):
         raise SettingsInvalid(f"epochs is {epochs}, on {aligned.n} records.", remedy="At least one, on those of the start.")
     check(aligned, network, epochs, labels, columns, hidden)
@@ -190,9 +203,14 @@ def check(aligned: Any, network: Network, epochs: int, labels: Any, columns: Any
 
 
 def starts(aligned: Any, network: Network) -> None:
-    """1, 2: every party keeps the initial weights of its part."""
+    """1, 2: every party keeps the initial weights of its part; labels are replaced at random, where they are to be."""
+    top = network.top
     for party, piece in network.pieces:
-        aligned.each(partial(begin, piece=piece), piece.initial, parties=[party])
+        aligned.each(partial(begin, piece=piece, observer=top.observer), piece.initial, parties=[party])
+    if top.privacy is not None:
+        say, paid = partial(say_labels, column=top.label.column, privacy=top.privacy), top.privacy.event()
+        before = any(entry.query == name_of(say_labels) and entry.event == paid for entry in aligned.ledger.entries)
+        aligned.each(say, parties=[network.seat], charge=None if before else paid)
 
 
 def train(aligned: Any, network: Network, epoch: int, hidden: bool) -> None:
