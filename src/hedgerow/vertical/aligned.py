@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from hedgerow.core.aggregation import Aggregation, Plain
-from hedgerow.core.apart import alignment
+from hedgerow.core.apart import alignment, alignment_of
 from hedgerow.core.arrays import Array, Arrays
 from hedgerow.core.bound import Bounds
 from hedgerow.core.closed import Closed
@@ -77,6 +77,11 @@ class Aligned(Closed):
     def n(self) -> int:
         """How many people are common to all parties, which is public."""
         return self._facts.n
+
+    @property
+    def alignment(self) -> str:
+        """The name under which the parties keep the alignment, which tells nothing of it; see `aligned_before`."""
+        return str(alignment_of(inside(self._federation).view))
 
     @property
     def least(self) -> int:
