@@ -10,9 +10,9 @@ from hedgerow.core.randomness import Entropy
 from ..messages import digest
 from ..peers import Peer
 from .ids import IdRules
-from .interface import AlignedRows, MaskGroup
+from .interface import AlignedRows, CommutingGroup
 from .opening import opened
-from .star import ALL, NOBODY, PIVOT, Side, answering_side, pivot_side
+from .star import ALL, NOBODY, PIVOT, StarSide, answering_side, pivot_side
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Masked:
 
     Attributes
     ----------
-    group : MaskGroup
+    group : CommutingGroup
     rules : IdRules
     topology : str
         "star" or "ring".
@@ -29,7 +29,7 @@ class Masked:
         The one party that is told which people are common; all are by default.
     """
 
-    group: MaskGroup
+    group: CommutingGroup
     rules: IdRules
     topology: str = "star"
     learns: str | None = None
@@ -51,6 +51,6 @@ class Masked:
         words = (self.group.name, self.topology, told, self.learns or "")
         settings = digest("alignment by masks", *(word.encode() for word in words))
         begun = yield from opened(me, names, len(ids), self.rules, settings, self.learns, entropy)
-        side = Side(me, ids, self.rules, begun, entropy, self.group, told)
+        side = StarSide(me, ids, self.rules, begun, entropy, self.group, told)
         common, rows = yield from (pivot_side if me == begun.pivot else answering_side)(side)
         return common, AlignedRows(rows, begun.sizes)

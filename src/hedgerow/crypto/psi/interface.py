@@ -68,7 +68,7 @@ class Masker(Protocol):
         """Return each element masked, in order."""
 
 
-class MaskGroup(Protocol):
+class CommutingGroup(Protocol):
     """A group in which masks commute, and a mask and an element together do not tell the mask."""
 
     @property
