@@ -12,6 +12,7 @@ from ..peers import Peer
 from .ids import IdRules
 from .interface import AlignedRows, CommutingGroup
 from .opening import opened
+from .ring import answering_in_ring, pivot_of_ring
 from .star import ALL, NOBODY, PIVOT, StarSide, answering_side, pivot_side
 
 
@@ -52,5 +53,7 @@ class Masked:
         settings = digest("alignment by masks", *(word.encode() for word in words))
         begun = yield from opened(me, names, len(ids), self.rules, settings, self.learns, entropy)
         side = StarSide(me, ids, self.rules, begun, entropy, self.group, told)
-        common, rows = yield from (pivot_side if me == begun.pivot else answering_side)(side)
+        ring = self.topology == "ring" and len(names) > 2
+        sides = (pivot_of_ring, answering_in_ring) if ring else (pivot_side, answering_side)
+        common, rows = yield from sides[me != begun.pivot](side)
         return common, AlignedRows(rows, begun.sizes)

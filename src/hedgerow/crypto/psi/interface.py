@@ -91,3 +91,6 @@ class CommutingGroup(Protocol):
 
     def fresh(self, entropy: Entropy) -> Masker:
         """Draw a mask."""
+
+    def pair(self, entropy: Entropy) -> tuple[Masker, Masker]:
+        """Draw a mask, and the one that takes it off again."""

@@ -28,7 +28,7 @@ from hedgerow.errors import MessageRefused
 
 from ..peers import Letters
 from .ids import IdRules
-from .interface import Masker, CommutingGroup
+from .interface import CommutingGroup, Masker
 from .opening import Beginning
 from .pipes import Pipes, pieces
 from .tags import TAG_BYTES, matches, permutation, refuse_repeats, tags_of
