@@ -41,7 +41,8 @@ def noise_experiment() -> Parts:
 def contacts() -> Parts:
     """Draw people with different telephone numbers, and two counts that have an activity of theirs in common."""
     rng = np.random.default_rng(SEED)
-    numbers = np.unique(rng.integers(600_000_000, 800_000_000, PEOPLE + PEOPLE // 50))
+    numbers = np.sort(rng.integers(600_000_000, 800_000_000, PEOPLE + PEOPLE // 50))
+    numbers = numbers[np.diff(numbers, prepend=0) > 0]
     activity = rng.standard_exponential(PEOPLE)
     columns = {
         "phone": rng.permutation(numbers)[:PEOPLE],
