@@ -40,13 +40,16 @@ def federation_of(built: BuiltApart, threads: int | None = None) -> Federation:
     return made
 
 
-def aligned_of(built: BuiltApart, federation: Federation) -> Any:
-    """What the program is given: the parties after their alignment, protected and within the budget; or as they are."""
+def aligned_of(built: BuiltApart, federation: Federation, before: Callable[[], Any] | None = None) -> Any:
+    """What the program is given: the parties after their alignment, protected and within the budget; or as they are.
+
+    `before` makes the handle of an alignment that the parties keep.
+    """
     study = built.study
     assert study.alignment is not None
     if built.listing.takes == "apart":
         return federation
-    aligned = federation.align(on=study.alignment.on, by=protocol_of(study.alignment))
+    aligned = before() if before is not None else federation.align(on=study.alignment.on, by=protocol_of(study.alignment))
     if study.budget is not None:
         aligned = aligned.within(study.budget.budget())
     noise = study.protection.mechanism
@@ -89,7 +92,7 @@ def run_apart(
         with over(run.engine):
             handle = aligned_of(built, federation)
             ended, history = _driven(built, handle, folder, on_progress, log)
-            outcome = _shown(built, handle, ended.state)
+            outcome = shown_apart(built, handle, ended.state)
         seconds = time.perf_counter() - started
         if study.baselines and ended.state is not None:
             outcome = with_yardstick(built, outcome)
@@ -144,7 +147,8 @@ def _append(path: Path, row: Row) -> None:
         raise CannotWrite(f"{path}: {error.strerror}.", remedy="Make room, and run again into a new folder.") from error
 
 
-def _shown(built: BuiltApart, handle: Any, state: Any) -> Outcome:
+def shown_apart(built: BuiltApart, handle: Any, state: Any) -> Outcome:
+    """What a program's last state has to show."""
     from hedgerow.report import plain_outcome
 
     if state is None:
