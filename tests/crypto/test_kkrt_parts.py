@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kkrt_driver import entropy_of
 
 from hedgerow.crypto.psi.kkrt import base_ot, code
-from hedgerow.crypto.psi.kkrt.base_ot import Choice, Offer, group, points_in
+from hedgerow.crypto.psi.kkrt.base_ot import SeedChoice, SeedOffer, group, points_in
 from hedgerow.crypto.psi.kkrt.bits import WIDTH, Columns, rows_of
 from hedgerow.crypto.psi.kkrt.code import Code, Items
 from hedgerow.crypto.psi.kkrt.cuckoo import FUNCTIONS, place, region_size
@@ -27,10 +27,10 @@ N = 24
 
 
 # ---- base transfers -------------------------------------------------------------------------------------------------
-def transferred(offer_class=Offer):
+def transferred(offer_class=SeedOffer):
     choices = np.frombuffer(entropy_of(3)(N), np.uint8) & 1
     offer = offer_class(entropy_of(1))
-    points, chosen, key = Choice(choices, entropy_of(2)).seeds(offer.letter, SESSION)
+    points, chosen, key = SeedChoice(choices, entropy_of(2)).seeds(offer.letter, SESSION)
     pairs, same = offer.seeds(points, N, SESSION)
     return choices, offer.letter, points, chosen, pairs, (key, same)
 
@@ -65,7 +65,7 @@ def test_the_chooser_never_gets_the_other_seed():
 
 
 def test_a_twin_that_forgets_to_subtract_is_caught(monkeypatch):
-    class Forgetful(Offer):
+    class Forgetful(SeedOffer):
         def seeds(self, points, n, session):
             sodium = group()
             with monkeypatch.context() as m:
@@ -78,8 +78,8 @@ def test_a_twin_that_forgets_to_subtract_is_caught(monkeypatch):
 
 
 def test_sessions_and_indices_separate_seeds():
-    offer = Offer(entropy_of(1))
-    points, _, _ = Choice(np.zeros(2, np.uint8), entropy_of(2)).seeds(offer.letter, SESSION)
+    offer = SeedOffer(entropy_of(1))
+    points, _, _ = SeedChoice(np.zeros(2, np.uint8), entropy_of(2)).seeds(offer.letter, SESSION)
     here, there = offer.seeds(points, 2, SESSION), offer.seeds(points, 2, b"t" * 32)
     again = offer.seeds(points[:32] + points[:32] + points[64:], 2, SESSION)
     assert len({*itertools.chain(*here[0], *there[0])}) == 8

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kkrt_driver import NAMES, carried, common, deal, entropy_of
+from kkrt_driver import NAMES, carried, common, deal, entropy_of, lax
 
 from hedgerow.crypto.peers import meet
 from hedgerow.crypto.psi.kkrt import KKRT, protocol
@@ -16,7 +16,7 @@ from hedgerow.crypto.psi.kkrt.code import Code
 from hedgerow.crypto.psi.kkrt.cuckoo import place
 from hedgerow.errors import AlignmentRefused, IdsInvalid, MessageRefused, SettingsInvalid
 
-LAX = KKRT(least=0, ratio=10.0**6, small_domain="accepted")
+LAX = lax()
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_v8_forms_of_one_name_meet_in_the_normal_form(dealt):
 def test_one_side_learns_and_the_other_gets_no_rows(dealt):
     lists = {"alice": numbered(0, 50), "bob": numbered(20, 60)}
     for learner in NAMES:
-        found = carried(lists, KKRT(to=learner, small_domain="accepted"))
+        found = carried(lists, KKRT(learns=learner, small_domain="accepted"))
         (other,) = set(NAMES) - {learner}
         assert set(common(lists, found)[learner]) == set(numbered(20, 50))
         assert found.rows[other].shape == (0,)
@@ -117,9 +117,9 @@ def test_v7_a_failed_placement_is_repeated_and_nobody_is_told(dealt, monkeypatch
     assert set(repeated.rows["bob"]) == set(straight.rows["bob"])
 
 
-@pytest.mark.parametrize("to", [None, "alice", "bob"])
-def test_too_few_in_common_are_refused_at_both_and_the_sender_sees_no_name(dealt, to):
-    by = KKRT(least=10, to=to, small_domain="accepted")
+@pytest.mark.parametrize("learns", [None, "alice", "bob"])
+def test_too_few_in_common_are_refused_at_both_and_the_sender_sees_no_name(dealt, learns):
+    by = KKRT(least=10, learns=learns, small_domain="accepted")
     lists = {"alice": numbered(0, 40), "bob": numbered(31, 80)}
     peers = {name: by.peer(name, NAMES, ids, entropy=entropy_of(i)) for i, (name, ids) in enumerate(lists.items())}
     refused, last = {}, {}
@@ -133,7 +133,7 @@ def test_too_few_in_common_are_refused_at_both_and_the_sender_sees_no_name(dealt
     meet({name: watched(name) for name in NAMES}, lambda sender, recipient, letter: last.update({recipient: letter}))
     assert set(refused) == set(NAMES)
     assert all("fewer than 10" in reason for reason in refused.values())
-    sender = "bob" if to in (None, "alice") else "alice"
+    sender = "bob" if learns in (None, "alice") else "alice"
     assert len(last[sender]) < 20
 
 
@@ -193,7 +193,7 @@ def test_names_of_strangers_are_refused(dealt):
 # ---- twins ----------------------------------------------------------------------------------------------------------
 def test_t24_a_twin_with_short_tags_is_caught(dealt, monkeypatch):
     whole, lists = Code.tags, {"alice": numbered(0, 200), "bob": numbered(200, 400)}
-    by = KKRT(least=0, to="alice", small_domain="accepted")
+    by = lax(learns="alice")
 
     def short(self, rows, bins):
         tags = whole(self, rows, bins)
@@ -211,7 +211,7 @@ def test_letters_have_sizes_that_follow_from_the_lengths_of_lists_and_the_result
     def sizes(alice, bob, by):
         return [(a, b, len(c)) for a, b, c in carried({"alice": alice, "bob": bob}, by).letters]
 
-    one = KKRT(least=0, to="alice", small_domain="accepted")
+    one = lax(learns="alice")
     assert sizes(numbered(0, 60), numbered(0, 80), one) == sizes(numbered(500, 560), numbered(900, 980), one)
     names = (numbered(0, 60), numbered(10, 90)), (numbered(500, 560), [*numbered(0, 30), *numbered(510, 560)])
     assert sizes(*names[0], LAX) == sizes(*names[1], LAX)

@@ -17,7 +17,7 @@ def heart(**sections):
         "data": {"name": "heart_failure"},
         "roles": {"clinic": CLINIC, "laboratory": LABORATORY, "label": "laboratory.death_event"},
         "alignment": {"on": "nin"},
-        "program": {"name": "vertical_logistic_regression", "formula": "death_event ~ age"},
+        "program": {"name": "alignment"},
     }
     return {key: value for key, value in (found | sections).items() if value is not None}
 

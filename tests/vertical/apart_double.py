@@ -42,7 +42,9 @@ class Double:
 
     def party(self, name, state=None, received=None):
         table = self.tables[name]
-        found = Party(name, {c: table[c] for c in table.schema.names}, np.ones(self.n), self.states[name] if state is None else state)
+        found = Party(
+            name, {c: table[c] for c in table.schema.names}, np.ones(self.n), self.states[name] if state is None else state
+        )
         found.received = received
         return found
 
@@ -59,7 +61,9 @@ class Double:
     def send(self, local, broadcast=None, *, parties, to, then, hidden=False):
         self.questions += 1
         states = {name: dict(self.states[name]) for name in self.names}
-        rows = [local(broadcast, self.party(name, states[name]), self.rng(name, "local")) for name in self.names if name in parties]
+        rows = [
+            local(broadcast, self.party(name, states[name]), self.rng(name, "local")) for name in self.names if name in parties
+        ]
         total = copy.copy(rows[0])
         for row in rows[1:]:
             total = total + row

@@ -28,6 +28,8 @@ def result_told(result: Any) -> dict[str, Any]:
         "left": None if report.left is None else grid_told(report.left),
         "warnings": report.warnings,
         "nothing": report.nothing or None,
+        **({"saw": dict(report.saw)} if report.saw else {}),
+        **({"letters": grid_told(report.traffic)} if report.traffic else {}),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -21,11 +21,18 @@ console = Console()
 
 
 def explain(
-    code: Annotated[str, typer.Argument(help="As HR-105, 105 or MissingExtra; every code is listed by default.")] = "",
+    code: Annotated[
+        str, typer.Argument(help="As HR-105, 105 or MissingExtra, or a study; every code is listed by default.")
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Tell what an error's code means, and what to do: HR-105, as at the end of a message."""
+    """Tell what an error's code means and what to do: HR-105, as at the end of a message. Of a study, who will learn what."""
     kinds = catalogue()
+    if code and is_study(code):
+        from hedgerow.study import load
+
+        explain_study(load(code), as_json)
+        return
     if not code:
         _list(kinds, as_json)
         return
@@ -39,6 +46,37 @@ def explain(
         console.print(Markdown(text))
     else:
         typer.echo(text)
+
+
+def is_study(name: str) -> bool:
+    """Whether a bundled study or a study file is meant."""
+    from hedgerow.study import bundled
+
+    return name in bundled() or name.endswith(".toml")
+
+
+def explain_study(study: Any, as_json: bool = False) -> None:
+    """Print what a study computes and, where parties hold different columns, who will learn what. Reads no data."""
+    from hedgerow.report.console import print_roles
+    from hedgerow.study import rules_of, sentence_about, will_learn
+
+    said = {"study": study.name, "title": study.title, "does": sentence_about(study)}
+    if study.apart:
+        said |= {"rules": rules_of(study), "learns": {role: list(words) for role, words in will_learn(study).items()}}
+    if as_json:
+        print_json(said)
+        return
+    console.print(f"{said['title'] or said['study']}: {said['does']}", markup=False, highlight=False)
+    if not study.apart:
+        console.print(
+            f"`hedgerow rehearse {study.name}` lists every question that it would ask.", markup=False, highlight=False
+        )
+        return
+    table = Table("", "", box=SIMPLE_HEAD, pad_edge=False, show_header=False)
+    for name, value in said["rules"].items():
+        table.add_row(name, str(value))
+    console.print(Fits(table))
+    print_roles("Who will learn what", said["learns"].items(), console)
 
 
 def page(code: str) -> str:

@@ -16,7 +16,7 @@ from hedgerow.errors import HedgerowError, StudyInvalid
 
 from . import coordinator, export, pilot
 from .as_json import rehearsal_told, result_told
-from .explain import explain
+from .explain import explain, explain_study
 from .json_output import JsonOption, print_json
 from .keys import app as keys_commands
 from .ledger import app as ledger_commands
@@ -93,6 +93,8 @@ def run(
 
     changes = [parse_change(text) for text in change or []]
     loaded = load(study, dict(changes))
+    if quick and loaded.comparison is None and loaded.quick:
+        loaded, quick = load(study, loaded.quick | dict(changes)), False
     command = "hedgerow " + shlex.join(sys.argv[1:])
     name = loaded.name + "-sweep" * bool(swept) + "-quick" * quick
     folder = out or _fresh(Path("runs"), name, resume)
@@ -169,6 +171,9 @@ def rehearse(
     changes = [parse_change(text) for text in change or []]
     loaded = load(study, dict(changes))
     loaded = sweep(loaded, swept) if swept else loaded
+    if loaded.apart:
+        explain_study(loaded, as_json)
+        return
     if loaded.comparison is None and not quick:
         rehearsal = rehearse_study(loaded, data_dir=data_dir)
         print_json(rehearsal_told(rehearsal)) if as_json else show_rehearsal(rehearsal, console)
@@ -193,6 +198,25 @@ def report(run: Annotated[Path, typer.Argument(help="A run folder.")], as_json: 
 
     found = read_report(run)
     print_json(result_told(found)) if as_json else show_result(found, console)
+
+
+@app.command()
+def check(study: StudyArgument, change: SetOption = None, data_dir: DataOption = None, as_json: JsonOption = False) -> None:
+    """Read a study, its data and its program, and refuse what a run would refuse before it asks anybody."""
+    from hedgerow.compare import rehearse_cells
+    from hedgerow.study import check_study, load, parse_change, sentence_about
+
+    loaded = load(study, dict(parse_change(text) for text in change or []))
+    if loaded.comparison is None:
+        facts = check_study(loaded, data_dir=data_dir)
+    else:
+        runs = sum(len(names) for names, _ in rehearse_cells(loaded, data_dir=data_dir))
+        facts = {"study": loaded.name, "does": sentence_about(loaded), "runs": runs}
+    if as_json:
+        print_json(facts)
+    else:
+        for name, value in facts.items():
+            console.print(f"{name}: {value}", markup=False, highlight=False, soft_wrap=True)
 
 
 coordinator.register(app)

@@ -14,7 +14,7 @@ import numpy as np
 from hedgerow.errors import NotAligned
 
 from .arrays import Array
-from .columns import Rows
+from .columns import Placed, Rows
 from .party import Parties, Party
 from .question import Preparation, travels
 
@@ -89,7 +89,8 @@ class AlignedParties(Parties):
             if entry is None:
                 raise NotAligned(f"{id} keeps no alignment {self._name!r}.", remedy="Align the parties first: align(on=...).")
             rows = np.asarray(entry["rows"])
-            self._made[i] = Party(id, Rows(self._before[i].columns, rows), np.ones(len(rows)))
+            columns = Placed(Rows(self._before[i].columns, rows))  # once: a training asks thousands of questions
+            self._made[i] = Party(id, columns, np.ones(len(rows)))
         found = self._made[i]
         return Party(found.id, found.columns, found.w)
 

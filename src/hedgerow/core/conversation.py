@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 from .arrays import Array, Layout
@@ -85,8 +86,8 @@ class AtParty:
         The parties that take part, in order.
     stream : callable
         The party's own randomness for this question, by purpose.
-    context : bytes
-        Digest of the question as the party received it.
+    received : callable
+        Makes `context`, the digest of the question as the party received it; not every protocol has a use for it.
     release : Release
         Bound and noise of what leaves all parties together.
     """
@@ -96,8 +97,13 @@ class AtParty:
     question: Any
     names: tuple[str, ...]
     stream: Callable[[str], Stream]
-    context: bytes
+    received: Callable[[], bytes]
     release: Any
+
+    @cached_property
+    def context(self) -> bytes:
+        """Digest of the question as the party received it, 32 bytes."""
+        return self.received()
 
     def made(self) -> Any:
         """What the question's local function makes of the party."""

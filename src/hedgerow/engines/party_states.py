@@ -30,6 +30,8 @@ from hedgerow.store import Database, sync_folder
 from hedgerow.wire.names import Names
 from hedgerow.wire.values import pack, unpack
 
+from .desk_files import DESK_SUFFIX, DeskFile
+
 TABLES = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE TABLE states (number INTEGER PRIMARY KEY, body BLOB NOT NULL)",
@@ -294,16 +296,20 @@ class StateFiles:
         """What parties keep for a study; see `PartyStates`."""
         return PartyStates(None if self.folder is None else self.folder / f"{study}{SUFFIX}", begun=begun)
 
+    def desk(self, study: str) -> DeskFile:
+        """What parties keep of a study's protocols with other parties."""
+        return DeskFile(None if self.folder is None else self.folder / f"{study}{DESK_SUFFIX}")
+
     def erase(self, study: str) -> None:
         """Delete what parties kept for a study, which has ended."""
         if self.folder is None or not self.folder.exists():
             return
-        for name in (f"{study}{SUFFIX}", f"{study}{SUFFIX}-wal", f"{study}{SUFFIX}-shm"):
+        for name in (f"{study}{suffix}{more}" for suffix in (SUFFIX, DESK_SUFFIX) for more in ("", "-wal", "-shm")):
             (self.folder / name).unlink(missing_ok=True)
         sync_folder(self.folder)
 
     def sweep(self, going_on: Collection[str]) -> None:
         """Delete the states of all studies but those that go on: a crash may have kept their end from deleting them."""
-        for path in [] if self.folder is None else list(self.folder.glob(f"*{SUFFIX}")):
-            if path.name.removesuffix(SUFFIX) not in going_on:
-                self.erase(path.name.removesuffix(SUFFIX))
+        for path in [] if self.folder is None else [*self.folder.glob(f"*{SUFFIX}"), *self.folder.glob(f"*{DESK_SUFFIX}")]:
+            if path.stem not in going_on:
+                self.erase(path.stem)

@@ -44,7 +44,8 @@ def _at(outbox: Outbox, held: Parties, name: str) -> AtParty:
     party.state = dict(held.states.settle(name, outbox.counted))
     if question.init is not None and not party.state:
         party.state = dict(question.init(question.broadcast, party))
-    return AtParty(party, held.desks[name], question, (), partial(outbox.stream, name), context_of(outbox), outbox.release)
+    stream, context = partial(outbox.stream, name), partial(context_of, outbox)
+    return AtParty(party, held.desks[name], question, (), stream, context, outbox.release)
 
 
 def _keep(outbox: Outbox, held: Parties, name: str, at: AtParty | None) -> None:

@@ -19,7 +19,7 @@ from hedgerow.errors import CannotWrite, StationUnknown
 from hedgerow.network.identity.key_folder import KeyFolder
 from hedgerow.network.station.base import Base
 from hedgerow.network.station.config import StationConfig, read_config, read_policies
-from hedgerow.network.station.data_section import open_table
+from hedgerow.network.station.data_section import open_records
 from hedgerow.network.station.heads import refuse_missing
 from hedgerow.network.station.station import Station
 from hedgerow.store.locks import lock_file, require_posix
@@ -87,11 +87,11 @@ def open_folder(path: Path | str) -> Opened:
     """
     config, folder, keys, base = open_without_records(path)
     try:
-        table = open_table(config.data, folder)
+        table, ids = open_records(config.data, folder)
         policies = None
         if config.stores is not None and config.stores.policies is not None:
             policies = read_policies(folder / config.stores.policies)
-        held = local_data(config, table, store_names(base), policies)
+        held = local_data(config, table, store_names(base), policies, ids)
     except BaseException:
         base.close()
         raise

@@ -37,6 +37,17 @@ def print_report(report: Report, console: Console) -> None:
         _print_comparison(report.comparison, console)
     if report.left:
         _print_grid(report.left, console)
+    if report.saw:
+        print_roles("Who saw what", report.saw, console)
+    if report.traffic:
+        _print_grid(report.traffic, console)
+
+
+def print_roles(title: str, roles: Iterable[tuple[str, Sequence[str]]], console: Console) -> None:
+    """Print what each role sees, or will see, a sentence to a line."""
+    console.print(_plain(title, "bold"))
+    rows = [(role if i == 0 else "", one) for role, said in roles for i, one in enumerate(said or ("Nothing.",))]
+    console.print(_table(("", ""), rows, numeric=(False, False), headed=False))
 
 
 def _print_comparison(comparison: Comparison, console: Console) -> None:

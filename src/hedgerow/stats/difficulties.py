@@ -15,7 +15,7 @@ SINGULAR = 1e-13
 """Eigenvalues of the information, scaled to a unit diagonal, below which columns are dependent: rounding stays below."""
 
 
-def check_identified(information: Array, n: float, names: Sequence[str], *, residual: bool) -> None:
+def check_identified(information: Array, n: float, names: Sequence[str], *, residual: bool, singular: float = SINGULAR) -> None:
     """Refuse columns that are constant or combinations of others.
 
     Parameters
@@ -24,6 +24,8 @@ def check_identified(information: Array, n: float, names: Sequence[str], *, resi
         At coefficients of zero, where it is a matrix of sums of products of columns.
     residual : bool
         Whether records must be left over to estimate a dispersion.
+    singular : float
+        Eigenvalues below this are none.
 
     Raises
     ------
@@ -40,7 +42,7 @@ def check_identified(information: Array, n: float, names: Sequence[str], *, resi
             remedy="Drop the column; for the level of a category, drop or merge the level in the schema.",
         )
     values, vectors = np.linalg.eigh(information / np.outer(size, size))
-    null = vectors[:, values < SINGULAR]
+    null = vectors[:, values < singular]
     if null.size == 0:
         return
     involved = [name for name, load in zip(names, np.abs(null).max(1), strict=True) if load > 1e-3]

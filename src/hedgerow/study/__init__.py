@@ -9,8 +9,10 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from hedgerow.report import Outcome
 
+    from .apart.foreseen import rules_of, will_learn
     from .catalogue import PROGRAMS, VERTICAL
     from .changes import change as parse_change
+    from .checking import check_study, sentence_about
     from .rehearse import Rehearsal, rehearse, rehearse_built
     from .remote import build_remote
     from .runner import Result, read_report
@@ -26,13 +28,17 @@ __all__ = [
     "Study",
     "build_remote",
     "bundled",
+    "check_study",
     "load",
     "parse",
     "parse_change",
     "read_report",
     "rehearse",
     "rehearse_built",
+    "rules_of",
     "run_study",
+    "sentence_about",
+    "will_learn",
 ]
 
 lazily(__name__)

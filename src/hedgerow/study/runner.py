@@ -20,15 +20,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hedgerow.data import Schema
 from hedgerow.display import displayed
 from hedgerow.errors import CannotWrite, CheckpointMismatch, HedgerowError, HedgerowWarning, StudyInvalid, UnknownStudy
 from hedgerow.report import Outcome, Report, write
 from hedgerow.store import Driven, drive, load_checkpoint, record_of, write_arrays, write_bytes
 from hedgerow.store.rows import Logger
 
+from .apart.ready import BuiltApart
+from .apart.running import run_apart
 from .baselines import Baselines, baselines
 from .build import Built, build
+from .catalogue import listing
 from .check import check
 from .explain import explain
 from .planned import Make, with_noise
@@ -83,6 +85,9 @@ def run(
     """
     started, folder = time.perf_counter(), Path(folder)
     data_dir = None if data_dir is None else Path(data_dir)
+    if make is None and (study.apart or listing(study.program.name).columns == "apart"):
+        how: dict[str, Any] = {"on_progress": on_progress, "command": command, "threads": threads, "log": log}
+        return run_apart(study, folder, data_dir=data_dir, resume=resume, **how)
     with heard() as caught:
         if make is None:
             study = with_noise(study, partial(build, data_dir=data_dir), data_dir)
@@ -92,7 +97,7 @@ def run(
         check(built)
         if not resume:
             refuse_beyond(built)
-        _open_folder(folder, built, resume)
+        open_folder(folder, built, resume)
         checkpoint = folder / "checkpoint.safetensors"
         start = load_checkpoint(checkpoint, built.listing.state, built.digest) if resume and checkpoint.exists() else None
         built.run.ledger.attach(record_of(folder, study.budget.shared if study.budget else None))
@@ -119,10 +124,15 @@ def run(
             outcome = built.shown(ended.state) if ended.state else Outcome()
         compare = built.study.baselines and built.simulated and ended.state and ended.stopped != "interrupted"
         compared = baselines(built, ended.state) if compare else Baselines()
-    said = tuple(dict.fromkeys(str(warning.message) for warning in caught if issubclass(warning.category, HedgerowWarning)))
+    said = said_in(caught)
     report = explain(built, ended, outcome, compared, rounds.history, seconds=seconds, warnings=said, command=command)
-    _write_results(folder, report, outcome, built.schema)
+    write_results(folder, report, outcome, built.schema.to_json())
     return Result(folder, report, ended, outcome)
+
+
+def said_in(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
+    """Hedgerow's warnings among those that were collected, each once."""
+    return tuple(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, HedgerowWarning)))
 
 
 @contextmanager
@@ -146,7 +156,8 @@ def heard() -> Iterator[list[warnings.WarningMessage]]:
         yield caught
 
 
-def _open_folder(folder: Path, built: Built, resume: bool) -> None:
+def open_folder(folder: Path, built: Built | BuiltApart, resume: bool) -> None:
+    """Make a run's folder, or find it where a run is resumed; refuse one that holds another run."""
     if not resume and ((folder / "ledger.jsonl").exists() or (folder / "comparison.csv").exists()):
         raise CannotWrite(
             f"{folder} already holds a run.", remedy="Add --resume to continue it, or choose another --out.", asked=False
@@ -194,8 +205,9 @@ def _leaves(section: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, Any
             yield f"{at}{key}", value
 
 
-def _write_results(folder: Path, report: Report, outcome: Outcome, schema: Schema) -> None:
-    _write(folder / "schema.json", json.dumps(schema.to_json(), indent=1, default=float) + "\n")
+def write_results(folder: Path, report: Report, outcome: Outcome, schema: Mapping[str, Any]) -> None:
+    """Write what a run has to show; `schema` is that of the parties, or one for each."""
+    _write(folder / "schema.json", json.dumps(schema, indent=1, default=float) + "\n")
     if outcome.arrays:
         write_arrays(folder / "model.safetensors", outcome.arrays, {"study": report.study})
     if outcome.coefficients is not None:

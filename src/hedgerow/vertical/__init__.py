@@ -1,4 +1,4 @@
-"""Vertical learning: the same people, different columns."""
+"""Vertical learning: parties hold different columns of the same people."""
 
 from __future__ import annotations
 
@@ -8,10 +8,35 @@ from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
     from hedgerow.crypto.cross import ColumnReach
+    from hedgerow.crypto.psi import X25519, Agrawal
+    from hedgerow.crypto.psi.kkrt import KKRT
 
     from .aligned import Aligned
+    from .associations import PrincipalAxes, correlation, pca, vif
     from .cross import Factors
+    from .glm import logistic_regression, poisson_regression
+    from .groups import CrossTable, contingency, means
+    from .linear import lasso, linear_regression, ridge
 
-__all__ = ["Aligned", "ColumnReach", "Factors"]
+__all__ = [
+    "KKRT",
+    "X25519",
+    "Agrawal",
+    "Aligned",
+    "ColumnReach",
+    "CrossTable",
+    "Factors",
+    "PrincipalAxes",
+    "contingency",
+    "correlation",
+    "lasso",
+    "linear_regression",
+    "logistic_regression",
+    "means",
+    "pca",
+    "poisson_regression",
+    "ridge",
+    "vif",
+]
 
 lazily(__name__, checks=True)

@@ -301,9 +301,16 @@ def align(federation: Federation, on: str, by: AlignmentProtocol) -> Aligned:
     name = str(run.next_question(values.branch))
     question = Question("each", partial(people, on=on), None, None, None, (), values.cohort, values.branch, int(name))
     n = run.ask(question, replace(values.channel, aggregation=Aligning(by, on, name)))
+    return aligned_before(federation, on, by, name, int(n))
+
+
+def aligned_before(federation: Federation, on: str, by: AlignmentProtocol, name: str, n: int) -> Aligned:
+    """The handle of an alignment that the parties keep; its name is the number of the question by which it was made."""
+    values = inside(federation)
+    schemas = values.run.schemas
     channel = replace(values.channel, aggregation=Between())
     view = handle(values._replace(view=(alignment(name),), channel=channel))
-    facts = _Facts(on, by, int(n), schemas)
+    facts = _Facts(on, by, n, schemas)
     for party in schemas:
         facts.note(party, by.shows.get("party", "the sizes of the lists, and which of its own people are common"))
     facts.note(HUB, by.shows.get("hub", "sizes of sealed letters, and how many people are common"))

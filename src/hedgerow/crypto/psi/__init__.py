@@ -2,6 +2,7 @@
 
 interface      what every alignment offers: settings, peers, rows in a common order
 x25519, star   masks on curve25519: two parties or more
+kkrt           oblivious transfers extended by symmetric ciphers: two parties, large lists
 curve          points, scalars, what is checked of points that come
 pipes          letters of any length, and how parties begin (opening)
 agrawal        powers modulo a safe prime: the thesis's toy, and mended
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from .agrawal import Agrawal
     from .ids import IdRules
     from .interface import AlignedRows, AlignmentProtocol
+    from .kkrt import KKRT
     from .x25519 import X25519
 
-__all__ = ["X25519", "Agrawal", "AlignedRows", "AlignmentProtocol", "IdRules"]
+__all__ = ["KKRT", "X25519", "Agrawal", "AlignedRows", "AlignmentProtocol", "IdRules"]
 
 lazily(__name__)

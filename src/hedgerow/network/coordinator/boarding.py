@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from typing import Any, Literal, Protocol
@@ -34,6 +34,7 @@ from hedgerow.wire.question import common
 from hedgerow.wire.refusal import code_in, is_code
 from hedgerow.wire.values import pack, unpack
 
+from .apart import agreed_schemas, holders_of
 from .columns import agreed_schema
 from .config import CoordinatorLimitsSection
 from .journal import refusal
@@ -66,6 +67,8 @@ class Agreed:
         The columns that the study uses, as every station declares them.
     at : float
         When it was agreed.
+    schemas : mapping from station to Schema
+        Of a study over columns that lie apart, those of each; then there is no common one.
     """
 
     text: str
@@ -74,15 +77,18 @@ class Agreed:
     coordinator: str
     version: str
     at: float
+    schemas: Mapping[str, Schema] = field(default_factory=dict)
 
     def pack(self) -> bytes:
         stations = {name: tuple(parties) for name, parties in self.stations.items()}
-        return pack((self.text, stations, tuple(self.schema.columns), self.coordinator, self.version, self.at))
+        apart = {name: tuple(schema.columns) for name, schema in self.schemas.items()}
+        return pack((self.text, stations, tuple(self.schema.columns), self.coordinator, self.version, self.at, apart))
 
     @classmethod
     def unpack(cls, raw: bytes) -> Agreed:
-        text, stations, columns, *rest = unpack(raw)
-        return cls(text, stations, Schema(tuple(columns)), *rest)
+        text, stations, columns, coordinator, version, at, *apart = unpack(raw)
+        schemas = {name: Schema(tuple(own)) for name, own in (apart[0] if apart else {}).items()}
+        return cls(text, stations, Schema(tuple(columns)), coordinator, version, at, schemas)
 
     def parts(self) -> list[bytes]:
         """The letter to every station."""
@@ -90,7 +96,7 @@ class Agreed:
         about = {
             "coordinator": self.coordinator,
             "stations": stations,
-            "schema": tuple(self.schema.columns),
+            "schema": {name: tuple(schema.columns) for name, schema in self.schemas.items()} or tuple(self.schema.columns),
             "version": self.version,
         }
         return [self.text.encode(), pack(about)]
@@ -137,7 +143,7 @@ def meet(
 
     `since` is when stations could come: the study was there, and so was the coordinator.
     """
-    wanted = kept.asked or tuple(sorted(public_identities))
+    wanted = holders_of(study) or kept.asked or tuple(sorted(public_identities))
     if unknown := [name for name in wanted if name not in public_identities]:
         return _end("failed", f"{', '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not on the roster")
     if not wanted:
@@ -159,7 +165,7 @@ def meet(
         if hello.data != name_of_data:
             refused[name] = f"{name} has the data {hello.data[:100]!r}, not {name_of_data!r}"
             del found[name]
-    least = least_of(limits, len(wanted))
+    least = len(wanted) if study.apart else least_of(limits, len(wanted))
     away = [name for name in wanted if name not in found and name not in refused]
     if len(wanted) - len(refused) < least or (kept.asked and refused and limits.least_stations is None):
         return _end("refused", "; ".join(refused.values()))
@@ -168,7 +174,7 @@ def meet(
             return _end("failed", f"{_and(away)} did not come in {limits.approval_hours:g} hours")
         return _wait(f"waiting for {_and(away)} to connect")
     in_order = {name: found[name] for name in wanted if name in found}
-    if limits.least_stations is not None:
+    if limits.least_stations is not None and not study.apart:
         in_order = _most(study, in_order, least)
     try:
         agreed = _agree(study, in_order, coordinator, now)
@@ -213,7 +219,7 @@ def board(
 def verdict(said: Sequence[Boarded], agreed: Agreed, limits: CoordinatorLimitsSection, now: float, since: float) -> Verdict:
     """Where boarding stands, by what stations said."""
     by = {status: [one for one in said if one.status == status] for status in ("approved", "refused", "waiting", "away")}
-    least = least_of(limits, len(said))
+    least = len(said) if agreed.schemas else least_of(limits, len(said))
     refusals = "; ".join(refusal(one.station, one.code) for one in by["refused"])
     ready = Verdict("ready", _boarding(by["approved"], refusals), {one.station: one.parties for one in by["approved"]})
     if len(said) - len(by["refused"]) < least:
@@ -335,10 +341,12 @@ def _most(study: Study, found: Mapping[str, Hello], least: int) -> Mapping[str, 
 
 
 def _agree(study: Study, found: Mapping[str, Hello], coordinator: str, now: float) -> Agreed:
-    schema = agreed_schema(study, {name: hello.schema for name, hello in found.items()})
-    text = to_toml(as_stations_see_it(study).model_dump(mode="json")) + "\n"
+    declared = {name: hello.schema for name, hello in found.items()}
     stations = {name: hello.parties for name, hello in found.items()}
-    return Agreed(text, stations, schema, coordinator, version("hedgerow"), now)
+    apart = agreed_schemas(study, declared, stations) if study.apart else {}
+    schema = Schema(()) if apart else agreed_schema(study, declared)
+    text = to_toml(as_stations_see_it(study).model_dump(mode="json")) + "\n"
+    return Agreed(text, stations, schema, coordinator, version("hedgerow"), now, apart)
 
 
 def _mapping(letter: Letter, kind: str) -> Mapping[str, Any]:

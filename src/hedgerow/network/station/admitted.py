@@ -6,7 +6,7 @@ What reads and rehearses studies is imported when one comes: a station that wait
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from hedgerow.privacy.guard import GuardedQuestion
 from hedgerow.wire.values import unpack
 
 from .accounts import Account
+from .apart import admit_apart
 from .by_party import admit_by_party
 from .code import code_hash, installed_version
 from .config import GuardSection, StationConfig
@@ -59,12 +60,21 @@ MOST_PARTIES = 1 << 20
 
 @dataclass(frozen=True)
 class StudyDescription:
-    """What a coordinator tells beside a study."""
+    """What a coordinator tells beside a study: the columns of all stations, or of each where they lie apart."""
 
     coordinator: str
     stations: dict[str, int]
-    schema: tuple[Column, ...]
+    schema: tuple[Column, ...] | Mapping[str, tuple[Column, ...]]
     version: str
+
+    @property
+    def apart(self) -> Mapping[str, tuple[Column, ...]]:
+        """The columns of each station where they lie apart; none otherwise."""
+        return self.schema if isinstance(self.schema, Mapping) else {}
+
+    def columns(self, station: str) -> tuple[Column, ...]:
+        """The columns that a station is asked about."""
+        return self.schema if isinstance(self.schema, tuple) else self.schema.get(station, ())
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,10 @@ def read_description(raw: bytes) -> StudyDescription:
     whole = isinstance(stations, dict) and all(
         isinstance(name, str) and type(n) is int and 0 < n < 1 << 24 for name, n in stations.items()
     )
-    known = isinstance(columns, tuple) and bool(columns) and all(isinstance(column, Column) for column in columns)
+    several = list(columns.values()) if isinstance(columns, dict) else [columns]
+    known = bool(several) and all(isinstance(own, tuple) and own for own in several)
+    known = known and all(isinstance(column, Column) for own in several for column in own)
+    known = known and (isinstance(columns, tuple) or set(columns) == set(stations))
     if not whole or not known or not isinstance(found["coordinator"], str) or not isinstance(found["version"], str):
         raise MessageRefused("a study came with stations or columns that are none.")
     return StudyDescription(**found)
@@ -174,7 +187,10 @@ def admitted(config: StationConfig, held: Held, description: StudyDescription, s
     guard = config.guard
     admit_program(guard, study, description.version, installed_version(), code_hash(guard.modules))
     admit_weights(study, held.schema)
-    return admit_columns(config.allowed, held.schema, description.schema, named_columns(study))
+    if description.apart or study.apart:
+        admit_apart(config, study, description.apart)
+    named = () if study.apart else named_columns(study)
+    return admit_columns(config.allowed, held.schema, description.columns(config.name), named)
 
 
 def _ids(station: str, n: int) -> list[str]:

@@ -32,6 +32,7 @@ from hedgerow.wire.envelope import checked_name
 
 from .data_section import DataSection, schema_of
 from .hours import Hours
+from .vertical_section import VerticalSection
 
 FILE = "station.toml"
 """Name of the configuration in a station's folder."""
@@ -165,6 +166,9 @@ class GuardSection(Section):
         None, gt=0, description="the same over all studies together, for each value of all columns; none if not given"
     )
     require: RequireSection = Field(default_factory=RequireSection, description="protection that every answer has")
+    vertical: VerticalSection = Field(
+        default_factory=VerticalSection, description="studies over columns that lie apart at several stations"
+    )
     hours: tuple[str, ...] = Field(
         (), description='when questions are answered, e.g. "Mon-Fri 08:00-18:00"; always if not given'
     )
@@ -237,6 +241,8 @@ class StationConfig(Section):
             problems.append(
                 f"stores.by names {self.stores.by!r}, which is not declared. {suggestion(self.stores.by, declared)}"
             )
+        if self.stores is not None and self.data.ids is not None:
+            problems.append("stores and data.ids: people are matched between stations of one party each")
         if self.name == self.coordinator.name:
             problems.append(f"name and coordinator.name are both {self.name!r}: they are two holders of keys")
         if problems:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+import numpy as np
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from hedgerow.data import Column, Schema, Table
@@ -37,6 +38,7 @@ from hedgerow.stats.derived import Derivation, derive_columns, derive_schema
 from hedgerow.study.declared import DeclaredColumn, DerivedSection, words_from
 from hedgerow.study.section import Section, problems
 
+from .ids_column import problems_of_ids, taken_out, with_ids
 from .sources import read_source
 from .sources.fhir.mapping import SPEAKING, meaning
 
@@ -109,6 +111,9 @@ class DataSection(Section):
     missing: Literal["refuse", "drop"] = Field(
         "refuse", description="whether values may be missing: each model drops the records that lack one it reads"
     )
+    ids: str | None = Field(
+        None, description="the source's column that tells people apart: for alignments, and never declared to anybody"
+    )
     columns: dict[str, ColumnSection] = Field(min_length=1, description="the columns, by name")
     derived: dict[str, DerivedSection] = Field(default_factory=dict, description="columns that are computed, by name")
 
@@ -119,7 +124,7 @@ class DataSection(Section):
 
     @model_validator(mode="after")
     def fits_its_source(self) -> DataSection:
-        problems = [*self._source_problems(), *self._column_problems()] or self._derived_problems()
+        problems = [*self._source_problems(), *self._column_problems(), *problems_of_ids(self)] or self._derived_problems()
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -225,6 +230,11 @@ def derivations(section: DataSection) -> dict[str, Derivation]:
 
 
 def open_table(section: DataSection, folder: str | Path) -> Table:
+    """Read a station's records; see `open_records`."""
+    return open_records(section, folder)[0]
+
+
+def open_records(section: DataSection, folder: str | Path) -> tuple[Table, np.ndarray | None]:
     """Read a station's records and hold them against their declaration.
 
     Parameters
@@ -238,6 +248,8 @@ def open_table(section: DataSection, folder: str | Path) -> Table:
     Table
         With the declared columns only. Rows are in the order of the source; for FHIR, that of the patients. Records that miss
         a value of a column with `missing = "drop"` stay: each model leaves out those that lack one it reads.
+    array of str, shape (n,), or None
+        The ids of the records, where the section names their column.
 
     Raises
     ------
@@ -249,7 +261,7 @@ def open_table(section: DataSection, folder: str | Path) -> Table:
         A package for this source is not installed.
     """
     schema = schema_of(section).select([*section.columns])
-    found = read_source(section, schema, Path(folder))
+    found, ids = taken_out(section, read_source(*with_ids(section, schema, ColumnSection), Path(folder)))
     given = {name: replace(column.declared(name), kind=schema[name].kind) for name, column in section.columns.items()}
     held, _, _ = fit(
         found.columns,
@@ -270,7 +282,8 @@ def open_table(section: DataSection, folder: str | Path) -> Table:
     lost = lacking_in(table, schema.names)
     n_lost = 0 if lost is None else int(lost.sum())
     LOG.info("data %r: %d records, %d columns, %d lack a value", section.name, len(table), len(table.columns), n_lost)
-    return replace(table, source=f"{found.note} {n_lost} of {len(table)} records lack a value.") if n_lost else table
+    told = f"{found.note} {n_lost} of {len(table)} records lack a value."
+    return replace(table, source=told) if n_lost else table, ids
 
 
 REMEDY = (

@@ -90,6 +90,8 @@ class StationEntry:
         How much of the noise that may cover these numbers was used up (`core.disclosure.worn`); 0 where there is none.
     whom : str
         These parties, packed; "" for all.
+    people, partners : str
+        Of an alignment: a digest of the list of people here, and the stations whose people it is matched with.
     epsilon : float or None
         Spent by the party that has spent most, with this question, of the budget over everything. It follows from the
         charges, so it is not written: `Inbox.entries` computes it for who looks.
@@ -118,6 +120,8 @@ class StationEntry:
     hidden: float = 0.0
     noise: float = 0.0
     whom: str = ""
+    people: str = ""
+    partners: str = ""
     epsilon: float | None = field(default=None, compare=False)
     number: int = field(default=0, compare=False)
     hash: str = field(default="", compare=False)
@@ -194,6 +198,10 @@ class StationJournal:
             found = [StationEntry.from_json(link.text, 0, "") for link in self._journal.links("code = ?", (ANEW,))]
             self._generation = max((entry.generation for entry in found), default=0)
         return self._generation
+
+    def begun(self, code: str) -> list[StationEntry]:
+        """Every entry of one code, in order."""
+        return [StationEntry.from_json(link.text, link.number, link.hash) for link in self._journal.links("code = ?", (code,))]
 
     def questions(self, study: str) -> Iterator[StationEntry]:
         """Every question of a study that was to be answered from records, in order."""

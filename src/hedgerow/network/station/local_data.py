@@ -95,7 +95,7 @@ class LocalData:
     schema : Schema
         Of all columns but the one that tells stores apart.
     columns : mapping from name to array
-        Records ordered by party.
+        Records ordered by party; and their ids, by the name of their column, which the schema does not have.
     sizes : array of int, shape (n_parties,)
     """
 
@@ -119,7 +119,11 @@ class LocalData:
 
 
 def local_data(
-    config: StationConfig, table: Table, secret: bytes, policies: Mapping[str, StorePolicy] | None = None
+    config: StationConfig,
+    table: Table,
+    secret: bytes,
+    policies: Mapping[str, StorePolicy] | None = None,
+    ids: np.ndarray | None = None,
 ) -> LocalData:
     """Order a station's records by party.
 
@@ -131,6 +135,8 @@ def local_data(
         By which stores are named: who knows a store's value cannot tell from a name which one it is.
     policies : mapping, optional
         What differs for single stores, by the value that tells them apart.
+    ids : array of str, optional
+        Of the records, as `open_records` returns them.
 
     Raises
     ------
@@ -142,6 +148,8 @@ def local_data(
     schema = config.declared
     columns = {name: table.columns[name] for name in schema.names}
     if config.stores is None:
+        if ids is not None and config.data.ids is not None:
+            columns[config.data.ids] = ids
         return LocalData(schema, Roll((config.name,)), columns, np.array([len(table)]))
     table = whole_cases(table, [config.stores.by])  # a record of no store is nobody's
     columns = {name: table.columns[name] for name in schema.names}

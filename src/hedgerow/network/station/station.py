@@ -43,6 +43,7 @@ from hedgerow.wire.envelope import Letter, disclose, enclose
 from hedgerow.wire.values import pack
 
 from .admitted import AdmittedStudy, title_of
+from .alignments import Alignments
 from .answered_files import refuse_forgotten
 from .asking import GUARD, OUTSIDE, Keys, Reply, account_of, charge_all, said, tells
 from .base import Base
@@ -104,7 +105,7 @@ class Station:
         self.config, self.held, self.keys, self.base, self.now = config, held, keys, base, now
         self.journal, self.submissions = StationJournal(base), Submissions(base)
         self.heads = JournalHeads(self.journal, keys, config.coordinator.name)
-        self.disclosures = Disclosures(held, self.journal)
+        self.disclosures, self.alignments = Disclosures(held, self.journal), Alignments(self.journal)
         self.account = account_of(config.guard.budget, held.roll, own=True)
         if runner is None:
             assert isinstance(held, LocalData), "who runs nothing elsewhere holds the records"
@@ -301,6 +302,7 @@ class Station:
                         "n_parties": len(left.ids),
                     }
                     counted = question.counted_by | self.disclosures.noted(guard, study, left.ids, left)
+                    self.alignments.begin(guard.vertical, study, letter.number, question.alignment, self.now())
                     self._note(letter, study, "asked", charges=debits.charges, bytes_in=size, **about, **counted)
                     debits.enter()  # they are on the disk now
                     admitted.asked.take(question)

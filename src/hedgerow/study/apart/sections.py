@@ -45,7 +45,7 @@ class AlignmentSection(Section):
     by: Literal["x25519", "kkrt"] = Field(
         "x25519", description="the protocol: x25519 to about 100 000 ids and any number of parties; kkrt for two large lists"
     )
-    least: int = Field(10, ge=2, description="fewer common people than this are refused")
+    least: int = Field(10, ge=3, description="fewer common people than this are refused")
     ratio: float = Field(100.0, ge=1, description="lists whose sizes differ by more than this factor are refused")
     most: int = Field(2_000_000, ge=1, description="a longer list is refused")
     small_domain: Literal["refused", "accepted"] = Field(

@@ -71,7 +71,9 @@ def lawful_labels(labels: Any, told: Collection[str], seat: str) -> None:
         )
 
 
-def lawful_columns(columns: Any, modules: Mapping[str, nn.Module], inputs: Mapping[str, Tensor], openings: float, to: str) -> None:
+def lawful_columns(
+    columns: Any, modules: Mapping[str, nn.Module], inputs: Mapping[str, Tensor], openings: float, to: str
+) -> None:
     """Refuse affine parts whose outputs a party receives more than once for each record (trap V2).
 
     Parameters

@@ -23,13 +23,17 @@ from torch import Tensor, nn
 
 from hedgerow.core.party import Party
 from hedgerow.core.question import travels
+from hedgerow.crypto.aggregation import description_digest
 from hedgerow.errors import ModelInvalid, StateLost
 from hedgerow.learn.descent.optimisers import NAMES
-from hedgerow.learn.made import Made, made_of
+from hedgerow.learn.made import Made, made_of, structure
 from hedgerow.learn.models import draws, own_generator
 
 Precision = Literal["float32", "float64"]
 """In which a network is trained."""
+
+TOLD = ("name", "optimiser", "learning_rate", "settings", "precision")
+"""What a party is told of a piece, beside how its module was made."""
 
 
 @travels
@@ -60,15 +64,22 @@ class Piece:
 
     def __travel__(self) -> dict[str, Any]:
         """What crosses a wire: how the module was made, and the rest as it is."""
-        told = {name: getattr(self, name) for name in ("name", "optimiser", "learning_rate", "settings", "precision")}
-        return told | {"made": made_of(self.module)}
+        return {name: getattr(self, name) for name in TOLD} | {"made": made_of(self.module)}
 
     @classmethod
     def __arrive__(cls, *, made: Made, **told: Any) -> Piece:
         """A piece whose module is made again; the weights come when training begins."""
-        if set(told) != {"name", "optimiser", "learning_rate", "settings", "precision"} or told["optimiser"] not in NAMES:
-            raise ModelInvalid("what arrived is no part of a network.", remedy="Both sides must run the same version of Hedgerow.")
+        if set(told) != set(TOLD) or told["optimiser"] not in NAMES:
+            raise ModelInvalid(
+                "what arrived is no part of a network.", remedy="Both sides must run the same version of Hedgerow."
+            )
         return cls(module=made.make(), **told)
+
+    @cached_property
+    def digested(self) -> bytes:
+        """Its digest in the context of questions: of what a party is told."""
+        told = {"kind": "piece", "structure": structure(self.module)} | {name: getattr(self, name) for name in TOLD}
+        return description_digest(told)
 
     @property
     def dtype(self) -> torch.dtype:

@@ -12,7 +12,8 @@ dies in between has lost nothing. Layers that draw random numbers draw them agai
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, travels
+from hedgerow.crypto.aggregation import description_digest
 from hedgerow.errors import MessageRefused, StateLost
 from hedgerow.learn.models import hits
 
@@ -57,6 +59,11 @@ class Bottom:
     width: int
     block: tuple[int, int]
     letters: Letters = "exact"
+
+    @cached_property
+    def digested(self) -> bytes:
+        """Its digest in the context of questions."""
+        return description_digest(("bottom", *(getattr(self, one.name) for one in fields(self))))
 
     def rows(self, party: Party, at: np.ndarray) -> np.ndarray:
         """Places of the records of the batch that a broadcast [epoch, batch] names."""
@@ -96,6 +103,11 @@ class Top:
     own: Bottom | None = None
     letters: Letters = "exact"
     keeps: str = "split"
+
+    @cached_property
+    def digested(self) -> bytes:
+        """Its digest in the context of questions."""
+        return description_digest(("top", *(getattr(self, one.name) for one in fields(self))))
 
     def merged(self, received: Tensor, own: Tensor | None) -> Tensor:
         """The top's input from what others sent together, and from the label holder's own output."""

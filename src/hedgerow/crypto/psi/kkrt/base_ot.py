@@ -51,7 +51,7 @@ def group() -> Any:
     return sodium
 
 
-class Offer:
+class SeedOffer:
     """The offerer's side.
 
     Attributes
@@ -85,7 +85,7 @@ class Offer:
         return pairs, _hash(_prefix(session, n, self.letter, own) + common)
 
 
-class Choice:
+class SeedChoice:
     """The chooser's side.
 
     Parameters

@@ -36,7 +36,7 @@ from hedgerow.errors import MessageRefused
 
 from ...messages import MessageForm, Whole, digest
 from ...peers import Peer
-from .base_ot import Choice, Offer
+from .base_ot import SeedChoice, SeedOffer
 from .bits import ROW_BYTES, WIDTH, Columns, rows_of
 from .code import NAME_BYTES, SALT_BYTES, TAG_BYTES, Code, Items
 from .cuckoo import FUNCTIONS, place, region_size
@@ -53,7 +53,7 @@ _PART = 1 << 15  # items whose tags are computed at a time
 
 
 @dataclass(frozen=True)
-class Run:
+class TwoLists:
     """What both peers know of a run before the base transfers.
 
     Attributes
@@ -113,7 +113,7 @@ def cut(n: int, size: int) -> Iterator[tuple[int, int]]:
     return ((start, min(size, n - start)) for start in range(0, n, size))
 
 
-def receive(ids: Sequence[bytes], run: Run, offer: Offer, entropy: Entropy) -> Peer[Array | None]:
+def receive(ids: Sequence[bytes], run: TwoLists, offer: SeedOffer, entropy: Entropy) -> Peer[Array | None]:
     """The receiver's side after the announcements; returns its common rows in the common order, or None where they are few."""
     while True:
         part = entropy(SALT_BYTES)
@@ -152,7 +152,7 @@ def receive(ids: Sequence[bytes], run: Run, offer: Offer, entropy: Entropy) -> P
     return mine[order] if len(mine) >= run.least else None
 
 
-def _told(names: Array, run: Run) -> Peer[None]:
+def _told(names: Array, run: TwoLists) -> Peer[None]:
     """Tell the sender that there are too few, or their names, or only that there are enough."""
     enough = len(names) >= run.least
     told = names if enough and run.both else names[:0]
@@ -161,10 +161,10 @@ def _told(names: Array, run: Run) -> Peer[None]:
         silent((yield {run.other: told[start : start + length].tobytes()}))
 
 
-def send(ids: Sequence[bytes], run: Run, offer: bytes, entropy: Entropy) -> Peer[Array | None]:
+def send(ids: Sequence[bytes], run: TwoLists, offer: bytes, entropy: Entropy) -> Peer[Array | None]:
     """The sender's side after the announcements; returns its common rows in the common order, or None where they are few."""
     choices = np.unpackbits(np.frombuffer(entropy(ROW_BYTES), np.uint8), bitorder="little")
-    points, seeds, key = Choice(choices, entropy).seeds(offer, run.session)
+    points, seeds, key = SeedChoice(choices, entropy).seeds(offer, run.session)
     salt = run.salt(run.read((yield {run.other: points}), SALT_BYTES))
     items, code = Items.of(ids, salt), Code(salt)
     lists = yield from _evaluated(items, code, Columns(seeds), np.packbits(choices, bitorder="little").view("<u8"), run)
@@ -185,7 +185,7 @@ def send(ids: Sequence[bytes], run: Run, offer: bytes, entropy: Entropy) -> Peer
     return _rows_named(told, items.names(key))
 
 
-def _evaluated(items: Items, code: Code, columns: Columns, secret: Array, run: Run) -> Peer[Array]:
+def _evaluated(items: Items, code: Code, columns: Columns, secret: Array, run: TwoLists) -> Peer[Array]:
     """Take the matrix, part by part, and return the items' tags under each function: uint8 of shape (3, m, 10)."""
     size = region_size(run.theirs)
     bins = items.bins(size)

@@ -13,14 +13,15 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.randomness import Entropy
 from hedgerow.errors import AlignmentRefused, IdsInvalid, MessageRefused, SettingsInvalid
 
+from ...cohort import lawful_least
 from ...messages import MessageForm, Whole, digest, exactly
 from ...peers import HUB, Peer
 from ...streams import fresh
 from ..ids import IdRules
 from ..interface import AlignedRows
-from .base_ot import POINT_BYTES, Offer, group
+from .base_ot import POINT_BYTES, SeedOffer, group
 from .code import SALT_BYTES
-from .protocol import Run, letter_of, receive, send
+from .protocol import TwoLists, letter_of, receive, send
 
 _ANNOUNCED = MessageForm(
     "kkrt", size=Whole(0, 2**31 - 1), part=exactly(SALT_BYTES), point=exactly(POINT_BYTES), rules=exactly(32)
@@ -38,14 +39,15 @@ class KKRT:
     Parameters
     ----------
     least : int
-        Fewest common records; with fewer the alignment is refused. The party that receives has then seen which they are.
+        Fewest common records, at least 3; with fewer the alignment is refused. The party that receives has then seen which
+        they are.
     most : int
         Longest list.
     ratio : float
         The longest list may be so many times as long as the shortest.
     normal, small_domain : str
         As of `IdRules`.
-    to : str, optional
+    learns : str, optional
         The one party that learns the result; the other gets no rows, only that there were enough. Both learn it by default.
 
     References
@@ -59,10 +61,11 @@ class KKRT:
     ratio: float = 100.0
     normal: str = "nfkc-casefold"
     small_domain: str = "refused"
-    to: str | None = None
+    learns: str | None = None
 
     def __post_init__(self) -> None:
-        self.rules  # noqa: B018 - refuses what the rules refuse
+        _ = self.rules
+        lawful_least(self.least)
 
     @cached_property
     def rules(self) -> IdRules:
@@ -78,10 +81,10 @@ class KKRT:
         learns = "how long the other's list is, and which of its own ids the other has"
         alone = "how long the other's list is, and that at least `least` ids are common"
         return {
-            "party": learns if self.to is None else alone,
-            **({} if self.to is None else {self.to: learns}),
+            "party": learns if self.learns is None else alone,
+            **({} if self.learns is None else {self.learns: learns}),
             "hub": "the sizes of sealed letters, which tell how long both lists are"
-            + (" and how many ids are common" if self.to is None else ""),
+            + (" and how many ids are common" if self.learns is None else ""),
             "world": "nothing",
         }
 
@@ -103,10 +106,10 @@ class KKRT:
         MissingExtra (HR-105)
             PyNaCl is not installed.
         """
-        if len(set(names)) != 2 or len(names) != 2 or me not in names or HUB in names or self.to not in (None, *names):
+        if len(set(names)) != 2 or len(names) != 2 or me not in names or HUB in names or self.learns not in (None, *names):
             raise SettingsInvalid(
                 f"KKRT aligns two parties, not {len(names)}: {', '.join(map(repr, names))}, of whom {me!r} is this one"
-                + ("." if self.to is None else f", and {self.to!r} learns the result."),
+                + ("." if self.learns is None else f", and {self.learns!r} learns the result."),
                 remedy="Align more than two by X25519.",
             )
         twice = _repeated(ids)
@@ -118,8 +121,8 @@ class KKRT:
     def _aligned(self, me: str, names: tuple[str, ...], ids: Sequence[bytes], entropy: Entropy) -> Peer[AlignedRows]:
         (other,) = set(names) - {me}
         offer, rules = (
-            Offer(entropy),
-            digest("kkrt rules", self.rules.digest, (self.to or "").encode(), "\0".join(names).encode()),
+            SeedOffer(entropy),
+            digest("kkrt rules", self.rules.digest, (self.learns or "").encode(), "\0".join(names).encode()),
         )
         mine = _ANNOUNCED.pack(size=len(ids), part=entropy(SALT_BYTES), point=offer.letter, rules=rules)
         theirs = letter_of((yield {other: mine}), other)
@@ -131,9 +134,9 @@ class KKRT:
         sizes = {me: len(ids), other: size}
         self.rules.check_sizes(sizes)
         letters = {me: mine, other: theirs}
-        run = Run(other, size, digest("kkrt session", *(letters[name] for name in names)), self.to is None, self.least)
+        run = TwoLists(other, size, digest("kkrt session", *(letters[name] for name in names)), self.learns is None, self.least)
         # Columns cost more than tags: the shorter list is placed in bins, the first named of equal ones.
-        receiver = self.to or min(names, key=lambda name: sizes[name])
+        receiver = self.learns or min(names, key=lambda name: sizes[name])
         rows = yield from receive(ids, run, offer, entropy) if me == receiver else send(ids, run, point, entropy)
         if rows is None:
             raise AlignmentRefused(

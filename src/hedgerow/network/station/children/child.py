@@ -74,15 +74,15 @@ class ChildWork:
         return kinds[told.kind](*told.bodies)
 
     def _read(self, config: Body, about: Body) -> Reply:
-        from hedgerow.network.station.data_section import open_table
+        from hedgerow.network.station.data_section import open_records
 
         section, told = read_config(config), json.loads(bytes(about))
         folder = Path(told["folder"])
-        table = open_table(section.data, folder)
+        table, ids = open_records(section.data, folder)
         policies = None
         if section.stores is not None and section.stores.policies is not None:
             policies = read_policies(folder / section.stores.policies)
-        held = local_data(section, table, bytes.fromhex(told["secret"]), policies)
+        held = local_data(section, table, bytes.fromhex(told["secret"]), policies, ids)
         where = lay_out(held.columns, self._records)
         return "held", [where.encode(), held.roll.pack(), held.sizes.astype(np.int64).tobytes()]
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from hedgerow.core.ledger import Entry
 from hedgerow.errors import HedgerowError, catalogue
+from hedgerow.network.station.alignments import AskedAlignment
 from hedgerow.network.station.asking import said
 from hedgerow.network.station.disclosed import AskedNumbers
 from hedgerow.network.station.signatures import QuestionSignature
@@ -49,6 +50,8 @@ class AskedQuestion:
         Of parties that cannot pay.
     exact : AskedNumbers, optional
         Numbers without noise that each is asked, where it bears.
+    alignment : AskedAlignment, optional
+        Where it begins to match the people here with those of others.
     """
 
     ids: tuple[str, ...]
@@ -68,6 +71,7 @@ class AskedQuestion:
     guarded: Mapping[Any, GuardedQuestion] = field(default_factory=dict)
     declined: Mapping[str, str] = field(default_factory=dict)
     exact: AskedNumbers | None = None
+    alignment: AskedAlignment | None = None
 
     @property
     def words(self) -> str:
@@ -96,6 +100,8 @@ class AskedQuestion:
         guarded = {trust: GuardedQuestion(Entry.from_json(entry), life) for trust, (entry, life) in found["guarded"].items()}
         signature = found["signature"] and QuestionSignature(**found["signature"])
         exact = found["exact"] and AskedNumbers(*found["exact"])
+        matched = found["alignment"] and AskedAlignment(found["alignment"][0], tuple(found["alignment"][1]))
+        found = {**found, "alignment": matched or None}
         return cls(**{**found, "exact": exact, "ids": tuple(found["ids"]), "guarded": guarded, "signature": signature})
 
 

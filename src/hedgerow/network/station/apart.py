@@ -1,0 +1,112 @@
+"""A study over columns that lie apart, as a station judges it: with whom its people are matched, and what leaves of each.
+
+    alignment    the partners, the column of ids, the fewest common people, the sizes of lists       [guard.vertical]
+    seat         numbers of each common person: to the hub in secret order, or sealed to a partner   seats = true
+    cross        totals over common people, of columns that single out no few of them                least_common
+
+Settings of a protocol are checked as they come with each question, since the party keeps to those: what a coordinator says
+about a study decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from hedgerow.errors import ColumnForbidden, ProtectionRequired, StudyInvalid, TooFewRecords
+
+from .vertical_section import VerticalSection
+
+if TYPE_CHECKING:
+    from hedgerow.data import Column
+    from hedgerow.study.study import Study
+
+    from .config import StationConfig
+
+
+def admit_apart(config: StationConfig, study: Study, told: Mapping[str, Sequence[Column]]) -> None:
+    """Refuse a study over columns that lie apart that the guard does not allow, before it is rehearsed.
+
+    Parameters
+    ----------
+    told : mapping from station to its columns
+        As the coordinator tells them.
+
+    Raises
+    ------
+    ProtectionRequired (HR-606)
+        The guard does not let the people here be matched, or not with these stations, or not by so weak a protocol.
+    ColumnForbidden (HR-603)
+        The study would match people by another column than the ids here.
+    StudyInvalid (HR-101)
+        It gives this station no role, or others than it was told.
+    """
+    if study.roles is None or study.alignment is None:
+        raise StudyInvalid("the study has columns for each station, and no [roles] or no [alignment].", remedy="Add them.")
+    roles = study.roles.columns
+    if {name: tuple(columns) for name, columns in roles.items()} != {n: tuple(c.name for c in cs) for n, cs in told.items()}:
+        raise StudyInvalid("the columns of the stations are not those of [roles].", remedy="Both come from one study.")
+    if config.name not in roles:
+        raise StudyInvalid(f"[roles] gives {config.name!r} no columns.", remedy="Name each station that is asked.")
+    admit_partners(config.guard.vertical, [name for name in roles if name != config.name])
+    if study.alignment.on != config.data.ids:
+        known = "there are no ids here" if config.data.ids is None else f"the ids here are {config.data.ids!r}"
+        raise ColumnForbidden(
+            f"the study matches people by {study.alignment.on!r}, and {known}.", remedy="data.ids in station.toml says which."
+        )
+    admit_least(config.guard.vertical, study.alignment.least)
+
+
+def admit_partners(rules: VerticalSection, partners: Collection[str]) -> None:
+    """Refuse to match people where the guard does not allow it, or not with these stations (HR-606)."""
+    if not rules.alignment:
+        raise ProtectionRequired(
+            f"the study matches the people here with those of {_and(partners)}, and guard.vertical.alignment is not set.",
+            remedy="The owner of the data allows it: [guard.vertical] alignment = true.",
+        )
+    if rules.partners is not None and (others := sorted({*partners} - {*rules.partners})):
+        raise ProtectionRequired(
+            f"the study matches the people here with those of {_and(others)}, who are not among guard.vertical.partners.",
+            remedy="The owner of the data allows it: name them there.",
+        )
+
+
+def admit_least(rules: VerticalSection, least: int) -> None:
+    """Refuse a protocol that would go on with fewer common people than the guard wants (HR-604)."""
+    if least < rules.least_common:
+        raise TooFewRecords(
+            f"the study goes on with {least} common people, and guard.vertical.least_common is {rules.least_common}.",
+            remedy=f"[alignment] least = {rules.least_common}",
+        )
+
+
+def admit_lists(rules: VerticalSection, here: int, most: int | None, ratio: float | None) -> None:
+    """Refuse a protocol that takes longer lists than the guard does (HR-606): who enters all possible ids learns the list here.
+
+    Parameters
+    ----------
+    here : int
+        People here.
+    most, ratio : optional
+        The longest list that the protocol takes, and how many times as long as another one.
+    """
+    longest = min(float("inf") if most is None else most, float("inf") if ratio is None else ratio * here)
+    limit = min(rules.most_ids, rules.ratio * here)
+    if longest > limit:
+        raise ProtectionRequired(
+            f"the protocol takes lists of {longest:g} ids, and the guard's limit is {limit:g}.",
+            remedy=f"[alignment] most = {int(limit)}",
+        )
+
+
+def admit_seat(rules: VerticalSection, question: str) -> None:
+    """Refuse numbers for each common person, unless the guard allows them (HR-606)."""
+    if not rules.seats:
+        raise ProtectionRequired(
+            f"{question} sends a number for each common person, and guard.vertical.seats is not set.",
+            remedy="The owner of the data allows it: [guard.vertical] seats = true.",
+        )
+
+
+def _and(names: Collection[str]) -> str:
+    return " and ".join(sorted(names))
