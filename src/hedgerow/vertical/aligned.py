@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from hedgerow.core.aggregation import Aggregation, Plain
-from hedgerow.core.apart import alignment
+from hedgerow.core.apart import alignment, alignment_of
 from hedgerow.core.arrays import Array, Arrays
 from hedgerow.core.bound import Bounds
 from hedgerow.core.closed import Closed
@@ -77,6 +77,11 @@ class Aligned(Closed):
     def n(self) -> int:
         """How many people are common to all parties, which is public."""
         return self._facts.n
+
+    @property
+    def alignment(self) -> str:
+        """The name under which the parties keep the alignment, which tells nothing of it; see `aligned_before`."""
+        return str(alignment_of(inside(self._federation).view))
 
     @property
     def least(self) -> int:
@@ -219,6 +224,24 @@ class Aligned(Closed):
             what = "the total of rows" if alone else "rows, record by record,"
             if whose:
                 self._facts.note(name, f"{what} of {', '.join(whose)} ({function_of(local).__name__})")
+
+    def total(self, local: Local, broadcast: Arrays = None, *, party: str) -> Any:
+        """Ask one party for sums over records of its own columns; they are released.
+
+        Returns
+        -------
+        array or dict of arrays, as `local` returns
+
+        Raises
+        ------
+        UnlawfulChannel (HR-211)
+            The channel adds noise: `cross` has it in products.
+        """
+        self._without_noise("a party's own total")
+        self._known([party])
+        found = self._ask("sum", local, broadcast, Plain(), [party])
+        self._facts.note("world", f"sums over {self.n} people of {party} ({function_of(local).__name__})")
+        return found
 
     def cross(
         self,

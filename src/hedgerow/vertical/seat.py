@@ -219,6 +219,6 @@ def _rows_in(raw: bytes, sender: str) -> Array:
     """Rows as they were sent."""
     n, head = struct.unpack_from("<QH", raw)
     kind, ndim = raw[10:18].strip().decode("ascii", "replace"), raw[18]
-    if kind not in ("<f4", "<f8", "<f2", "<u8", "<i8", "|b1") or head != 9 + 8 * ndim or len(raw) != 10 + head + n:
+    if kind not in ("<f4", "<f8", "<f2", "<u8", "<i8", "|u1", "|b1") or head != 9 + 8 * ndim or len(raw) != 10 + head + n:
         raise MessageRefused(f"{sender} sent rows that cannot be read.", remedy="Both sides run the same version.")
     return of_shape(raw[10 + head :], kind, struct.unpack_from(f"<{ndim}Q", raw, 19), sender)

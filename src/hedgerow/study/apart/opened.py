@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,22 @@ from hedgerow.errors import NotAligned
 from ..build import engine_of
 from .protocols import protocol_of
 from .ready import BuiltApart
+
+
+def aligned_of(built: BuiltApart, federation: Federation, before: Callable[[], Any] | None = None) -> Any:
+    """What the program is given: the parties after their alignment, protected and within the budget; or as they are.
+
+    `before` makes the handle of an alignment that the parties keep.
+    """
+    study = built.study
+    assert study.alignment is not None
+    if built.listing.takes == "apart":
+        return federation
+    aligned = before() if before is not None else federation.align(on=study.alignment.on, by=protocol_of(study.alignment))
+    if study.budget is not None:
+        aligned = aligned.within(study.budget.budget())
+    noise = study.protection.mechanism
+    return aligned if noise is None else aligned.protect(mechanism=noise.mechanism())
 
 
 class Opened:
@@ -37,15 +53,17 @@ class Opened:
         self.federations: list[Federation] = []
         self.handles: list[Any] = []
 
+    @classmethod
+    def at(cls, built: BuiltApart, federation: Federation, handle: Any) -> Opened:
+        """Parties that are elsewhere, and what the program was given."""
+        made = cls(built)
+        made.ledger, made.federations, made.handles = inside(federation).run.ledger, [federation], [handle]
+        return made
+
     def handle(self) -> Any:
         """What the program is given."""
         takes = self.built.listing.takes
-        if takes == "anew":
-            return self.anew
-        if takes == "apart":
-            self.handles.append(self.apart())
-            return self.handles[-1]
-        return self.anew()
+        return self.anew if takes == "anew" else self.anew()
 
     def apart(self) -> Federation:
         """The parties with their own columns, before any alignment."""
@@ -60,14 +78,8 @@ class Opened:
         return made
 
     def anew(self) -> Any:
-        """The parties after an alignment, protected and within the budget; each time as a study of its own."""
-        study = self.built.study
-        assert study.alignment is not None
-        aligned = self.apart().align(on=study.alignment.on, by=protocol_of(study.alignment))
-        if study.budget is not None:
-            aligned = aligned.within(study.budget.budget())
-        noise = study.protection.mechanism
-        self.handles.append(aligned if noise is None else aligned.protect(mechanism=noise.mechanism()))
+        """The parties after an alignment; each time as a study of its own."""
+        self.handles.append(aligned_of(self.built, self.apart()))
         return self.handles[-1]
 
     def close(self) -> None:

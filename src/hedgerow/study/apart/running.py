@@ -62,7 +62,7 @@ def run_apart(
             own = {key: value for key, value in built.settings.items() if key not in built.listing.keys}
             states = built.listing.function(opened.handle(), **own, **bound, start=None)
             ended, history = _driven(opened, states, folder, on_progress, log)
-            outcome = _shown(opened, ended.state)
+            outcome = shown_apart(built, opened.handles[-1] if opened.handles else None, ended.state)
         seconds = time.perf_counter() - started
         if study.baselines and ended.state is not None:
             outcome = with_yardstick(built, outcome)
@@ -110,11 +110,9 @@ def _append(path: Path, row: Row) -> None:
         raise CannotWrite(f"{path}: {error.strerror}.", remedy="Make room, and run again into a new folder.") from error
 
 
-def _shown(opened: Opened, state: Any) -> Outcome:
-    if state is None:
-        return Outcome()
-    listed = opened.built.listing
-    return (listed.outcome or plain_outcome)(opened.handles[-1] if opened.handles else None, opened.built.settings, state)
+def shown_apart(built: BuiltApart, handle: Any, state: Any) -> Outcome:
+    """What a program's last state has to show."""
+    return Outcome() if state is None else (built.listing.outcome or plain_outcome)(handle, built.settings, state)
 
 
 def with_yardstick(built: BuiltApart, outcome: Outcome) -> Outcome:
