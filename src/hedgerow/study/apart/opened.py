@@ -9,7 +9,7 @@ import numpy as np
 
 from hedgerow.core.apart import PartiesApart
 from hedgerow.core.federation import Federation, inside
-from hedgerow.core.ledger import Ledger
+from hedgerow.core.ledger import Ledger, Record
 from hedgerow.core.randomness import Streams
 from hedgerow.crypto.peer_protocol import Traffic
 from hedgerow.data import Table
@@ -39,17 +39,19 @@ def aligned_of(built: BuiltApart, federation: Federation, before: Callable[[], A
 class Opened:
     """The parties of a run, aligned when a program is given them, and once more for each study that it begins anew.
 
+    Parameters
+    ----------
+    record_at : callable, optional
+        Gives the durable record of a federation's ledger, by how many were before it.
+
     Attributes
     ----------
-    ledger : Ledger
-        Of all of them.
     federations, handles : list
         The parties before their alignment, and what the program was given, in the order in which they were made.
     """
 
-    def __init__(self, built: BuiltApart, threads: int | None = None) -> None:
-        self.built, self.threads = built, threads
-        self.ledger = Ledger()
+    def __init__(self, built: BuiltApart, threads: int | None = None, record_at: Callable[[int], Record] | None = None) -> None:
+        self.built, self.threads, self.record_at = built, threads, record_at
         self.federations: list[Federation] = []
         self.handles: list[Any] = []
 
@@ -57,7 +59,7 @@ class Opened:
     def at(cls, built: BuiltApart, federation: Federation, handle: Any) -> Opened:
         """Parties that are elsewhere, and what the program was given."""
         made = cls(built)
-        made.ledger, made.federations, made.handles = inside(federation).run.ledger, [federation], [handle]
+        made.federations, made.handles = [federation], [handle]
         return made
 
     def handle(self) -> Any:
@@ -71,9 +73,12 @@ class Opened:
         on = self.built.study.alignment.on
         held = {party: {**one.table.columns, on: one.ids} for party, one in self.built.held.items()}
         engine = engine_of(self.built.study.engine, self.threads)
-        streams = Streams(self.built.study.simulation_seed)
-        made = Federation(engine.hosting(PartiesApart(held)), None, streams, ledger=self.ledger, asked=len(self.ledger))
-        inside(made).run.schemas = self.built.schemas
+        made = Federation(engine.hosting(PartiesApart(held)), None, Streams(self.built.study.simulation_seed))
+        run = inside(made).run
+        run.schemas = self.built.schemas
+        if self.record_at is not None:
+            run.ledger.attach(self.record_at(len(self.federations)))
+            run.ledger.rewind(0, replay=False)
         self.federations.append(made)
         return made
 
@@ -89,7 +94,17 @@ class Opened:
             if hasattr(engine, "close"):
                 engine.close()
 
-    # ---- what was said and sent ---------------------------------------------------------------------------------------
+    # ---- what was asked, said and sent --------------------------------------------------------------------------------
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger; of several federations one with the entries of all, to read."""
+        ledgers = [inside(one).run.ledger for one in self.federations]
+        if len(ledgers) == 1:
+            return ledgers[0]
+        whole = Ledger(ledgers[0].limit if ledgers else None)
+        whole.entries = [entry for one in ledgers for entry in one.entries]
+        return whole
+
     @property
     def traffic(self) -> Sequence[Traffic]:
         """All letters."""

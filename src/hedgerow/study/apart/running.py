@@ -55,9 +55,8 @@ def run_apart(
         built = build_apart(study, data_dir=data_dir)
         open_folder(folder, built, resume=False)
         bound = {name: make(built, built.settings) for name, make in built.listing.bind.items()}
-        opened = Opened(built, threads)
-        opened.ledger.attach(record_of(folder, study.budget.shared if study.budget else None))
-        opened.ledger.rewind(0, replay=False)
+        shared = study.budget.shared if study.budget else None
+        opened = Opened(built, threads, lambda before: record_of(_of_study(folder, before), shared))
         with over(opened):
             own = {key: value for key, value in built.settings.items() if key not in built.listing.keys}
             states = built.listing.function(opened.handle(), **own, **bound, start=None)
@@ -95,6 +94,13 @@ def _driven(
     for logger in log:
         logger.close()
     return ended, history
+
+
+def _of_study(folder: Path, before: int) -> Path:
+    """Where the ledger of a study lies: in the run folder, and of studies that a program began after the first, below it."""
+    made = folder if before == 0 else folder / f"study-{before + 1}"
+    made.mkdir(parents=True, exist_ok=True)
+    return made
 
 
 def _rounds(settings: Mapping[str, Any]) -> int | None:
