@@ -21,7 +21,7 @@ from hedgerow.engines import InProcess
 from hedgerow.errors import NotFinite, NotIdentified, RangeExceeded, Separated
 
 from .at_stations import built_at_stations, federation_at, states_of
-from .running import aligned_of
+from .opened import aligned_of
 
 if TYPE_CHECKING:
     from ..study import Study
