@@ -9,7 +9,6 @@ import threading
 import pytest
 from kkrt_driver import NAMES, entropy_of
 
-import hedgerow as hr
 from hedgerow.crypto.psi.kkrt import KKRT, protocol
 from hedgerow.wire.values import pack, unpack
 
@@ -83,13 +82,3 @@ def test_no_letter_is_larger_than_sixteen_megabytes():
 def test_settings_travel_to_parties_elsewhere():
     by = KKRT(least=12, learns="alice", small_domain="accepted")
     assert unpack(pack(by)) == by
-
-
-@pytest.mark.slow
-def test_parties_in_other_processes_align():
-    columns = {"clinic": ["age"], "laboratory": ["platelets", "death_event"]}
-    scheme = hr.data.columns_by_name(columns, on="nin", overlap=0.9)
-    with hr.Processes(2) as engine:
-        federation = hr.simulate(hr.data.load("heart_failure"), scheme, seed=0, engine=engine)
-        aligned = federation.align(on="nin", by=KKRT())
-    assert aligned.n == round(0.9 * 299)
