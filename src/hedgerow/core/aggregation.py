@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .conversation import Sessions
     from .engine import Engine, Inbox, Outbox
+    from .events import Event
 
 
 class Aggregation(ABC):
@@ -25,6 +26,8 @@ class Aggregation(ABC):
         What the server sees, in words.
     of_peers : bool
         Whether it is a protocol between parties, by which questions of all verbs go.
+    charge : Event, optional
+        What a question costs for each record, where that follows from what parties do and from no channel.
     least : int
         The smallest cohort of which a total is formed; empty ones do not reach it.
     largest : float, optional
@@ -52,6 +55,10 @@ class Aggregation(ABC):
     @property
     def of_peers(self) -> bool:
         return False
+
+    @property
+    def charge(self) -> Event | None:
+        return None
 
     @property
     def least(self) -> int:

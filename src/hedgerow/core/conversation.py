@@ -90,6 +90,8 @@ class AtParty:
         Makes `context`, the digest of the question as the party received it; not every protocol has a use for it.
     release : Release
         Bound and noise of what leaves all parties together.
+    watch : callable, optional
+        Looks at what the local function made, and may refuse it; a party's own rule (`Parties.watch`).
     """
 
     party: Party
@@ -99,6 +101,7 @@ class AtParty:
     stream: Callable[[str], Stream]
     received: Callable[[], bytes]
     release: Any
+    watch: Callable[[Any], None] | None = None
 
     @cached_property
     def context(self) -> bytes:
@@ -107,7 +110,10 @@ class AtParty:
 
     def made(self) -> Any:
         """What the question's local function makes of the party."""
-        return self.question.local(self.question.broadcast, self.party, self.stream("local"))
+        found = self.question.local(self.question.broadcast, self.party, self.stream("local"))
+        if self.watch is not None:
+            self.watch(found)
+        return found
 
     def then(self, local: Local) -> None:
         """Let a further local function see what came, and keep what it likes."""

@@ -111,6 +111,7 @@ class Parties(Sequence[Party]):
         self.states: StateStore = States()
         self.correspondents, self.desks = dict[Any, Any](), Desks()
         self._prepared, self.aligned = dict[Any, Parties](), dict[str, Parties]()
+        self.watch: Callable[[Any], None] | None = None  # looks at what is made for totals over common people
         self.places: Array | None = None  # where each record was at its party, where some have been left out
         self.drawn = self.sizes  # and how many there were
         if len(self.position) != len(self.sizes):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .cases import LeftOut, complete_cases
     from .catalogue import load, names
     from .column import Column
+    from .columns_apart import columns_by_correlation, columns_by_importance, columns_by_name
     from .files import convert
     from .inference import infer
     from .join import join
@@ -32,6 +33,9 @@ __all__ = [
     "Schema",
     "Table",
     "by_column",
+    "columns_by_correlation",
+    "columns_by_importance",
+    "columns_by_name",
     "complete_cases",
     "concept_drift",
     "concept_shift",

@@ -66,6 +66,11 @@ def _cardio(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
+def _plausible(frame: pd.DataFrame) -> pd.DataFrame:
+    high, low = frame["ap_hi"], frame["ap_lo"]
+    return frame[(high > 60) & (high < 250) & (low > 30) & (low < 160)]
+
+
 def _diagnoses(frame: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
@@ -207,6 +212,27 @@ TABULAR = {
             binary("cardio", role="target"),
         ),
         csv(_cardio, sep=";"),
+        ("tabular/cardio_train.csv.gz",),
+    ),
+    "cardio_plausible": CatalogueEntry(
+        "Cardiovascular Disease, as cardio, without records whose blood pressures are impossible: 68754 of 70000 people, "
+        "systolic above 60 and below 250, diastolic above 30 and below 160 mmHg; S. Ulianova, Kaggle; licence not stated.",
+        declare(
+            integer("id", 0, 99_999, role="id"),
+            integer("age", 9_000, 30_000, "days"),
+            integer("gender", 1, 2, description="as published: 1 woman, 2 man"),
+            integer("height", 50, 250, "cm"),
+            number("weight", 5, 250, "kg"),
+            binary("smoke"),
+            integer("ap_hi", 60, 250, "mmHg", description="systolic blood pressure"),
+            integer("ap_lo", 30, 160, "mmHg", description="diastolic blood pressure"),
+            integer("cholesterol", 1, 3, description="1 normal, 2 above, 3 well above"),
+            integer("gluc", 1, 3, description="1 normal, 2 above, 3 well above"),
+            binary("alco"),
+            binary("active"),
+            binary("cardio", role="target"),
+        ),
+        csv(_plausible, sep=";"),
         ("tabular/cardio_train.csv.gz",),
     ),
     "diagnoses": CatalogueEntry(

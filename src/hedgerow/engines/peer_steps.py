@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from hedgerow.core.conversation import AtParty
 from hedgerow.core.engine import Inbox, Outbox, declined
 from hedgerow.core.party import Parties, apart
-from hedgerow.crypto.aggregation import context_of
+from hedgerow.crypto.aggregation import context_of, description_digest
 
 from .alone import ordinary_arithmetic
 from .threads import threads_for_each
@@ -22,9 +23,10 @@ def peer_steps(outbox: Outbox, held: Parties, ids: Sequence[str]) -> Inbox:
     step, protocol = outbox.step, outbox.protocol
     assert step is not None
     assert protocol is not None
-    if protocol not in held.correspondents:
-        held.correspondents[protocol] = protocol.correspondents(held.ids)
-    sides, letters = held.correspondents[protocol], {}
+    key = description_digest(protocol)  # of two that came in messages, settings are equal and objects are not
+    if key not in held.correspondents:
+        held.correspondents[key] = protocol.correspondents(held.ids)
+    sides, letters = held.correspondents[key], {}
     with threads_for_each(1), ordinary_arithmetic():
         for name in ids:
             try:
@@ -45,7 +47,14 @@ def _at(outbox: Outbox, held: Parties, name: str) -> AtParty:
     if question.init is not None and not party.state:
         party.state = dict(question.init(question.broadcast, party))
     stream, context = partial(outbox.stream, name), partial(context_of, outbox)
-    return AtParty(party, held.desks[name], question, (), stream, context, outbox.release)
+    watch = None if shows_rows(outbox) else held.watch
+    return AtParty(party, held.desks[name], question, (), stream, context, outbox.release, watch)
+
+
+def shows_rows(outbox: Outbox) -> bool:
+    """Whether a protocol sends rows of records to somebody; otherwise totals over records."""
+    protocol: Any = getattr(outbox.protocol, "aggregation", None)
+    return protocol is not None and bool(protocol.foreseen(outbox).rows)
 
 
 def _keep(outbox: Outbox, held: Parties, name: str, at: AtParty | None) -> None:

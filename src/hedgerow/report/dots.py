@@ -10,7 +10,8 @@ from .model import Dots
 from .numerals import show
 
 _WIDTH, _ROW, _TOP, _BOTTOM, _MARGIN = 440.0, 38.0, 6.0, 40.0, 10.0
-_R = 5.0
+_R, _LOWER = 5.0, 8.0
+"""A mark's radius, and by how much it is lowered for each mark that it would cover."""
 
 
 def dots_chart(given: Dots) -> Html | None:
@@ -34,9 +35,13 @@ def dots_chart(given: Dots) -> Html | None:
         parts.append(tag("path", d=path, class_=class_, style="stroke-dasharray: none"))
     for row, (top, name) in enumerate(zip(tops, given.names, strict=True)):
         parts.append(tag("text", name, x=0, y=top + 14, class_="axis-name"))
+        taken: list[float] = []
         for index, (_, values) in enumerate(given.marks):
             if math.isfinite(values[row]):
-                parts.append(mark(index, across(values[row]), top + 27))
+                x = across(values[row])
+                covers = sum(abs(x - other) < 2 * _R for other in taken)
+                parts.append(mark(index, x, top + 24 + _LOWER * covers))
+                taken.append(x)
     for place, (value, label) in enumerate(zip(ticks, tick_labels(ticks), strict=True)):
         anchor = "start" if place == 0 else "end" if place == len(ticks) - 1 else "middle"
         at = 0.0 if place == 0 else _WIDTH if place == len(ticks) - 1 else across(value)
@@ -62,7 +67,7 @@ def mark(index: int, x: float, y: float) -> Html:
 
 def dots_legend(given: Dots) -> Html:
     """What each mark means, as items of a list."""
-    keys = [tag("svg", mark(index, 11, 7), viewBox="0 0 22 14", aria_hidden="true") for index in range(len(given.marks))]
+    keys = [tag("svg", mark(index, 11, 6), viewBox="0 0 22 12", aria_hidden="true") for index in range(len(given.marks))]
     return join(tag("li", key, tag("span", name)) for key, (name, _) in zip(keys, given.marks, strict=True))
 
 

@@ -19,11 +19,12 @@ from functools import partial
 from typing import Any
 
 from hedgerow.core.aggregation import Aggregation, Plain
-from hedgerow.core.apart import alignment
+from hedgerow.core.apart import alignment, alignment_of
 from hedgerow.core.arrays import Array, Arrays
 from hedgerow.core.bound import Bounds
 from hedgerow.core.closed import Closed
 from hedgerow.core.cohort import Cohort
+from hedgerow.core.events import Event
 from hedgerow.core.federation import Federation, handle, inside
 from hedgerow.core.ledger import Limit
 from hedgerow.core.ledger_view import LedgerView
@@ -37,6 +38,9 @@ from hedgerow.errors import ColumnsDiffer, MissingColumn, NotAligned, UnlawfulCh
 from .align import Aligning, people
 from .seat import HubSeat, PartySeat
 
+MOST_SEATS = 64
+"""Seats that are kept for further questions."""
+
 
 @dataclass
 class _Facts:
@@ -48,6 +52,16 @@ class _Facts:
     schemas: Mapping[str, Any]
     saw: dict[str, list[str]] = field(default_factory=dict)
     cohorts: dict[tuple[str, ...], Cohort] = field(default_factory=dict)
+
+    seats: dict[Any, PartySeat] = field(default_factory=dict)
+
+    def seat(self, *how: Any) -> PartySeat:
+        """A seat, the same for the same settings: a training asks for it thousands of times."""
+        if how not in self.seats:
+            if len(self.seats) >= MOST_SEATS:
+                self.seats.clear()
+            self.seats[how] = PartySeat(*how)
+        return self.seats[how]
 
     def note(self, who: str, what: str) -> None:
         said = self.saw.setdefault(who, [])
@@ -76,6 +90,11 @@ class Aligned(Closed):
     def n(self) -> int:
         """How many people are common to all parties, which is public."""
         return self._facts.n
+
+    @property
+    def alignment(self) -> str:
+        """The name under which the parties keep the alignment, which tells nothing of it; see `aligned_before`."""
+        return str(alignment_of(inside(self._federation).view))
 
     @property
     def least(self) -> int:
@@ -141,9 +160,22 @@ class Aligned(Closed):
         return self
 
     # ---- the verbs --------------------------------------------------------------------------------------------------
-    def each(self, local: Local, broadcast: Arrays = None, *, parties: Collection[str] | None = None) -> None:
-        """Let parties compute and keep; nothing leaves."""
-        self._ask("each", local, broadcast, Plain(), parties)
+    def each(
+        self,
+        local: Local,
+        broadcast: Arrays = None,
+        *,
+        parties: Collection[str] | None = None,
+        charge: Event | None = None,
+    ) -> None:
+        """Let parties compute and keep; nothing leaves.
+
+        Parameters
+        ----------
+        charge : Event, optional
+            What all that is made of what they keep now costs for each record, such as labels that were replaced at random.
+        """
+        self._ask("each", local, broadcast, Plain() if charge is None else AtHome(charge=charge), parties)
 
     def sum(self, local: Local, broadcast: Arrays = None) -> Array:
         """Add up all parties' rows for the hub, in an order that it does not know.
@@ -198,13 +230,31 @@ class Aligned(Closed):
         senders = tuple(name for name in self.names if name in set(parties))
         everybody = tuple(name for name in self.names if name in {*senders, *receivers})
         self._known({*parties, *receivers})
-        self._ask("each", local, broadcast, PartySeat(senders, receivers, then, hidden), everybody)
+        self._ask("each", local, broadcast, self._facts.seat(senders, receivers, then, hidden), everybody)
         for name in receivers:
             whose = [sender for sender in senders if sender != name]
             alone = hidden and len(whose) > 1
             what = "the total of rows" if alone else "rows, record by record,"
             if whose:
                 self._facts.note(name, f"{what} of {', '.join(whose)} ({function_of(local).__name__})")
+
+    def total(self, local: Local, broadcast: Arrays = None, *, party: str) -> Any:
+        """Ask one party for sums over records of its own columns; they are released.
+
+        Returns
+        -------
+        array or dict of arrays, as `local` returns
+
+        Raises
+        ------
+        UnlawfulChannel (HR-211)
+            The channel adds noise: `cross` has it in products.
+        """
+        self._without_noise("a party's own total")
+        self._known([party])
+        found = self._ask("sum", local, broadcast, Plain(), [party])
+        self._facts.note("world", f"sums over {self.n} people of {party} ({function_of(local).__name__})")
+        return found
 
     def cross(
         self,
@@ -279,6 +329,15 @@ class Between(Plain):
     @property
     def largest(self) -> float | None:
         return 1.0
+
+
+@dataclass(frozen=True)
+class AtHome(Plain):
+    """Parties compute and keep, and what follows from it is paid now."""
+
+    name: str = "at home"
+    shows: str = "the server sees nothing"
+    charge: Event | None = None
 
 
 def align(federation: Federation, on: str, by: AlignmentProtocol) -> Aligned:

@@ -1,11 +1,12 @@
 """Private set intersection: parties find the people they have in common, and show one another no others.
 
 interface      what every alignment offers: settings, peers, rows in a common order
-x25519, star   masks on curve25519: two parties or more
+x25519         masks on curve25519: two parties or more, as a star or a ring
 kkrt           oblivious transfers extended by symmetric ciphers: two parties, large lists
 curve          points, scalars, what is checked of points that come
 pipes          letters of any length, and how parties begin (opening)
 agrawal        powers modulo a safe prime: the thesis's toy, and mended
+join_sums      sums by group over a join that nobody sees
 ids            the public normal form of ids, and what is refused
 """
 
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
     from .agrawal import Agrawal
     from .ids import IdRules
     from .interface import AlignedRows, AlignmentProtocol
+    from .join_sums import JoinSums
     from .kkrt import KKRT
     from .x25519 import X25519
 
-__all__ = ["KKRT", "X25519", "Agrawal", "AlignedRows", "AlignmentProtocol", "IdRules"]
+__all__ = ["KKRT", "X25519", "Agrawal", "AlignedRows", "AlignmentProtocol", "IdRules", "JoinSums"]
 
 lazily(__name__)

@@ -27,6 +27,7 @@ from functools import cached_property
 from typing import Any
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.question import travels
 from hedgerow.core.randomness import Entropy
 from hedgerow.errors import MessageRefused
 
@@ -78,6 +79,7 @@ class ToyRun:
     common_b: list[str]
 
 
+@travels
 @dataclass(frozen=True)
 class Agrawal:
     """Find the people whom parties have in common, by powers modulo a safe prime of 2048 bits.
@@ -194,6 +196,11 @@ class Squares:
         """Draw an exponent, uniform from 1 to q - 1: 64 bits more than q has, so that the bias is below 2^-64."""
         q = GROUP_14 // 2
         return Exponent(1 + int.from_bytes(entropy(self.size + 8), "big") % (q - 1), GROUP_14)
+
+    def pair(self, entropy: Entropy) -> tuple[Exponent, Exponent]:
+        """Draw an exponent, and its inverse modulo q."""
+        drawn = self.fresh(entropy)
+        return drawn, Exponent(pow(drawn.number, -1, GROUP_14 // 2), GROUP_14)
 
 
 def _symbol(y: int) -> int:

@@ -24,6 +24,7 @@ from hedgerow.crypto.keys import Roster, verify
 from hedgerow.data import Column, Schema
 from hedgerow.errors import HedgerowError, KeyInvalid, MessageRefused, StationUnknown
 from hedgerow.study import Study, build_remote
+from hedgerow.study.apart.overheard import overheard
 from hedgerow.study.check import check
 from hedgerow.study.planned import with_noise
 from hedgerow.study.remote import data_name
@@ -250,6 +251,9 @@ def rehearsed(study: Study, agreed: Agreed, roster: Roster | None = None) -> Non
     HedgerowError
         A formula, a setting, a channel or a budget that does not fit; a function that cannot be named on the wire.
     """
+    if agreed.schemas:
+        overheard(study, dict(agreed.schemas), 1)
+        return
     nobody = _Nobody(tuple(party for parties in agreed.stations.values() for party in parties), roster)
     make = partial(build_remote, schema=agreed.schema, engine=nobody)
     built = make(with_noise(study, make, nobody.parties))

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from hedgerow.engines.message_queue import MessageQueue
 from hedgerow.engines.network import Network
@@ -32,6 +33,7 @@ from hedgerow.errors import (
 )
 from hedgerow.store import write_bytes
 from hedgerow.study import Result, build_remote, run_study
+from hedgerow.study.apart.at_stations import run_at_stations
 from hedgerow.study.rounds import Progress
 from hedgerow.wire.boarding import submission_digest
 from hedgerow.wire.envelope import PublicIdentity
@@ -216,14 +218,15 @@ class Coordinator:
         )
         folder = self.config.runs_folder / kept.id
         _take(folder, kept)
-        result = run_study(
-            study_of(kept),
-            folder,
-            resume=(folder / "digest").exists(),
-            on_progress=partial(self._progress, kept.id),
-            command=f"hedgerow submit; {kept.id} at the coordinator {self.config.name}",
-            make=partial(build_remote, schema=agreed.schema, engine=network),
-        )
+        how: dict[str, Any] = {
+            "resume": (folder / "digest").exists(),
+            "on_progress": partial(self._progress, kept.id),
+            "command": f"hedgerow submit; {kept.id} at the coordinator {self.config.name}",
+        }
+        if agreed.schemas:
+            result = run_at_stations(study_of(kept), folder, schemas=agreed.schemas, engine=network, **how)
+        else:
+            result = run_study(study_of(kept), folder, make=partial(build_remote, schema=agreed.schema, engine=network), **how)
         write_bytes(folder / APPROVALS, approvals(kept, agreed).encode())
         return result
 

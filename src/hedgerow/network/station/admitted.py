@@ -171,6 +171,8 @@ def boarding(
         raise StudyInvalid(f"the study is about {data_name(study)!r}, and the data here are {config.data.name!r}.")
     schema = admitted(config, held, description, study)
     admit_records(config.guard, int(held.sizes.sum()))
+    if description.apart:
+        return _rehearsed_apart(config, held, submission, description, study, schema, accounts, roster)
     try:
         return _rehearsed(config.guard, held, mine, submission, description, study, schema, accounts, roster)
     except HedgerowError as error:
@@ -191,6 +193,24 @@ def admitted(config: StationConfig, held: Held, description: StudyDescription, s
         admit_apart(config, study, description.apart)
     named = () if study.apart else named_columns(study)
     return admit_columns(config.allowed, held.schema, description.columns(config.name), named)
+
+
+def _rehearsed_apart(
+    config: StationConfig,
+    held: Held,
+    submission: Submission,
+    description: StudyDescription,
+    study: Study,
+    schema: Schema,
+    accounts: Sequence[Account],
+    roster: Collection[str] | None,
+) -> Submission:
+    from .rehearsal_apart import rehearsed_apart
+
+    schemas = {name: Schema(tuple(columns)) for name, columns in description.apart.items()} | {config.name: schema}
+    found, asked = rehearsed_apart(config, submission, study, schemas, int(held.sizes.sum()), roster)
+    _fits(asked, accounts)
+    return found
 
 
 def _ids(station: str, n: int) -> list[str]:

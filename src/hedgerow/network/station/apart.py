@@ -20,8 +20,9 @@ from .vertical_section import VerticalSection
 if TYPE_CHECKING:
     from hedgerow.data import Column
     from hedgerow.study.study import Study
+    from hedgerow.wire.question import Received
 
-    from .config import StationConfig
+    from .config import GuardSection, StationConfig
 
 
 def admit_apart(config: StationConfig, study: Study, told: Mapping[str, Sequence[Column]]) -> None:
@@ -106,6 +107,50 @@ def admit_seat(rules: VerticalSection, question: str) -> None:
             f"{question} sends a number for each common person, and guard.vertical.seats is not set.",
             remedy="The owner of the data allows it: [guard.vertical] seats = true.",
         )
+
+
+def admit_asked(guard: GuardSection, asked: Received, *, on: str, here: int, others: Collection[str]) -> None:
+    """Refuse a question to a party with columns of its own that the guard does not allow.
+
+    Parameters
+    ----------
+    on : str
+        The column of ids here.
+    here : int
+        People here.
+    others : collection of str
+        The other stations of the study.
+
+    Raises
+    ------
+    ProtectionRequired (HR-606), TooFewRecords (HR-604), ColumnForbidden (HR-603)
+    """
+    from hedgerow.vertical.align import Aligning  # a station that waits holds no protocols
+
+    protocol, question, rules = asked.aggregation, asked.question, guard.vertical
+    if protocol is None:
+        if question.verb != "each":
+            raise ProtectionRequired(
+                f"{question.verb} of {question.name} would leave in the open, and columns that lie apart leave by protocols.",
+                remedy="Ask by the handle that an alignment returns.",
+            )
+        return
+    if not getattr(protocol, "of_peers", False):
+        raise ProtectionRequired(f"{question.name} goes by {protocol.name}, which is no protocol between parties.")
+    admit_partners(rules, others)
+    if isinstance(protocol, Aligning):
+        if protocol.on != on:
+            raise ColumnForbidden(f"people are matched by {protocol.on!r}, and the ids here are {on!r}.")
+        admit_least(rules, protocol.by.least)
+        admit_lists(rules, here, getattr(protocol.by, "most", None), getattr(protocol.by, "ratio", None))
+    elif protocol.foreseen(asked.outbox).rows:
+        admit_seat(rules, f"{question.name} ({protocol.name})")
+        if guard.require.noise != "none":
+            raise ProtectionRequired(
+                f"{question.name} sends a number for each common person, which no noise covers, and guard.require.noise is "
+                f"{guard.require.noise!r}.",
+                remedy="Means, tables and linear regression go with noise.",
+            )
 
 
 def _and(names: Collection[str]) -> str:

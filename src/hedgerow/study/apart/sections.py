@@ -69,9 +69,8 @@ class RolesSection(BaseModel):
         le=1,
         description="simulated: the share of people whom all parties hold; each other one is at one party alone",
     )
-    keep: dict[str, tuple[float, float]] = Field(
-        default_factory=dict,
-        description="records that parties keep: those with values in a range, by column, both ends included",
+    keep: dict[str, tuple[float, float] | list[str]] = Field(
+        default_factory=dict, description="records that parties keep: those with values in a range, ends included, or of levels"
     )
 
     @model_validator(mode="before")

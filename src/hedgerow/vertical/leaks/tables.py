@@ -18,7 +18,7 @@ from hedgerow.report import Curve, Dots, Grid, Outcome, Series
 
 from .inference import How, LabelLeak, first_of_each
 from .inversion import FeatureLeak
-from .observer import Observation, pooled
+from .observer import SentBatches, pooled
 
 NONE = "none"
 """The name of training without a defence."""
@@ -90,7 +90,7 @@ class LeakReport:
 def measured(
     defence: Any,
     task: float,
-    observations: Sequence[Observation],
+    observations: Sequence[SentBatches],
     labels: Any,
     *,
     said: Any = None,
@@ -105,7 +105,7 @@ def measured(
         Gives the row its name, its promise and its epsilon.
     task : float
         AUC, or accuracy, on people who were held out.
-    observations : sequence of Observation
+    observations : sequence of SentBatches
         As `Observer.seen` returns them at the label holder.
     labels, said : arrays of shape (n,)
         True labels in the aligned order, and those that training used where they are others.
@@ -232,8 +232,8 @@ def control_table(trained: Sequence[DefenceLeaks], party: str = "the feature hol
         "the model on people whose labels took no part; the attack against the labels that training used; and against the true "
         "labels of people whose label was replaced. ± is one standard error. All epochs: gradients of each person added up, "
         "where noise that is drawn anew averages out and a label that was replaced once stays replaced. Used labels tell: "
-        "what somebody finds who reads every label that training used and nothing else. On replaced labels, an attack below 0.5 "
-        "reads the label that was used, and one above 0.5 reads the prediction."
+        "what somebody finds who reads every label that training used and nothing else. On replaced labels, an attack below "
+        "0.5 reads the label that was used, and one above 0.5 reads the prediction."
     )
     return Grid("Attack, control and defence", columns, tuple(rows), note)
 
@@ -260,26 +260,21 @@ def feature_table(leaks: Sequence[tuple[str, float, FeatureLeak]], metric: str =
 
 
 def leak_curves(trained: Sequence[DefenceLeaks]) -> tuple[Curve, ...]:
-    """For each attack one figure: a line for each defence by epoch, and the best score of the model as a level."""
-    curves = []
-    for how in trained[0].attacks:
-        lines, scores = [], []
-        for one in trained:
-            found = [leak for epoch in one.epochs if (leak := one.of(how, epoch)) is not None]
-            lines.append(Series(one.defence, tuple(float(x.epoch) for x in found), tuple(x.attack for x in found)))
-            scores += [leak.model for leak in found]
-        lines.append(Series("own score, best", (1.0,), (max(scores),), "reference"))
-        curves.append(
-            Curve(
-                f"Labels by {_NAMES[how]}",
-                "epoch",
-                trained[0].leaks[0].metric if how == "class" else "AUC",
-                tuple(lines),
-                line=None if how == "class" else 0.5,
-                note="" if how == "class" else "The limit is a guess. A line above the model's own score is what labels add.",
-            )
-        )
-    return tuple(curves)
+    """For each defence one figure by epoch: its attacks, the model's own score, and the last attack on replaced labels."""
+    return tuple(_by_epoch(one) for one in trained)
+
+
+def _by_epoch(one: DefenceLeaks) -> Curve:
+    x = tuple(float(epoch) for epoch in one.epochs)
+    found = {how: [leak for epoch in one.epochs if (leak := one.of(how, epoch)) is not None] for how in one.attacks}
+    last = found[one.attacks[-1]]
+    lines = [Series(f"by {_NAMES[how]}", x, tuple(leak.attack for leak in leaks)) for how, leaks in found.items()]
+    lines.append(Series("own score", x, tuple(leak.model for leak in last), "reference"))
+    if not all(math.isnan(leak.flipped) for leak in last):
+        lines.append(Series("on replaced labels", x, tuple(leak.flipped for leak in last)))
+    guess = one.attacks[0] != "class"
+    note = "The limit is a guess. " * guess + "An attack above the model's own score reads what the label adds to it."
+    return Curve(f"Defence: {one.defence}", "epoch", last[0].metric, tuple(lines), line=0.5 if guess else None, note=note)
 
 
 def leak_dots(trained: Sequence[DefenceLeaks], party: str = "the feature holder") -> Dots:
@@ -287,12 +282,12 @@ def leak_dots(trained: Sequence[DefenceLeaks], party: str = "the feature holder"
     first = trained[0]
     hows, epoch = first.attacks, first.epochs[0]
     leaks = [[one.of(how, epoch) for how in hows] for one in trained]
-    marks = [
-        (f"by {_NAMES[how]}", tuple(math.nan if row[i] is None else row[i].attack for row in leaks))
-        for i, how in enumerate(hows)
-    ]
-    marks.append(("own score", tuple(math.nan if row[-1] is None else row[-1].model for row in leaks)))
-    marks.append(("on replaced labels", tuple(math.nan if row[-1] is None else row[-1].flipped for row in leaks)))
+
+    def of_each(what: str, place: int) -> tuple[float, ...]:
+        return tuple(float(getattr(row[place], what, math.nan)) for row in leaks)
+
+    marks = [(f"by {_NAMES[how]}", of_each("attack", place)) for place, how in enumerate(hows)]
+    marks += [("own score", of_each("model", -1)), ("on replaced labels", of_each("flipped", -1))]
     return Dots(
         f"Labels that {party} finds, epoch {epoch}",
         "share of labels found" if hows[0] == "class" else "AUC",
@@ -301,7 +296,7 @@ def leak_dots(trained: Sequence[DefenceLeaks], party: str = "the feature holder"
         line=None if hows[0] == "class" else 0.5,
         note=""
         if hows[0] == "class"
-        else "The rule at 0.5 is a guess. Replaced labels: what the attack finds without reading them.",
+        else "The rule at 0.5 is a guess. Replaced labels: what the attack finds of people whose label it cannot have read.",
     )
 
 
@@ -320,7 +315,7 @@ def _sentences(trained: Sequence[DefenceLeaks], party: str) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _known(how: How, last: Observation, labels: Any, classes: int) -> Any:
+def _known(how: How, last: SentBatches, labels: Any, classes: int) -> Any:
     """Whom the attacker knows over all epochs: those of the last one's batches; nobody for an attack that needs nobody."""
     import numpy as np
 

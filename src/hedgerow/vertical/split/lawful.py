@@ -8,44 +8,23 @@
 Labels are protected where randomised response flips them before training (`LabelDP`), and where the label holder's own
 features are the only ones (shape "U"). Everything else has to be said: labels="shared", columns="shared".
 
-Source : Li et al., ICLR 2022 (label leakage in two-party split learning); figures are our own measurements, in `docs/vertical.md`.
+Source : Li et al., ICLR 2022 (label leakage in two-party split learning); figures are measurements of ours.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hedgerow.core.randomness import Stream
 from hedgerow.errors import LabelsExposed, SettingsInvalid, UnlawfulChannel
+from hedgerow.vertical.leaks import LabelDP
 
 SHARED = "shared"
 """Said of labels or columns that the other parties may learn."""
-
-
-@runtime_checkable
-class LabelPrivacy(Protocol):
-    """What protects labels by flipping them once, before training; `hedgerow.vertical.leaks.LabelDP` does."""
-
-    @property
-    def epsilon(self) -> float:
-        """What it costs, once for each label."""
-
-    def flipped(self, labels: np.ndarray, n_classes: int, entropy: Any) -> np.ndarray:
-        """Labels as they are used in training."""
-
-
-@runtime_checkable
-class SlopeDefence(Protocol):
-    """What changes the slopes that are sent, without a guarantee, such as max-norm noise (Li et al. 2022)."""
-
-    def disturbed(self, slopes: np.ndarray, rng: Stream) -> np.ndarray:
-        """Slopes of a batch, shape (batch, numbers), as they are sent."""
 
 
 def lawful_labels(labels: Any, told: Collection[str], seat: str) -> None:
@@ -53,7 +32,7 @@ def lawful_labels(labels: Any, told: Collection[str], seat: str) -> None:
 
     Parameters
     ----------
-    labels : None, "shared", or LabelPrivacy
+    labels : None, "shared", or LabelDP
     told : collection of str
         The parties that receive slopes by record, the label holder left out.
 
@@ -61,7 +40,7 @@ def lawful_labels(labels: Any, told: Collection[str], seat: str) -> None:
     ------
     LabelsExposed (HR-247), SettingsInvalid (HR-511)
     """
-    if labels is not None and labels != SHARED and not isinstance(labels, LabelPrivacy):
+    if labels is not None and labels != SHARED and not isinstance(labels, LabelDP):
         raise SettingsInvalid(f"labels is {labels!r}.", remedy='Say "shared", or give hr.vertical.LabelDP(epsilon).')
     if labels is None and told:
         raise LabelsExposed(
@@ -118,7 +97,7 @@ def lawful_merge(merge: str, senders: Collection[str], hidden: bool) -> None:
 def is_affine(module: nn.Module, inputs: Tensor) -> bool:
     """Whether a module is an affine map of its input, as far as made-up points show.
 
-    It is tried in double precision on points far apart, at which activations of all kinds bend: f(a + b - c) = f(a) + f(b) - f(c).
+    It is tried in double precision, on points so far apart that activations bend: f(a + b - c) = f(a) + f(b) - f(c).
     """
     tried = copy.deepcopy(module).double().eval()
     drawn = torch.Generator().manual_seed(0)

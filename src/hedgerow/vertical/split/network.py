@@ -15,6 +15,7 @@ from hedgerow.data import Schema
 from hedgerow.errors import MissingColumn, ModelInvalid, SettingsInvalid, suggestion
 from hedgerow.learn.descent.optimisers import NAMES, name_of, problems, settled
 from hedgerow.learn.scale import scale_for
+from hedgerow.vertical.leaks import LabelDP, NoPeek, Observer
 
 from .piece import Piece, Precision
 from .reading import Batches, OwnFeatures, OwnLabel, SplitScale
@@ -76,11 +77,16 @@ class Network:
         optimiser_settings: Mapping[str, Any] | None = None,
         merge: Merge = "sum",
         seed: int = 0,
+        held_out: float = 0.0,
         scale: SplitScale = "ranges",
         loss: str | None = None,
         precision: Precision = "float32",
         letters: Letters = "exact",
         name: str = "split",
+        privacy: LabelDP | None = None,
+        defence: Any = None,
+        nopeek: NoPeek | None = None,
+        observer: Observer | None = None,
     ) -> Self:
         """Check everything, and try the whole on made-up records.
 
@@ -95,6 +101,8 @@ class Network:
                 raise SettingsInvalid(f"{setting} is {value!r}.", remedy=suggestion(str(value), get_args(kind)))
         if batch_size < 1 or not bottoms:
             raise SettingsInvalid(f"batch_size is {batch_size}, of {len(bottoms)} parts.", remedy="Both are at least one.")
+        if not 0 <= held_out < 1:
+            raise SettingsInvalid(f"held_out is {held_out}.", remedy="It is a share of the people, from 0 to below 1.")
         if unknown := [party for party in bottoms if party not in schemas]:
             raise SettingsInvalid(f"{unknown[0]!r} is no party.", remedy=suggestion(unknown[0], schemas))
         rule = {"optimiser": optimiser_of(optimiser), "learning_rate": float(learning_rate), "precision": precision}
@@ -103,7 +111,14 @@ class Network:
             raise SettingsInvalid("; ".join(wrong) + ".", remedy="See the optimiser's page in the documentation of PyTorch.")
         if not (np.isfinite(learning_rate) and learning_rate > 0):
             raise SettingsInvalid(f"learning_rate is {learning_rate}.", remedy="It is a number above zero.")
-        target, batches = OwnLabel.of(schemas[seat], column, loss), Batches(seed, batch_size)
+        if defence is not None and not callable(getattr(defence, "protect", None)):
+            raise SettingsInvalid(f"defence is {defence!r}.", remedy="Give hr.vertical.leaks.MaxNormNoise() or another one.")
+        target, batches = OwnLabel.of(schemas[seat], column, loss), Batches(seed, batch_size, float(held_out))
+        if privacy is not None and (target.n_classes != privacy.classes or target.loss not in ("cross_entropy", "log_loss")):
+            raise SettingsInvalid(
+                f"{privacy} is for {privacy.classes} classes; {column!r} has {target.n_classes}, and the loss {target.loss}.",
+                remedy=f"Say LabelDP({privacy.epsilon:g}, classes={target.n_classes}). Numbers are not replaced.",
+            )
         reads, widths = {}, {}
         for party, module in bottoms.items():
             schema = schemas[party]
@@ -117,10 +132,11 @@ class Network:
         for (party, module), start in zip(bottoms.items(), starts[:-1].tolist(), strict=True):
             block = (0, widths[party]) if merge == "sum" else (start, total)
             piece = Piece(f"{name}/{party}", module, **rule)
-            made[party] = Bottom(piece, reads[party], batches, widths[party], block, letters)
+            made[party] = Bottom(piece, reads[party], batches, widths[party], block, letters, nopeek, observer)
         piece = Piece(f"{name}/top", top, **rule)
         widths_of = tuple(widths.values())
-        held = Top(piece, target, batches, merge, widths_of, made.get(seat), letters, f"{name}/kept")
+        keeps, watched = f"{name}/kept", (privacy, defence, observer)
+        held = Top(piece, target, batches, merge, widths_of, made.get(seat), letters, keeps, *watched)
         found = cls(seat, made, held, schemas)
         found.try_top()
         return found

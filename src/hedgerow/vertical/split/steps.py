@@ -18,13 +18,16 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, travels
 from hedgerow.crypto.aggregation import description_digest
 from hedgerow.errors import MessageRefused, StateLost
 from hedgerow.learn.models import hits
+from hedgerow.vertical.leaks import LabelDP, NoPeek, Observer
+from hedgerow.vertical.leaks.label_dp import SAID
+from hedgerow.vertical.leaks.observer import forget
 
 from .piece import Piece, tensor
 from .reading import Batches, OwnFeatures, OwnLabel
@@ -51,6 +54,10 @@ class Bottom:
     block : tuple of (int, int)
         Where its outputs begin among those of all, and how many all are; for a sum (0, its width).
     letters : {"exact", "float16"}
+    nopeek : NoPeek, optional
+        The feature holder's own term.
+    observer : Observer, optional
+        Keeps what is sent, for the measurement of what it tells.
     """
 
     piece: Piece
@@ -59,6 +66,8 @@ class Bottom:
     width: int
     block: tuple[int, int]
     letters: Letters = "exact"
+    nopeek: NoPeek | None = None
+    observer: Observer | None = None
 
     @cached_property
     def digested(self) -> bytes:
@@ -69,10 +78,9 @@ class Bottom:
         """Places of the records of the batch that a broadcast [epoch, batch] names."""
         return self.batches.rows(len(party.w), int(at[0]), int(at[1]))
 
-    def output(self, party: Party, at: np.ndarray, module: nn.Module) -> Tensor:
-        """Outputs for the batch, shape (batch, width)."""
-        found: Tensor = module(self.features.rows(party, self.rows(party, at), self.piece.dtype))
-        return found
+    def inputs(self, party: Party, at: np.ndarray) -> Tensor:
+        """The module's input for the batch, shape (batch, ...)."""
+        return self.features.rows(party, self.rows(party, at), self.piece.dtype)
 
 
 @travels
@@ -92,7 +100,13 @@ class Top:
         Where the label holder has features of its own.
     letters : {"exact", "float16"}
     keeps : str
-        Under which it keeps slopes, losses and labels.
+        Under which it keeps slopes, losses and scores.
+    privacy : LabelDP, optional
+        Replaces labels at random, once.
+    defence : GradientDefence, optional
+        Disturbs the slopes that are sent.
+    observer : Observer, optional
+        Keeps what is sent, for the measurement of what it tells.
     """
 
     piece: Piece
@@ -103,6 +117,9 @@ class Top:
     own: Bottom | None = None
     letters: Letters = "exact"
     keeps: str = "split"
+    privacy: LabelDP | None = None
+    defence: Any = None
+    observer: Observer | None = None
 
     @cached_property
     def digested(self) -> bytes:
@@ -127,9 +144,24 @@ class Top:
         return self.widths[0] if self.merge == "sum" else sum(self.widths)
 
     def labels(self, party: Party) -> np.ndarray:
-        """The labels of training: as they are, or as label privacy drew them once (`hedgerow.vertical.split.guarded`)."""
-        kept = party.state.get(f"{self.keeps}/labels")
-        return np.asarray(party[self.label.column] if kept is None else kept)
+        """The labels of training: as they are, or as they were said once.
+
+        Raises
+        ------
+        StateLost (HR-615)
+            They were to be said, and were not.
+        """
+        if self.privacy is None:
+            return np.asarray(party[self.label.column])
+        if SAID not in party.state:
+            raise StateLost("the label holder keeps no labels that were said.", remedy="Begin the training anew.")
+        return np.asarray(party.state[SAID])
+
+    def mean(self, output: Tensor, target: Tensor) -> Tensor:
+        """The loss that is minimised: the mean of a batch, corrected for labels that were replaced."""
+        if self.privacy is None:
+            return self.label.losses(output, target).mean()
+        return self.privacy.loss(output, target)
 
 
 def sendable(values: Tensor, letters: Letters) -> np.ndarray:
@@ -152,9 +184,17 @@ def arrived(party: Party, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
 
 
 @local
-def begin(broadcast: dict[str, np.ndarray], party: Party, rng: Any, *, piece: Piece) -> None:
-    """1, 2: keep the initial weights of one's part."""
+def begin(broadcast: dict[str, np.ndarray], party: Party, rng: Any, *, piece: Piece, observer: Observer | None = None) -> None:
+    """1, 2: keep the initial weights of one's part; forget what was observed of another training."""
     piece.begin(broadcast, party.state)
+    if observer is not None:
+        forget(party.state)
+
+
+@local
+def say_labels(broadcast: Any, party: Party, rng: Any, *, column: str, privacy: LabelDP) -> None:
+    """Replace labels at random, the first time; later what was said then is said again."""
+    privacy.once(party.state, party[column], rng.entropy)
 
 
 @local
@@ -163,7 +203,8 @@ def forward(broadcast: np.ndarray, party: Party, rng: Any, *, bottoms: Mapping[s
     bottom = bottoms[party.id]
     module = bottom.piece.opened(party.state)
     with torch.no_grad(), bottom.piece.randomness(party.state, rng):
-        made = sendable(bottom.output(party, broadcast, module), bottom.letters)
+        made = sendable(module(bottom.inputs(party, broadcast)), bottom.letters)
+    observed(bottom.observer, party, broadcast, bottom.batches, made)
     start, total = bottom.block
     return made if bottom.width == total else np.pad(made, ((0, 0), (start, total - start - bottom.width)))
 
@@ -179,17 +220,20 @@ def learn(broadcast: np.ndarray, party: Party, rng: Any, *, top: Top) -> None:
         own = None
         if bottom is not None and top.own is not None:
             with top.own.piece.randomness(party.state, rng):
-                own = top.own.output(party, broadcast, bottom)
+                own = bottom(top.own.inputs(party, broadcast))
         with top.piece.randomness(party.state, rng):
             output = module(top.merged(z, own))
-        losses = top.label.losses(output, target)
-        losses.mean().backward()
+        top.mean(output, target).backward()
     top.piece.stepped(module, party.state)
     if bottom is not None and top.own is not None:
         top.own.piece.stepped(bottom, party.state)
     assert z.grad is not None
-    party.state[f"{top.keeps}/slopes"] = sendable(z.grad, top.letters)
-    noted(party, top.keeps, rows, losses, output, target, top.label.kind)
+    sent = sendable(z.grad, top.letters)
+    if top.defence is not None:
+        sent = top.defence.protect(sent, rng.entropy)
+    party.state[f"{top.keeps}/slopes"] = sent
+    noted(party, top, rows, output.detach(), target)
+    observed(top.observer, party, broadcast, top.batches, sent, output.detach())
 
 
 @local
@@ -207,29 +251,42 @@ def backward(broadcast: np.ndarray, party: Party, rng: Any, *, bottoms: Mapping[
     bottom = bottoms[party.id]
     module = bottom.piece.opened(party.state)
     with torch.enable_grad(), bottom.piece.randomness(party.state):
-        z = bottom.output(party, broadcast, module)
-        z.backward(arrived(party, (len(z), bottom.width), bottom.piece.dtype))
+        x = bottom.inputs(party, broadcast)
+        z = module(x)
+        along = arrived(party, (len(z), bottom.width), bottom.piece.dtype)
+        if bottom.nopeek is None:
+            z.backward(along)
+        else:
+            ((z * along).sum() + bottom.nopeek.term(x, z)).backward()
     bottom.piece.stepped(module, party.state)
 
 
 @local
-def found(broadcast: Any, party: Party, rng: Any, *, seat: str, keeps: str) -> np.ndarray:
-    """Loss and score of each record as the label holder keeps them, shape (n, 2); nothing of others."""
-    if party.id != seat:
-        return np.zeros((len(party.w), 0))
-    return np.asarray(party.state[f"{keeps}/records"], np.float64)
+def scored(broadcast: Any, party: Party, rng: Any, *, keeps: str) -> np.ndarray:
+    """Sums of losses and scores over all records, as the label holder keeps them, shape (2,)."""
+    kept = party.state.get(f"{keeps}/records")
+    if kept is None:
+        raise StateLost("the label holder keeps no losses: no batch went before.", remedy="Begin the training anew.")
+    return np.asarray(kept, np.float64).sum(0)
 
 
-@local
-def one(broadcast: Any, party: Party, rng: Any, *, seat: str) -> np.ndarray:
-    """One for each record, at the label holder, shape (n, 1)."""
-    return np.full((len(party.w), 1), float(party.id == seat))
-
-
-def noted(party: Party, keeps: str, rows: np.ndarray, losses: Tensor, output: Tensor, target: Tensor, kind: str) -> None:
+def noted(party: Party, top: Top, rows: np.ndarray, output: Tensor, target: Tensor) -> None:
     """Keep loss and hit of each record of a batch, among those of all, shape (n, 2); what is released of them are sums."""
-    before = party.state.get(f"{keeps}/records")
-    found = np.zeros((len(party.w), 2), np.float32) if before is None else before.copy()
+    key = f"{top.keeps}/records"
+    before = party.state.get(key)
+    kept = np.zeros((len(party.w), 2), np.float32) if before is None else np.array(before)
     with torch.no_grad():
-        found[rows] = torch.stack([losses.float(), hits(kind, output, target).float()], 1).numpy()
-    party.state[f"{keeps}/records"] = found
+        losses, right = top.label.losses(output, target), hits(top.label.kind, output, target)
+        kept[rows] = torch.stack([losses.float(), right.float()], 1).numpy()
+    party.state[key] = kept
+
+
+def observed(
+    observer: Observer | None, party: Party, at: np.ndarray, batches: Batches, sent: np.ndarray, score: Tensor | None = None
+) -> None:
+    """Let an observer keep what is sent of a batch, with the model's own score."""
+    if observer is None:
+        return
+    n, epoch, batch = len(party.w), int(at[0]), int(at[1])
+    own = None if score is None else (score[:, 0] if score.ndim == 2 and score.shape[1] == 1 else score).numpy()
+    observer.note(party.state, epoch + 1, batch, batches.rows(n, epoch, batch), sent, own, n=n, size=batches.size)

@@ -8,6 +8,7 @@ stop       end what runs for a study
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -158,13 +159,24 @@ def judged(task: ToRehearse, held: LocalData) -> Submission | Exception:
 
 def opened(task: ToOpen, held: LocalData) -> StudyChild:
     """The parties of a study, in this process."""
+    from hedgerow.network.station.admitted import read_description
+
     from .study_host import StudyHost
 
-    answered = Answered(task.answered, gather=True)
-    states = task.states.of(task.submission.study, begun=task.begun)
-    try:
-        return StudyHost(task.config, held, task.submission, task.keys, answered, states)
-    except BaseException:
-        answered.close()
-        states.close()
-        raise
+    answered, study = Answered(task.answered, gather=True), task.submission.study
+    with ExitStack() as opened_so_far:
+        opened_so_far.callback(answered.close)
+        states = task.states.of(study, begun=task.begun)
+        opened_so_far.callback(states.close)
+        given = (task.config, held, task.submission, task.keys, answered, states)
+        found: StudyChild
+        if read_description(task.submission.description).apart:
+            from .apart_host import ApartHost
+
+            desk = task.states.desk(study)
+            opened_so_far.callback(desk.close)
+            found = ApartHost(*given, desk)
+        else:
+            found = StudyHost(*given)
+        opened_so_far.pop_all()
+    return found
