@@ -158,9 +158,11 @@ def _each_of(
 def _smallest(crossing: Crossing, names: tuple[str, ...]) -> Widths:
     """The shapes with the fewest columns that parties may have."""
     hub = 0 if crossing.hub_reach is None or crossing.weighted else len(crossing.hub_reach.largest or ())
-    found = {}
+    found, told = {}, {name for name, reach in crossing.left_reach if reach.largest is not None}
+    known = any(reach.largest for _, reach in crossing.right_reach)
     for name, (left, right) in crossing.declared(names).items():
-        found[name] = max(left, 1), right or (max(hub, 1) if crossing.right is not None else 0)
+        rows = right if known or crossing.right is None else max(hub, 1)
+        found[name] = left if name in told else 1, rows
     return found
 
 
