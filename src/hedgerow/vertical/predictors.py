@@ -124,7 +124,7 @@ class Predictors:
         """X' (y - mean) at the linear predictors that were opened last, shape (d,)."""
         target, ask = self.one.target, partial(target_rows, at=self.one.label_at, target=self.one.target)
         mean = self.law.mean(eta)[:, None]
-        bound = Factors(self.held.reaches(), {self.one.label_at: ColumnReach((target.reach,))})
+        bound = Factors(self.held.reaches(), self._at_label(target.reach))
         found = self.aligned.cross(self.columns, right=ask, hub=-mean / target.scale, bound=bound)
         score: Array = np.asarray(found, dtype=float)[self.held.place, 0] * target.scale
         return score
@@ -137,6 +137,10 @@ class Predictors:
         found = np.asarray(found, dtype=float)[np.ix_(self.held.place, self.held.place)] * unit
         return (found + found.T) / 2
 
+    def _at_label(self, *largest: float) -> dict[str, ColumnReach]:
+        """Reaches of rows that the target's party alone has."""
+        return {name: ColumnReach(largest if name == self.one.label_at else ()) for name in self.aligned.names}
+
     def perfect(self, largest: float) -> tuple[float, float]:
         """Of counts, the sums of y log y - y and of the logarithm of y!, asked once; `largest` is their declared end."""
         one = self.one
@@ -144,7 +148,7 @@ class Predictors:
         unit = 2.0 ** math.ceil(math.log2(max(float(np.abs(xlogy(y, y) - y).max()), float(gammaln(y + 1).max()), 1.0)))
         constant = HeldColumns.of(self.aligned.names, [(one.label_at, CONSTANT)])
         ask = partial(perfect_rows, at=one.label_at, target=one.target, unit=unit)
-        bound = Factors(constant.reaches(), {one.label_at: ColumnReach((1.0, 1.0))})
+        bound = Factors(constant.reaches(), self._at_label(1.0, 1.0))
         found = self.aligned.cross(partial(own_columns, terms=constant.terms), right=ask, bound=bound)
         sums = np.asarray(found, dtype=float)[0] * unit
         return float(sums[0]), float(sums[1])
