@@ -23,8 +23,9 @@ def people(seed=0):
 
 
 def apart(frame, seed=0):
+    clinic = hr.data.Table.from_frame(frame[["id", "a", "b", "ill", "cost"]], declared={"id": {"many": True}})
     tables = {
-        "clinic": frame[["id", "a", "b", "ill", "cost"]],
+        "clinic": clinic.declare(cost=(-20, 40)),
         "laboratory": frame[["id", "c", "d"]].sample(frac=1, random_state=1),
     }
     return hr.simulate(tables, on="id", seed=seed).align(on="id", by=X25519(least=10))

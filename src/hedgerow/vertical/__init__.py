@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
-    from hedgerow.crypto.psi import X25519, Agrawal
+    from hedgerow.crypto.psi import X25519, Agrawal, JoinSums
     from hedgerow.crypto.psi.kkrt import KKRT
 
     from .aligned import Aligned
     from .associations import PrincipalAxes, correlation, pca, vif
     from .glm import logistic_regression, poisson_regression
     from .groups import CrossTable, contingency, means
+    from .hidden_sums import HiddenMeans, hidden_means
     from .linear import lasso, linear_regression, ridge
 
 __all__ = [
@@ -22,9 +23,12 @@ __all__ = [
     "Agrawal",
     "Aligned",
     "CrossTable",
+    "HiddenMeans",
+    "JoinSums",
     "PrincipalAxes",
     "contingency",
     "correlation",
+    "hidden_means",
     "lasso",
     "linear_regression",
     "logistic_regression",

@@ -38,6 +38,9 @@ from hedgerow.errors import ColumnsDiffer, MissingColumn, NotAligned, UnlawfulCh
 from .align import Aligning, people
 from .seat import HubSeat, PartySeat
 
+MOST_SEATS = 64
+"""Seats that are kept for further questions."""
+
 
 @dataclass
 class _Facts:
@@ -49,6 +52,16 @@ class _Facts:
     schemas: Mapping[str, Any]
     saw: dict[str, list[str]] = field(default_factory=dict)
     cohorts: dict[tuple[str, ...], Cohort] = field(default_factory=dict)
+
+    seats: dict[Any, PartySeat] = field(default_factory=dict)
+
+    def seat(self, *how: Any) -> PartySeat:
+        """A seat, the same for the same settings: a training asks for it thousands of times."""
+        if how not in self.seats:
+            if len(self.seats) >= MOST_SEATS:
+                self.seats.clear()
+            self.seats[how] = PartySeat(*how)
+        return self.seats[how]
 
     def note(self, who: str, what: str) -> None:
         said = self.saw.setdefault(who, [])
@@ -217,7 +230,7 @@ class Aligned(Closed):
         senders = tuple(name for name in self.names if name in set(parties))
         everybody = tuple(name for name in self.names if name in {*senders, *receivers})
         self._known({*parties, *receivers})
-        self._ask("each", local, broadcast, PartySeat(senders, receivers, then, hidden), everybody)
+        self._ask("each", local, broadcast, self._facts.seat(senders, receivers, then, hidden), everybody)
         for name in receivers:
             whose = [sender for sender in senders if sender != name]
             alone = hidden and len(whose) > 1

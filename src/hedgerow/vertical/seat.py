@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.conversation import AtParty
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.question import travels
+from hedgerow.crypto.aggregation import description_digest
 from hedgerow.crypto.keys import derive
 from hedgerow.crypto.peer_protocol import PeerProtocol
 from hedgerow.crypto.peers import HUB, Letters, Peer
@@ -145,6 +147,11 @@ class PartySeat(PeerProtocol):
     to: tuple[str, ...]
     then: Callable[..., Any]
     hidden: bool = False
+
+    @cached_property
+    def digested(self) -> bytes:
+        """Its digest, by which a party knows it again in later steps."""
+        return description_digest(("party's seat", self.senders, self.to, self.then, self.hidden))
 
     @property
     def name(self) -> str:
