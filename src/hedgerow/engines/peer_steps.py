@@ -10,7 +10,7 @@ from typing import Any
 from hedgerow.core.conversation import AtParty
 from hedgerow.core.engine import Inbox, Outbox, declined
 from hedgerow.core.party import Parties, apart
-from hedgerow.crypto.aggregation import context_of, description_digest
+from hedgerow.crypto.context import context_of, description_digest
 
 from .alone import ordinary_arithmetic
 from .threads import threads_for_each
