@@ -149,6 +149,12 @@ def test_parties_under_different_settings_are_refused(dealt):
         meet(peers)
 
 
+@pytest.mark.parametrize("wrong", [{"least": 2}, {"most": 2 * 10**9}, {"ratio": 0.5}, {"small_domain": "maybe"}])
+def test_settings_that_are_not_lawful_are_refused(wrong):
+    with pytest.raises(SettingsInvalid):
+        KKRT(**wrong)
+
+
 @pytest.mark.parametrize(("me", "names"), [("alice", ("alice",)), ("alice", ("alice", "bob", "carol")), ("eve", NAMES)])
 def test_two_parties_align_and_no_more(me, names):
     with pytest.raises(SettingsInvalid, match="aligns two parties"):

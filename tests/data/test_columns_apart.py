@@ -11,6 +11,8 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hedgerow as hr
+from hedgerow.crypto.psi import KKRT
 from hedgerow.data import Table, columns_by_correlation, columns_by_importance, columns_by_name, load
 from hedgerow.data.association import associations
 from hedgerow.data.columns_apart import between, people_apart
@@ -48,7 +50,7 @@ def table_of(n=60, **columns):
 @given(st.integers(1, 200), st.integers(2, 5), st.floats(0.01, 1), st.integers(0, 99))
 @settings(max_examples=40, deadline=None)
 def test_a_share_of_the_people_is_at_all_parties_and_each_other_one_at_one(n, k, overlap, seed):
-    held = people_apart(n, [f"p{i}" for i in range(k)], overlap, np.random.default_rng(seed))
+    held = people_apart(np.arange(n), [f"p{i}" for i in range(k)], overlap, np.random.default_rng(seed))
     times = np.bincount(np.concatenate(list(held.values())), minlength=n)
     assert set(times) <= {1, k}
     assert (times == k).sum() == round(overlap * n)
@@ -212,6 +214,14 @@ def test_associations_are_those_of_scipy():
     assert found[2, 3] == pytest.approx(scipy.stats.contingency.association(counts, method="cramer"), rel=1e-12)
     assert np.diag(found)[:4] == pytest.approx(np.ones(4), rel=1e-9)
     assert not found[4].any()
+
+
+@pytest.mark.slow
+def test_a_simulation_takes_a_partition_of_columns():
+    scheme = columns_by_name({"clinic": ["age"], "laboratory": ["platelets"]}, on="nin", overlap=0.5)
+    federation = hr.simulate(HEART, scheme, seed=3)
+    assert federation.names == ("clinic", "laboratory")
+    assert federation.align(on="nin", by=KKRT()).n == round(0.5 * 299)
 
 
 # ---- real data ------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import numpy as np
 
 from hedgerow.core.party import Party
 from hedgerow.core.question import travels
+from hedgerow.core.randomness import Streams
 from hedgerow.crypto.psi import AlignedRows
 
 
@@ -49,7 +50,7 @@ class Double:
         return found
 
     def rng(self, name, purpose):
-        return np.random.default_rng([self.seed, self.questions, self.names.index(name), len(purpose)])
+        return Streams(self.seed).stream(self.questions, name, purpose)
 
     def each(self, local, broadcast=None, *, parties=None):
         self.questions += 1
@@ -72,7 +73,5 @@ class Double:
         self.sent.append((tuple(parties), to, total))
         self.states = states
 
-    def cross(self, left, right, broadcast=None, **how):
-        x = np.concatenate([left(broadcast, self.party(name), None) for name in self.names], 1)
-        r = sum(right(broadcast, self.party(name), None) for name in self.names)
-        return x.T @ r
+    def total(self, local, broadcast=None, *, party):
+        return local(broadcast, self.party(party), None)

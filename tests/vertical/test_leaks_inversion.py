@@ -25,7 +25,7 @@ def test_ridge_is_that_of_the_normal_equations_of_an_extended_design():
     rng = np.random.default_rng(0)
     z, x = rng.normal(size=(40, 6)) * 3 + 1, rng.normal(size=(40, 4))
     centre, scale, solved = ridge_inverse(z, x, penalty=2.5)
-    design = np.column_stack([(z - z.mean(0)) / (z.std(0, ddof=1) + 1e-6), np.ones(40)])
+    design = np.column_stack([(z - z.mean(0)) / z.std(0), np.ones(40)])
     stacked = np.vstack([design, math.sqrt(2.5) * np.eye(7)])
     assert solved == pytest.approx(np.linalg.lstsq(stacked, np.vstack([x, np.zeros((7, 4))]), rcond=None)[0])
     assert recovered_features((centre, scale, solved), z) == pytest.approx(design @ solved)
@@ -48,6 +48,30 @@ def test_activations_that_have_nothing_to_do_with_features_give_nothing_back():
     assert leak.untrained > 0.9  # what the same attack finds where there is something to find
     assert leak.dcor == 0.25
     assert "other people's" in str(leak)
+
+
+def test_units_that_hardly_ever_fire_do_not_break_the_attack():
+    """One such unit, standardised by its own deviation among known people, would drown everything that is recovered."""
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=(2000, 4))
+    rare = np.where(rng.random(2000) < 0.002, 1.0, 0.0)
+    rare[:1000] *= 1e-4
+    z = np.column_stack([x @ rng.normal(size=(4, 4)), rare])
+    leak = feature_leak(z[:1000], x[:1000], z[1000:], x[1000:])
+    assert leak.recovered > 0.99
+    centre, scale = z[:1000].mean(0), z[:1000].std(0) + 1e-6
+    design, other = (np.column_stack([(part - centre) / scale, np.ones(1000)]) for part in (z[:1000], z[1000:]))
+    naive = other @ np.linalg.solve(design.T @ design + 10 * np.eye(6), design.T @ x[:1000])
+    assert variance_recovered(naive, x[1000:]) < 0
+
+
+def test_an_attacker_chooses_the_penalty_by_known_people():
+    x, rng = people(n=400), np.random.default_rng(8)
+    z = np.column_stack([x + rng.normal(size=x.shape), rng.normal(size=(400, 100))])
+    chosen = feature_leak(z[:150], x[:150], z[150:], x[150:]).recovered
+    fixed = [feature_leak(z[:150], x[:150], z[150:], x[150:], penalty=each).recovered for each in (0.3, 300.0)]
+    assert chosen > min(fixed) + 0.05
+    assert chosen > max(fixed) - 0.1
 
 
 def test_a_narrow_cut_gives_its_share_back():

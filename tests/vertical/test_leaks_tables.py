@@ -14,7 +14,7 @@ from hedgerow.vertical.leaks import (
     IsotropicNoise,
     LabelDP,
     MaxNormNoise,
-    Observation,
+    SentBatches,
     feature_table,
     leak_report,
     measured,
@@ -94,7 +94,7 @@ def test_an_outcome_holds_the_tables_and_what_they_mean(rows):
 def test_classes_are_told_as_shares():
     rng = np.random.default_rng(0)
     y, p = rng.integers(0, 3, 300), rng.dirichlet(np.ones(3), 300)
-    seen = Observation(1, np.arange(300), np.zeros(300, int), (p - np.eye(3)[y]) @ rng.normal(size=(3, 5)), p)
+    seen = SentBatches(1, np.arange(300), np.zeros(300, int), (p - np.eye(3)[y]) @ rng.normal(size=(3, 5)), p)
     report = leak_report([measured(None, 0.5, [seen], y, classes=3)], metric="accuracy")
     assert report.tables[0].columns[:3] == ("defence", "task accuracy", "nearest class, epoch 1")
     assert report.tables[0].rows[0][2] > 0.8

@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from apart_double import Double
 from torch import nn
 
-from apart_double import Double
 from hedgerow.data import Column, Schema, Table
-from hedgerow.errors import LabelsExposed, MissingColumn, ModelInvalid, SettingsInvalid, UnlawfulChannel
-from hedgerow.learn import mlp
 from hedgerow.vertical.split.reading import order
 from hedgerow.vertical.split.splitnn import splitnn
 

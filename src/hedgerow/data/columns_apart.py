@@ -76,7 +76,7 @@ class ColumnPartitioner(ABC):
             )
         ids, declared = ids_of(table, self.on, rng)
         held = {}
-        for party, records in people_apart(len(table), tuple(columns), self.overlap, rng).items():
+        for party, records in people_apart(rng.permutation(len(table)), tuple(columns), self.overlap, rng).items():
             own = parts(table, [name for name in columns[party] if name != self.on], records)
             schema = Schema((declared, *own.schema))
             held[party] = replace(own, columns={self.on: ids[records], **own.columns}, schema=schema, name=party)
@@ -215,14 +215,21 @@ def between(owner: np.ndarray, related: np.ndarray) -> float:
     return float(related[apart].mean())
 
 
-def people_apart(n: int, parties: Sequence[str], overlap: float, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return the positions of each party's people, each in an order of its own, of whom a share is at all parties."""
-    people = rng.permutation(n)
-    common = round(overlap * n)
-    others = np.array_split(people[common:], len(parties))
-    return {
-        party: rng.permutation(np.concatenate([people[:common], more])) for party, more in zip(parties, others, strict=True)
-    }
+def people_apart(people: np.ndarray, parties: Sequence[str], overlap: float, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Return which people are at each party, in an order of its own; the first of them, a share, are at all parties."""
+    common = round(overlap * len(people))
+    held = {}
+    for party, more in zip(parties, np.array_split(people[common:], len(parties)), strict=True):
+        records = np.concatenate([people[:common], more])
+        held[party] = records[rng.permutation(len(records))]
+    return held
+
+
+def made_ids(n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return n different whole numbers for the ids of people who have none, int64."""
+    made = np.sort((rng.random(n + 64) * 2.0**ID_BITS).astype(np.int64))
+    made = made[np.diff(made, prepend=-1) > 0]
+    return made[rng.permutation(len(made))[:n]]
 
 
 def ids_of(table: Table, on: str, rng: np.random.Generator) -> tuple[np.ndarray, Column]:
@@ -232,9 +239,8 @@ def ids_of(table: Table, on: str, rng: np.random.Generator) -> tuple[np.ndarray,
         if column.shape:
             raise PartitionInvalid(f"ids in {on!r} are arrays.", remedy="Name a column with one value for each person.")
         return np.asarray(table[on]), replace(column, role="id")
-    made = np.unique((rng.random(len(table) + 64) * 2.0**ID_BITS).astype(np.int64))
-    ids = rng.permutation(made)[: len(table)].astype(np.float64)
-    return ids, Column(on, "integer", role="id", low=0, high=2**ID_BITS - 1, description="made up")
+    made = made_ids(len(table), rng).astype(np.float64)
+    return made, Column(on, "integer", role="id", low=0, high=2**ID_BITS - 1, description="made up")
 
 
 def _given(scheme: columns_by_importance | columns_by_correlation, table: Table) -> tuple[list[str], list[str], str]:

@@ -10,7 +10,7 @@ from typing import Any
 from hedgerow.core.conversation import AtParty
 from hedgerow.core.engine import Inbox, Outbox, declined
 from hedgerow.core.party import Parties, apart
-from hedgerow.crypto.aggregation import context_of
+from hedgerow.crypto.context import context_of, description_digest
 
 from .alone import ordinary_arithmetic
 from .threads import threads_for_each
@@ -23,9 +23,10 @@ def peer_steps(outbox: Outbox, held: Parties, ids: Sequence[str]) -> Inbox:
     step, protocol = outbox.step, outbox.protocol
     assert step is not None
     assert protocol is not None
-    if protocol not in held.correspondents:
-        held.correspondents[protocol] = protocol.correspondents(held.ids)
-    sides, letters = held.correspondents[protocol], {}
+    key = description_digest(protocol)  # of two that came in messages, settings are equal and objects are not
+    if key not in held.correspondents:
+        held.correspondents[key] = protocol.correspondents(held.ids)
+    sides, letters = held.correspondents[key], {}
     with threads_for_each(1), ordinary_arithmetic():
         for name in ids:
             try:

@@ -16,6 +16,7 @@ from hedgerow.core.party import Parties
 from hedgerow.core.randomness import Streams
 from hedgerow.data import Partition, Table, by_column, join
 from hedgerow.data.cases import complete_sizes
+from hedgerow.data.columns_apart import ColumnPartitioner
 from hedgerow.data.frames import is_several
 from hedgerow.errors import PartitionInvalid
 
@@ -43,8 +44,9 @@ def simulate(
         A `Table`, or a data frame of pandas, polars, pyarrow, duckdb, Hugging Face `datasets`, or (X, y) of arrays, as
         `hedgerow.data.Table.from_frame` takes them: a frame's schema is inferred, kinds from its types, no ranges.
     partition : partitioner or Partition
-        For example `hedgerow.data.iid(parties=5)`; none where each party's table is given. A record that it gives to several
-        parties counts as one record at each of them, also for privacy.
+        For example `hedgerow.data.iid(parties=5)`; none where each party's table is given. One of columns, such as
+        `hedgerow.data.columns_by_name(...)`, makes parties with different columns, and says `on` itself. A record that it
+        gives to several parties counts as one record at each of them, also for privacy.
     on : str, optional
         Parties hold different columns of the same people, who are known by this column: `federation.align` finds those that all
         have in common. There is no partition then.
@@ -66,6 +68,9 @@ def simulate(
     DataError (HR-4xx)
         Columns that are missing, not finite or out of their declared range; parties without records.
     """
+    if isinstance(partition, ColumnPartitioner):
+        whole = data if isinstance(data, Table) else Table.from_frame(data)
+        data, on = partition(whole, Streams(None if seed == "system" else seed).seed or 0), partition.on
     if on is not None:
         return _simulate_apart(data, on, None if seed == "system" else seed, engine, record_views)
     if is_several(data):

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from hedgerow.crypto.cross import ColumnReach
     from hedgerow.crypto.psi import X25519, Agrawal
     from hedgerow.crypto.psi.kkrt import KKRT
 
     from .aligned import Aligned
     from .associations import PrincipalAxes, correlation, pca, vif
+    from .cross import Factors
     from .glm import logistic_regression, poisson_regression
     from .groups import CrossTable, contingency, means
+    from .hidden_sums import HiddenMeans, hidden_means
     from .linear import lasso, linear_regression, ridge
 
 __all__ = [
@@ -21,10 +24,14 @@ __all__ = [
     "X25519",
     "Agrawal",
     "Aligned",
+    "ColumnReach",
     "CrossTable",
+    "Factors",
+    "HiddenMeans",
     "PrincipalAxes",
     "contingency",
     "correlation",
+    "hidden_means",
     "lasso",
     "linear_regression",
     "logistic_regression",

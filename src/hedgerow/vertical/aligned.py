@@ -38,6 +38,9 @@ from hedgerow.errors import ColumnsDiffer, MissingColumn, NotAligned, UnlawfulCh
 from .align import Aligning, people
 from .seat import HubSeat, PartySeat
 
+MOST_SEATS = 64
+"""Seats that are kept for further questions."""
+
 
 @dataclass
 class _Facts:
@@ -49,6 +52,16 @@ class _Facts:
     schemas: Mapping[str, Any]
     saw: dict[str, list[str]] = field(default_factory=dict)
     cohorts: dict[tuple[str, ...], Cohort] = field(default_factory=dict)
+
+    seats: dict[Any, PartySeat] = field(default_factory=dict)
+
+    def seat(self, *how: Any) -> PartySeat:
+        """A seat, the same for the same settings: a training asks for it thousands of times."""
+        if how not in self.seats:
+            if len(self.seats) >= MOST_SEATS:
+                self.seats.clear()
+            self.seats[how] = PartySeat(*how)
+        return self.seats[how]
 
     def note(self, who: str, what: str) -> None:
         said = self.saw.setdefault(who, [])
@@ -217,13 +230,31 @@ class Aligned(Closed):
         senders = tuple(name for name in self.names if name in set(parties))
         everybody = tuple(name for name in self.names if name in {*senders, *receivers})
         self._known({*parties, *receivers})
-        self._ask("each", local, broadcast, PartySeat(senders, receivers, then, hidden), everybody)
+        self._ask("each", local, broadcast, self._facts.seat(senders, receivers, then, hidden), everybody)
         for name in receivers:
             whose = [sender for sender in senders if sender != name]
             alone = hidden and len(whose) > 1
             what = "the total of rows" if alone else "rows, record by record,"
             if whose:
                 self._facts.note(name, f"{what} of {', '.join(whose)} ({function_of(local).__name__})")
+
+    def total(self, local: Local, broadcast: Arrays = None, *, party: str) -> Any:
+        """Ask one party for sums over records of its own columns; they are released.
+
+        Returns
+        -------
+        array or dict of arrays, as `local` returns
+
+        Raises
+        ------
+        UnlawfulChannel (HR-211)
+            The channel adds noise: `cross` has it in products.
+        """
+        self._without_noise("a party's own total")
+        self._known([party])
+        found = self._ask("sum", local, broadcast, Plain(), [party])
+        self._facts.note("world", f"sums over {self.n} people of {party} ({function_of(local).__name__})")
+        return found
 
     def cross(
         self,

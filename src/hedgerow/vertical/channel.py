@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hedgerow.core.bound import Bound, l2
 from hedgerow.errors import UnlawfulChannel
+
+from .cross import Factors
 
 LEAST = 10
 """People of a group, by default, and of all others."""
@@ -34,9 +35,9 @@ def refuse_noise(aligned: Any, what: str, remedy: str) -> None:
         raise UnlawfulChannel(f"{what}, and this channel clips or adds noise.", remedy=remedy)
 
 
-def product_bound(left: float, right: float | None = None) -> Bound:
+def product_bound(left: float, right: float | None = None) -> Factors:
     """By how much a record moves a cross product, whose rows have these largest lengths."""
-    return l2(left * (left if right is None else right) or 1.0, "record")
+    return Factors(lengths=(left or 1.0, (left if right is None else right) or 1.0))
 
 
 def provenance(aligned: Any, asked_before: int, columns: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.conversation import AtParty
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.question import travels
+from hedgerow.crypto.context import description_digest
 from hedgerow.crypto.keys import derive
 from hedgerow.crypto.peer_protocol import PeerProtocol
 from hedgerow.crypto.peers import HUB, Letters, Peer
@@ -146,6 +148,11 @@ class PartySeat(PeerProtocol):
     then: Callable[..., Any]
     hidden: bool = False
 
+    @cached_property
+    def digested(self) -> bytes:
+        """Its digest, by which a party knows it again in later steps."""
+        return description_digest(("party's seat", self.senders, self.to, self.then, self.hidden))
+
     @property
     def name(self) -> str:
         return "rows for " + ", ".join(self.to)
@@ -219,6 +226,6 @@ def _rows_in(raw: bytes, sender: str) -> Array:
     """Rows as they were sent."""
     n, head = struct.unpack_from("<QH", raw)
     kind, ndim = raw[10:18].strip().decode("ascii", "replace"), raw[18]
-    if kind not in ("<f4", "<f8", "<f2", "<u8", "<i8", "|b1") or head != 9 + 8 * ndim or len(raw) != 10 + head + n:
+    if kind not in ("<f4", "<f8", "<f2", "<u8", "<i8", "|u1", "|b1") or head != 9 + 8 * ndim or len(raw) != 10 + head + n:
         raise MessageRefused(f"{sender} sent rows that cannot be read.", remedy="Both sides run the same version.")
     return of_shape(raw[10 + head :], kind, struct.unpack_from(f"<{ndim}Q", raw, 19), sender)

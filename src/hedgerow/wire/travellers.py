@@ -87,8 +87,11 @@ TRAVELLERS = frozenset(
 )
 """Classes whose objects travel, by import path."""
 
-KEPT = frozenset({"hedgerow.core.question:Preparation", "hedgerow.learn.models:Model"})
-"""Of these the same bytes are the same object: a model keeps compiled programs, and parties keep prepared columns."""
+KEPT = frozenset(
+    {"hedgerow.core.question:Preparation", "hedgerow.learn.models:Model"}
+    | {f"hedgerow.vertical.split.{module}" for module in ("piece:Piece", "steps:Bottom", "steps:Top")}
+)
+"""Of these the same bytes are the same object: modules keep what is made of them, and parties keep prepared columns."""
 
 DEEPEST = 32
 """Axes of an array, at most."""

@@ -1,7 +1,7 @@
 """Private set intersection: parties find the people they have in common, and show one another no others.
 
 interface      what every alignment offers: settings, peers, rows in a common order
-x25519, star   masks on curve25519: two parties or more
+x25519         masks on curve25519: two parties or more, as a star or a ring
 kkrt           oblivious transfers extended by symmetric ciphers: two parties, large lists
 curve          points, scalars, what is checked of points that come
 pipes          letters of any length, and how parties begin (opening)

@@ -197,6 +197,11 @@ class Squares:
         q = GROUP_14 // 2
         return Exponent(1 + int.from_bytes(entropy(self.size + 8), "big") % (q - 1), GROUP_14)
 
+    def pair(self, entropy: Entropy) -> tuple[Exponent, Exponent]:
+        """Draw an exponent, and its inverse modulo q."""
+        drawn = self.fresh(entropy)
+        return drawn, Exponent(pow(drawn.number, -1, GROUP_14 // 2), GROUP_14)
+
 
 def _symbol(y: int) -> int:
     """Return the Legendre symbol of y modulo p."""

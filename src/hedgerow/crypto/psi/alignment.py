@@ -10,9 +10,10 @@ from hedgerow.core.randomness import Entropy
 from ..messages import digest
 from ..peers import Peer
 from .ids import IdRules
-from .interface import AlignedRows, MaskGroup
+from .interface import AlignedRows, CommutingGroup
 from .opening import opened
-from .star import ALL, NOBODY, PIVOT, Side, answering_side, pivot_side
+from .ring import answering_in_ring, pivot_of_ring
+from .star import ALL, NOBODY, PIVOT, StarSide, answering_side, pivot_side
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Masked:
 
     Attributes
     ----------
-    group : MaskGroup
+    group : CommutingGroup
     rules : IdRules
     topology : str
         "star" or "ring".
@@ -29,7 +30,7 @@ class Masked:
         The one party that is told which people are common; all are by default.
     """
 
-    group: MaskGroup
+    group: CommutingGroup
     rules: IdRules
     topology: str = "star"
     learns: str | None = None
@@ -51,6 +52,8 @@ class Masked:
         words = (self.group.name, self.topology, told, self.learns or "")
         settings = digest("alignment by masks", *(word.encode() for word in words))
         begun = yield from opened(me, names, len(ids), self.rules, settings, self.learns, entropy)
-        side = Side(me, ids, self.rules, begun, entropy, self.group, told)
-        common, rows = yield from (pivot_side if me == begun.pivot else answering_side)(side)
+        side = StarSide(me, ids, self.rules, begun, entropy, self.group, told)
+        ring = self.topology == "ring" and len(names) > 2
+        sides = (pivot_of_ring, answering_in_ring) if ring else (pivot_side, answering_side)
+        common, rows = yield from sides[me != begun.pivot](side)
         return common, AlignedRows(rows, begun.sizes)

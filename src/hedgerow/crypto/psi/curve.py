@@ -186,3 +186,7 @@ class Curve25519:
     def fresh(self, entropy: Entropy) -> Scalar:
         """Draw a mask."""
         return Scalar.fresh(entropy)
+
+    def pair(self, entropy: Entropy) -> tuple[Scalar, Scalar]:
+        """Draw a mask, and the one that takes it off again; what is left is the point without its part of small order."""
+        return Scalar.invertible(entropy)

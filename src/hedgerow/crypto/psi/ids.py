@@ -145,7 +145,7 @@ def normal_id(value: Any, normal: str = "nfkc-casefold") -> bytes:
     if isinstance(value, float | np.floating):
         if math.isnan(value):
             raise _no_id("missing")
-        if not float(value).is_integer() or abs(value) >= 2**53:
+        if not float(value).is_integer() or abs(float(value)) >= 2**53:
             raise _no_id("a number that is not whole, or too large to be exact")
         return str(int(value)).encode()
     if value is None or type(value).__name__ in ("NAType", "NaTType"):

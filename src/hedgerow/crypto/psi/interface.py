@@ -68,7 +68,7 @@ class Masker(Protocol):
         """Return each element masked, in order."""
 
 
-class MaskGroup(Protocol):
+class CommutingGroup(Protocol):
     """A group in which masks commute, and a mask and an element together do not tell the mask."""
 
     @property
@@ -91,3 +91,6 @@ class MaskGroup(Protocol):
 
     def fresh(self, entropy: Entropy) -> Masker:
         """Draw a mask."""
+
+    def pair(self, entropy: Entropy) -> tuple[Masker, Masker]:
+        """Draw a mask, and the one that takes it off again."""

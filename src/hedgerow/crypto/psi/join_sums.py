@@ -43,7 +43,7 @@ from ..peers import Letters, Peer
 from ..streams import fresh
 from .curve import POINT_BYTES, Curve25519, Scalar
 from .ids import IdRules
-from .opening import Opened, opened
+from .opening import Beginning, opened
 from .pipes import Pipes, pieces
 from .tags import TAG_BYTES, matches, permutation, refuse_repeats, tags_of
 
@@ -238,7 +238,7 @@ class JoinSums:
 
     def _begun(
         self, me: str, names: tuple[str, str], size: int, entropy: Entropy
-    ) -> Generator[Letters, Mapping[str, bytes], tuple[Pipes, Opened]]:
+    ) -> Generator[Letters, Mapping[str, bytes], tuple[Pipes, Beginning]]:
         """Compare settings, draw a salt, and make pipes."""
         settings = digest("join sums", f"{self.bits}/{self.value_bits}".encode(), *(name.encode() for name in names))
         begun = yield from opened(me, names, size, self.rules, settings, names[0], entropy)

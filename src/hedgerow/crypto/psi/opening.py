@@ -26,7 +26,7 @@ REVEAL = MessageForm("alignment coin", coin=exactly(32), seed=Octets(0, 32))
 
 
 @dataclass(frozen=True)
-class Opened:
+class Beginning:
     """What all parties know after the beginning, and the seed that those who answer share."""
 
     names: tuple[str, ...]
@@ -54,7 +54,7 @@ def lawful_names(me: str, names: tuple[str, ...]) -> tuple[str, ...]:
 
 def opened(
     me: str, names: tuple[str, ...], size: int, rules: IdRules, settings: bytes, pivot: str | None, entropy: Entropy
-) -> Generator[Letters, Mapping[str, bytes], Opened]:
+) -> Generator[Letters, Mapping[str, bytes], Beginning]:
     """Carry out the beginning; see the module.
 
     Parameters
@@ -93,7 +93,7 @@ def opened(
             raise MessageRefused(f"{name} sent a seed that is not its to send.")
         seed = theirs or seed
     salt = digest("alignment salt", agreed, *(coins[name] for name in names))
-    return Opened(names, pivot, answering, sizes, salt, seed)
+    return Beginning(names, pivot, answering, sizes, salt, seed)
 
 
 def _commitment(name: str, coin: bytes) -> bytes:

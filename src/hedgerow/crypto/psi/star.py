@@ -28,8 +28,8 @@ from hedgerow.errors import MessageRefused
 
 from ..peers import Letters
 from .ids import IdRules
-from .interface import Masker, MaskGroup
-from .opening import Opened
+from .interface import CommutingGroup, Masker
+from .opening import Beginning
 from .pipes import Pipes, pieces
 from .tags import TAG_BYTES, matches, permutation, refuse_repeats, tags_of
 
@@ -43,15 +43,15 @@ _POSITION = 4
 
 
 @dataclass
-class Side:
+class StarSide:
     """One party's side after the beginning: its ids, its secrets, its pipes."""
 
     me: str
     ids: Sequence[bytes]
     rules: IdRules
-    opened: Opened
+    opened: Beginning
     entropy: Entropy
-    group: MaskGroup
+    group: CommutingGroup
     told: str
     """Who is told which people are common."""
 
@@ -116,7 +116,7 @@ class Side:
         return int(found[0])
 
 
-def pivot_side(side: Side) -> Step:
+def pivot_side(side: StarSide) -> Step:
     """Compare, as the pivot."""
     opened = side.opened
     masker = side.group.fresh(side.entropy)
@@ -138,7 +138,7 @@ def pivot_side(side: Side) -> Step:
     return (yield from show(side, places, {name: found[places] for name, found in joint.items()}))
 
 
-def show(side: Side, places: Array, theirs: Mapping[str, Array]) -> Step:
+def show(side: StarSide, places: Array, theirs: Mapping[str, Array]) -> Step:
     """Tell the others, as the pivot, how many are common and where these stand in their lists; learn where in the own one."""
     opened = side.opened
     yield from side.tell(len(places))
@@ -152,7 +152,7 @@ def show(side: Side, places: Array, theirs: Mapping[str, Array]) -> Step:
     return len(places), side.order[mine]
 
 
-def answering_side(side: Side) -> Step:
+def answering_side(side: StarSide) -> Step:
     """Answer the pivot."""
     opened, n = side.opened, side.opened.sizes[side.opened.pivot]
     masker = side.group.fresh(side.entropy)
@@ -163,7 +163,7 @@ def answering_side(side: Side) -> Step:
     return (yield from learn(side, turned))
 
 
-def learn(side: Side, turned: Array) -> Step:
+def learn(side: StarSide, turned: Array) -> Step:
     """Hear from the pivot how many are common and where they stand in the own list; turn the pivot's places back."""
     opened = side.opened
     common = yield from side.hear()

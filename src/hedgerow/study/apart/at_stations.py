@@ -27,10 +27,11 @@ from hedgerow.store import drive, load_checkpoint, record_of, write_bytes
 
 from ..keys import settings_of
 from ..rounds import Progress, Row
+from .opened import Opened, aligned_of
 from .protocols import protocol_of
 from .ready import BuiltApart, refuse_label, refuse_sections
 from .reporting import report_apart
-from .running import aligned_of, shown_apart
+from .running import shown_apart
 from .tables import HeldApart
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ def built_at_stations(study: Study, schemas: Mapping[str, Schema]) -> BuiltApart
     """
     listed = refuse_sections(study)
     assert study.roles is not None
+    if listed.takes == "anew":
+        raise StudyInvalid(
+            f"the program {listed.name!r} begins a study for each training, which only a simulation does.",
+            remedy="Submit one training: program.name = 'splitnn'.",
+        )
     if study.data.records is not None or study.roles.overlap != 1.0 or study.roles.keep:
         raise StudyInvalid(
             "data.records, roles.overlap and roles.keep choose records of a simulation, and those here are at stations.",
@@ -117,10 +123,11 @@ def run_at_stations(
         start = load_checkpoint(path, built.listing.state, built.digest) if resume and kept and path.exists() else None
         run.ledger.rewind(0, replay=False)
         handle = _aligned(built, federation, folder / ALIGNMENT)
+        opened = Opened.at(built, federation, handle)
         history: list[Row] = []
 
         def watch(state: Any) -> dict[str, Any]:
-            metrics = built.listing.watch(built.settings, state, built.schemas, None) if built.listing.watch else {}
+            metrics = built.listing.watch(built.settings, state, opened, None) if built.listing.watch else {}
             history.append({"round": state.round, "seconds": round(time.perf_counter() - started, 4), **metrics})
             on_progress(Progress(state.round, None, dict(metrics), None, None))
             return dict(metrics)
@@ -136,7 +143,7 @@ def run_at_stations(
         )
         outcome = shown_apart(built, handle, ended.state)
     seconds, said = time.perf_counter() - started, said_in(caught)
-    report = report_apart(built, federation, handle, ended, outcome, history, seconds=seconds, warnings=said, command=command)
+    report = report_apart(opened, ended, outcome, history, seconds=seconds, warnings=said, command=command)
     write_results(folder, report, outcome, {party: schema.to_json() for party, schema in built.schemas.items()})
     return Result(folder, report, ended, outcome)
 

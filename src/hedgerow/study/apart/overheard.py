@@ -15,13 +15,13 @@ import numpy as np
 from hedgerow.core.apart import PartiesApart
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.randomness import Streams
-from hedgerow.crypto.aggregation import description_digest
+from hedgerow.crypto.context import description_digest
 from hedgerow.data import Schema
 from hedgerow.engines import InProcess
 from hedgerow.errors import NotFinite, NotIdentified, RangeExceeded, Separated
 
 from .at_stations import built_at_stations, federation_at, states_of
-from .running import aligned_of
+from .opened import aligned_of
 
 if TYPE_CHECKING:
     from ..study import Study

@@ -8,16 +8,17 @@ In a simulation that cuts one set, each party's records stand in an order of the
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hedgerow.core.randomness import Stream, Streams
+from hedgerow.core.randomness import Streams
 from hedgerow.data import Column, Schema, Table, load, read
 from hedgerow.data.catalogue import CATALOGUE
+from hedgerow.data.column_parts import part_of, parts
+from hedgerow.data.columns_apart import made_ids, people_apart
 from hedgerow.data.loaders import columns_in, read_words
 from hedgerow.errors import MissingColumn, StudyInvalid, suggestion
 
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..study import Study
-
-PART = re.compile(r"^(?P<column>.+?)\[(?P<slices>[\d:, ]+)\]$")
-ID_BITS = 52
-"""Of an id that the simulator makes: whole numbers that a table holds exactly."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +53,10 @@ class HeldApart:
         return len(self.table)
 
 
-def tables_apart(study: Study, data_dir: str | Path | None = None) -> tuple[dict[str, HeldApart], Table | None]:
-    """Each party's records by its name, and the whole set that they were cut from, where they were.
+def tables_apart(
+    study: Study, data_dir: str | Path | None = None
+) -> tuple[dict[str, HeldApart], Table | None, dict[str, Table]]:
+    """Each party's records by its name; the whole set that they were cut from, where they were; and people who were held out.
 
     Raises
     ------
@@ -68,11 +67,14 @@ def tables_apart(study: Study, data_dir: str | Path | None = None) -> tuple[dict
     """
     assert study.alignment is not None
     if study.data.parties:
-        return _files(study), None
+        return _files(study), None, {}
     whole = _whole(study, data_dir)
     assert study.roles is not None
     refuse_columns(study, whole.schema)
-    return _cut(study, study.roles, whole), whole
+    test = whole.test
+    if study.evaluation.holdout:
+        test, whole = whole.split(study.evaluation.holdout, study.simulation_seed or 0)
+    return _cut(study, study.roles, whole), whole, {} if test is None else _tests(study, study.roles, test)
 
 
 def refuse_columns(study: Study, schema: Schema) -> None:
@@ -93,7 +95,7 @@ def _unknown(roles: RolesSection, schema: Schema) -> Iterator[str]:
     for party, names in roles.columns.items():
         for name in names:
             try:
-                cut(schema, name)
+                part_of(schema, name)
             except MissingColumn:
                 yield f"{party}: no column {name!r} in the data. {suggestion(name, schema.names)}"
             except (IndexError, ValueError) as error:
@@ -101,34 +103,6 @@ def _unknown(roles: RolesSection, schema: Schema) -> Iterator[str]:
     for name in roles.keep:
         if name not in schema:
             yield f"keep: no column {name!r} in the data. {suggestion(name, schema.names)}"
-
-
-def cut(schema: Schema, name: str) -> tuple[Column, str, tuple[slice, ...]]:
-    """A column or a part of one as a declared column, the column that it comes from, and the positions along its axes.
-
-    Raises
-    ------
-    MissingColumn (HR-403)
-        No such column.
-    ValueError
-        A part with more axes than the column has, or an empty one.
-    """
-    part = None if name in schema else PART.match(name)
-    if part is None:
-        return schema[name], name, ()
-    column = schema[part["column"].strip()]
-    slices = tuple(_slice(text) for text in part["slices"].split(","))
-    if len(slices) > len(column.shape):
-        raise ValueError(f"it has {len(column.shape)} axes, and {len(slices)} are named")
-    shape = np.empty(column.shape, dtype=bool)[slices].shape
-    if 0 in shape:
-        raise ValueError("nothing is in it")
-    return replace(column, name=name, shape=shape), column.name, slices
-
-
-def _slice(text: str) -> slice:
-    ends = [int(end) if end.strip() else None for end in text.split(":")]
-    return slice(*ends) if len(ends) > 1 else slice(ends[0], None if ends[0] is None else ends[0] + 1)
 
 
 def _whole(study: Study, data_dir: str | Path | None) -> Table:
@@ -147,39 +121,29 @@ def _whole(study: Study, data_dir: str | Path | None) -> Table:
 
 def _cut(study: Study, roles: RolesSection, whole: Table) -> dict[str, HeldApart]:
     assert study.alignment is not None
-    rng = Streams(study.simulation_seed or 0).stream(0, "server", "apart")
+    rng = Streams(study.simulation_seed or 0).stream(0, "server", "apart").generator
     on, n = study.alignment.on, len(whole)
-    if on in whole.schema:
-        ids = _words(whole.schema[on], np.asarray(whole[on]))
-    else:
-        ids = _made_up(n, rng)
+    ids = _words(whole.schema[on], np.asarray(whole[on])) if on in whole.schema else made_ids(n, rng)
     people = rng.permutation(n) if study.data.records is None else rng.permutation(n)[: study.data.records]
-    n_common = round(roles.overlap * len(people))
-    parties = list(roles.columns)
-    others = np.array_split(people[n_common:], len(parties))
     held = {}
-    for party, more in zip(parties, others, strict=True):
-        rows = np.concatenate([people[:n_common], more])
-        rows = rows[rng.permutation(len(rows))]
-        table = _columns(whole, [name for name in roles.columns[party] if name != on], rows, party)
+    for party, rows in people_apart(people, list(roles.columns), roles.overlap, rng).items():
+        table = replace(parts(whole, [name for name in roles.columns[party] if name != on], rows), name=party)
         at = _kept(table, roles.keep)
         held[party] = HeldApart(ids[rows][at], table if at.all() else table.take(at), rows[at])
     return held
 
 
-def _columns(whole: Table, names: Sequence[str], rows: np.ndarray, party: str) -> Table:
-    """Some columns and parts of columns of some records."""
-    columns, declared = {}, []
-    for name in names:
-        column, source, slices = cut(whole.schema, name)
-        columns[name] = np.asarray(whole.columns[source])[(rows, *slices)] if not slices else _part(whole, source, rows, slices)
-        declared.append(column)
-    return Table(columns, Schema(tuple(declared)), name=party, source=whole.source)
-
-
-def _part(whole: Table, source: str, rows: np.ndarray, slices: tuple[slice, ...]) -> np.ndarray:
-    taken = np.asarray(whole.columns[source])[(slice(None), *slices)]
-    return np.ascontiguousarray(taken[rows])
+def _tests(study: Study, roles: RolesSection, test: Table) -> dict[str, Table]:
+    """Each party's columns of the same people, in one order: those that all parties keep."""
+    assert study.alignment is not None
+    test = test if study.data.records is None else test.drawn(study.data.records, study.simulation_seed or 0)
+    rows, on = np.arange(len(test)), study.alignment.on
+    held = {
+        party: replace(parts(test, [name for name in names if name != on], rows), name=party)
+        for party, names in roles.columns.items()
+    }
+    kept = np.logical_and.reduce([_kept(one, roles.keep) for one in held.values()])
+    return {party: one.take(kept) for party, one in held.items()}
 
 
 def _kept(table: Table, keep: Mapping[str, tuple[float, float] | list[str]]) -> np.ndarray:
@@ -215,12 +179,6 @@ def _words(column: Column, values: np.ndarray) -> np.ndarray:
     if column.kind == "category":
         return np.asarray(column.levels)[values]
     return values.astype(np.int64)
-
-
-def _made_up(n: int, rng: Stream) -> np.ndarray:
-    """Different whole numbers for ids of people who have none."""
-    made = np.unique((rng.random(n + 64) * 2.0**ID_BITS).astype(np.int64))
-    return made[rng.permutation(len(made))[:n]]
 
 
 def _files(study: Study) -> dict[str, HeldApart]:

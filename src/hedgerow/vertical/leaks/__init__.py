@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .label_dp import LabelDP
     from .noise import GradientDefence, IsotropicNoise, MaxNormNoise
     from .nopeek import NoPeek, distance_correlation
-    from .observer import Observation, Observer
+    from .observer import Observer, SentBatches
     from .tables import DefenceLeaks, LeakReport, feature_table, leak_report, measured
 
 __all__ = [
@@ -33,8 +33,8 @@ __all__ = [
     "LeakReport",
     "MaxNormNoise",
     "NoPeek",
-    "Observation",
     "Observer",
+    "SentBatches",
     "area",
     "by_class",
     "by_direction",

@@ -127,7 +127,8 @@ def by_direction(gradients: Any, batch: Any, known: Any) -> Values:
     told = np.zeros((int(which.max(initial=-1)) + 1, unit.shape[1]))
     mask = np.asarray(known, bool)
     np.add.at(told, which[mask], unit[mask])
-    return np.einsum("nc,nc->n", unit, _directions(told)[which])
+    cosine: Values = np.einsum("nc,nc->n", unit, _directions(told)[which])
+    return cosine
 
 
 def by_class(gradients: Any, batch: Any, labels: Any, known: Any, classes: int) -> NDArray[np.int64]:
@@ -262,6 +263,10 @@ def label_leak(
         known = np.zeros(len(y), bool) if how == "norm" else first_of_each(y, batch, range(classes) if how == "class" else (1,))
     mask = np.asarray(known, bool)
     rest, lied = ~mask, ~mask & (used != y)
+    found: Area | _Share
+    control: Area | _Share
+    other: Area | _Share
+    of_used: Area | _Share
     if how == "class":
         guess, best = by_class(gradients, batch, y, mask, classes), own.argmax(axis=1)
         found, control = _share(guess, y, rest), _share(guess, y, lied)
@@ -279,7 +284,7 @@ def label_leak(
         flipped,
         of_used.value,
         int(rest.sum()),
-        0 if how == "class" else found.positives,
+        found.positives if isinstance(found, Area) else 0,
         found.deviation,
         control.deviation if control.known else math.nan,
     )

@@ -61,15 +61,23 @@ class FeatureLeak:
         )
 
 
-def ridge_inverse(activations: Any, features: Any, penalty: float = 10.0) -> tuple[Values, Values, Values]:
+PENALTIES = (0.3, 3.0, 30.0, 300.0)
+"""Among which an attacker chooses."""
+
+LEAST_SCALE = 0.1
+"""Of the largest deviation of an activation: units that hardly ever fire among known people would else be blown up."""
+
+
+def ridge_inverse(activations: Any, features: Any, penalty: float | None = None) -> tuple[Values, Values, Values]:
     """The linear map from activations, standardised by those of known people, to features: (centre, scale, map).
 
     Parameters
     ----------
     activations : array of shape (k, cut)
     features : array of shape (k, d)
-    penalty : float
+    penalty : float, optional
         Of the ridge, also on the constant, as if each standardised activation were seen so many times more with features of 0.
+        By default that of `PENALTIES` which recovers most of a fifth of the known people from the others.
 
     Returns
     -------
@@ -78,10 +86,24 @@ def ridge_inverse(activations: Any, features: Any, penalty: float = 10.0) -> tup
     z, x = _matrix(activations), _matrix(features)
     if len(z) != len(x):
         raise SettingsInvalid(f"{len(z)} activations of {len(x)} people.", remedy="Give one row for each person in both.")
-    centre, scale = z.mean(axis=0), z.std(axis=0, ddof=1) + 1e-6
+    if penalty is None:
+        penalty = _best_penalty(z, x)
+    centre, spread = z.mean(axis=0), z.std(axis=0)
+    scale = np.maximum(spread, LEAST_SCALE * spread.max()) if spread.any() else np.ones_like(spread)
     design = _with_constant((z - centre) / scale)
-    solved: Values = np.linalg.solve(design.T @ design + penalty * np.eye(design.shape[1]), design.T @ x)
+    solved: Values = np.asarray(
+        np.linalg.solve(design.T @ design + penalty * np.eye(design.shape[1]), design.T @ x), np.float64
+    )
     return centre, scale, solved
+
+
+def _best_penalty(z: Values, x: Values) -> float:
+    """The penalty by which the first four fifths of known people tell most of the last one."""
+    k = len(z) - len(z) // 5
+    if k < 2 or k == len(z):
+        return PENALTIES[-1]
+    told = [variance_recovered(recovered_features(ridge_inverse(z[:k], x[:k], each), z[k:]), x[k:]) for each in PENALTIES]
+    return PENALTIES[int(np.argmax(np.nan_to_num(told, nan=-np.inf)))]
 
 
 def recovered_features(inverse: tuple[Values, Values, Values], activations: Any) -> Values:
@@ -104,7 +126,7 @@ def feature_leak(
     activations: Any,
     features: Any,
     *,
-    penalty: float = 10.0,
+    penalty: float | None = None,
     untrained: tuple[Any, Any] | None = None,
     dcor: float = math.nan,
 ) -> FeatureLeak:
@@ -116,6 +138,8 @@ def feature_leak(
         Of people whose features the attacker knows.
     activations, features : arrays of shape (n, cut) and (n, d)
         Of the people that are attacked; none of them may be among the known ones.
+    penalty : float, optional
+        As of `ridge_inverse`.
     untrained : pair of arrays of shape (k, cut) and (n, cut), optional
         What an untrained network of the same shape makes of the same people.
     dcor : float
@@ -147,8 +171,7 @@ def columns_from_openings(openings: Any, coefficients: Any) -> Values:
     eta, b = _matrix(openings), _matrix(coefficients)
     if len(eta) != len(b):
         raise SettingsInvalid(f"{len(eta)} openings of {len(b)} coefficients.", remedy="Give one row for each opening in both.")
-    found: Values = np.linalg.lstsq(b, eta, rcond=None)[0].T
-    return found
+    return np.asarray(np.linalg.lstsq(b, eta, rcond=None)[0].T, np.float64)
 
 
 def columns_from_people(openings: Any, known: Any, features: Any) -> Values:

@@ -46,7 +46,14 @@ class GradientDefence(Protocol):
         """What one batch costs."""
 
     def protect(self, gradients: Any, entropy: Entropy | None = None) -> NDArray[Any]:
-        """Gradients of shape (b, cut) as they leave, in the type in which they came."""
+        """Gradients of shape (b, cut) as they leave, in the type in which they came.
+
+        Parameters
+        ----------
+        gradients : array of shape (b, cut)
+        entropy : callable, optional
+            `entropy(m)` gives m uniform bytes, as a party's stream does; by default those of the operating system.
+        """
 
 
 class _Heuristic:
@@ -88,7 +95,7 @@ class IsotropicNoise(_Heuristic):
         g = _rows(gradients)
         largest = float(np.linalg.norm(g.astype(np.float64), axis=1).max())
         noise = normals(g.size, entropy).reshape(g.shape) * (self.level * largest / math.sqrt(g.shape[1]))
-        return (g + noise).astype(g.dtype)
+        return np.asarray(g + noise, g.dtype)
 
     def __str__(self) -> str:
         return f"Gaussian noise of {self.level:g} x the largest gradient"
@@ -117,7 +124,7 @@ class MaxNormNoise(_Heuristic):
         length = np.linalg.norm(g.astype(np.float64), axis=1)
         ratio = np.divide(length.max(), length, out=np.ones_like(length), where=length > 0)
         stretch = 1 + normals(len(g), entropy) * np.sqrt(np.maximum(ratio**2 - 1, 0.0))
-        return (g * stretch[:, None]).astype(g.dtype)
+        return np.asarray(g * stretch[:, None], g.dtype)
 
     def __str__(self) -> str:
         return "max-norm noise"

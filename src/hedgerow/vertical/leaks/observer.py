@@ -35,7 +35,7 @@ _KEY = "observed"
 
 
 @dataclass(frozen=True)
-class Observation:
+class SentBatches:
     """What was kept of one epoch.
 
     Attributes
@@ -133,7 +133,7 @@ class Observer:
         if score is not None:
             state[f"{key}/score"] = np.asarray(score)[kept].copy()
 
-    def seen(self, state: State) -> tuple[Observation, ...]:
+    def seen(self, state: State) -> tuple[SentBatches, ...]:
         """What a party's state keeps, by epoch."""
         return tuple(found for epoch in sorted(set(self.epochs)) if (found := _of_epoch(state, epoch)) is not None)
 
@@ -144,7 +144,7 @@ def forget(state: State) -> None:
         del state[key]
 
 
-def pooled(observations: tuple[Observation, ...]) -> Observation | None:
+def pooled(observations: tuple[SentBatches, ...]) -> SentBatches | None:
     """Gradients of records that were seen in every epoch, added up, as epoch 0: noise that is drawn anew averages out.
 
     Each is divided first by the epoch's mean length, so that late epochs, whose gradients are short, count as much. Batches are
@@ -157,28 +157,28 @@ def pooled(observations: tuple[Observation, ...]) -> Observation | None:
         common = np.intersect1d(common, one.rows)
     if not len(common):
         return None
-    total = 0.0
+    total: NDArray[np.float64] = np.zeros(())
     for one in observations:
         place = np.argsort(one.rows, kind="stable")[np.searchsorted(np.sort(one.rows), common)]
         rows = one.sent[place].astype(np.float64)
         total = total + rows / max(float(np.linalg.norm(rows, axis=1).mean()), 1e-300)
     last = observations[-1]
     score = None if last.score is None else last.score[place]
-    return Observation(0, common, np.zeros(len(common), np.int64), np.asarray(total), score)
+    return SentBatches(0, common, np.zeros(len(common), np.int64), total, score)
 
 
-def _of_epoch(state: State, epoch: int) -> Observation | None:
+def _of_epoch(state: State, epoch: int) -> SentBatches | None:
     start = f"{_KEY}/{epoch}/"
     batches = sorted({int(key.removeprefix(start).split("/")[0]) for key in state if key.startswith(start)})
     if not batches:
         return None
     rows = [np.asarray(state[f"{start}{b}/rows"]) for b in batches]
     sent = [np.asarray(state[f"{start}{b}/sent"]) for b in batches]
-    scores = [state.get(f"{start}{b}/score") for b in batches]
-    return Observation(
+    scores = [np.asarray(state[key]) for b in batches if (key := f"{start}{b}/score") in state]
+    return SentBatches(
         epoch,
         np.concatenate(rows),
         np.repeat(batches, [len(one) for one in rows]),
         np.concatenate(sent),
-        None if any(one is None for one in scores) else np.concatenate(scores),
+        np.concatenate(scores) if len(scores) == len(batches) else None,
     )

@@ -18,7 +18,7 @@ from hedgerow.report import Curve, Dots, Grid, Outcome, Series
 
 from .inference import How, LabelLeak, first_of_each
 from .inversion import FeatureLeak
-from .observer import Observation, pooled
+from .observer import SentBatches, pooled
 
 NONE = "none"
 """The name of training without a defence."""
@@ -90,7 +90,7 @@ class LeakReport:
 def measured(
     defence: Any,
     task: float,
-    observations: Sequence[Observation],
+    observations: Sequence[SentBatches],
     labels: Any,
     *,
     said: Any = None,
@@ -105,7 +105,7 @@ def measured(
         Gives the row its name, its promise and its epsilon.
     task : float
         AUC, or accuracy, on people who were held out.
-    observations : sequence of Observation
+    observations : sequence of SentBatches
         As `Observer.seen` returns them at the label holder.
     labels, said : arrays of shape (n,)
         True labels in the aligned order, and those that training used where they are others.
@@ -282,12 +282,12 @@ def leak_dots(trained: Sequence[DefenceLeaks], party: str = "the feature holder"
     first = trained[0]
     hows, epoch = first.attacks, first.epochs[0]
     leaks = [[one.of(how, epoch) for how in hows] for one in trained]
-    marks = [
-        (f"by {_NAMES[how]}", tuple(math.nan if row[i] is None else row[i].attack for row in leaks))
-        for i, how in enumerate(hows)
-    ]
-    marks.append(("own score", tuple(math.nan if row[-1] is None else row[-1].model for row in leaks)))
-    marks.append(("on replaced labels", tuple(math.nan if row[-1] is None else row[-1].flipped for row in leaks)))
+
+    def of_each(what: str, place: int) -> tuple[float, ...]:
+        return tuple(float(getattr(row[place], what, math.nan)) for row in leaks)
+
+    marks = [(f"by {_NAMES[how]}", of_each("attack", place)) for place, how in enumerate(hows)]
+    marks += [("own score", of_each("model", -1)), ("on replaced labels", of_each("flipped", -1))]
     return Dots(
         f"Labels that {party} finds, epoch {epoch}",
         "share of labels found" if hows[0] == "class" else "AUC",
@@ -315,7 +315,7 @@ def _sentences(trained: Sequence[DefenceLeaks], party: str) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _known(how: How, last: Observation, labels: Any, classes: int) -> Any:
+def _known(how: How, last: SentBatches, labels: Any, classes: int) -> Any:
     """Whom the attacker knows over all epochs: those of the last one's batches; nobody for an attack that needs nobody."""
     import numpy as np
 

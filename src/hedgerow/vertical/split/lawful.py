@@ -8,7 +8,7 @@
 Labels are protected where randomised response flips them before training (`LabelDP`), and where the label holder's own
 features are the only ones (shape "U"). Everything else has to be said: labels="shared", columns="shared".
 
-Source : Li et al., ICLR 2022 (label leakage in two-party split learning); figures are our own measurements, in `docs/vertical.md`.
+Source : Li et al., ICLR 2022 (label leakage in two-party split learning); figures are measurements of ours.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def lawful_merge(merge: str, senders: Collection[str], hidden: bool) -> None:
 def is_affine(module: nn.Module, inputs: Tensor) -> bool:
     """Whether a module is an affine map of its input, as far as made-up points show.
 
-    It is tried in double precision on points far apart, at which activations of all kinds bend: f(a + b - c) = f(a) + f(b) - f(c).
+    It is tried in double precision, on points so far apart that activations bend: f(a + b - c) = f(a) + f(b) - f(c).
     """
     tried = copy.deepcopy(module).double().eval()
     drawn = torch.Generator().manual_seed(0)

@@ -77,6 +77,7 @@ class Network:
         optimiser_settings: Mapping[str, Any] | None = None,
         merge: Merge = "sum",
         seed: int = 0,
+        held_out: float = 0.0,
         scale: SplitScale = "ranges",
         loss: str | None = None,
         precision: Precision = "float32",
@@ -100,6 +101,8 @@ class Network:
                 raise SettingsInvalid(f"{setting} is {value!r}.", remedy=suggestion(str(value), get_args(kind)))
         if batch_size < 1 or not bottoms:
             raise SettingsInvalid(f"batch_size is {batch_size}, of {len(bottoms)} parts.", remedy="Both are at least one.")
+        if not 0 <= held_out < 1:
+            raise SettingsInvalid(f"held_out is {held_out}.", remedy="It is a share of the people, from 0 to below 1.")
         if unknown := [party for party in bottoms if party not in schemas]:
             raise SettingsInvalid(f"{unknown[0]!r} is no party.", remedy=suggestion(unknown[0], schemas))
         rule = {"optimiser": optimiser_of(optimiser), "learning_rate": float(learning_rate), "precision": precision}
@@ -110,11 +113,11 @@ class Network:
             raise SettingsInvalid(f"learning_rate is {learning_rate}.", remedy="It is a number above zero.")
         if defence is not None and not callable(getattr(defence, "protect", None)):
             raise SettingsInvalid(f"defence is {defence!r}.", remedy="Give hr.vertical.leaks.MaxNormNoise() or another one.")
-        target, batches = OwnLabel.of(schemas[seat], column, loss), Batches(seed, batch_size)
+        target, batches = OwnLabel.of(schemas[seat], column, loss), Batches(seed, batch_size, float(held_out))
         if privacy is not None and (target.n_classes != privacy.classes or target.loss not in ("cross_entropy", "log_loss")):
             raise SettingsInvalid(
-                f"{privacy} is for {privacy.classes} classes, and {column!r} has {target.n_classes}, with the loss {target.loss}.",
-                remedy=f"Say LabelDP({privacy.epsilon:g}, classes={target.n_classes}); labels that are numbers are not replaced.",
+                f"{privacy} is for {privacy.classes} classes; {column!r} has {target.n_classes}, and the loss {target.loss}.",
+                remedy=f"Say LabelDP({privacy.epsilon:g}, classes={target.n_classes}). Numbers are not replaced.",
             )
         reads, widths = {}, {}
         for party, module in bottoms.items():

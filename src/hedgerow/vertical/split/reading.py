@@ -27,6 +27,9 @@ from .piece import tensor
 SplitScale = Literal["ranges", "numbers", "none", "symmetric"]
 """How features are scaled: as in `hedgerow.learn`; "symmetric" brings declared ranges without a change of sign to [-1, 1]."""
 
+People = Literal["all", "trained", "held out"]
+"""Of whom something is asked."""
+
 UNKNOWN = " target "
 """A name that no column has."""
 
@@ -42,24 +45,39 @@ class Batches:
         The order of epoch e, counted from zero, is numpy's permutation under the seed [seed, e].
     size : int
         Records in a batch; the last one has what is left.
+    held_out : float
+        Share of the people who are in no batch: the last ones of the permutation under the seed [seed].
     """
 
     seed: int
     size: int
+    held_out: float = 0.0
 
     def rows(self, n: int, epoch: int, batch: int) -> np.ndarray:
         """Places of the records of a batch, in the aligned order."""
-        return order(self.seed, n, epoch)[batch * self.size : (batch + 1) * self.size]
+        drawn = order(self.seed, self.trained(n), epoch)[batch * self.size : (batch + 1) * self.size]
+        return self.people(n, "trained")[drawn] if self.held_out else drawn
 
     def count(self, n: int) -> int:
         """Batches in an epoch."""
-        return -(-n // self.size)
+        return -(-self.trained(n) // self.size)
+
+    def trained(self, n: int) -> int:
+        """How many people training reads."""
+        return n - round(self.held_out * n)
+
+    def people(self, n: int, who: People) -> np.ndarray:
+        """Places of some people, in the aligned order."""
+        if who == "all" or not self.held_out:
+            return np.arange(n if who != "held out" else 0)
+        drawn = order(self.seed, n, None)
+        return np.sort(drawn[: self.trained(n)] if who == "trained" else drawn[self.trained(n) :])
 
 
 @lru_cache(maxsize=8)
-def order(seed: int, n: int, epoch: int) -> np.ndarray:
-    """The order of an epoch, shape (n,)."""
-    return np.random.default_rng([seed, epoch]).permutation(n)
+def order(seed: int, n: int, epoch: int | None) -> np.ndarray:
+    """The order of an epoch, shape (n,); without one, that by which people are held out."""
+    return np.random.default_rng([seed] if epoch is None else [seed, epoch]).permutation(n)
 
 
 @travels

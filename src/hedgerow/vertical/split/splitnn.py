@@ -17,9 +17,9 @@ Releases : at the end of an epoch the sum of losses and of hits over all records
            and no weight but the initial ones.
 Who sees : the label holder z of each record, or the total of several; each feature holder dL/dz of each record, which tells
            labels (`lawful`).
-State    : weights and the optimiser's memory of its part, at each party; they are committed with the question that changed them.
-Source   : Sempere Hernández 2024, Algorithm 5 and Figure 3.1; Vepakomma et al. 2018 (several parties). Differs: batches are drawn
-           from one public seed, which the sources leave open; z is computed a second time in step 8, with the same bits.
+State    : weights and the optimiser's memory of its part, at each party; they are committed with its question.
+Source   : Sempere Hernández 2024, Algorithm 5 and Figure 3.1; Vepakomma et al. 2018 (several parties). Differs: batches are
+           drawn from one public seed, which the sources leave open; z is computed a second time in step 8, with the same bits.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from hedgerow.vertical.leaks import LabelDP, NoPeek, Observer
 
 from .lawful import lawful_columns, lawful_labels, lawful_merge
 from .network import Network, made_up
-from .steps import backward, begin, forward, found, learn, one, say_labels, slopes
+from .steps import backward, begin, forward, learn, say_labels, scored, slopes
 
 SplitShape = Literal["plain", "U"]
 
@@ -55,7 +55,7 @@ class SplitState:
         Means over the records of the epoch, each as it was when its batch was learned: the loss, and the accuracy, of numbers
         the mean squared error.
     n : int
-        Records.
+        People on whom it was trained.
     """
 
     round: int
@@ -95,6 +95,7 @@ def splitnn(
     optimiser_settings: Mapping[str, Any] | None = None,
     merge: Literal["sum", "concat", "maximum"] = "sum",
     seed: int = 0,
+    held_out: float = 0.0,
     features: Mapping[str, Sequence[str]] | None = None,
     scale: Literal["ranges", "numbers", "none", "symmetric"] = "ranges",
     loss: str | None = None,
@@ -128,10 +129,12 @@ def splitnn(
     learning_rate, optimiser, momentum, optimiser_settings
         Of a class of `torch.optim`, by name, which every party keeps for its part; momentum is that of SGD and RMSprop.
     merge : {"sum", "concat", "maximum"}
-        How outputs of several parts meet. Concatenation shows the label holder each one's, whatever `hidden` says; a maximum has
-        to see each, and is refused where they are hidden.
+        How outputs of several parts meet. Concatenation shows the label holder each one's, whatever `hidden` says; a maximum
+        has to see each, and is refused where they are hidden.
     seed : int
         Of the order of batches, which is public; initial weights are the modules'.
+    held_out : float
+        Share of the people on whom nothing is trained, drawn by the seed; see `evaluate`.
     features : mapping from party to list of str, optional
         Columns that a part reads; all features by default.
     scale : {"ranges", "numbers", "none", "symmetric"}
@@ -139,8 +142,8 @@ def splitnn(
     loss : str, optional
         A name of `hedgerow.learn.tasks.losses.LOSSES`; by default that of the label's kind. Its mean over a batch is minimised.
     hidden : bool
-        Whether outputs of several senders go behind masks that cancel in their sum, so that the label holder sees that alone, to
-        2^-33. Otherwise it sees each party's, and training is that of the whole network to the bit.
+        Whether outputs of several senders go behind masks that cancel in their sum, so that the label holder sees that alone,
+        to 2^-33. Otherwise it sees each party's, and training is that of the whole network to the bit.
     labels : None, "shared", or LabelDP
         What protects the labels from the feature holders, or that they may know them.
     columns : None or "shared"
@@ -175,12 +178,20 @@ def splitnn(
     settings = {"momentum": momentum, **(optimiser_settings or {})} if momentum else optimiser_settings
     own = {"features": features, "batch_size": batch_size, "optimiser": optimiser, "learning_rate": learning_rate}
     hidden = hidden and merge != "concat"
-    own |= {"merge": merge, "seed": seed, "scale": scale, "loss": loss, "precision": precision, "letters": letters}
+    own |= {
+        "merge": merge,
+        "seed": seed,
+        "held_out": held_out,
+        "scale": scale,
+        "loss": loss,
+        "precision": precision,
+        "letters": letters,
+    }
     own |= {"privacy": labels if isinstance(labels, LabelDP) else None, "defence": defence}
     own |= {"nopeek": nopeek, "observer": observer, "optimiser_settings": settings, "name": name}
     network = Network.of(aligned.schemas, bottoms, top, label, **own)
-    if epochs < 1 or (start is not None and start.n != aligned.n):
-        raise SettingsInvalid(f"epochs is {epochs}, on {aligned.n} records.", remedy="At least one, on those of the start.")
+    if epochs < 1 or not (n := network.top.batches.trained(aligned.n)) or (start is not None and start.n != n):
+        raise SettingsInvalid(f"epochs is {epochs}, on {n} people.", remedy="Both are at least one, and those of the start.")
     check(aligned, network, epochs, labels, columns, hidden)
     if start is None:
         starts(aligned, network)
@@ -199,7 +210,7 @@ def check(aligned: Any, network: Network, epochs: int, labels: Any, columns: Any
     parts = {party: network.bottoms[party] for party in senders}
     modules = {party: part.piece.module for party, part in parts.items()}
     inputs = {party: made_up(network.schemas[party], part.features) for party, part in parts.items()}
-    lawful_columns(columns, modules, inputs, epochs * aligned.n / top.batches.size, network.seat)
+    lawful_columns(columns, modules, inputs, epochs * top.batches.trained(aligned.n) / top.batches.size, network.seat)
 
 
 def starts(aligned: Any, network: Network) -> None:
@@ -228,13 +239,14 @@ def train(aligned: Any, network: Network, epoch: int, hidden: bool) -> None:
 
 def state_of(aligned: Any, network: Network, round: int) -> SplitState:
     """What the server learns of an epoch."""
-    made = SplitState(round, *means(aligned, network), aligned.n)
+    n = network.top.batches.trained(aligned.n)
+    made = SplitState(round, *means(aligned, network, n), n)
     made.__dict__["_fit"] = network
     return made
 
 
-def means(aligned: Any, network: Network) -> tuple[float, float]:
+def means(aligned: Any, network: Network, n: int) -> tuple[float, float]:
     """Mean loss and mean score of the records as they were learned last: two sums over records."""
-    sums = aligned.cross(partial(found, seat=network.seat, keeps=network.top.keeps), partial(one, seat=network.seat))
-    loss, score = (np.asarray(sums).reshape(2) / aligned.n).tolist()
+    sums = aligned.total(partial(scored, keeps=network.top.keeps), party=network.seat)
+    loss, score = (np.asarray(sums) / n).tolist()
     return loss, score

@@ -18,11 +18,11 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, travels
-from hedgerow.crypto.aggregation import description_digest
+from hedgerow.crypto.context import description_digest
 from hedgerow.errors import MessageRefused, StateLost
 from hedgerow.learn.models import hits
 from hedgerow.vertical.leaks import LabelDP, NoPeek, Observer
@@ -262,17 +262,12 @@ def backward(broadcast: np.ndarray, party: Party, rng: Any, *, bottoms: Mapping[
 
 
 @local
-def found(broadcast: Any, party: Party, rng: Any, *, seat: str, keeps: str) -> np.ndarray:
-    """Loss and score of each record as the label holder keeps them, shape (n, 2); nothing of others."""
-    if party.id != seat:
-        return np.zeros((len(party.w), 0))
-    return np.asarray(party.state[f"{keeps}/records"], np.float64)
-
-
-@local
-def one(broadcast: Any, party: Party, rng: Any, *, seat: str) -> np.ndarray:
-    """One for each record, at the label holder, shape (n, 1)."""
-    return np.full((len(party.w), 1), float(party.id == seat))
+def scored(broadcast: Any, party: Party, rng: Any, *, keeps: str) -> np.ndarray:
+    """Sums of losses and scores over all records, as the label holder keeps them, shape (2,)."""
+    kept = party.state.get(f"{keeps}/records")
+    if kept is None:
+        raise StateLost("the label holder keeps no losses: no batch went before.", remedy="Begin the training anew.")
+    return np.asarray(kept, np.float64).sum(0)
 
 
 def noted(party: Party, top: Top, rows: np.ndarray, output: Tensor, target: Tensor) -> None:

@@ -27,6 +27,9 @@ _ANNOUNCED = MessageForm(
     "kkrt", size=Whole(0, 2**31 - 1), part=exactly(SALT_BYTES), point=exactly(POINT_BYTES), rules=exactly(32)
 )
 
+MOST = 10**9
+"""Ids of a list whose bins are counted in 32 bits."""
+
 
 @dataclass(frozen=True)
 class KKRT:
@@ -66,6 +69,8 @@ class KKRT:
     def __post_init__(self) -> None:
         _ = self.rules
         lawful_least(self.least)
+        if self.most > MOST:
+            raise SettingsInvalid(f"most={self.most}, and KKRT takes {MOST} at most.", remedy="Say less.")
 
     @cached_property
     def rules(self) -> IdRules:

@@ -1,0 +1,142 @@
+"""What parties compute for boosted trees. Their columns' bins, and labels, stay with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.party import Party
+from hedgerow.core.question import local
+from hedgerow.vertical.rows import secret_order
+
+from .results import BoostedTree, scores_of
+
+Columns = tuple[tuple[str, tuple[str, ...]], ...]
+"""The columns of each party that cuts may ask."""
+
+
+def left_out(n: int, holdout: float, seed: int) -> Array:
+    """Which of n people are left out of training, by a seed that all know: a boolean array of shape (n,)."""
+    out = np.zeros(n, bool)
+    out[secret_order(seed.to_bytes(32, "little"), n)[: round(holdout * n)]] = True
+    return out
+
+
+@local
+def cut_bins(broadcast: Any, party: Party, rng: Any, *, columns: Columns, n_bins: int) -> None:
+    """Find the bins of a party's own columns, by its own quantiles, and keep them; nothing leaves."""
+    own = dict(columns).get(party.id, ())
+    bins = np.zeros((len(party.w), len(own)), np.uint8)
+    edges = np.full((len(own), n_bins - 1), np.inf)
+    for k, name in enumerate(own):
+        values = np.asarray(party[name], np.float64)
+        found = np.unique(np.quantile(values, np.linspace(0, 1, n_bins + 1)[1:-1], method="inverted_cdf"))
+        found = found[found < values.max()]
+        edges[k, : len(found)] = found
+        bins[:, k] = np.searchsorted(found, values, side="left")
+    party.state["bins"], party.state["edges"] = bins, edges
+
+
+@local
+def begin(broadcast: Any, party: Party, rng: Any, *, holder: str, label: str, base: float, holdout: float, seed: int) -> None:
+    """Let the holder of labels begin with the base score, everybody at the root."""
+    if party.id != holder:
+        return
+    n = len(party.w)
+    party.state["score"] = np.full(n, base)
+    party.state["node"] = np.ones(n, np.int64)
+    party.state["in"] = ~left_out(n, holdout, seed)
+
+
+@local
+def in_bins(broadcast: Any, party: Party, rng: Any, *, columns: Columns, n_bins: int) -> Array:
+    """One-hot rows of a party's bins, shape (n, columns x bins)."""
+    bins = party.state["bins"]
+    n, d = bins.shape
+    hot = np.zeros((n, d * n_bins))
+    hot[np.arange(n)[:, None], bins.astype(np.int64) + n_bins * np.arange(d)] = 1.0
+    return hot
+
+
+@local
+def derivatives(
+    broadcast: Any, party: Party, rng: Any, *, holder: str, label: str, loss: str, scale: float, nodes: tuple[int, ...]
+) -> Array:
+    """First derivative over `scale`, second one, and ones, in the columns of a person's node: shape (n, 3 x nodes)."""
+    if party.id != holder:
+        return np.zeros((len(party.w), 0))
+    state, y = party.state, np.asarray(party[label], np.float64)
+    g, h, _ = _loss(loss, y, state["score"])
+    rows = np.zeros((len(y), 3 * len(nodes)))
+    for k, node in enumerate(nodes):
+        here = (state["node"] == node) & state["in"]
+        rows[here, 3 * k : 3 * k + 3] = np.stack([g[here] / scale, h[here], np.ones(int(here.sum()))], 1)
+    return rows
+
+
+@local
+def totals(
+    broadcast: Any, party: Party, rng: Any, *, holder: str, label: str, loss: str, scale: float, held_out: bool
+) -> Array:
+    """Loss, right guesses, label and one for each person who counts, in units of `scale`: shape (n, 4)."""
+    if party.id != holder:
+        return np.zeros((len(party.w), 0))
+    y, score = np.asarray(party[label], np.float64), party.state["score"]
+    values = _loss(loss, y, score)[2]
+    right = (score > 0) == (y > 0.5)
+    counts = ~party.state["in"] if held_out else party.state["in"]
+    return np.stack([values / scale**2, right, y / scale, np.ones(len(y))], 1) * counts[:, None]
+
+
+@local
+def one(broadcast: Any, party: Party, rng: Any, *, holder: str) -> Array:
+    """A column of ones at the holder of labels."""
+    return np.ones((len(party.w), int(party.id == holder)))
+
+
+@local
+def sides(broadcast: Any, party: Party, rng: Any, *, cuts: tuple[tuple[str, int, int], ...]) -> Array:
+    """Whether each person goes left at the cuts, zeros at those of other parties: shape (n, cuts)."""
+    found = np.zeros((len(party.w), len(cuts)), np.uint8)
+    for k, (owner, column, bin) in enumerate(cuts):
+        if owner == party.id:
+            found[:, k] = party.state["bins"][:, column] <= bin
+    return found
+
+
+@local
+def move(broadcast: Any, party: Party, rng: Any, *, nodes: tuple[int, ...]) -> None:
+    """Move people of split nodes to their children."""
+    at = party.state["node"]
+    for k, node in enumerate(nodes):
+        here = at == node
+        at = np.where(here, 2 * node + (1 - party.received[:, k].astype(np.int64)), at)
+    party.state["node"] = at
+
+
+@local
+def add_leaves(broadcast: Mapping[str, Array], party: Party, rng: Any, *, holder: str) -> None:
+    """Add what leaves say to scores, and put everybody back at the root; `broadcast` has `node` and `value`."""
+    if party.id != holder:
+        return
+    values = np.zeros(int(max(broadcast["node"].max(), party.state["node"].max())) + 1)
+    values[broadcast["node"].astype(np.int64)] = broadcast["value"]
+    party.state["score"] = party.state["score"] + values[party.state["node"]]
+    party.state["node"] = np.ones_like(party.state["node"])
+
+
+@local
+def keep_scores(broadcast: Any, party: Party, rng: Any, *, trees: tuple[BoostedTree, ...], base: float, under: str) -> None:
+    """Keep the scores that follow from the sides that came."""
+    party.state[under] = scores_of(np.asarray(party.received) > 0.5, trees, base)
+
+
+def _loss(loss: str, y: Array, score: Array) -> tuple[Array, Array, Array]:
+    """First and second derivative by the score, and the loss itself."""
+    if loss == "squared":
+        return score - y, np.ones_like(y), (score - y) ** 2 / 2
+    p = 1 / (1 + np.exp(-score))
+    return p - y, p * (1 - p), np.logaddexp(0, score) - y * score

@@ -1,0 +1,182 @@
+"""What a split network says of people, and how good it is.
+
+    outputs     f_k(x_k) of some people, in evaluation mode                            sender, to the label holder
+    say         top(merge(z)); the label holder keeps what is said of each of them      `then`
+    tell        what was said                                                          to a party, or to the hub's seat
+    judge       sums of losses and scores over these people                            released
+
+Nobody sees a prediction but the label holder and whoever is named: a party keeps it in its state, and the hub gets it in an
+order that it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hedgerow.core.party import Party
+from hedgerow.core.question import local
+from hedgerow.crypto.peers import HUB
+from hedgerow.errors import MissingColumn, StateLost, suggestion
+from hedgerow.learn.models import hits
+
+from .network import Network
+from .reading import People
+from .splitnn import SplitState
+from .steps import Bottom, Top, arrived, sendable
+
+AT_ONCE = 4096
+"""People of whom outputs are sent in one question."""
+
+SHOWN = {
+    "category": lambda output: torch.softmax(output, 1),
+    "binary": lambda output: torch.sigmoid(output.reshape(len(output))),
+    "number": lambda output: output.reshape(len(output)),
+}
+"""From the top's output to what is predicted, by the kind of the label."""
+
+
+@local
+def outputs(broadcast: np.ndarray, party: Party, rng: Any, *, bottoms: Mapping[str, Bottom], who: People) -> np.ndarray:
+    """Outputs of a feature holder's part for some people, shape (k, numbers)."""
+    bottom = bottoms[party.id]
+    rows = _places(broadcast, party, bottom.batches, who)
+    with torch.no_grad():
+        z = bottom.piece.opened(party.state, trains=False)(bottom.features.rows(party, rows, bottom.piece.dtype))
+    made, (start, total) = sendable(z, bottom.letters), bottom.block
+    return made if bottom.width == total else np.pad(made, ((0, 0), (start, total - start - bottom.width)))
+
+
+@local
+def say(broadcast: np.ndarray, party: Party, rng: Any, *, top: Top, who: People) -> None:
+    """What the network says of some people; the label holder keeps it among what it says of all, shape (n, ...)."""
+    rows = _places(broadcast, party, top.batches, who)
+    with torch.no_grad():
+        z, own = arrived(party, (len(rows), top.width), top.piece.dtype), None
+        if top.own is not None:
+            own = top.own.piece.opened(party.state, trains=False)(top.own.features.rows(party, rows, top.piece.dtype))
+        output: Tensor = top.piece.opened(party.state, trains=False)(top.merged(z, own))
+    key, anew = f"{top.keeps}/said", int(broadcast[0]) == 0
+    kept = np.full((len(party.w), *output.shape[1:]), np.nan) if anew else np.array(party.state[key])
+    kept[rows] = output.numpy()
+    party.state[key] = kept
+
+
+@local
+def tell(broadcast: Any, party: Party, rng: Any, *, top: Top, seat: str) -> np.ndarray:
+    """What was predicted of each person, shape (n, k); zeros where nothing was, and at the other parties."""
+    if party.id != seat:
+        return np.zeros((len(party.w), int(broadcast)))
+    return np.nan_to_num(predicted(party, top))
+
+
+@local
+def keep(broadcast: Any, party: Party, rng: Any, *, keeps: str) -> None:
+    """What came of predictions is kept, as `predicted`, shape (n, k)."""
+    party.state[f"{keeps}/predicted"] = np.array(party.received)
+
+
+@local
+def judge(broadcast: Any, party: Party, rng: Any, *, top: Top, who: People) -> np.ndarray:
+    """Sums of losses and scores over some people, shape (2,), by the labels of training."""
+    rows = top.batches.people(len(party.w), who)
+    output = torch.from_numpy(_said(party, top)[rows]).to(top.piece.dtype)
+    target = top.label.rows(top.labels(party), rows, top.piece.dtype)
+    losses, right = top.label.losses(output, target), hits(top.label.kind, output, target)
+    return np.array([float(losses.double().sum()), float(right.double().sum())])
+
+
+def predicted(party: Party, top: Top) -> np.ndarray:
+    """What the network predicts of each person, shape (n, k): probabilities of classes, of one, or a number."""
+    shown: np.ndarray = SHOWN[top.label.kind](torch.from_numpy(_said(party, top))).numpy()
+    return shown.reshape(len(shown), -1)
+
+
+def predict(aligned: Any, fit: SplitState | Network, to: str, *, hidden: bool = True, who: People = "all") -> np.ndarray | None:
+    """What a split network says of people, to whom may know it.
+
+    Parameters
+    ----------
+    fit : SplitState or Network
+        The network, whose parts the parties keep.
+    to : str
+        The label holder, which says it; another party, which keeps it then as well; or "hub".
+    hidden : bool
+        As in training.
+    who : {"all", "trained", "held out"}
+
+    Returns
+    -------
+    array of shape (n, k), or None
+        To the hub, in an order that it does not know: of a category probabilities of its levels, of a binary label of one, of a
+        number its value; zeros for people who were not asked for. To a party nothing is returned: it keeps them in its state
+        as `<name>/kept/predicted`, in the aligned order.
+
+    Raises
+    ------
+    MissingColumn (HR-403)
+        No party has this name.
+    """
+    network = fit.fit if isinstance(fit, SplitState) else fit
+    top, seat = network.top, network.seat
+    if to != HUB and to not in aligned.names:
+        raise MissingColumn(f"no party is called {to!r}.", remedy=suggestion(to, [*aligned.names, HUB]))
+    ask(aligned, network, hidden=hidden, who=who)
+    width = top.label.n_classes if top.label.kind == "category" else 1
+    local = partial(tell, top=top, seat=seat)
+    if to == HUB:
+        found: np.ndarray = aligned.sum(local, np.asarray(width))
+        return found
+    aligned.send(local, np.asarray(width), parties=[seat], to=to, then=partial(keep, keeps=top.keeps))
+    return None
+
+
+def evaluate(aligned: Any, fit: SplitState | Network, *, hidden: bool = True, who: People = "trained") -> dict[str, float]:
+    """How good a split network is on people, by two sums at the label holder.
+
+    Parameters
+    ----------
+    who : {"all", "trained", "held out"}
+        Held out are those of the training's `held_out`.
+
+    Returns
+    -------
+    dict
+        `loss`, `accuracy` (of numbers `mean_squared_error`) and `n`. Where labels were replaced at random, those that were said
+        count, since the true ones are not told: a network that is always right then has the accuracy 1 - flip.
+
+    Releases
+    --------
+    Two sums over these people.
+    """
+    network = fit.fit if isinstance(fit, SplitState) else fit
+    ask(aligned, network, hidden=hidden, who=who)
+    n = len(network.top.batches.people(aligned.n, who))
+    loss, score = (aligned.total(partial(judge, top=network.top, who=who), party=network.seat) / max(n, 1)).tolist()
+    return {"loss": loss, "mean_squared_error" if network.top.label.kind == "number" else "accuracy": score, "n": float(n)}
+
+
+def ask(aligned: Any, network: Network, *, hidden: bool, who: People) -> None:
+    """Let the label holder learn what the network says of people, some at a time."""
+    top, senders = network.top, network.senders
+    up, then = partial(outputs, bottoms=network.bottoms, who=who), partial(say, top=top, who=who)
+    hidden = hidden and top.merge != "concat"
+    for start in range(0, max(len(top.batches.people(aligned.n, who)), 1), AT_ONCE):
+        aligned.send(up, np.asarray([start, start + AT_ONCE]), parties=senders, to=network.seat, then=then, hidden=hidden)
+
+
+def _said(party: Party, top: Top) -> np.ndarray:
+    kept = party.state.get(f"{top.keeps}/said")
+    if kept is None:
+        raise StateLost("the label holder keeps no predictions.", remedy="Ask for them first: predict(aligned, fit, to=...).")
+    return np.asarray(kept)
+
+
+def _places(at: np.ndarray, party: Party, batches: Any, who: People) -> np.ndarray:
+    found: np.ndarray = batches.people(len(party.w), who)[int(at[0]) : int(at[1])]
+    return found

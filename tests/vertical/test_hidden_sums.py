@@ -1,0 +1,154 @@
+"""Means by group over a join that nobody sees: the pooled means, small groups left out, and what stays secret."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import hedgerow as hr
+from hedgerow.core.desk import MemoryDesk
+from hedgerow.core.events import Event
+from hedgerow.crypto.paillier import PaillierKey
+from hedgerow.crypto.psi import JoinSums, join_sums
+from hedgerow.data import Column, Schema, Table
+from hedgerow.errors import AlignmentRefused, BudgetExhausted, NotAligned, PartyDeclined, SchemaInvalid, UnboundedSum
+from hedgerow.vertical import hidden_means
+from hedgerow.vertical.hidden_sums import MOST_JOINS, HiddenUnit, _count_join
+
+KEY = PaillierKey.fresh(512, insecure=True)
+SHORT = JoinSums(least=5, bits=512, insecure=True, small_domain="accepted")
+
+
+@pytest.fixture(autouse=True)
+def one_key(monkeypatch):
+    monkeypatch.setattr(join_sums.PaillierKey, "fresh", classmethod(lambda cls, bits, insecure: KEY))
+
+
+LEVELS = ("f", "m", "x")
+TAX = Schema(
+    (
+        Column("nin", "integer"),
+        Column("salary", "number", low=0, high=100),
+        Column("children", "integer", low=0, high=20),
+    )
+)
+TOWN = Schema(
+    (Column("nin", "integer"), Column("gender", "category", levels=LEVELS), Column("age", "integer", low=0, high=120))
+)
+
+
+def tables(changed=()):
+    """A tax office with people 0 to 79, a town with people 119 to 40; and the pooled ones."""
+    rng = np.random.default_rng(0)
+    gender = rng.integers(0, 2, 120)
+    gender[list(changed)] = 2
+    everybody = pd.DataFrame(
+        {
+            "nin": rng.permutation(10**6)[:120],
+            "salary": rng.normal(40, 10, 120).round(1),
+            "children": rng.integers(0, 4, 120),
+            "gender": gender,
+            "age": rng.integers(20, 65, 120),
+        }
+    )
+    tax, town = everybody.iloc[:80], everybody.iloc[:39:-1]
+    held = {
+        "tax": Table({name: tax[name].to_numpy(float) for name in TAX.names}, TAX, "tax"),
+        "town": Table({name: town[name].to_numpy(float) for name in TOWN.names}, TOWN, "town"),
+    }
+    return held, everybody.iloc[40:80].assign(gender=lambda frame: [LEVELS[code] for code in frame["gender"]])
+
+
+@pytest.fixture
+def apart():
+    return hr.simulate(tables()[0], on="nin", seed=0)
+
+
+def test_mean_salary_by_gender_is_that_of_the_pooled_people(apart):
+    found = hidden_means(apart, "salary", "gender", on="nin", settings=SHORT)
+    pooled = tables()[1].groupby("gender")["salary"].agg(["size", "mean"])
+    assert found.means.loc[pooled.index, "count"].tolist() == pooled["size"].tolist()
+    assert np.abs(found.means.loc[pooled.index, "salary"] - pooled["mean"]).max() <= found.step["salary"] / 2
+    assert "town saw how many people of each of its 3 groups tax has" in str(found)
+
+
+def test_the_ledger_has_exact_sums_and_a_budget_refuses_them(apart):
+    hidden_means(apart, "salary", "gender", on="nin", settings=SHORT)
+    (entry,) = apart.ledger.entries
+    assert entry.numbers == 6
+    assert entry.aggregation == "hidden join"
+    assert entry.event == Event("nonprivate")
+    limited = hr.simulate(tables()[0], on="nin", seed=0).within(hr.Budget(epsilon=1.0, delta=1e-6))
+    with pytest.raises(BudgetExhausted):
+        hidden_means(limited, "salary", "gender", on="nin", settings=SHORT)
+
+
+def test_whole_numbers_are_not_rounded(apart):
+    found = hidden_means(apart, "children", "gender", on="nin", settings=SHORT)
+    pooled = tables()[1].groupby("gender")["children"].mean()
+    assert found.step["children"] == 1
+    assert found.means.loc[pooled.index, "children"].tolist() == pytest.approx(pooled.tolist(), rel=1e-15)
+
+
+def test_several_columns_at_once():
+    settings = dataclasses.replace(SHORT, value_bits=10)
+    apart = hr.simulate(tables()[0], on="nin", seed=0)
+    found = hidden_means(apart, ["children", "salary"], "gender", on="nin", settings=settings)
+    pooled = tables()[1].groupby("gender")[["children", "salary"]].mean()
+    assert np.abs(found.means.loc[pooled.index, ["children", "salary"]] - pooled).to_numpy().max() <= found.step["salary"] / 2
+
+
+def test_v11_small_groups_are_left_out():
+    held, _ = tables(changed=range(40, 44))
+    found = hidden_means(hr.simulate(held, on="nin", seed=0), "salary", "gender", on="nin", settings=SHORT).means
+    assert np.isnan(found.loc["x"]).all()
+    assert found["count"].notna().sum() == 2
+
+
+def test_no_group_told_is_a_refusal(apart):
+    with pytest.raises(AlignmentRefused):
+        hidden_means(
+            apart, "salary", "gender", on="nin", settings=JoinSums(least=35, bits=512, insecure=True, small_domain="accepted")
+        )
+
+
+def test_v12_a_list_that_has_changed_is_refused():
+    desk = MemoryDesk()
+    _count_join("tax", desk, [b"a", b"b"])
+    with pytest.raises(NotAligned, match="another list"):
+        _count_join("tax", desk, [b"a", b"c"])
+    for _ in range(MOST_JOINS - 1):
+        _count_join("tax", desk, [b"b", b"a"])
+    with pytest.raises(NotAligned, match="16 times"):
+        _count_join("tax", desk, [b"a", b"b"])
+
+
+def test_what_cannot_be_joined_is_refused(apart):
+    with pytest.raises(SchemaInvalid, match="of one party"):
+        hidden_means(apart, "age", "gender", on="nin", settings=SHORT)
+    with pytest.raises(SchemaInvalid, match="of one party"):
+        hidden_means(apart, ["age", "salary"], "gender", on="nin", settings=SHORT)
+    pooled = pd.DataFrame({"gender": ["f", "m"], "salary": [1.0, 2.0]})
+    with pytest.raises(NotAligned):
+        hidden_means(
+            hr.simulate(pooled, partition=hr.data.iid(parties=1), seed=0), "salary", "gender", on="nin", settings=SHORT
+        )
+
+
+def test_duplicates_are_refused_at_home_and_only_the_code_leaves():
+    held, _ = tables()
+    held["tax"].columns["nin"][0] = held["tax"].columns["nin"][1]
+    with pytest.raises(PartyDeclined) as caught:
+        hidden_means(hr.simulate(held, on="nin", seed=0), "salary", "gender", on="nin", settings=SHORT)
+    assert "HR-413" in str(caught.value)
+    assert "of 80 ids" not in str(caught.value)
+
+
+def test_a_column_without_a_range_has_no_unit():
+    with pytest.raises(UnboundedSum):
+        HiddenUnit.of(Column("salary", "number"), 20)
+    unit = HiddenUnit.of(Column("salary", "number", low=0, high=100_000.0), 20)
+    assert unit.step == 0.125
+    assert unit.bits == 20
+    assert unit.numbers([-5.0, 0.13, 100_000.0, 1e9]).tolist() == [0, 1, 800_000, 2**20 - 1]
