@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
-    from hedgerow.crypto.psi import X25519, Agrawal, JoinSums
+    from hedgerow.crypto.cross import ColumnReach
+    from hedgerow.crypto.psi import X25519, Agrawal
     from hedgerow.crypto.psi.kkrt import KKRT
 
     from .aligned import Aligned
     from .associations import PrincipalAxes, correlation, pca, vif
+    from .cross import Factors
     from .glm import logistic_regression, poisson_regression
     from .groups import CrossTable, contingency, means
     from .hidden_sums import HiddenMeans, hidden_means
@@ -22,9 +24,10 @@ __all__ = [
     "X25519",
     "Agrawal",
     "Aligned",
+    "ColumnReach",
     "CrossTable",
+    "Factors",
     "HiddenMeans",
-    "JoinSums",
     "PrincipalAxes",
     "contingency",
     "correlation",

@@ -21,7 +21,7 @@ from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.conversation import AtParty
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.question import travels
-from hedgerow.crypto.aggregation import description_digest
+from hedgerow.crypto.context import description_digest
 from hedgerow.crypto.keys import derive
 from hedgerow.crypto.peer_protocol import PeerProtocol
 from hedgerow.crypto.peers import HUB, Letters, Peer

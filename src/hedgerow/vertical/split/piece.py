@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from hedgerow.core.party import Party
 from hedgerow.core.question import travels
-from hedgerow.crypto.aggregation import description_digest
+from hedgerow.crypto.context import description_digest
 from hedgerow.errors import ModelInvalid, StateLost
 from hedgerow.learn.descent.optimisers import NAMES
 from hedgerow.learn.made import Made, made_of, structure

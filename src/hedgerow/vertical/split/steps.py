@@ -22,7 +22,7 @@ from torch import Tensor
 
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, travels
-from hedgerow.crypto.aggregation import description_digest
+from hedgerow.crypto.context import description_digest
 from hedgerow.errors import MessageRefused, StateLost
 from hedgerow.learn.models import hits
 from hedgerow.vertical.leaks import LabelDP, NoPeek, Observer
