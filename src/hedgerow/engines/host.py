@@ -9,11 +9,10 @@ what leaves it are bytes; it never opens a socket.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from hedgerow.core.engine import Inbox
 from hedgerow.core.randomness import Streams
-from hedgerow.crypto.aggregation import Side, description_digest
+from hedgerow.crypto.aggregation import Side
 from hedgerow.crypto.schemes import Credentials
 from hedgerow.errors import HedgerowError, MessageRefused, PartyDeclined
 from hedgerow.wire.question import Received, answer, question
@@ -21,9 +20,6 @@ from hedgerow.wire.values import HEDGEROW, Names
 
 from .inprocess import InProcess
 from .party_states import keeping
-
-MOST_BETWEEN = 8
-"""Protocols between parties that are remembered from step to step, those that began last."""
 
 
 class Host:
@@ -56,7 +52,6 @@ class Host:
         self.engine, self.names, self.seeded, self.nameless = engine, names, seeded, nameless
         self.own = own or Credentials()
         self._streams: dict[int | None, Streams] = {}
-        self._between: dict[bytes, Side] = {}
 
     def streams(self, seed: int | None) -> Streams:
         """The streams of a seed, the same from question to question; without a seed, of this process."""
@@ -84,20 +79,9 @@ class Host:
         """Put a question to the parties here."""
         outbox = asked.outbox
         if outbox.step is not None:
-            outbox = replace(outbox, protocol=self._side(asked.aggregation))
+            outbox = replace(outbox, protocol=Side(asked.aggregation, self.own))
         with keeping(self.engine.held.states):
             return self.engine.exchange(outbox)
-
-    def _side(self, aggregation: Any) -> Side:
-        """The parties' part of a protocol: of one between parties the same object in each step, if settings are partials too."""
-        if not getattr(aggregation, "of_peers", False):
-            return Side(aggregation, self.own)
-        named = description_digest(aggregation)
-        if named not in self._between:
-            for old in list(self._between)[: 1 - MOST_BETWEEN]:
-                self.engine.held.correspondents.pop(self._between.pop(old), None)
-            self._between[named] = Side(aggregation, self.own)
-        return self._between[named]
 
     def answer(self, common: bytes, own: bytes) -> bytes:
         """Answer a question: bytes in, bytes out."""
