@@ -28,7 +28,7 @@ from torch import Tensor
 
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, travels
-from hedgerow.crypto.aggregation import description_digest
+from hedgerow.crypto.context import description_digest
 from hedgerow.crypto.peers import HUB
 
 from .piece import Piece, tensor
