@@ -56,6 +56,8 @@ class SplitState:
         the mean squared error.
     n : int
         People on whom it was trained.
+    letters : str
+        "exact", or in which precision outputs and slopes were sent.
     middle : dict of arrays
         The middle of a U-shape that lies at the hub, with its optimiser's memory; empty otherwise.
     """
@@ -64,6 +66,7 @@ class SplitState:
     loss: float
     score: float
     n: int
+    letters: str = "exact"
     middle: dict[str, np.ndarray] = field(default_factory=dict)
 
     @property
@@ -199,7 +202,8 @@ def splitnn(
     own |= {"middle": middle, "middle_at": middle_at}
     own |= {"nopeek": nopeek, "observer": observer, "optimiser_settings": settings, "name": name}
     network = Network.of(aligned.schemas, bottoms, top, label, **own)
-    if epochs < 1 or not (n := network.top.batches.trained(aligned.n)) or (start is not None and start.n != n):
+    n = network.top.batches.trained(aligned.n)
+    if epochs < 1 or n < 1 or (start is not None and start.n != n):
         raise SettingsInvalid(f"epochs is {epochs}, on {n} people.", remedy="Both are at least one, and those of the start.")
     check(aligned, network, epochs, labels, columns, hidden)
     hub = dict(start.middle) if start else starts(aligned, network)
@@ -255,7 +259,7 @@ def train(aligned: Any, network: Network, epoch: int, hidden: bool) -> None:
 def state_of(aligned: Any, network: Network, round: int, hub: dict[str, Any]) -> SplitState:
     """What the server learns of an epoch."""
     n = network.top.batches.trained(aligned.n)
-    made = SplitState(round, *means(aligned, network, n), n, dict(hub))
+    made = SplitState(round, *means(aligned, network, n), n, network.top.letters, dict(hub))
     made.__dict__["_fit"] = network
     return made
 
