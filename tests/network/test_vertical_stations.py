@@ -134,7 +134,7 @@ def test_v12_a_second_alignment_of_a_study_is_refused_also_after_a_restart(tmp_p
     assert federation.align(on="nin", by=by).n == COMMON
     for name in COLUMNS:
         house.start(name)
-    with pytest.raises(RoundRefused, match="HR-60[89]"):
+    with pytest.raises(RoundRefused, match=r"HR-60[89]"):
         federation.align(on="nin", by=by)
     reasons = [entry.reason for station in house.stations.values() for entry in station.journal.entries()]
     assert any("a study aligns once" in reason for reason in reasons)

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import xlogy
@@ -47,6 +47,9 @@ from .gram import Gram, gram
 from .linear import DEPENDENT, normal_equations
 from .predictors import Openings, Predictors
 from .terms import own_units
+
+if TYPE_CHECKING:
+    from .aligned import Aligned
 
 OPENINGS = 15
 """Openings of linear predictors, at most, by default."""
@@ -109,7 +112,7 @@ class TargetSums:
 
 
 def logistic_regression(
-    aligned: Any,
+    aligned: Aligned,
     formula: str,
     *,
     offset: str | None = None,
@@ -157,7 +160,7 @@ def logistic_regression(
 
 
 def poisson_regression(
-    aligned: Any,
+    aligned: Aligned,
     formula: str,
     *,
     offset: str | None = None,

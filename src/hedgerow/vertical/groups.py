@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
     from hedgerow.data import Column
 
+    from .aligned import Aligned
+
 
 # ---- at the parties -------------------------------------------------------------------------------------------------
 @local
@@ -97,7 +99,7 @@ def hidden_levels(counts: Array, least: int) -> Array:
 
 
 # ---- the programs ---------------------------------------------------------------------------------------------------
-def means(aligned: Any, columns: str | Sequence[str], by: str, *, least: int | None = None) -> pandas.DataFrame:
+def means(aligned: Aligned, columns: str | Sequence[str], by: str, *, least: int | None = None) -> pandas.DataFrame:
     """Means of columns in each group of a column that may lie elsewhere; all from one cross product.
 
     Parameters
@@ -193,7 +195,7 @@ class CrossTable:
         return "\n".join(lines)
 
 
-def contingency(aligned: Any, rows: str, columns: str, *, least: int | None = None) -> CrossTable:
+def contingency(aligned: Aligned, rows: str, columns: str, *, least: int | None = None) -> CrossTable:
     """Counts of pairs of levels of two columns, with Pearson's test of independence.
 
     Parameters

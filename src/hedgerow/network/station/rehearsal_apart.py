@@ -1,8 +1,8 @@
 """The rehearsal of a study over columns that lie apart: the whole of it, with its protocols, between made-up parties.
 
 Every station is told the declared columns of all, and runs the whole program in a process of its own, from the alignment on,
-with made-up people (`hedgerow.study.apart.overheard`). What is heard are the kinds of questions that the study may ask. How many
-people are common is no part of a kind: that is known after the alignment alone.
+with made-up people (`hedgerow.study.apart.overheard`). What is heard are the kinds of questions that the study may ask. How
+many people are common is no part of a kind: that is known after the alignment alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The party of one admitted study over columns that lie apart: it holds the columns of its role, its ids, its state and its desk.
+"""The party of one admitted study over columns that lie apart: it holds columns of its role, ids, its state and its desk.
 
-Ids are read by an alignment and by nothing else: other questions find a party without them. What a question may do is decided by
-the protocol that comes with it and by the guard as it is now.
+Ids are read by an alignment and by nothing else: other questions find a party without them. What a question may do is decided
+by the protocol that comes with it and by the guard as it is now.
 """
 
 from __future__ import annotations
