@@ -261,11 +261,16 @@ class Aligned(Closed):
         return found
 
     def total(self, local: Local, broadcast: Arrays = None, *, party: str) -> Array:
-        """Ask one party for a few sums over records of its own columns; they are released.
+        """Ask one party for sums over records of a few of its own columns; they are released.
+
+        Parameters
+        ----------
+        local : callable
+            Returns an array of shape (n, k).
 
         Returns
         -------
-        float64 array of shape (k,), as `local` returns it
+        float64 array of shape (k,)
 
         Raises
         ------

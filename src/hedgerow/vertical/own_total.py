@@ -1,6 +1,8 @@
 """Totals of one party's own columns: a few sums over the common people, which are released as they are.
 
-Who sees : the hub, and whoever reads the results. No row of a person leaves; the party refuses more numbers than a total has.
+The party adds up itself what its local function makes of each person, so that a guard sees the rows that it looks at.
+
+Who sees : the hub, and whoever reads the results. No row of a person leaves.
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ from hedgerow.crypto.peers import HUB, Letters, Peer
 from hedgerow.crypto.sealing import PairSecrets
 from hedgerow.errors import ContributionInvalid, MessageRefused
 
-from .rows import of_shape
+from .rows import of_shape, rows_of
 
 MOST = 64
-"""Numbers of a total, at most: fewer than people, of whom there are never so few that a total tells of one."""
+"""Numbers of a total, at most."""
 
 
 @travels
@@ -40,11 +42,12 @@ class OwnTotal(PeerProtocol):
 
     def peer(self, at: AtParty, shared: PairSecrets) -> Peer[None]:
         """The party's side."""
-        total, n = np.asarray(at.made(), np.float64), len(at.party.w)
-        if total.ndim != 1 or not 0 < len(total) <= min(MOST, n // 2) or not np.isfinite(total).all():
+        rows = rows_of(at.made(), len(at.party.w), at.question.name)
+        total = rows.sum(0, dtype=np.float64)
+        if not 0 < len(total) <= MOST or not np.isfinite(total).all():
             raise ContributionInvalid(
-                f"{at.question.name} returned an array of shape {total.shape}, which is no total over {n} people.",
-                remedy=f"Return at most {MOST} finite sums.",
+                f"{at.question.name} has {len(total)} columns, or such that are not finite.",
+                remedy=f"Return at most {MOST} finite numbers for each person.",
             )
         yield {HUB: struct.pack("<Q", len(total)) + total.tobytes()}
 
