@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from double_apart import InMemory
 from hypothesis import given
 from hypothesis import strategies as st
+from oracle_apart import InMemory
 from scipy.stats import chi2_contingency
 from sklearn.decomposition import PCA
 from statsmodels.stats.outliers_influence import variance_inflation_factor

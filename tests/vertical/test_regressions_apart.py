@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from double_apart import InMemory
+from oracle_apart import InMemory
 from sklearn.linear_model import ElasticNet, Lasso, Ridge
 
+from hedgerow.core import Party
 from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import (
     ColumnsDiffer,
@@ -344,5 +345,6 @@ def test_a_gram_matrix_is_bounded_by_declared_ranges_alone() -> None:
     one = own_units(Term((Number("rate"),)), schemas["bank"])
     gram(both, [("bank", one)])
     (_, bound) = both.asked[-1]
-    assert bound.radius == pytest.approx(1 + one.reach**2)
-    assert bound.unit == "record"
+    assert bound.left["bank"].largest == (1.0, one.reach)
+    assert bound.left["bureau"].largest == ()
+    assert one.columns(Party("bank", {"rate": np.array([25.0])}, np.ones(1))) == one.reach

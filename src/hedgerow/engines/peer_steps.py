@@ -23,7 +23,8 @@ def peer_steps(outbox: Outbox, held: Parties, ids: Sequence[str]) -> Inbox:
     step, protocol = outbox.step, outbox.protocol
     assert step is not None
     assert protocol is not None
-    key = description_digest(protocol)  # of two that came in messages, settings are equal and objects are not
+    # of two that came in messages, settings are equal and objects are not; what a host's parties sign with is no setting
+    key = description_digest(getattr(protocol, "aggregation", protocol))
     if key not in held.correspondents:
         held.correspondents[key] = protocol.correspondents(held.ids)
     sides, letters = held.correspondents[key], {}

@@ -166,7 +166,7 @@ class Crossing(PeerProtocol):
         left = rows_of(at.made(), self.n, at.question.name).astype(np.float64)
         if self.right is None:
             return left, np.zeros((self.n, 0))
-        made = self.right(at.question.broadcast, at.party, at.stream("right"))
+        made = at.seen(self.right(at.question.broadcast, at.party, at.stream("right")))
         return left, rows_of(made, self.n, "the function on the right").astype(np.float64)
 
     def _rows_behind_noise(self, at: AtParty) -> tuple[Array, Array]:

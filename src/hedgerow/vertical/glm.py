@@ -28,13 +28,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import xlogy
 
 from hedgerow.core.arrays import Array
-from hedgerow.errors import NotConverged, SettingsInvalid, UnboundedSum, UnlawfulChannel
+from hedgerow.errors import DisclosureExceeded, NotConverged, SettingsInvalid, UnboundedSum, UnlawfulChannel
 from hedgerow.stats.difficulties import check_counts, check_identified, check_target, separated
 from hedgerow.stats.factors import INTERCEPT, Number, Term
 from hedgerow.stats.fit import Fit
@@ -48,10 +48,15 @@ from .linear import DEPENDENT, normal_equations
 from .predictors import Openings, Predictors
 from .terms import own_units
 
+if TYPE_CHECKING:
+    from .aligned import Aligned
+
 OPENINGS = 15
 """Openings of linear predictors, at most, by default."""
 FINEST = 1e-7
 """Steps shorter than this, in standard errors, are those of the fixed-point grid."""
+ENOUGH = 1e-3
+"""Where no further opening is allowed a fit may end with a step shorter than this, in standard errors."""
 FAR = 8.0
 """Means beyond so many times the declared range of counts are those of a step that was too long."""
 SLACK = 1e-9
@@ -107,7 +112,7 @@ class TargetSums:
 
 
 def logistic_regression(
-    aligned: Any,
+    aligned: Aligned,
     formula: str,
     *,
     offset: str | None = None,
@@ -125,7 +130,8 @@ def logistic_regression(
     offset : str, optional
         Column or expression of one party, added to the linear predictor.
     tol : float
-        Newton's method ends with a step shorter than this, in standard errors; the step is still taken.
+        Newton's method ends with a step shorter than this, in standard errors; the step is still taken. It ends with one of
+        1e-3 where another opening could be linked with too many: standard errors then have so many digits fewer.
     openings : int
         How often linear predictors may be opened to the hub, at most.
     seat : str
@@ -154,7 +160,7 @@ def logistic_regression(
 
 
 def poisson_regression(
-    aligned: Any,
+    aligned: Aligned,
     formula: str,
     *,
     offset: str | None = None,
@@ -210,7 +216,7 @@ def fitted(aligned: Any, formula: str, family: FamilyName, *, offset: str | None
         saturated=totals.perfect - totals.factorials if family == "poisson" else None,
         null_deviance=_null_deviance(one, totals) if family == "poisson" else None,
         method=f"Newton's method; linear predictors opened to the hub {opened.times} times in secret order, "
-        f"{opened.linked} of them near another one",
+        f"{opened.linked} of them near the one before; the last step was {length:.1g} standard errors",
     )
 
 
@@ -282,7 +288,12 @@ def _newton(
     while True:
         if ask.openings.spent:
             raise _unfinished(one, point, lengths, ask.openings.times, family)
-        eta = ask.open(trial)
+        try:
+            eta = ask.open(trial)
+        except DisclosureExceeded:
+            if point is not None and lengths and lengths[-1] < ENOUGH:
+                return point, lengths[-1]
+            raise
         deviance = totals.deviance(family, trial, eta)
         rises = point is not None and not deviance <= point.deviance + SLACK * (1 + abs(point.deviance))
         if point is not None and (rises or float(ask.law.mean(eta).max()) > most):

@@ -1,8 +1,8 @@
 """Terms of a formula at the parties that own their columns, each in units of its own.
 
-A column is sent into a ring of whole numbers with a fixed number of binary places. So it is centred at a whole number and divided
-by a power of two, both from its declared range: whole numbers stay exact, and nothing is estimated from records. The hub undoes
-both on coefficients and covariances, where it costs no digits.
+A column is sent into a ring of whole numbers with a fixed number of binary places. So it is centred at a whole number and
+divided by a power of two, both from its declared range: whole numbers stay exact, and nothing is estimated from records. The
+hub undoes both on coefficients and covariances, where it costs no digits.
 
     own = (x - centre) / scale,     |own| <= 1
 
@@ -106,7 +106,7 @@ def owner_of(reads: Sequence[str], owners: Mapping[str, str], what: str) -> str:
         where = ", ".join(f"{' and '.join(map(repr, names))} at {party}" for party, names in held.items())
         raise FormulaInvalid(
             f"{what!r} reads columns of several parties: {where}. No party can compute it.",
-            remedy="Give each party terms of its own columns; a product of columns that lie apart would need them at one place.",
+            remedy="Give each party terms of its own columns: a product of columns needs them at one place.",
         )
     return next(iter(held))
 

@@ -2,8 +2,8 @@
 
     alignment.json    the alignment that the stations keep: its name, and how many people are common
 
-A list is aligned once in a study. So what the hub has to know of the alignment is in the run folder before the program asks, and
-a run that goes on begins with the handle of that alignment and with its checkpoint.
+A list is aligned once in a study. So what the hub has to know of the alignment is in the run folder before the program asks,
+and a run that goes on begins with the handle of that alignment and with its checkpoint.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 
@@ -63,7 +64,7 @@ def built_at_stations(study: Study, schemas: Mapping[str, Schema]) -> BuiltApart
         )
     if study.data.records is not None or study.roles.overlap != 1.0 or study.roles.keep:
         raise StudyInvalid(
-            "data.records, roles.overlap and roles.keep choose records of a simulation, and those of this study are at stations.",
+            "data.records, roles.overlap and roles.keep choose records of a simulation, and those here are at stations.",
             remedy="Leave them out: stations answer with all.",
         )
     for party, columns in study.roles.columns.items():
@@ -118,7 +119,8 @@ def run_at_stations(
         federation = federation_at(built, engine)
         run, path = inside(federation).run, folder / "checkpoint.safetensors"
         run.ledger.attach(record_of(folder, study.budget.shared if study.budget else None))
-        start = load_checkpoint(path, built.listing.state, built.digest) if resume and path.exists() else None
+        kept = path if is_kept(built.listing.state) else None
+        start = load_checkpoint(path, built.listing.state, built.digest) if resume and kept and path.exists() else None
         run.ledger.rewind(0, replay=False)
         handle = _aligned(built, federation, folder / ALIGNMENT)
         opened = OpenedStudy.at(built, federation, handle)
@@ -134,7 +136,7 @@ def run_at_stations(
             lambda _, *, start=None: states_of(built, handle, start),
             federation,
             watch=watch,
-            checkpoint=path,
+            checkpoint=kept,
             study=built.digest,
             start=start,
             progress=False,
@@ -144,6 +146,11 @@ def run_at_stations(
     report = report_apart(opened, ended, outcome, history, seconds=seconds, warnings=said, command=command)
     write_results(folder, report, outcome, {party: schema.to_json() for party, schema in built.schemas.items()})
     return Result(folder, report, ended, outcome)
+
+
+def is_kept(kind: type[Any]) -> bool:
+    """Whether a program's states are arrays and numbers, which a checkpoint has; a fit that is asked at once begins anew."""
+    return is_dataclass(kind) and not {object, Any} & set(get_type_hints(kind).values())
 
 
 def _aligned(built: BuiltApart, federation: Federation, path: Path) -> Any:

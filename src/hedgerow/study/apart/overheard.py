@@ -1,7 +1,7 @@
 """A study over columns that lie apart, tried between made-up parties: the whole of it, with its protocols, in this process.
 
-People are made up, each party's columns of them, and ids that all have in common. What is heard are the questions that the study
-would ask, and what it would be refused for it is refused now. No records are read.
+People are made up, each party's columns of them, and ids that all have in common. What is heard are the questions that the
+study would ask, and what it would be refused for it is refused now. No records are read.
 """
 
 from __future__ import annotations

@@ -128,15 +128,7 @@ class Top:
 
     def merged(self, received: Tensor, own: Tensor | None) -> Tensor:
         """The top's input from what others sent together, and from the label holder's own output."""
-        if self.merge == "sum":
-            return received if own is None else received + own
-        if own is not None:
-            assert self.own is not None
-            start = self.own.block[0]
-            received = torch.cat([received[:, :start], own, received[:, start + own.shape[1] :]], 1)
-        if self.merge == "concat":
-            return received
-        return received.view(len(received), len(self.widths), -1).amax(1)
+        return merged(self.merge, self.widths, received, own, None if self.own is None else self.own.block[0])
 
     @property
     def width(self) -> int:
@@ -162,6 +154,15 @@ class Top:
         if self.privacy is None:
             return self.label.losses(output, target).mean()
         return self.privacy.loss(output, target)
+
+
+def merged(merge: Merge, widths: tuple[int, ...], received: Tensor, own: Tensor | None, start: int | None) -> Tensor:
+    """What outputs of several parts are together; one's own output stands at `start` among those of all."""
+    if merge == "sum":
+        return received if own is None else received + own
+    if own is not None and start is not None:
+        received = torch.cat([received[:, :start], own, received[:, start + own.shape[1] :]], 1)
+    return received if merge == "concat" else received.view(len(received), len(widths), -1).amax(1)
 
 
 def sendable(values: Tensor, letters: Letters) -> np.ndarray:
