@@ -34,6 +34,7 @@ ORDER = (
     "learn",
     "sklearn",
     "trees",
+    "vertical",
     "privacy",
     "crypto",
     "compression",

@@ -10,7 +10,7 @@ from hedgerow.core.bound import l2, linf
 from hedgerow.core.events import Sampling
 from hedgerow.core.question import ASIDE, Preparation
 from hedgerow.core.release import Release
-from hedgerow.crypto.aggregation import context_of
+from hedgerow.crypto.context import context_of
 from hedgerow.privacy import Gaussian
 from helpers import outbox
 

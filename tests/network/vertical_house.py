@@ -17,22 +17,20 @@ from hedgerow.network.station.local_data import local_data
 from hedgerow.network.station.station import Station
 from station_house import Direct, House, Keys, key_material, parse_text
 
-COLUMNS = {
-    "tax": {"salary": {"kind": "number", "range": [0, 100]}, "savings": {"kind": "number", "range": [0, 50]}},
-    "town": {
-        "age": {"kind": "number", "range": [18, 90]},
-        "district": {"kind": "category", "levels": ["north", "south", "island"]},
-        "moved": {"kind": "binary"},
-    },
+NUMBERS = {"tax": ("salary", "savings", "debts", "rents"), "town": ("age", "floor", "distance", "bins")}
+COLUMNS = {name: {one: {"kind": "number", "range": [0, 100]} for one in numbers} for name, numbers in NUMBERS.items()}
+COLUMNS["town"] |= {
+    "district": {"kind": "category", "levels": ["north", "south", "island", "harbour"]},
+    "moved": {"kind": "binary"},
 }
-PROGRAMS = ("means_apart", "logistic_apart", "linear_apart")
+PROGRAMS = ("vertical_means", "vertical_logistic_regression", "vertical_linear_regression")
 ALLOWED = {
     "approval": "automatic",
     "disclosure": float("inf"),
     "vertical": {"alignment": True, "seats": True},
 }
-N, COMMON, ISLAND = 240, 200, 4
-"""People at each, people at both, and how few of those live on the island."""
+N, COMMON, ISLAND, HARBOUR = 240, 200, 4, 8
+"""People at each, people at both, and how few of those live on the island and at the harbour."""
 
 
 def people(name):
@@ -40,13 +38,13 @@ def people(name):
     rng = np.random.default_rng(7)
     n = 2 * N - COMMON
     ids = np.array([f"{one:014x}" for one in rng.choice(2**55, n, replace=False)])
-    salary, savings, age = rng.uniform(5, 95, n), rng.uniform(0, 45, n), rng.uniform(20, 85, n)
-    moved = (rng.random(n) < 1 / (1 + np.exp(-(age - 50) / 20 + (salary - 50) / 30))).astype(float)
-    district = rng.integers(0, 2, n)
+    every = {one: rng.uniform(1, 99, n) for numbers in NUMBERS.values() for one in numbers}
+    odds = (every["age"] - 50) / 30 + (every["salary"] - 50) / 40
+    every["moved"] = (rng.random(n) < 1 / (1 + np.exp(-odds))).astype(float)
+    every["district"] = rng.integers(0, 2, n).astype(np.int16)
+    every["district"][n - N : n - N + ISLAND + HARBOUR] = np.repeat([2, 3], [ISLAND, HARBOUR])  # they are at both
     here = np.arange(N) if name == "tax" else np.arange(n - N, n)
-    district[n - N : n - N + ISLAND] = 2  # they are at both
     here = np.random.default_rng(len(name)).permutation(here)
-    every = {"salary": salary, "savings": savings, "age": age, "district": district.astype(np.int16), "moved": moved}
     return ids[here], {column: every[column][here] for column in COLUMNS[name]}
 
 
@@ -128,6 +126,7 @@ def study(name, program, label="", **alignment):
     """A study over both stations' columns."""
     least = {"least": 10} | alignment
     lines = [f'name = "{name}"', "[data]", 'name = "people"', "[roles]"]
-    lines += ['tax = ["salary", "savings"]', 'town = ["age", "district", "moved"]', f'label = "{label}"' if label else ""]
+    lines += [f"{name} = {list(columns)}" for name, columns in COLUMNS.items()]
+    lines += [f'label = "{label}"' if label else ""]
     lines += ["[alignment]", 'on = "nin"', *(f"{key} = {value!r}" for key, value in least.items())]
     return "\n".join([*lines, "[program]", *(f"{key} = {value!r}" for key, value in program.items())]) + "\n"

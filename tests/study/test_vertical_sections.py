@@ -108,7 +108,7 @@ def test_unknown_columns_are_refused_before_data_are_read(tmp_path):
 
 
 def test_a_set_is_cut_by_columns_with_the_declared_overlap():
-    held, whole = tables_apart(parse(heart(roles={"clinic": CLINIC, "laboratory": LABORATORY, "overlap": 0.8})))
+    held, whole, _ = tables_apart(parse(heart(roles={"clinic": CLINIC, "laboratory": LABORATORY, "overlap": 0.8})))
     clinic, laboratory = held["clinic"], held["laboratory"]
     assert clinic.table.schema.names == tuple(CLINIC)
     common = np.intersect1d(clinic.ids, laboratory.ids)
@@ -145,7 +145,7 @@ def test_a_part_of_an_array_is_a_column():
             "program": {"name": "alignment"},
         }
     )
-    held, whole = tables_apart(study)
+    held, whole, _ = tables_apart(study)
     left, right = held["left"], held["right"]
     assert (left.table.schema["image[0:32]"].shape, right.table.schema["image[32:]"].shape) == ((32,), (32,))
     np.testing.assert_array_equal(left.table["image[0:32]"], whole["image"][left.persons][:, :32])

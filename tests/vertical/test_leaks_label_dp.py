@@ -14,8 +14,9 @@ from torch.nn import functional
 from attack import epsilon_lower_bound
 from hedgerow.core.events import Sampling
 from hedgerow.core.randomness import Streams
-from hedgerow.errors import BudgetInvalid, NotBinary, SettingsInvalid
+from hedgerow.errors import BudgetInvalid, NotBinary, SettingsInvalid, StateLost
 from hedgerow.privacy.accounting import epsilon as epsilon_of
+from hedgerow.privacy.local.chance import WORD, lie
 from hedgerow.vertical.leaks import LabelDP
 from hedgerow.vertical.leaks.label_dp import DRAWN_FROM, SAID, epsilon_of_draws, found_by_majority
 
@@ -88,12 +89,41 @@ def test_v16_what_was_said_is_said_ever_after():
     assert 0.2 < (first != true).mean() < 0.34
 
 
-@pytest.mark.parametrize("other", [LabelDP(2.0), LabelDP(1.0, 3)])
-def test_v16_a_second_draw_at_another_epsilon_is_refused(other):
+@pytest.mark.parametrize("other", [LabelDP(2.0), LabelDP(1.0, 3), LabelDP(0.5, 3)])
+def test_v16_a_second_draw_at_a_larger_epsilon_or_of_other_classes_is_refused(other):
     state, true = {}, np.array([0, 1] * 30)
     LabelDP(1.0).once(state, true)
     with pytest.raises(BudgetInvalid, match="drawn anew"):
         other.once(state, true)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_v16_a_smaller_epsilon_replaces_what_was_said_and_reads_no_label(classes):
+    """A comparison of epsilons 4, 2 and 1 costs 4: each has its law, and knows of the labels what the one before said."""
+    true = np.repeat(np.arange(classes), 30_000)
+    state, source, before = {}, entropy(6), true
+    for dp in (LabelDP(4.0, classes), LabelDP(2.0, classes), LabelDP(1.0, classes)):
+        said = dp.once(state, true, source)
+        table = np.histogram2d(true, said, bins=[np.arange(classes + 1)] * 2)[0]
+        statistic = ((table - 30_000 * dp.chances) ** 2 / (30_000 * dp.chances)).sum()
+        assert stats.chi2.sf(statistic, classes * (classes - 1)) > FALSE_ALARM
+        if dp.epsilon == 1.0:  # given what was said before, the label itself tells nothing more
+            kept = [(said == before)[which].mean() for which in (before == true, before != true)]
+            assert kept[0] == pytest.approx(kept[1], abs=0.03)
+        before = said
+    assert (LabelDP(4.0, classes).once(state, true, source) == LabelDP(4.0, classes).said(state)).all()
+    assert (state[SAID] == LabelDP(4.0, classes).said(state)).all()  # what the training that runs uses
+
+
+@given(st.floats(0.05, 4), st.floats(1.01, 3), st.integers(2, 20))
+def test_v16_replacing_again_tells_no_more_than_the_smaller_epsilon_allows(epsilon, factor, classes):
+    """With exact chances: the matrix of both steps together."""
+    first, second = LabelDP(epsilon * factor, classes), LabelDP(epsilon, classes)
+    others = classes - 1
+    a, b = (1 - others * Fraction(away, WORD) for away in (lie(first.epsilon, classes), second.words_again(first)))
+    right = a * b + (1 - a) * (1 - b) / others
+    wrong = (1 - right) / others
+    assert 1 <= right / wrong <= second.ratio()
 
 
 def test_v16_labels_in_another_order_are_refused():
@@ -132,13 +162,18 @@ def test_v19_a_party_that_comes_back_says_what_it_said():
     assert (dp.once(kept, true, entropy(2)) == said).all()
 
 
-@pytest.mark.parametrize("lost", [SAID, DRAWN_FROM])
+@pytest.mark.parametrize("lost", ["label dp: said at epsilon 1.0", DRAWN_FROM])
 def test_v19_half_a_state_is_no_reason_to_draw_again(lost):
     dp, state, true = LabelDP(1.0), {}, np.array([0, 1] * 30)
     dp.once(state, true)
     del state[lost]
     with pytest.raises(BudgetInvalid):
         dp.once(state, true)
+
+
+def test_v19_labels_that_were_never_said_are_not_there():
+    with pytest.raises(StateLost):
+        LabelDP(1.0).said({})
 
 
 @pytest.mark.parametrize("correction", ["forward", "backward", "none"])

@@ -22,7 +22,7 @@ from hedgerow.core.party import Parties
 from hedgerow.core.question import Preparation, Question
 from hedgerow.core.randomness import Streams
 from hedgerow.core.release import Release
-from hedgerow.crypto.aggregation import context_of
+from hedgerow.crypto.context import context_of
 from hedgerow.engines.host import Host
 from hedgerow.errors import MessageRefused
 from hedgerow.privacy import Gaussian, Tree

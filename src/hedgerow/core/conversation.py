@@ -110,10 +110,13 @@ class AtParty:
 
     def made(self) -> Any:
         """What the question's local function makes of the party."""
-        found = self.question.local(self.question.broadcast, self.party, self.stream("local"))
+        return self.seen(self.question.local(self.question.broadcast, self.party, self.stream("local")))
+
+    def seen(self, made: Any) -> Any:
+        """What a local function made, after the party's own rule has looked at it."""
         if self.watch is not None:
-            self.watch(found)
-        return found
+            self.watch(made)
+        return made
 
     def then(self, local: Local) -> None:
         """Let a further local function see what came, and keep what it likes."""

@@ -119,8 +119,9 @@ class Declaration:
     columns : {"alike", "apart"}
         Whether parties hold the same columns of different people, or different columns of the same people. Of the second kind
         the program takes a `hedgerow.vertical.Aligned`, or what `takes` says.
-    takes : {"aligned", "apart"}
-        Whether it is given the parties after their alignment, or before it, to align them itself.
+    takes : {"aligned", "apart", "anew"}
+        Whether it is given the parties after their alignment; before it; or, for trainings that are studies of their own, a
+        callable that begins and aligns them anew.
     learns : callable
         `(settings, roles) -> mapping` from a party, "hub" or "world" to sentences on what it will learn from the program; of
         programs for parties with different columns.
@@ -142,7 +143,7 @@ class Declaration:
     claim: Callable[[Settings], str] | None = None
     case: Callable[[], Case] | None = None
     columns: Literal["alike", "apart"] = "alike"
-    takes: Literal["aligned", "apart"] = "aligned"
+    takes: Literal["aligned", "apart", "anew"] = "aligned"
     learns: Callable[[Settings, Any], Mapping[str, tuple[str, ...]]] = lambda settings, roles: {}
 
     @property

@@ -266,9 +266,7 @@ class Parties(Sequence[Party]):
 
 
 class OwnColumns(Parties):
-    """Parties each of which prepares columns of its own, so that not even their types follow from other parties' records.
-
-    A party prepares them when it is first asked: of ten thousand, few may ever be.
+    """Parties each of which prepares columns of its own, when it is first asked: no type follows from others' records.
 
     Parameters
     ----------

@@ -227,7 +227,8 @@ def people_apart(people: np.ndarray, parties: Sequence[str], overlap: float, rng
 
 def made_ids(n: int, rng: np.random.Generator) -> np.ndarray:
     """Return n different whole numbers for the ids of people who have none, int64."""
-    made = np.unique((rng.random(n + 64) * 2.0**ID_BITS).astype(np.int64))
+    made = np.sort((rng.random(n + 64) * 2.0**ID_BITS).astype(np.int64))
+    made = made[np.diff(made, prepend=-1) > 0]
     return made[rng.permutation(len(made))[:n]]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .entry import CatalogueEntry, Parts, declare, number
+from .entry import CatalogueEntry, Parts, declare, integer, number
 
 RECORDS, INPUTS = 100, 9
 SETS: tuple[tuple[tuple[float, ...], float], ...] = (
@@ -17,6 +17,7 @@ SETS: tuple[tuple[tuple[float, ...], float], ...] = (
 )
 """Coefficients of the inputs, and the noise in standard deviations of what they add up to: for each target one."""
 SEED = 63
+PEOPLE = 1_500_000
 
 
 def noise_experiment() -> Parts:
@@ -37,7 +38,31 @@ def noise_experiment() -> Parts:
     return columns, None
 
 
+def contacts() -> Parts:
+    """Draw people with different telephone numbers, and two counts that have an activity of theirs in common."""
+    rng = np.random.default_rng(SEED)
+    numbers = np.sort(rng.integers(600_000_000, 800_000_000, PEOPLE + PEOPLE // 50))
+    numbers = numbers[np.diff(numbers, prepend=0) > 0]
+    activity = rng.standard_exponential(PEOPLE)
+    columns = {
+        "phone": rng.permutation(numbers)[:PEOPLE],
+        "messages": np.minimum(30 * (activity + rng.standard_exponential(PEOPLE)), 1_000).astype(int),
+        "orders": np.minimum(2 * (activity + rng.standard_exponential(PEOPLE)), 100).astype(int),
+    }
+    return columns, None
+
+
 MADE = {
+    "contacts": CatalogueEntry(
+        "Contacts: 1500000 made people with a telephone number of nine digits, messages they sent in a month and orders they "
+        "placed in a year; two parties that have a third of them in common hold a million each.",
+        declare(
+            integer("phone", 600_000_000, 799_999_999, role="id"),
+            integer("messages", 0, 1_000, "messages"),
+            integer("orders", 0, 100, "orders", role="target"),
+        ),
+        contacts,
+    ),
     "noise_experiment": CatalogueEntry(
         "Noise experiment: 100 made records, nine standardised inputs and six targets with known coefficients, three of "
         "them noisy; after C. van Aarle 2021, tables 6.2 and 6.3.",

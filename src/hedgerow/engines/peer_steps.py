@@ -10,7 +10,7 @@ from typing import Any
 from hedgerow.core.conversation import AtParty
 from hedgerow.core.engine import Inbox, Outbox, declined
 from hedgerow.core.party import Parties, apart
-from hedgerow.crypto.aggregation import context_of, description_digest
+from hedgerow.crypto.context import context_of, description_digest
 
 from .alone import ordinary_arithmetic
 from .threads import threads_for_each
@@ -23,7 +23,8 @@ def peer_steps(outbox: Outbox, held: Parties, ids: Sequence[str]) -> Inbox:
     step, protocol = outbox.step, outbox.protocol
     assert step is not None
     assert protocol is not None
-    key = description_digest(protocol)  # of two that came in messages, settings are equal and objects are not
+    # of two that came in messages, settings are equal and objects are not; what a host's parties sign with is no setting
+    key = description_digest(getattr(protocol, "aggregation", protocol))
     if key not in held.correspondents:
         held.correspondents[key] = protocol.correspondents(held.ids)
     sides, letters = held.correspondents[key], {}

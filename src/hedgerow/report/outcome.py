@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.errors import HedgerowError
 
-from .model import Curve, Dots
+from .model import Curve, Dots, Grid
 
 if TYPE_CHECKING:
     import numpy
@@ -31,6 +31,10 @@ class Outcome:
         Written to `coefficients.csv`.
     curves : sequence of Curve
         Figures of the program's own, beside those by round.
+    grids : sequence of Grid
+        Tables that are no data frames.
+    notes : sequence of str
+        Sentences below.
     dots : sequence of Dots
         The same, of several numbers of each of several things.
     """
@@ -41,6 +45,8 @@ class Outcome:
     arrays: Mapping[str, numpy.ndarray] = field(default_factory=dict)
     coefficients: pandas.DataFrame | None = None
     curves: Sequence[Curve] = ()
+    grids: Sequence[Grid] = ()
+    notes: Sequence[str] = ()
     dots: Sequence[Dots] = ()
 
     @classmethod

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from hedgerow.core.engine import Inbox, Outbox
-from hedgerow.crypto.aggregation import context_of
+from hedgerow.crypto.context import context_of
 from hedgerow.engines import InProcess
 from hedgerow.wire.names import HEDGEROW, Names
 from hedgerow.wire.question import answer, common, inbox, own, question

@@ -7,27 +7,35 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
-    from hedgerow.crypto.psi import X25519, Agrawal, JoinSums
+    from hedgerow.crypto.cross import ColumnReach
+    from hedgerow.crypto.psi import X25519, Agrawal
     from hedgerow.crypto.psi.kkrt import KKRT
 
     from .aligned import Aligned
     from .associations import PrincipalAxes, correlation, pca, vif
+    from .cross import Factors
     from .glm import logistic_regression, poisson_regression
     from .groups import CrossTable, contingency, means
     from .hidden_sums import HiddenMeans, hidden_means
     from .linear import lasso, linear_regression, ridge
+    from .split import SplitNetwork, SplitState, cut, evaluate, predict, splitnn
 
 __all__ = [
     "KKRT",
     "X25519",
     "Agrawal",
     "Aligned",
+    "ColumnReach",
     "CrossTable",
+    "Factors",
     "HiddenMeans",
-    "JoinSums",
     "PrincipalAxes",
+    "SplitNetwork",
+    "SplitState",
     "contingency",
     "correlation",
+    "cut",
+    "evaluate",
     "hidden_means",
     "lasso",
     "linear_regression",
@@ -35,7 +43,9 @@ __all__ = [
     "means",
     "pca",
     "poisson_regression",
+    "predict",
     "ridge",
+    "splitnn",
     "vif",
 ]
 

@@ -38,6 +38,9 @@ from hedgerow.errors import ColumnsDiffer, MissingColumn, NotAligned, UnlawfulCh
 from .align import Aligning, people
 from .seat import HubSeat, PartySeat
 
+MOST_SEATS = 64
+"""Seats that are kept for further questions."""
+
 
 @dataclass
 class _Facts:
@@ -49,6 +52,16 @@ class _Facts:
     schemas: Mapping[str, Any]
     saw: dict[str, list[str]] = field(default_factory=dict)
     cohorts: dict[tuple[str, ...], Cohort] = field(default_factory=dict)
+
+    seats: dict[Any, PartySeat] = field(default_factory=dict)
+
+    def seat(self, *how: Any) -> PartySeat:
+        """A seat, the same for the same settings: a training asks for it thousands of times."""
+        if how not in self.seats:
+            if len(self.seats) >= MOST_SEATS:
+                self.seats.clear()
+            self.seats[how] = PartySeat(*how)
+        return self.seats[how]
 
     def note(self, who: str, what: str) -> None:
         said = self.saw.setdefault(who, [])
@@ -217,13 +230,34 @@ class Aligned(Closed):
         senders = tuple(name for name in self.names if name in set(parties))
         everybody = tuple(name for name in self.names if name in {*senders, *receivers})
         self._known({*parties, *receivers})
-        self._ask("each", local, broadcast, PartySeat(senders, receivers, then, hidden), everybody)
+        self._ask("each", local, broadcast, self._facts.seat(senders, receivers, then, hidden), everybody)
         for name in receivers:
             whose = [sender for sender in senders if sender != name]
             alone = hidden and len(whose) > 1
             what = "the total of rows" if alone else "rows, record by record,"
             if whose:
                 self._facts.note(name, f"{what} of {', '.join(whose)} ({function_of(local).__name__})")
+
+    def open_rows(self, local: Local, broadcast: Arrays = None, *, parties: Collection[str], hidden: bool = False) -> Array:
+        """Let the hub receive rows of some parties, in the order in which they stand there, and return their total.
+
+        It holds no data and cannot name the people; but it can follow each from question to question, which the secret order of
+        `sum` keeps from it. So this is for rows of which parties say it is lawful: the middle of a split network.
+
+        Parameters
+        ----------
+        local : callable
+            Returns an array of one shape at each of `parties`.
+        hidden : bool
+            Whether rows of two parties or more are masked, so that the hub sees their total alone.
+        """
+        self._without_noise("rows for the hub")
+        self._known(parties)
+        senders = tuple(name for name in self.names if name in set(parties))
+        found: Array = self._ask("each", local, broadcast, self._facts.seat(senders, (HUB,), None, hidden), senders)
+        what = "the total of rows" if hidden and len(senders) > 1 else "rows, record by record,"
+        self._facts.note(HUB, f"{what} of {', '.join(senders)} ({function_of(local).__name__}), of people whom it cannot name")
+        return found
 
     def total(self, local: Local, broadcast: Arrays = None, *, party: str) -> Any:
         """Ask one party for sums over records of its own columns; they are released.

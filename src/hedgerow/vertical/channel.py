@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from hedgerow.core.bound import Bound, l2
 from hedgerow.errors import UnlawfulChannel
 
 LEAST = 10
@@ -32,11 +31,6 @@ def refuse_noise(aligned: Any, what: str, remedy: str) -> None:
     """
     if not aligned.protection.exact:
         raise UnlawfulChannel(f"{what}, and this channel clips or adds noise.", remedy=remedy)
-
-
-def product_bound(left: float, right: float | None = None) -> Bound:
-    """By how much a record moves a cross product, whose rows have these largest lengths."""
-    return l2(left * (left if right is None else right) or 1.0, "record")
 
 
 def provenance(aligned: Any, asked_before: int, columns: int) -> dict[str, Any]:

@@ -22,13 +22,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hedgerow.core.arrays import Array, Arrays
-from hedgerow.core.bound import Bound, Bounds
+from hedgerow.core.bound import Bound, Bounds, l2
+from hedgerow.core.events import Unit
 from hedgerow.core.mechanism import Mechanism
-from hedgerow.core.party import Local
+from hedgerow.core.party import Local, Party
 from hedgerow.crypto.cross.bits import ColumnReach, choose, choose_private
-from hedgerow.errors import AlignmentRefused, SettingsInvalid, UnboundedSum
+from hedgerow.errors import AlignmentRefused, SettingsInvalid, UnboundedSum, UnlawfulChannel
 
 from .crossing import Crossing, Dealing, Widths
+from .rows import rows_of
 
 if TYPE_CHECKING:
     from .aligned import Aligned
@@ -46,11 +48,29 @@ class Factors:
         Of those that have rows on the right. Behind noise the others are to return arrays without columns, (n, 0).
     hub : ColumnReach, optional
         Of the hub's rows or of its weights; without it the next power of two of the largest value, which parties see.
+    lengths : (float, float), optional
+        Largest Euclidean length of one person's row on the left, over the columns of all parties, and of the right total.
+        Like any bound per record they hold by construction of the local functions; a party cuts its own part to them.
     """
 
     left: Mapping[str, ColumnReach] | ColumnReach = field(default_factory=ColumnReach)
     right: Mapping[str, ColumnReach] | ColumnReach | None = None
     hub: ColumnReach | None = None
+    lengths: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.lengths is not None and not all(math.isfinite(one) and one > 0 for one in self.lengths):
+            raise SettingsInvalid(f"rows of the lengths {self.lengths}.", remedy="Lengths are finite numbers above zero.")
+
+    @property
+    def unit(self) -> Unit:
+        """Whose presence moves a product."""
+        return "record"
+
+    @property
+    def radius(self) -> float:
+        """By how much a person moves a product without weights, before rounding; infinite where no lengths are declared."""
+        return math.inf if self.lengths is None else self.lengths[0] * self.lengths[1]
 
 
 def cross(
@@ -114,14 +134,18 @@ def cross(
     crossing = Crossing(
         aligned.n,
         right,
-        _each_of(names, factors.left),
-        _each_of(names, factors.right),
+        _each_of(names, factors.left, factors.lengths and factors.lengths[0]),
+        _each_of(names, factors.right or ColumnReach(), factors.lengths and factors.lengths[1]) if right is not None else (),
         hub_reach,
         weights is not None,
+        factors.lengths,
+        _declared(names, factors, right is not None),
     )
-    declared: Any = None if isinstance(bound, Factors) else bound
+    declared: Any = bound
+    if isinstance(bound, Factors):
+        declared = l2(bound.radius, "record") if math.isfinite(bound.radius) else None
     if mechanism is not None:
-        crossing, declared = _behind_noise(crossing, names, mechanism, declared=isinstance(bound, Factors))
+        crossing, declared = _behind_noise(crossing, aligned, mechanism, left, broadcast)
         if rows is not None and hub_reach is not None:
             rows = hub_reach.cut(rows)
     else:
@@ -148,34 +172,80 @@ def _of_hub(rows: Array | None, reach: ColumnReach | None, n: int) -> tuple[Arra
 
 
 def _each_of(
-    names: tuple[str, ...], reach: Mapping[str, ColumnReach] | ColumnReach | None
+    names: tuple[str, ...], reach: Mapping[str, ColumnReach] | ColumnReach, length: float | None
 ) -> tuple[tuple[str, ColumnReach], ...]:
-    if reach is None:
+    """Reaches by party; a column is as long as its row at most."""
+    told = dict.fromkeys(names, reach) if isinstance(reach, ColumnReach) else reach
+    if length is None:
+        return tuple(told.items())
+    whole = {name: told.get(name, ColumnReach()) for name in names}
+    return tuple((name, replace(one, square=min(one.square, length**2))) for name, one in whole.items())
+
+
+def _declared(names: tuple[str, ...], factors: Factors, right: bool) -> tuple[tuple[str, int, int], ...]:
+    """Shapes by the declared largest values; nothing where a party's are not declared."""
+    if not isinstance(factors.left, Mapping) or (right and not isinstance(factors.right, Mapping)):
         return ()
-    return tuple((name, reach) for name in names) if isinstance(reach, ColumnReach) else tuple(reach.items())
+    there = factors.right if isinstance(factors.right, Mapping) else {}
+    found = []
+    for name in names:
+        reaches = factors.left.get(name), there.get(name)
+        if any(reach is not None and reach.largest is None for reach in reaches):
+            return ()
+        left, rows = (0 if reach is None or reach.largest is None else len(reach.largest) for reach in reaches)
+        found.append((name, left, rows))
+    return tuple(found)
 
 
 def _smallest(crossing: Crossing, names: tuple[str, ...]) -> Widths:
-    """The shapes with the fewest columns that parties may have."""
+    """Shapes that parties may have: as declared, or the smallest."""
+    if crossing.shapes:
+        return crossing.declared(names)
     hub = 0 if crossing.hub_reach is None or crossing.weighted else len(crossing.hub_reach.largest or ())
-    found = {}
-    for name, (left, right) in crossing.declared(names).items():
-        found[name] = max(left, 1), right or (max(hub, 1) if crossing.right is not None else 0)
-    return found
+    left, right = dict(crossing.left_reach), dict(crossing.right_reach)
+
+    def columns(reach: ColumnReach | None, least: int) -> int:
+        return least if reach is None or reach.largest is None else len(reach.largest)
+
+    rows = {name: columns(right.get(name), max(hub, 1)) if crossing.right is not None else 0 for name in names}
+    return {name: (columns(left.get(name), 1), rows[name]) for name in names}
 
 
 def _behind_noise(
-    crossing: Crossing, names: tuple[str, ...], mechanism: Mechanism, *, declared: bool
+    crossing: Crossing, aligned: Aligned, mechanism: Mechanism, left: Local, broadcast: Arrays
 ) -> tuple[Crossing, Bound]:
-    """The question with fixed point and bound that go with the mechanism."""
-    if not declared:
+    """The question with shapes, fixed point and bound that go with the mechanism; nobody has been asked."""
+    names = tuple(aligned.names)
+    if not crossing.shapes and crossing.lengths is None:
         raise UnboundedSum(
             f"products are asked for through a channel that adds noise ({mechanism}), and how far their factors reach is not "
             "declared, so the noise has no scale.",
-            remedy="bound=Factors(left={party: ColumnReach(largest=(...,))}, ...), from public ranges.",
+            remedy="bound=Factors(left={party: ColumnReach(largest=(...,))}, ...) from public ranges, or lengths=(..., ...).",
         )
+    if not crossing.shapes:
+        crossing = replace(crossing, shapes=tuple(_rehearsed(aligned, name, left, crossing.right, broadcast) for name in names))
     bits, bound = choose_private(crossing.asked(names, crossing.declared(names)), mechanism)
     return replace(crossing, bits=bits), bound
+
+
+def _rehearsed(aligned: Aligned, name: str, left: Local, right: Any, broadcast: Arrays) -> tuple[str, int, int]:
+    """A party's columns, by what the functions make of made-up people; noise goes to results of known shapes alone."""
+    made_up = aligned.schemas[name].synthetic(aligned.n, np.random.default_rng(0))
+    widths = []
+    for ask in (left, right):
+        if ask is None:
+            widths.append(0)
+            continue
+        try:
+            made = ask(broadcast, Party(name, made_up, np.ones(aligned.n)), np.random.default_rng(0))
+        except Exception as error:  # whatever a local function makes of people who do not exist
+            raise UnlawfulChannel(
+                f"what {name} has for the product of columns is not known before parties are asked ({error}), and a shape that "
+                "people decide tells of them, whatever the noise.",
+                remedy="Declare bound=Factors(left={party: ColumnReach(largest=...)}, ...), or leave the mechanism out.",
+            ) from error
+        widths.append(rows_of(made, aligned.n, name).shape[1])
+    return name, widths[0], widths[1]
 
 
 def _symmetric(numbers: Array) -> Array:

@@ -61,6 +61,10 @@ class Crossing(PeerProtocol):
         Of the hub's rows or weights, where it has some.
     weighted : bool
         Whether they are weights.
+    lengths : (float, float), optional
+        Largest lengths of one person's rows on the left, of all parties together, and on the right.
+    shapes : tuple of (party, columns on the left, columns on the right)
+        Behind noise, where parties have to keep to them.
     bits : Bits, optional
         Where noise has fixed them; otherwise they follow from the shapes of what parties have.
     """
@@ -71,6 +75,8 @@ class Crossing(PeerProtocol):
     right_reach: tuple[tuple[str, ColumnReach], ...] = ()
     hub_reach: ColumnReach | None = None
     weighted: bool = False
+    lengths: tuple[float, float] | None = None
+    shapes: tuple[tuple[str, int, int], ...] = ()
     bits: Bits | None = None
 
     @property
@@ -91,13 +97,9 @@ class Crossing(PeerProtocol):
         return replace(outbox, rows=False, unforeseen=False, layout=asked.layout, release=replace(outbox.release, bounds=bound))
 
     def declared(self, names: tuple[str, ...]) -> Widths:
-        """Columns of each party by the declared reaches."""
-        left, right = dict(self.left_reach), dict(self.right_reach)
-
-        def columns(reach: ColumnReach | None) -> int:
-            return 0 if reach is None or reach.largest is None else len(reach.largest)
-
-        return {name: (columns(left.get(name)), columns(right.get(name)) if self.right is not None else 0) for name in names}
+        """Columns of each party, as they were announced."""
+        told = {name: (left, right) for name, left, right in self.shapes}
+        return {name: told.get(name, (0, 0)) for name in names}
 
     def asked(self, names: tuple[str, ...], widths: Widths) -> Products:
         """What is multiplied, by the shapes of what parties have.
@@ -126,6 +128,7 @@ class Crossing(PeerProtocol):
             tuple(right.get(name, ColumnReach()) for name in holders),
             self.hub_reach,
             self.weighted,
+            *(self.lengths or ()),
         )
 
     def terms(self, question: Any, names: tuple[str, ...], widths: Widths) -> Terms:
@@ -163,7 +166,7 @@ class Crossing(PeerProtocol):
         left = rows_of(at.made(), self.n, at.question.name).astype(np.float64)
         if self.right is None:
             return left, np.zeros((self.n, 0))
-        made = self.right(at.question.broadcast, at.party, at.stream("right"))
+        made = at.seen(self.right(at.question.broadcast, at.party, at.stream("right")))
         return left, rows_of(made, self.n, "the function on the right").astype(np.float64)
 
     def _rows_behind_noise(self, at: AtParty) -> tuple[Array, Array]:
@@ -183,7 +186,8 @@ class Crossing(PeerProtocol):
         """Rows within their reach: cut behind noise, where a refusal would tell of them; refused beyond it otherwise."""
         reaches = dict(self.left_reach).get(me, ColumnReach()), dict(self.right_reach).get(me, ColumnReach())
         if noisy:
-            left, right = (reach.cut(one) if one.shape[1] else one for reach, one in zip(reaches, rows, strict=True))
+            lengths = self.lengths or (None, None)
+            left, right = (reach.cut(one, length) for reach, one, length in zip(reaches, rows, lengths, strict=True))
             return left, right
         for reach, one, side in zip(reaches, rows, ("left", "right"), strict=True):
             if one.shape[1]:

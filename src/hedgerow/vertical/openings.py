@@ -6,14 +6,14 @@ from collections import OrderedDict
 
 from hedgerow.core.desk import Desk
 from hedgerow.core.randomness import Entropy
-from hedgerow.crypto.cross.pads import Openings
+from hedgerow.crypto.cross.pads import PadMemory
 
 SECRET = "cross secret"
 OWN = "cross pads"
 KEY_BYTES = 32
 
 
-def of_desk(desk: Desk, names: tuple[str, ...], entropy: Entropy) -> Openings:
+def of_desk(desk: Desk, names: tuple[str, ...], entropy: Entropy) -> PadMemory:
     """What a party remembers; a secret of its own where it has none yet."""
     secret = desk.get(SECRET)
     if secret is None:
@@ -22,10 +22,10 @@ def of_desk(desk: Desk, names: tuple[str, ...], entropy: Entropy) -> Openings:
     own = desk.get(OWN) or {}
     shelves = {name: _shelf(desk, name) for name in names}
     pads = OrderedDict((own[f"{i} name"], (own[f"{i} id"], own[f"{i} seed"])) for i in range(len(own) // 3))
-    return Openings(bytes(secret["secret"]), pads, {name: shelf for name, shelf in shelves.items() if shelf})
+    return PadMemory(bytes(secret["secret"]), pads, {name: shelf for name, shelf in shelves.items() if shelf})
 
 
-def to_desk(desk: Desk, memory: Openings) -> None:
+def to_desk(desk: Desk, memory: PadMemory) -> None:
     """Keep what a party remembers."""
     own: dict[str, bytes] = {}
     for i, (name, (id, seed)) in enumerate(memory.own.items()):

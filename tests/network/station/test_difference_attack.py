@@ -14,7 +14,8 @@ from hedgerow.core.bound import Bound
 from hedgerow.core.layouts import Layouts
 from hedgerow.core.release import Release
 from hedgerow.crypto import PairwiseMasks, SecAgg
-from hedgerow.crypto.aggregation import Side, carry, context_of
+from hedgerow.crypto.aggregation import Side, carry
+from hedgerow.crypto.context import context_of
 from hedgerow.crypto.keys import Roster
 from hedgerow.engines.message_queue import MessageQueue
 from hedgerow.errors import HedgerowError

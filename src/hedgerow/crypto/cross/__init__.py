@@ -16,10 +16,10 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .bits import Bits, ColumnReach, Products
     from .dealer import hub_peer
-    from .pads import Openings
+    from .pads import PadMemory
     from .party import party_peer
     from .terms import Terms
 
-__all__ = ["Bits", "ColumnReach", "Openings", "Products", "Terms", "hub_peer", "party_peer"]
+__all__ = ["Bits", "ColumnReach", "PadMemory", "Products", "Terms", "hub_peer", "party_peer"]
 
 lazily(__name__)

@@ -69,21 +69,20 @@ class ColumnReach:
             )
         return [min(value**2, self.square) for value in self.largest]
 
-    def steps(self, columns: int, fraction: int) -> list[int]:
-        """The largest absolute value of each column in whole steps of 2^-fraction."""
-        if self.largest is None or len(self.largest) != columns:
-            raise RangeExceeded(
-                f"noise hides what one record adds, and the largest values of {columns} columns are not declared.",
-                remedy="Declare ColumnReach(largest=...) from public ranges, one for each column.",
-                asked=False,
-            )
+    def steps(self, columns: int, fraction: int) -> list[int] | None:
+        """The largest absolute value of each column in whole steps of 2^-fraction, where they are declared."""
+        if self.largest is None:
+            return None if columns else []
+        self.squares(columns)
         return [round(math.ldexp(value, fraction)) for value in self.largest]
 
-    def cut(self, columns: Array) -> Array:
-        """Columns (n, d) within the declared largest values; zeros for what is not finite."""
-        limit = np.asarray(self.largest, np.float64)
-        finite = np.where(np.isfinite(columns), columns, 0.0)
-        return np.clip(finite, -limit, limit)
+    def cut(self, columns: Array, length: float | None = None) -> Array:
+        """Columns (n, d) within the declared largest values, rows within a length; zeros for what is not finite."""
+        found = np.where(np.isfinite(columns), columns, 0.0)
+        if self.largest is not None:
+            limit = np.asarray(self.largest, np.float64)
+            found = np.clip(found, -limit, limit)
+        return found if length is None else l2(length).clip(found)
 
     def refuse(self, columns: Array, whose: str) -> None:
         """Refuse columns (n, d) beyond the declared reach, at the party that holds them, before anything leaves it."""
@@ -117,6 +116,8 @@ class Products:
         Of the hub's rows, or of its weights (one column).
     weighted : bool
         Whether the hub's rows are weights.
+    left_length, right_length : float, optional
+        Largest Euclidean length of one person's row on the left, of all parties together, and of its total on the right.
     """
 
     n: int
@@ -126,6 +127,8 @@ class Products:
     right_reach: tuple[ColumnReach, ...] = ()
     hub_reach: ColumnReach | None = None
     weighted: bool = False
+    left_length: float | None = None
+    right_length: float | None = None
 
     @property
     def size(self) -> int:
@@ -215,16 +218,11 @@ def _enough(bits: Bits, asked: Products) -> Bits:
 # ---- what one record adds ----------------------------------------------------------------------------------------------------
 def record_bound(asked: Products, bits: Bits) -> Bound:
     """Return the l2 bound of what one record adds to the flat result, in whole steps of 2^-f."""
-    M = [v for r, d in zip(asked.left_reach, asked.widths, strict=True) for v in r.steps(d, bits.left)]
-    squares = [m * m for m in M]
+    left, fourth = _left_square(asked, bits.left)
     if asked.right:
-        rows = [r.steps(asked.right, bits.right) for r in asked.right_reach]
-        if asked.hub_reach is not None:
-            rows.append(asked.hub_reach.steps(asked.right, bits.right))
-        square = sum(squares) * sum(sum(column) ** 2 for column in zip(*rows, strict=True))
+        square = left * _right_square(asked, bits.right)
     else:
-        whole = sum(squares)
-        square = (whole * whole + sum(s * s for s in squares)) // 2  # sum over i <= j of M_i^2 M_j^2; the sum is even
+        square = (left * left + fourth + 1) // 2  # sum over i <= j of (x_i x_j)^2 = (|x|^4 + sum of x_i^4) / 2
         if asked.weighted:
             square *= round(math.ldexp(_weight(asked), bits.weight)) ** 2
     steps = math.isqrt(square) + (math.isqrt(square) ** 2 < square)
@@ -232,6 +230,47 @@ def record_bound(asked: Products, bits: Bits) -> Bound:
     if int(float(steps)) < steps:
         radius = math.nextafter(radius, math.inf)
     return l2(radius, unit="record", step=math.ldexp(1.0, -bits.total))
+
+
+def _left_square(asked: Products, fraction: int) -> tuple[int, int]:
+    """The largest sums of squares and of fourth powers of a row on the left, in steps."""
+    steps = [r.steps(d, fraction) for r, d in zip(asked.left_reach, asked.widths, strict=True)]
+    M = None if None in steps else [m for one in steps if one is not None for m in one]
+    squares: list[int] = [] if M is None else [sum(m * m for m in M)]
+    if asked.left_length is not None:
+        squares.append(_longest(asked.left_length, fraction, sum(asked.widths), 1))
+    if not squares:
+        raise _undeclared()
+    square = min(squares)
+    return square, square * square if M is None else min(sum(m**4 for m in M), square * max(m * m for m in M))
+
+
+def _right_square(asked: Products, fraction: int) -> int:
+    """The largest square of the length of a row on the right, a total of parties and hub, in steps."""
+    reaches = [*asked.right_reach, *([] if asked.hub_reach is None else [asked.hub_reach])]
+    steps = [r.steps(asked.right, fraction) for r in reaches]
+    found: list[int] = []
+    if None not in steps:
+        found.append(sum(sum(column) ** 2 for column in zip(*[one for one in steps if one is not None], strict=True)))
+    if asked.right_length is not None:
+        found.append(_longest(asked.right_length, fraction, asked.right, len(reaches)))
+    if not found:
+        raise _undeclared()
+    return min(found)
+
+
+def _longest(length: float, fraction: int, columns: int, parts: int) -> int:
+    """The square of a length in steps, with half a step of rounding in each number of each part."""
+    steps: int = math.ceil(math.ldexp(length, fraction)) + parts * (math.isqrt(columns) + 1)
+    return steps * steps
+
+
+def _undeclared() -> RangeExceeded:
+    return RangeExceeded(
+        "noise hides what one record adds, and neither the largest values of columns nor the length of a row are declared.",
+        remedy="Declare ColumnReach(largest=...) of each party from public ranges, or lengths.",
+        asked=False,
+    )
 
 
 def choose_private(asked: Products, mechanism: Mechanism) -> tuple[Bits, Bound]:
@@ -257,10 +296,12 @@ def choose_private(asked: Products, mechanism: Mechanism) -> tuple[Bits, Bound]:
             f"{mechanism} on products in fixed point: its noise is of whole numbers, and a record adds fractions.",
             remedy="Use Gaussian, whose grid is finer than whole numbers.",
         )
-    exact = replace(asked, left_reach=tuple(_by_largest(r) for r in asked.left_reach))
-    exact = replace(exact, right_reach=tuple(_by_largest(r) for r in asked.right_reach))
-    if asked.hub_reach is not None:
-        exact = replace(exact, hub_reach=_by_largest(asked.hub_reach))
+    exact = replace(
+        asked,
+        left_reach=tuple(_by_largest(r, asked.left_length) for r in asked.left_reach),
+        right_reach=tuple(_by_largest(r, asked.right_length) for r in asked.right_reach),
+        hub_reach=None if asked.hub_reach is None else _by_largest(asked.hub_reach, asked.right_length),
+    )
     bits, why = choose(exact), "no grid fits"
     while min(_used(bits, asked)) >= LEAST_FRACTION:
         bound = record_bound(asked, bits)
@@ -281,9 +322,10 @@ def choose_private(asked: Products, mechanism: Mechanism) -> tuple[Bits, Bound]:
     )
 
 
-def _by_largest(reach: ColumnReach) -> ColumnReach:
-    """A reach whose mean square is that of the largest values, which values are cut to."""
-    return replace(reach, square=max((value**2 for value in reach.largest or ()), default=SQUARE))
+def _by_largest(reach: ColumnReach, length: float | None) -> ColumnReach:
+    """A reach whose mean square is that of the largest values, to which values are cut."""
+    squares = [value**2 for value in reach.largest or ()]
+    return replace(reach, square=max(squares) if squares else SQUARE if length is None else length**2)
 
 
 def _coarser(bits: Bits) -> Bits:

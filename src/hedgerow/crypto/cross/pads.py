@@ -7,7 +7,7 @@ the digest of the columns, so that other columns have another pad even where a p
 columns keep their pad, and are opened once. The digest is keyed, since columns of few values could be guessed from a bare one,
 and stays at the party.
 
-A party remembers its own last openings and those of the others (`Openings`), at most `KEPT` of each party. Everybody uses them
+A party remembers its own last openings and those of the others (`PadMemory`), at most `KEPT` of each party. Everybody uses them
 in the same order, so that all forget the same ones.
 
 Source : one-time pads of columns that serve in many products: Mohassel and Zhang 2017, section 4.2.
@@ -25,14 +25,14 @@ from hedgerow.crypto.keys import derive
 from .ring import Words, uniform
 
 KEPT = 4
-"""Openings of one party that it and the others remember."""
+"""PadMemory of one party that it and the others remember."""
 ID_BYTES = 16
 NO_ID = bytes(ID_BYTES)
 """Of columns that are none."""
 
 
 @dataclass
-class Openings:
+class PadMemory:
     """What a party keeps from one question to the next; plain bytes and arrays, so that it may lie in a party's state.
 
     Attributes
@@ -48,9 +48,9 @@ class Openings:
     own: OrderedDict[bytes, tuple[bytes, bytes]] = field(default_factory=OrderedDict)
     opened: dict[str, OrderedDict[bytes, Words]] = field(default_factory=dict)
 
-    def copy(self) -> Openings:
+    def copy(self) -> PadMemory:
         """A memory that changes by itself; what it holds is shared."""
-        return Openings(self.secret, self.own.copy(), {name: shelf.copy() for name, shelf in self.opened.items()})
+        return PadMemory(self.secret, self.own.copy(), {name: shelf.copy() for name, shelf in self.opened.items()})
 
     def pad(self, columns: Words, study: bytes, question: bytes) -> tuple[bytes, bytes, bool]:
         """Return the id and the seed of the pad of these columns, and whether they are to be opened now."""
@@ -82,7 +82,7 @@ class Openings:
         ids = [id for id, _ in self.own.values()] if whose == me else list(self.opened.get(whose, ()))
         return hashlib.sha256(framed(b"hedgerow cross openings", *ids)).digest()[:length]
 
-    def without(self, me: str, whose: str) -> Openings:
+    def without(self, me: str, whose: str) -> PadMemory:
         """The same without the openings of a party, which others do not remember alike."""
         found = self.copy()
         if whose == me:

@@ -38,7 +38,7 @@ from hedgerow.crypto.streams import NONCE_BYTES, add_streams
 from hedgerow.errors import KeyInvalid, MessageRefused, SettingsInvalid
 
 from .letters import exchange
-from .pads import ID_BYTES, NO_ID, Openings, framed, pad_of
+from .pads import ID_BYTES, NO_ID, PadMemory, framed, pad_of
 from .ring import BYTES, Words, encode, product, uniform, words_of
 from .terms import HEAD, Terms, refuse_shape
 
@@ -61,7 +61,7 @@ class CrossSide:
         The hub's row i is that of the aligned row order[i]; needed where the hub has rows.
     pairs : mapping from party to 32 bytes
         Secrets with each of the other parties, which the hub lacks.
-    memory : Openings
+    memory : PadMemory
         Is not changed; the protocol returns the next one.
     entropy : callable
         Gives uniform bytes.
@@ -75,7 +75,7 @@ class CrossSide:
     right: Array | None
     order: Array | None
     pairs: Mapping[str, bytes]
-    memory: Openings
+    memory: PadMemory
     entropy: Entropy
     noise: Array | None = None
 
@@ -285,10 +285,10 @@ def party_peer(
     right: Array | None,
     order: Array | None,
     pairs: Mapping[str, bytes],
-    memory: Openings,
+    memory: PadMemory,
     entropy: Entropy,
     noise: Callable[[], Array] | None = None,
-) -> Peer[Openings]:
+) -> Peer[PadMemory]:
     """Take part in a question; return what to remember for the next one. Parameters as of `CrossSide`.
 
     Raises

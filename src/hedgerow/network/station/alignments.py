@@ -30,10 +30,13 @@ class AskedAlignment(NamedTuple):
     people : str
         Digest of the list of people here, which stays here.
     partners : tuple of str
+    begins : bool
+        Whether what follows from the list leaves with this step; before it keys alone are exchanged.
     """
 
     people: str
     partners: tuple[str, ...]
+    begins: bool = True
 
 
 class Alignments:
@@ -74,7 +77,9 @@ class Alignments:
                 )
 
     def begin(self, rules: VerticalSection, study: str, letter: int, asked: AskedAlignment | None, now: datetime) -> None:
-        """Note an alignment that begins; it is on the disk when this returns. Where `asked` is None, there is none.
+        """Note an alignment that begins; it is on the disk when this returns. Where `asked` is None, nothing is aligned.
+
+        It is admitted when keys are exchanged, so that no station begins where another refuses.
 
         Raises
         ------
@@ -83,6 +88,8 @@ class Alignments:
         if asked is None:
             return
         self.admit(rules, study, asked, now)
+        if not asked.begins:
+            return
         at = now.astimezone(UTC).isoformat(timespec="milliseconds")
         about = {"function": f"alignment with {_and(asked.partners)}", "people": asked.people}
         self._journal.write(StationEntry(at, "align", study, letter, BEGUN, partners=", ".join(asked.partners), **about))

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from hedgerow.crypto.aggregation import description_digest, steadily
+from hedgerow.crypto.aggregation import steadily
+from hedgerow.crypto.context import description_digest
 from hedgerow.errors import QuestionUnannounced
 
 from .by_party import told_by_party

@@ -1,8 +1,8 @@
 """The rehearsal of a study over columns that lie apart: the whole of it, with its protocols, between made-up parties.
 
-Every station is told the declared columns of all, and runs the whole program in a process of its own, from the alignment on, with
-made-up people (`hedgerow.study.apart.overheard`). What is heard are the kinds of questions that the study may ask. How many people
-are common is no part of a kind: that is known after the alignment alone.
+Every station is told the declared columns of all, and runs the whole program in a process of its own, from the alignment on,
+with made-up people (`hedgerow.study.apart.overheard`). What is heard are the kinds of questions that the study may ask. How
+many people are common is no part of a kind: that is known after the alignment alone.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ def rehearsed_apart(
         admit_cohort(guard, outbox, len(outbox.ids), None)
         questions.append(replace(outbox if protocol is None else protocol.foreseen(outbox), step=None))
     noisy = any(outbox.release.mechanism is not None for outbox, _, _ in heard.asked)
-    kinds = announced_apart(heard.asked, heard.ends, heard.whole, most_rounds(built, noisy))
+    openings = built.settings.get("openings")
+    kinds = announced_apart(heard.asked, heard.ends, heard.whole, most_rounds(built, noisy), int(openings or 0))
     said = submission_words(study, config.name, heard)
     made = replace(
         submission,

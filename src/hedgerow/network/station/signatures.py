@@ -24,7 +24,7 @@ from hedgerow.core.federation import Federation, inside
 from hedgerow.core.ledger import Entry
 from hedgerow.core.question import name_of, plan_of
 from hedgerow.core.records import comes_apart, scaled_by_records
-from hedgerow.crypto.aggregation import description_digest
+from hedgerow.crypto.context import description_digest
 from hedgerow.crypto.messages import digest
 from hedgerow.errors import QuestionUnannounced
 from hedgerow.wire.question import Received

@@ -2,8 +2,8 @@
 
     alignment.json    the alignment that the stations keep: its name, and how many people are common
 
-A list is aligned once in a study. So what the hub has to know of the alignment is in the run folder before the program asks, and
-a run that goes on begins with the handle of that alignment and with its checkpoint.
+A list is aligned once in a study. So what the hub has to know of the alignment is in the run folder before the program asks,
+and a run that goes on begins with the handle of that alignment and with its checkpoint.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 
@@ -26,10 +27,11 @@ from hedgerow.store import drive, load_checkpoint, record_of, write_bytes
 
 from ..keys import settings_of
 from ..rounds import Progress, Row
+from .opened import OpenedStudy, aligned_of
 from .protocols import protocol_of
 from .ready import BuiltApart, refuse_label, refuse_sections
 from .reporting import report_apart
-from .running import aligned_of, shown_apart
+from .running import shown_apart
 from .tables import HeldApart
 
 if TYPE_CHECKING:
@@ -55,9 +57,14 @@ def built_at_stations(study: Study, schemas: Mapping[str, Schema]) -> BuiltApart
     """
     listed = refuse_sections(study)
     assert study.roles is not None
+    if listed.takes == "anew":
+        raise StudyInvalid(
+            f"the program {listed.name!r} begins a study for each training, which only a simulation does.",
+            remedy="Submit one training: program.name = 'splitnn'.",
+        )
     if study.data.records is not None or study.roles.overlap != 1.0 or study.roles.keep:
         raise StudyInvalid(
-            "data.records, roles.overlap and roles.keep choose records of a simulation, and those of this study are at stations.",
+            "data.records, roles.overlap and roles.keep choose records of a simulation, and those here are at stations.",
             remedy="Leave them out: stations answer with all.",
         )
     for party, columns in study.roles.columns.items():
@@ -112,13 +119,15 @@ def run_at_stations(
         federation = federation_at(built, engine)
         run, path = inside(federation).run, folder / "checkpoint.safetensors"
         run.ledger.attach(record_of(folder, study.budget.shared if study.budget else None))
-        start = load_checkpoint(path, built.listing.state, built.digest) if resume and path.exists() else None
+        kept = path if is_kept(built.listing.state) else None
+        start = load_checkpoint(path, built.listing.state, built.digest) if resume and kept and path.exists() else None
         run.ledger.rewind(0, replay=False)
         handle = _aligned(built, federation, folder / ALIGNMENT)
+        opened = OpenedStudy.at(built, federation, handle)
         history: list[Row] = []
 
         def watch(state: Any) -> dict[str, Any]:
-            metrics = built.listing.watch(built.settings, state, built.schemas, None) if built.listing.watch else {}
+            metrics = built.listing.watch(built.settings, state, opened, None) if built.listing.watch else {}
             history.append({"round": state.round, "seconds": round(time.perf_counter() - started, 4), **metrics})
             on_progress(Progress(state.round, None, dict(metrics), None, None))
             return dict(metrics)
@@ -127,16 +136,21 @@ def run_at_stations(
             lambda _, *, start=None: states_of(built, handle, start),
             federation,
             watch=watch,
-            checkpoint=path,
+            checkpoint=kept,
             study=built.digest,
             start=start,
             progress=False,
         )
         outcome = shown_apart(built, handle, ended.state)
     seconds, said = time.perf_counter() - started, said_in(caught)
-    report = report_apart(built, federation, handle, ended, outcome, history, seconds=seconds, warnings=said, command=command)
+    report = report_apart(opened, ended, outcome, history, seconds=seconds, warnings=said, command=command)
     write_results(folder, report, outcome, {party: schema.to_json() for party, schema in built.schemas.items()})
     return Result(folder, report, ended, outcome)
+
+
+def is_kept(kind: type[Any]) -> bool:
+    """Whether a program's states are arrays and numbers, which a checkpoint has; a fit that is asked at once begins anew."""
+    return is_dataclass(kind) and not {object, Any} & set(get_type_hints(kind).values())
 
 
 def _aligned(built: BuiltApart, federation: Federation, path: Path) -> Any:

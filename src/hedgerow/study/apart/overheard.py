@@ -1,7 +1,7 @@
 """A study over columns that lie apart, tried between made-up parties: the whole of it, with its protocols, in this process.
 
-People are made up, each party's columns of them, and ids that all have in common. What is heard are the questions that the study
-would ask, and what it would be refused for it is refused now. No records are read.
+People are made up, each party's columns of them, and ids that all have in common. What is heard are the questions that the
+study would ask, and what it would be refused for it is refused now. No records are read.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 from hedgerow.core.apart import PartiesApart
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.randomness import Streams
-from hedgerow.crypto.aggregation import description_digest
+from hedgerow.crypto.context import description_digest
 from hedgerow.data import Schema
 from hedgerow.engines import InProcess
 from hedgerow.errors import NotFinite, NotIdentified, RangeExceeded, Separated
 
 from .at_stations import built_at_stations, federation_at, states_of
-from .running import aligned_of
+from .opened import aligned_of
 
 if TYPE_CHECKING:
     from ..study import Study

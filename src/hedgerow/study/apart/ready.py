@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from ..study import Study
 
-UNUSED = ("partition", "evaluation")
-"""Sections that say nothing to parties with different columns."""
+USED = {"partition": (), "evaluation": ("on", "holdout"), "engine": ("name", "threads", "shards")}
+"""Sections of parties with the same columns, and which of their keys hold for others too."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class BuiltApart:
         What each party holds before the alignment.
     whole : Table, optional
         The set that they were cut from, which only a simulation knows.
+    tests : dict from party to Table
+        Each party's columns of people who were held out, aligned; none where there are none.
     """
 
     study: Study
@@ -46,6 +48,7 @@ class BuiltApart:
     settings: dict[str, Any]
     held: dict[str, HeldApart]
     whole: Table | None
+    tests: dict[str, Table] = field(default_factory=dict)
 
     @property
     def schemas(self) -> dict[str, Schema]:
@@ -99,9 +102,9 @@ def build_apart(study: Study, *, data_dir: str | Path | None = None) -> BuiltApa
     schema = catalogued(study)
     if schema is not None and study.roles is not None:
         refuse_columns(study, schema)
-    held, whole = tables_apart(study, data_dir)
+    held, whole, tests = tables_apart(study, data_dir)
     refuse_label(study, {party: one.table.schema for party, one in held.items()})
-    return BuiltApart(study, listed, settings, held, whole)
+    return BuiltApart(study, listed, settings, held, whole, tests)
 
 
 def refuse_sections(study: Study) -> Declaration:
@@ -141,13 +144,13 @@ def _problems(study: Study, listed: Declaration) -> Iterator[str]:
     if study.comparison is not None:
         yield "comparison: runs of columns that lie apart are single runs."
     defaults = type(study)(data={"name": "digits"}, program={"name": "none"})  # type: ignore[arg-type]
-    for section in UNUSED:
-        if _dumped(getattr(study, section)) != _dumped(getattr(defaults, section)):
-            yield f"{section}: it is of parties that hold the same columns. Leave it out."
-    wrong = {key: value for key, value in _dumped(study.engine).items() if value != _dumped(defaults.engine)[key]}
-    for key in wrong:
-        if key not in ("name", "threads", "shards"):
-            yield f"engine.{key} = {wrong[key]!r}: every party has to answer, since each has its own columns. Leave it out."
+    for section, used in USED.items():
+        usual, given = (_dumped(getattr(one, section)) for one in (defaults, study))
+        for key in {**usual, **given}:
+            if key not in used and given.get(key) != usual.get(key):
+                yield f"{section}.{key}: it is of parties that hold the same columns. Leave it out."
+    if study.evaluation.on == "parties":
+        yield "evaluation.on = 'parties': it is of parties that hold the same columns. Leave it out."
     if study.data.derived:
         yield "data.derived: write the expression in the program's formula, or derive the column at its party."
     for key in ("target", "features", "weight"):

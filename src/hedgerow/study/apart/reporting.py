@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hedgerow.core.federation import Federation, inside
 from hedgerow.core.ledger import Entry
 from hedgerow.crypto.peer_protocol import Traffic
 from hedgerow.privacy.statement import statement
@@ -19,6 +18,7 @@ from ..rounds import Row, metrics_of
 from .seen import bytes_in_all, letters_of, saw_of
 
 if TYPE_CHECKING:
+    from .opened import OpenedStudy
     from .ready import BuiltApart
 
 EXPOSED = "Outside any epsilon: each party learned which of its own people are common to all, and everybody how many."
@@ -29,9 +29,7 @@ ASSUMED = (
 
 
 def report_apart(
-    built: BuiltApart,
-    federation: Federation,
-    handle: Any,
+    opened: OpenedStudy,
     ended: Driven,
     outcome: Outcome,
     history: Sequence[Row],
@@ -41,37 +39,33 @@ def report_apart(
     command: str,
 ) -> Report:
     """Put a run into words, tables and figures."""
-    study, run = built.study, inside(federation).run
+    built, study, traffic = opened.built, opened.built.study, opened.traffic
     assert study.alignment is not None
-    parties = list(built.held)
-    aligned = getattr(handle, "saw", None) is not None
-    traffic: Sequence[Traffic] = run.sessions.open.get(Traffic, [])
-    common = handle.n if aligned else getattr(ended.state, "n_common", None)
-    said = statement(run.ledger, {"party": len(parties), "record": common or 0})
+    parties, handle = list(built.held), opened.handles[-1] if opened.handles else None
+    common = getattr(handle, "n", None)
+    said = statement(opened.ledger, {"party": len(parties), "record": common or 0})
     notes = [one.table.source for one in built.held.values()][:1] if built.whole is not None else []
     if ended.reason:
         notes.insert(0, f"The run stopped: {ended.reason}")
-    notes += list(getattr(outcome, "notes", ()))
+    notes += outcome.notes
     if built.whole is not None and study.alignment.on not in built.whole.schema:
         notes.append(f"The ids in {study.alignment.on!r} were made by the simulator: the data have none.")
     notes.append(ASSUMED)
-    saw = handle.saw if aligned else getattr(ended.state, "saw", {})
+    saw = opened.saw or getattr(ended.state, "saw", {})
     return Report(
         title=study.title or study.name,
         study=study.name,
         description=study.description or built.listing.sentence,
         privacy=said.sentence,
-        exposed=EXPOSED if aligned else said.exposed,
+        exposed=EXPOSED if common is not None else said.exposed,
         privacy_ok=said.private,
         privacy_weak=said.weak,
-        facts=facts(
-            built, common, ended, history, run.ledger.entries, traffic, type(run.engine).__name__, seconds, outcome.metrics
-        ),
+        facts=facts(built, common, ended, history, opened.ledger.entries, traffic, opened.engine, seconds, outcome.metrics),
         metrics=tuple(outcome.metrics.items()),
         curves=(*outcome.curves, *curves_by_round(history)),
         dots=tuple(outcome.dots),
-        left=released(run.ledger.entries),
-        tables=tuple(grid_of(title, frame) for title, frame in outcome.tables.items()),
+        left=released(opened.ledger.entries),
+        tables=(*outcome.grids, *(grid_of(title, frame) for title, frame in outcome.tables.items())),
         text=tuple(outcome.text.items()),
         notes=tuple(note for note in notes if note),
         warnings=warnings,

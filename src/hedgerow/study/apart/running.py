@@ -9,17 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.core.apart import PartiesApart
-from hedgerow.core.federation import Federation, inside
-from hedgerow.core.randomness import Streams
 from hedgerow.errors import BudgetExhausted, CannotWrite, StudyInvalid
-from hedgerow.report import Outcome
+from hedgerow.report import Outcome, plain_outcome
 from hedgerow.store import Driven, record_of, write_bytes
 from hedgerow.store.rows import Logger
 
-from ..build import engine_of
 from ..rounds import Progress, Row
-from .protocols import protocol_of
+from .opened import OpenedStudy
 from .ready import BuiltApart, build_apart
 from .reporting import report_apart
 from .yardstick import TITLE, beside_pooled, largest
@@ -27,33 +23,6 @@ from .yardstick import TITLE, beside_pooled, largest
 if TYPE_CHECKING:
     from ..runner import Result
     from ..study import Study
-
-
-def federation_of(built: BuiltApart, threads: int | None = None) -> Federation:
-    """The parties with their own columns, before any alignment."""
-    assert built.study.alignment is not None
-    on = built.study.alignment.on
-    held = {party: {**one.table.columns, on: one.ids} for party, one in built.held.items()}
-    engine = engine_of(built.study.engine, threads)
-    made = Federation(engine.hosting(PartiesApart(held)), None, Streams(built.study.simulation_seed))
-    inside(made).run.schemas = built.schemas
-    return made
-
-
-def aligned_of(built: BuiltApart, federation: Federation, before: Callable[[], Any] | None = None) -> Any:
-    """What the program is given: the parties after their alignment, protected and within the budget; or as they are.
-
-    `before` makes the handle of an alignment that the parties keep.
-    """
-    study = built.study
-    assert study.alignment is not None
-    if built.listing.takes == "apart":
-        return federation
-    aligned = before() if before is not None else federation.align(on=study.alignment.on, by=protocol_of(study.alignment))
-    if study.budget is not None:
-        aligned = aligned.within(study.budget.budget())
-    noise = study.protection.mechanism
-    return aligned if noise is None else aligned.protect(mechanism=noise.mechanism())
 
 
 def run_apart(
@@ -84,36 +53,35 @@ def run_apart(
         )
     with heard() as caught:
         built = build_apart(study, data_dir=data_dir)
+        bound = {name: make(built, built.settings) for name, make in built.listing.bind.items()}
         open_folder(folder, built, resume=False)
-        federation = federation_of(built, threads)
-        run = inside(federation).run
-        run.ledger.attach(record_of(folder, study.budget.shared if study.budget else None))
-        run.ledger.rewind(0, replay=False)
-        with over(run.engine):
-            handle = aligned_of(built, federation)
-            ended, history = _driven(built, handle, folder, on_progress, log)
-            outcome = shown_apart(built, handle, ended.state)
+        shared = study.budget.shared if study.budget else None
+        opened = OpenedStudy(built, threads, lambda before: record_of(_of_study(folder, before), shared))
+        with over(opened):
+            own = {key: value for key, value in built.settings.items() if key not in built.listing.keys}
+            states = built.listing.function(opened.handle(), **own, **bound, start=None)
+            ended, history = _driven(opened, states, folder, on_progress, log)
+            outcome = shown_apart(built, opened.handles[-1] if opened.handles else None, ended.state)
         seconds = time.perf_counter() - started
         if study.baselines and ended.state is not None:
             outcome = with_yardstick(built, outcome)
-    report = report_apart(
-        built, federation, handle, ended, outcome, history, seconds=seconds, warnings=said_in(caught), command=command
-    )
+    report = report_apart(opened, ended, outcome, history, seconds=seconds, warnings=said_in(caught), command=command)
     write_results(folder, report, outcome, {party: schema.to_json() for party, schema in built.schemas.items()})
     return Result(folder, report, ended, outcome)
 
 
 def _driven(
-    built: BuiltApart, handle: Any, folder: Path, on_progress: Callable[[Progress], None], log: Sequence[Logger]
+    opened: OpenedStudy, states: Iterator[Any], folder: Path, on_progress: Callable[[Progress], None], log: Sequence[Logger]
 ) -> tuple[Driven, list[Row]]:
     """Carry the program out round by round, until it ends or the budget refuses a question."""
+    built = opened.built
     history: list[Row] = []
     state, path, began = None, folder / "rounds.jsonl", time.perf_counter()
     write_bytes(path, b"")
     ended = Driven(None)
     try:
-        for state in _states(built, handle):
-            metrics = built.listing.watch(built.settings, state, built.schemas, None) if built.listing.watch else {}
+        for state in states:
+            metrics = built.listing.watch(built.settings, state, opened, None) if built.listing.watch else {}
             row = {"round": state.round, "seconds": round(time.perf_counter() - began, 4), **metrics}
             history.append(row)
             _append(path, row)
@@ -128,10 +96,11 @@ def _driven(
     return ended, history
 
 
-def _states(built: BuiltApart, handle: Any) -> Iterator[Any]:
-    own = {key: value for key, value in built.settings.items() if key not in built.listing.keys}
-    bound = {name: make(built, built.settings) for name, make in built.listing.bind.items()}
-    return built.listing.function(handle, **own, **bound, start=None)
+def _of_study(folder: Path, before: int) -> Path:
+    """Where the ledger of a study lies: in the run folder, and of studies that a program began after the first, below it."""
+    made = folder if before == 0 else folder / f"study-{before + 1}"
+    made.mkdir(parents=True, exist_ok=True)
+    return made
 
 
 def _rounds(settings: Mapping[str, Any]) -> int | None:
@@ -149,14 +118,7 @@ def _append(path: Path, row: Row) -> None:
 
 def shown_apart(built: BuiltApart, handle: Any, state: Any) -> Outcome:
     """What a program's last state has to show."""
-    from hedgerow.report import plain_outcome
-
-    if state is None:
-        return Outcome()
-    given: tuple[Any, ...] = (handle, built.settings, state)
-    if built.listing.with_records:
-        given = (*given, built if built.simulated else None)
-    return (built.listing.outcome or plain_outcome)(*given)
+    return Outcome() if state is None else (built.listing.outcome or plain_outcome)(handle, built.settings, state)
 
 
 def with_yardstick(built: BuiltApart, outcome: Outcome) -> Outcome:

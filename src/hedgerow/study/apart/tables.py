@@ -53,8 +53,10 @@ class HeldApart:
         return len(self.table)
 
 
-def tables_apart(study: Study, data_dir: str | Path | None = None) -> tuple[dict[str, HeldApart], Table | None]:
-    """Each party's records by its name, and the whole set that they were cut from, where they were.
+def tables_apart(
+    study: Study, data_dir: str | Path | None = None
+) -> tuple[dict[str, HeldApart], Table | None, dict[str, Table]]:
+    """Each party's records by its name; the whole set that they were cut from, where they were; and people who were held out.
 
     Raises
     ------
@@ -65,11 +67,14 @@ def tables_apart(study: Study, data_dir: str | Path | None = None) -> tuple[dict
     """
     assert study.alignment is not None
     if study.data.parties:
-        return _files(study), None
+        return _files(study), None, {}
     whole = _whole(study, data_dir)
     assert study.roles is not None
     refuse_columns(study, whole.schema)
-    return _cut(study, study.roles, whole), whole
+    test = whole.test
+    if study.evaluation.holdout:
+        test, whole = whole.split(study.evaluation.holdout, study.simulation_seed or 0)
+    return _cut(study, study.roles, whole), whole, {} if test is None else _tests(study, study.roles, test)
 
 
 def refuse_columns(study: Study, schema: Schema) -> None:
@@ -126,6 +131,19 @@ def _cut(study: Study, roles: RolesSection, whole: Table) -> dict[str, HeldApart
         at = _kept(table, roles.keep)
         held[party] = HeldApart(ids[rows][at], table if at.all() else table.take(at), rows[at])
     return held
+
+
+def _tests(study: Study, roles: RolesSection, test: Table) -> dict[str, Table]:
+    """Each party's columns of the same people, in one order: those that all parties keep."""
+    assert study.alignment is not None
+    test = test if study.data.records is None else test.drawn(study.data.records, study.simulation_seed or 0)
+    rows, on = np.arange(len(test)), study.alignment.on
+    held = {
+        party: replace(parts(test, [name for name in names if name != on], rows), name=party)
+        for party, names in roles.columns.items()
+    }
+    kept = np.logical_and.reduce([_kept(one, roles.keep) for one in held.values()])
+    return {party: one.take(kept) for party, one in held.items()}
 
 
 def _kept(table: Table, keep: Mapping[str, tuple[float, float] | list[str]]) -> np.ndarray:

@@ -5,8 +5,8 @@
 
 Whatever is made of the labels that were said is post-processing: gradients, weights, any number of epochs. So the whole
 training costs epsilon once for each record, and records do not add up, since each label is said by itself. A draw that is made
-again each epoch would cost epsilon each time, and the average of the draws is the label; `LabelDP.once` keeps the first one and
-refuses another.
+again each epoch would cost epsilon each time, and the average of the draws is the label; `LabelDP.once` keeps the first one,
+refuses another, and makes labels of a smaller epsilon out of those that were said before.
 
 What it does not cover: features; what the label holder computes of *true* labels, such as a training accuracy that it tells or
 a stop that follows it; and what the model predicts. A model that is right about people tells their labels with or without
@@ -35,7 +35,7 @@ from hedgerow.core.events import Event
 from hedgerow.core.question import travels
 from hedgerow.core.randomness import Entropy, keystream
 from hedgerow.core.state import State
-from hedgerow.errors import BudgetInvalid, NotBinary, SettingsInvalid
+from hedgerow.errors import BudgetInvalid, NotBinary, SettingsInvalid, StateLost
 from hedgerow.privacy.local.bits import GeneralisedScheme
 from hedgerow.privacy.local.chance import WORD, checked, lie
 
@@ -45,8 +45,9 @@ if TYPE_CHECKING:
 Labels = NDArray[np.int64]
 
 SAID, DRAWN_FROM = "label dp: labels said", "label dp: drawn from"
-"""Keys of a party's state: what was said of each record, and a mark of what it was drawn from."""
+"""Keys of a party's state: what was said of each record last, and a mark of what it was drawn from."""
 
+_AT = "label dp: said at epsilon "
 _BLOCK = 2**16
 
 
@@ -137,9 +138,12 @@ class LabelDP:
         NotBinary (HR-311), SettingsInvalid (HR-511)
             A label is no whole number in this range.
         """
-        true = self.admitted(labels)
+        return self._say(self.admitted(labels), lie(self.epsilon, self.classes), entropy)
+
+    def _say(self, true: Labels, away: int, entropy: Entropy | None) -> Labels:
+        """Replace each label by each other one with so many words of 2^64."""
         source = keystream(os.urandom(32)) if entropy is None else entropy
-        scheme = GeneralisedScheme(self.classes, lie(self.epsilon, self.classes))
+        scheme = GeneralisedScheme(self.classes, away)
         said = np.empty(len(true), np.int64)
         for start in range(0, len(true), _BLOCK):
             part = true[start : start + _BLOCK, None]
@@ -149,6 +153,9 @@ class LabelDP:
 
     def once(self, state: State, labels: Any, entropy: Entropy | None = None) -> Labels:
         """Say the label of each record: drawn the first time, and what was said then ever after.
+
+        A training at a smaller epsilon, as in a comparison of several, says what was said before, some of it replaced once
+        more: all of them together cost the largest epsilon, and not the sum.
 
         Parameters
         ----------
@@ -162,22 +169,60 @@ class LabelDP:
         Raises
         ------
         BudgetInvalid (HR-214)
-            Labels, their order, epsilon or the number of classes are not those of the first draw: a second one costs another
-            epsilon, and both together tell more than either.
+            Labels, their order or the number of classes are not those of the first draw, or epsilon is above it: that takes a
+            second draw, which costs another epsilon, and both together tell more than either.
         """
         true = self.admitted(labels)
-        mark = np.frombuffer(hashlib.blake2b(f"{self!r}".encode() + true.tobytes(), digest_size=32).digest(), np.uint8)
-        if DRAWN_FROM not in state and SAID not in state:
-            state.update({SAID: self.draw(true, entropy), DRAWN_FROM: mark.copy()})
-        kept: Labels = np.asarray(state.get(SAID, ()), np.int64)
-        if not np.array_equal(state.get(DRAWN_FROM, ()), mark) or len(kept) != len(true):
+        mark = np.frombuffer(hashlib.blake2b(f"{self.classes}/".encode() + true.tobytes(), digest_size=32).digest(), np.uint8)
+        drawn = sorted(float(key.removeprefix(_AT)) for key in state if key.startswith(_AT))
+        if DRAWN_FROM not in state and SAID not in state and not drawn:
+            state.update({DRAWN_FROM: mark.copy(), self._at: self.draw(true, entropy)})
+        elif not np.array_equal(state.get(DRAWN_FROM, ()), mark) or not drawn or drawn[-1] < self.epsilon:
             raise BudgetInvalid(
-                f"labels of {len(true)} records would be drawn anew, after {len(kept)} were drawn from other labels, in "
-                "another order or at another epsilon.",
-                remedy="Train with the labels and the epsilon of the first draw, or begin another study, which costs its own.",
+                f"labels of {len(true)} records would be drawn anew, after some were drawn "
+                + (f"at epsilon {drawn[-1]:g}, " if drawn else "")
+                + "from other labels, in another order or at a smaller epsilon.",
+                remedy="Train with the labels of the first draw, at its epsilon or smaller ones; or begin another study,\n"
+                "which costs its own.",
                 asked=True,
             )
+        elif self._at not in state:
+            nearest = LabelDP(min(each for each in drawn if each > self.epsilon), self.classes)
+            state[self._at] = self.replaced_again(nearest, np.asarray(state[nearest._at]), entropy)
+        state[SAID] = state[self._at]
+        return self.said(state)
+
+    def said(self, state: State) -> Labels:
+        """What `once` said at this epsilon, shape (n,).
+
+        Raises
+        ------
+        StateLost (HR-615)
+            Nothing was said, or the state is lost.
+        """
+        if self._at not in state:
+            raise StateLost("the label holder keeps no labels that were said.", remedy="Begin the training anew.")
+        kept: Labels = np.asarray(state[self._at], np.int64)
         return kept
+
+    def replaced_again(self, weaker: LabelDP, said: Labels, entropy: Entropy | None = None) -> Labels:
+        """Labels that were said at a larger epsilon, replaced once more, so that they have the law of this one.
+
+        A label that was kept with chance a and is kept again with chance b is right with chance a b + (1 - a)(1 - b) / (K - 1).
+        What is said depends on what was said before alone, so that both together cost the larger epsilon.
+        """
+        return self._say(said, self.words_again(weaker), entropy)
+
+    def words_again(self, weaker: LabelDP) -> int:
+        """Words of 2^64 by which a label said at a larger epsilon becomes each other one, rounded towards telling less."""
+        others = self.classes - 1
+        a, wanted = (Fraction(WORD - others * lie(one.epsilon, self.classes), WORD) for one in (weaker, self))
+        b = (wanted - (1 - a) / others) / (a - (1 - a) / others)
+        return math.ceil((1 - b) * WORD / others)
+
+    @property
+    def _at(self) -> str:
+        return f"{_AT}{self.epsilon!r}"
 
     def admitted(self, labels: Any) -> Labels:
         """Labels as whole numbers of shape (n,), or a refusal that names none of them."""

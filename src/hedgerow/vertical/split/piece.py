@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from hedgerow.core.party import Party
 from hedgerow.core.question import travels
-from hedgerow.crypto.aggregation import description_digest
+from hedgerow.crypto.context import description_digest
 from hedgerow.errors import ModelInvalid, StateLost
 from hedgerow.learn.descent.optimisers import NAMES
 from hedgerow.learn.made import Made, made_of, structure
@@ -38,7 +38,7 @@ TOLD = ("name", "optimiser", "learning_rate", "settings", "precision")
 
 @travels
 @dataclass(frozen=True, eq=False)
-class Piece:
+class OwnPart:
     """A part of a network at one party.
 
     Parameters
@@ -67,7 +67,7 @@ class Piece:
         return {name: getattr(self, name) for name in TOLD} | {"made": made_of(self.module)}
 
     @classmethod
-    def __arrive__(cls, *, made: Made, **told: Any) -> Piece:
+    def __arrive__(cls, *, made: Made, **told: Any) -> OwnPart:
         """A piece whose module is made again; the weights come when training begins."""
         if set(told) != set(TOLD) or told["optimiser"] not in NAMES:
             raise ModelInvalid(
@@ -119,34 +119,43 @@ class Piece:
         StateLost (HR-615)
             The party keeps none.
         """
-        module = self._of_this_thread
+        module, holds = self._of_this_thread, self._copies.holds
         with torch.no_grad():
-            for name, value in module.state_dict(keep_vars=True).items():
+            for name, value in self._copies.values.items():
                 if (kept := state.get(self._weight(name))) is None:
                     raise StateLost(
                         f"the party keeps no {self._weight(name)!r}: training has not begun here, or its state is lost.",
                         remedy="Begin the training anew.",
                     )
-                value.copy_(torch.from_numpy(np.asarray(kept)))
+                if holds.get(name) is not kept:
+                    value.copy_(torch.from_numpy(np.asarray(kept)))
+                    holds[name] = kept if isinstance(value, nn.Parameter) else None  # buffers change when it is applied
                 value.grad = None
-        return module.train(trains)
+        return module if module.training is trains else module.train(trains)
 
     def stepped(self, module: nn.Module, state: dict[str, Any]) -> None:
         """Take the optimiser's step along the gradients of a module that was opened, and keep what came of it."""
         parameters = [value for value in module.parameters() if value.requires_grad]
+        remembered: list[dict[str, np.ndarray]] = [{} for _ in parameters]
+        for key in [key for key in state if key.startswith(f"{self.name}/optimiser/")]:
+            _, i, what = key.rsplit("/", 2)
+            remembered[int(i)][what] = state[key]
         if parameters:
             made: Any = getattr(torch.optim, self.optimiser)(parameters, lr=self.learning_rate, **dict(self.settings))
-            for i, parameter in enumerate(parameters):
-                before = f"{self.name}/optimiser/{i}/"
-                kept = {key.removeprefix(before): value for key, value in state.items() if key.startswith(before)}
+            for parameter, kept in zip(parameters, remembered, strict=True):
                 if kept:
-                    made.state[parameter] = {key: torch.from_numpy(np.array(value)) for key, value in kept.items()}
+                    made.state[parameter] = {what: torch.from_numpy(value.copy()) for what, value in kept.items()}
+            self._copies.holds.clear()  # until all is kept: a step that fails leaves weights that nobody keeps
             made.step()
             for i, parameter in enumerate(parameters):
-                for key, value in made.state[parameter].items():
+                for what, value in made.state[parameter].items():
                     if isinstance(value, Tensor):
-                        state[f"{self.name}/optimiser/{i}/{key}"] = _array(value)
-        state |= {self._weight(name): _array(value) for name, value in module.state_dict().items()}
+                        state[f"{self.name}/optimiser/{i}/{what}"] = value.detach().numpy()
+        for name, value in self._copies.values.items():
+            if value.requires_grad or not isinstance(value, nn.Parameter):
+                state[self._weight(name)] = self._copies.holds[name] = _array(value)
+                if not isinstance(value, nn.Parameter):
+                    self._copies.holds[name] = None
 
     @contextmanager
     def randomness(self, state: dict[str, Any], rng: Any = None) -> Iterator[None]:
@@ -175,6 +184,8 @@ class Piece:
         """A copy whose weights are written over, which threads must not share."""
         if not hasattr(self._copies, "module"):
             self._copies.module = copy.deepcopy(self.module).to(self.dtype)
+            self._copies.values = dict(self._copies.module.state_dict(keep_vars=True))
+            self._copies.holds = {}
         module: nn.Module = self._copies.module
         return module
 
@@ -185,7 +196,7 @@ def tensor(values: np.ndarray, dtype: torch.dtype) -> Tensor:
     return torch.empty(array.shape, dtype=dtype).copy_(torch.from_numpy(array if array.flags.writeable else array.copy()))
 
 
-def keeps(party: Party, piece: Piece) -> bool:
+def keeps(party: Party, piece: OwnPart) -> bool:
     """Whether a party keeps weights of a piece."""
     return all(name in party.state for name in piece.initial)
 

@@ -1,7 +1,7 @@
-"""The party of one admitted study over columns that lie apart: it holds the columns of its role, its ids, its state and its desk.
+"""The party of one admitted study over columns that lie apart: it holds columns of its role, ids, its state and its desk.
 
-Ids are read by an alignment and by nothing else: other questions find a party without them. What a question may do is decided by
-the protocol that comes with it and by the guard as it is now.
+Ids are read by an alignment and by nothing else: other questions find a party without them. What a question may do is decided
+by the protocol that comes with it and by the guard as it is now.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from hedgerow.core.apart import PartiesApart
 from hedgerow.core.arrays import Array
 from hedgerow.core.engine import Outbox
+from hedgerow.crypto.context import description_digest
 from hedgerow.engines import InProcess
 from hedgerow.engines.desk_files import DeskFile
 from hedgerow.engines.host import Host
@@ -127,6 +128,10 @@ class ApartHost:
             inbox = host.exchange(asked)
         except Exception as error:
             raise Uncomputed(error, said(error)[0]) from error.__cause__
+        if asked.aggregation is not None and question.bears:  # a state folder that lacks this has forgotten (HR-618)
+            self.answered.of(self._me).write(
+                f"/between/{question.place}/{question.about}", description_digest(asked.aggregation)
+            )
         body = answer(replace(inbox, codes={**inbox.codes, **question.declined}), asked.ids)
         self.answered.flush()
         return Computed(body, inbox.codes, len(inbox.answered))
@@ -138,10 +143,11 @@ class ApartHost:
         self.desk.close()
 
     def _alignment(self, asked: Received) -> AskedAlignment | None:
-        """The alignment that begins with this step."""
-        if not isinstance(asked.aggregation, Aligning) or asked.step is None or asked.step.name != "keys":
+        """The alignment that is begun with this step, or will be with the next one."""
+        step = asked.step
+        if not isinstance(asked.aggregation, Aligning) or step is None or not (step.contributes or step.name == "keys"):
             return None
-        return AskedAlignment(list_digest(self._ids), self._others)
+        return AskedAlignment(list_digest(self._ids), self._others, step.contributes)
 
     def _numbers(self, guard: GuardSection, asked: Received) -> AskedNumbers | None:
         """The exact numbers of a total over common people; rows that leave are allowed or refused, and not counted."""

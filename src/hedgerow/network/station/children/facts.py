@@ -100,7 +100,9 @@ class AskedQuestion:
         guarded = {trust: GuardedQuestion(Entry.from_json(entry), life) for trust, (entry, life) in found["guarded"].items()}
         signature = found["signature"] and QuestionSignature(**found["signature"])
         exact = found["exact"] and AskedNumbers(*found["exact"])
-        matched = found["alignment"] and AskedAlignment(found["alignment"][0], tuple(found["alignment"][1]))
+        matched = found["alignment"] and AskedAlignment(
+            found["alignment"][0], tuple(found["alignment"][1]), found["alignment"][2]
+        )
         found = {**found, "alignment": matched or None}
         return cls(**{**found, "exact": exact, "ids": tuple(found["ids"]), "guarded": guarded, "signature": signature})
 
