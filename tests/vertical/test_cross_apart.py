@@ -5,8 +5,7 @@ import math
 import cross_locals as here
 import numpy as np
 import pytest
-from apart_double import AsHeld
-from cross_locals import COLUMNS, ages, failing, long, own, predictor, ragged, tables, uneven
+from cross_locals import COLUMNS, Listed, ages, failing, long, own, predictor, ragged, tables, uneven
 from scipy.stats import chi2
 
 import hedgerow as hr
@@ -35,7 +34,7 @@ ENGINES = {"in process": lambda: hr.InProcess(), "loop": lambda: hr.Loop(), "pro
 
 def aligned(names=TWO, n=here.PEOPLE, least=10, **more):
     held, X = tables(names, n)
-    return hr.simulate(held, on="nin", seed=0, **more).align(on="nin", by=AsHeld(least)), X
+    return hr.simulate(held, on="nin", seed=0, **more).align(on="nin", by=Listed(least)), X
 
 
 def reach(names=TWO):
@@ -88,6 +87,17 @@ def test_the_same_columns_are_opened_once():
     first, *again = [sum(one.bytes.values()) for one in both.traffic[-3:]]
     assert first > 3 * 8 * 400
     assert max(again) < 2000
+
+
+def test_columns_that_a_question_describes_otherwise_and_those_behind_noise_are_opened_anew():
+    """Letters that are not sent would tell that columns are the same, which no noise covers."""
+    both, _ = aligned(n=400)
+    noisy = both.protect(mechanism=hr.Gaussian(1.0, at="shares", least=2))
+    both.cross(own)
+    both.cross(own, None, np.array(1.0))
+    for _ in range(2):
+        noisy.cross(own, bound=Factors(reach()))
+    assert len({sum(one.bytes.values()) for one in both.traffic[-4:]}) == 1
 
 
 def test_openings_that_are_not_remembered_alike_are_made_anew():
@@ -176,7 +186,7 @@ def test_a_product_is_in_the_ledger_as_what_it_is():
 def test_a_budget_limits_products_and_refuses_those_without_noise():
     held, _ = tables(TWO)
     budget = hr.Budget(epsilon=1.0, delta=1e-6, unit="record")
-    both = hr.simulate(held, on="nin", seed=0).within(budget).align(on="nin", by=AsHeld())
+    both = hr.simulate(held, on="nin", seed=0).within(budget).align(on="nin", by=Listed())
     with pytest.raises(BudgetExhausted):
         both.cross(own)
     noisy = both.protect(mechanism=hr.Gaussian(6.0, at="shares", least=2))
@@ -274,7 +284,7 @@ def test_v3_the_hub_carries_sealed_openings_that_its_seeds_do_not_open(monkeypat
     held, _ = tables(TWO, 600)
     for name in TWO:
         held[name][COLUMNS[name]] = 1.0  # the same number for everybody
-    both = hr.simulate(held, on="nin", seed=0).align(on="nin", by=AsHeld())
+    both = hr.simulate(held, on="nin", seed=0).align(on="nin", by=Listed())
     both.cross(own)
     boxes = [raw for sender, to, raw in carried if HUB not in (sender, to) and len(raw) > 8 * 600]
     assert len(boxes) == 2

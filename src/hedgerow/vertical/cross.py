@@ -4,7 +4,8 @@
     left' (right + hub)     means by a column elsewhere, gradients, histograms of boosted trees
     left' diag(weights) left    information matrices
 
-Who sees: parties see uniform words, and whether columns are those of an earlier question; the hub sees the total, with noise in
+Who sees: parties see uniform words, and all see whether columns that an earlier question described alike, without noise, are
+still the same; the hub sees the total, with noise in
 it where parties add some, and nothing else that is not uniform (`hedgerow.crypto.cross`). A hub that shares what it knows with
 a party is not withstood; parties that do so are, as long as one does not.
 
