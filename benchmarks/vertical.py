@@ -23,21 +23,6 @@ LABORATORY = ("ap_hi", "ap_lo", "cholesterol", "gluc", "alco", "active")
 LABEL = "cardio"
 FORMULA = f"{LABEL} ~ " + " + ".join((*CLINIC, *LABORATORY))
 
-GOLDEN = {
-    "age": (0.000141060387, 3.70510482e-06),
-    "gender[T.man]": (-0.0185527755, 0.0219151637),
-    "height": (-0.00359539532, 0.00128271069),
-    "weight": (0.0108869115, 0.00068705358),
-    "smoke": (-0.142033236, 0.0347751334),
-    "ap_hi": (0.0535718691, 0.000884445039),
-    "ap_lo": (0.0159238439, 0.00139127139),
-    "cholesterol": (0.49945116, 0.0155989785),
-    "gluc": (-0.119533761, 0.017683725),
-    "alco": (-0.21402901, 0.0422890897),
-    "active": (-0.227436819, 0.0218842245),
-}
-"""Coefficients and standard errors of the pooled logistic regression of all 68 754 rows, by statsmodels, to nine digits."""
-
 
 def cardio(rows: int | None = None) -> Table:
     """Records with lawful blood pressures."""

@@ -35,12 +35,14 @@ from hedgerow.stats.factors import Number, Term
 from .channel import is_noisy, least_of
 from .cross import Factors
 from .design import HeldColumns
-from .terms import CONSTANT, OwnTerm, Terms, admit_column, block_of, joint_schema, own_units, refuse_few, refuse_shared
+from .terms import CONSTANT, OwnTerm, Terms, admit_column, block_of, joint_schema, own_units, refuse_few_of, refuse_shared
 
 if TYPE_CHECKING:
     import pandas
 
     from hedgerow.data import Column
+
+    from .aligned import Aligned
 
 
 # ---- at the parties -------------------------------------------------------------------------------------------------
@@ -60,8 +62,8 @@ def value_rows(broadcast: Any, party: Party, rng: Any, *, terms: Terms, size: in
         width = sum(len(one.names) for one in own)
         if name == party.id:
             rows[:, start : start + width] = found = block_of(party, own)
-            for column in found.T if least > 0 else ():
-                refuse_few(column, least)
+            if least > 0:
+                refuse_few_of(found, least)
         start += width
     return rows
 
@@ -97,7 +99,7 @@ def hidden_levels(counts: Array, least: int) -> Array:
 
 
 # ---- the programs ---------------------------------------------------------------------------------------------------
-def means(aligned: Any, columns: str | Sequence[str], by: str, *, least: int | None = None) -> pandas.DataFrame:
+def means(aligned: Aligned, columns: str | Sequence[str], by: str, *, least: int | None = None) -> pandas.DataFrame:
     """Means of columns in each group of a column that may lie elsewhere; all from one cross product.
 
     Parameters
@@ -193,7 +195,7 @@ class CrossTable:
         return "\n".join(lines)
 
 
-def contingency(aligned: Any, rows: str, columns: str, *, least: int | None = None) -> CrossTable:
+def contingency(aligned: Aligned, rows: str, columns: str, *, least: int | None = None) -> CrossTable:
     """Counts of pairs of levels of two columns, with Pearson's test of independence.
 
     Parameters
