@@ -22,6 +22,7 @@ from hedgerow.errors import (
     PartyDeclined,
     RangeExceeded,
     SettingsInvalid,
+    TooFewRecords,
     UnboundedSum,
     UnlawfulChannel,
 )
@@ -120,6 +121,23 @@ def test_v11_too_few_common_people_are_refused_before_anybody_is_asked():
     assert refused.value.asked is False
 
 
+@pytest.mark.parametrize("few", [1, 9])
+@pytest.mark.parametrize("given", ["hub", "weights"])
+def test_v11_rows_of_the_hub_that_single_out_few_people_are_refused(given, few):
+    both, X = aligned()
+    both.sum(predictor)
+    some = np.zeros(60)
+    some[:few] = 1.0
+    before = asked(both)
+    for wrong in (some, 1 - some):
+        with pytest.raises(TooFewRecords, match=f"for {few} people"):
+            both.cross(own, **{given: wrong})
+    assert asked(both) == before
+    some[:10] = 1.0
+    both.cross(own, **{given: some})
+    np.testing.assert_allclose(both.cross(own, weights=np.ones(60)), X.T @ X, atol=1e-3)
+
+
 def test_v5_reaches_without_room_are_refused_before_anybody_is_asked():
     both, _ = aligned()
     before = asked(both)
@@ -198,11 +216,11 @@ def test_a_budget_limits_products_and_refuses_those_without_noise():
 
 @pytest.mark.parametrize("mechanism", [hr.Gaussian(2.0, at="shares", least=2), hr.Gaussian(2.0)], ids=str)
 def test_noise_has_the_deviation_of_bound_and_multiplier(mechanism):
-    """Twelve releases of six numbers, with a false alarm in one of a billion."""
+    """Eight releases of six numbers, with a false alarm in one of a billion."""
     both, X = aligned()
     noisy, exact = both.protect(mechanism=mechanism), X.T @ X
     upper = np.triu_indices(3)
-    noise = np.concatenate([(noisy.cross(own, bound=Factors(reach())) - exact)[upper] for _ in range(12)])
+    noise = np.concatenate([(noisy.cross(own, bound=Factors(reach())) - exact)[upper] for _ in range(8)])
     found = (noise**2).sum() / (2.0 * math.sqrt(6)) ** 2
     assert chi2.ppf(1e-9, noise.size) < found < chi2.isf(1e-9, noise.size)
 
