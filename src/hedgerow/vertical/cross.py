@@ -6,8 +6,8 @@
 
 Who sees: parties see uniform words; the hub sees the total, with noise in it where parties add some, and nothing else that is
 not uniform (`hedgerow.crypto.cross`). Without noise all see whether columns that an earlier question described alike are still
-the same. All follow the protocol: a hub that gave rows that are none of the sort could read columns, and one that shares what it
-knows with a party reads them. Parties that share what they know are withstood as long as one does not.
+the same. All follow the protocol: a hub that gave rows of another kind could read columns, and one that shares what it knows
+with a party reads them. Parties that share what they know are withstood as long as one does not.
 
 Adjacency: the values of one common person are there, or are zeros in all columns. How many people are common, and who they are,
 parties know from the alignment, whatever the noise.
