@@ -18,6 +18,17 @@ def total_radius(broadcast, party, rng):
     return (party.w * party["mean_radius"]).sum(-1)
 
 
+def apart():
+    """A clinic and a laboratory that know different things about the same patients, before they are aligned."""
+    columns = {"clinic": ["mean_radius", "mean_texture"], "laboratory": ["mean_smoothness", "malignant"]}
+    return hr.simulate(hr.data.columns_by_name(columns, on="patient")(table, seed=0), on="patient", seed=0)
+
+
+def aligned():
+    """The same, aligned."""
+    return apart().align(on="patient", by=hr.vertical.X25519(least=10))
+
+
 def guard(toml):
     """The guard of a station, as `[guard]` of its station.toml says."""
     return GuardSection(**tomllib.loads(toml))
@@ -34,4 +45,19 @@ def question(**about):
     return Received(Outbox(("alpha",), asked, counted=counted, asked=5))
 
 
-__all__ = ["Path", "guard", "hospitals", "hr", "load", "np", "parse", "partial", "pd", "question", "table", "total_radius"]
+__all__ = [
+    "Path",
+    "aligned",
+    "apart",
+    "guard",
+    "hospitals",
+    "hr",
+    "load",
+    "np",
+    "parse",
+    "partial",
+    "pd",
+    "question",
+    "table",
+    "total_radius",
+]

@@ -138,7 +138,20 @@ def _refusal(called: str, name: str, value: Any, wanted: str) -> ArgumentInvalid
         f"{name}={value!r} is {kind}" if isinstance(value, (str, int, float)) and len(repr(value)) < 60 else f"{name} is {kind}"
     )
     said = f"{name} is None" if value is None else said
+    if (type(value).__name__, wanted) in HANDLES:
+        return ArgumentInvalid(f"{called}: {said}; it takes {wanted}.", remedy=HANDLES[type(value).__name__, wanted])
     return ArgumentInvalid(f"{called}: {said}; it takes {wanted}.", remedy=f"Give {name} as {wanted}.")
+
+
+HANDLES = {
+    ("Aligned", "a Federation"): "Its parties hold different columns: take a function of hr.vertical, such as\n"
+    "hr.vertical.linear_regression.",
+    (
+        "Federation",
+        "a Aligned",
+    ): "Its functions read columns that lie apart: align the parties first, federation.align(on=...).",
+}
+"""What to do with one handle where the other is meant."""
 
 
 def _looked_up(hint: Any, names: dict[str, Any]) -> Any:

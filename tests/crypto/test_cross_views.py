@@ -11,7 +11,7 @@ from hedgerow.crypto.cross.letters import _HEAD
 from hedgerow.crypto.cross.pads import pad_of
 from hedgerow.crypto.cross.ring import encode, product, uniform
 from hedgerow.crypto.keys import derive
-from hedgerow.crypto.peers import HUB
+from hedgerow.crypto.peers import HUB, meet
 from hedgerow.crypto.sealing import PairSecrets
 
 N = 600
@@ -204,8 +204,6 @@ def test_v22_a_party_that_is_set_back_masks_its_share_anew():
         peers[name] = party.party_peer(
             again.terms(), name, again.left[name], None, None, again.pairs(name), memory, other(name)
         )
-    from hedgerow.crypto.peers import meet
-
     meet(peers, lambda *letter: again.letters.append(letter))
     one, two = (np.frombuffer(w.between("p0", HUB)[-1][_HEAD.size :], "<u8") for w in (first, again))
     assert first.terms().digest == again.terms().digest

@@ -10,6 +10,7 @@ import pytest
 from kkrt_driver import NAMES, entropy_of
 
 from hedgerow.crypto.psi.kkrt import KKRT, protocol
+from hedgerow.wire.values import pack, unpack
 
 LARGEST = 16_000_000
 
@@ -76,3 +77,8 @@ def test_no_letter_is_larger_than_sixteen_megabytes():
     assert protocol.BINS_IN_LETTER * protocol.ROW_BYTES <= LARGEST
     assert protocol.TAGS_IN_LETTER * protocol.TAG_BYTES <= LARGEST
     assert protocol.NAMES_IN_LETTER * protocol.NAME_BYTES <= LARGEST
+
+
+def test_settings_travel_to_parties_elsewhere():
+    by = KKRT(least=12, learns="alice", small_domain="accepted")
+    assert unpack(pack(by)) == by

@@ -11,7 +11,7 @@ from hedgerow.errors import HedgerowError, catalogue
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 WITHOUT_CODE = {"HR-105", "HR-108"}  # a package that is missing, another system
-SLOW = {"HR-213", "HR-510", "HR-511"}  # an accountant, or torch
+SLOW = {"HR-213", "HR-247", "HR-510", "HR-511"}  # an accountant, or torch
 CODES = [pytest.param(code, marks=[pytest.mark.slow] * (code in SLOW)) for code in catalogue() if code not in WITHOUT_CODE]
 
 

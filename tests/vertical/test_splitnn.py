@@ -1,80 +1,201 @@
-"""Split training is that of the whole network to the bit; what it keeps, refuses and tells."""
+"""Split training is that of the whole network to the bit, in every arrangement, on every engine, and after a pause."""
 
 import numpy as np
 import pytest
 import torch
-from apart_double import Double
+from split_nets import SETTINGS, aligned, between, bottom, dropping, kept, made, normed, own_bottom, same, top, whole
 from torch import nn
 
-from hedgerow.data import Column, Schema, Table
-from hedgerow.vertical.split.reading import order
-from hedgerow.vertical.split.splitnn import splitnn
-
-N = 70
+import hedgerow as hr
+from hedgerow.vertical.split import cut, evaluate, predict, splitnn
 
 
-def tables(kind="category"):
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(N, 5)), rng.normal(size=(N, 3))
-    score = x[:, 0] - x[:, 1] + y[:, 0]
-    target = {
-        "category": Column("fraud", "category", levels=("a", "b", "c"), role="target"),
-        "binary": Column("fraud", "binary", role="target"),
-        "number": Column("fraud", "number", role="target"),
-    }[kind]
-    label = {"category": np.digitize(score, [-1, 1]), "binary": (score > 0).astype(float), "number": score}[kind]
-    alice = Schema(tuple(Column(f"a{i}", "number") for i in range(5)))
-    bank = Schema((*(Column(f"b{i}", "number") for i in range(3)), target))
-    held = {
-        "alice": Table({f"a{i}": x[:, i] for i in range(5)}, alice),
-        "bank": Table({**{f"b{i}": y[:, i] for i in range(3)}, "fraud": label}, bank),
-    }
-    return held, x, y, label
+def last_of(both, bottoms, *, upper=None, **settings):
+    *_, last = splitnn(both, bottoms, upper or top(), **SETTINGS | {"epochs": 2, "labels": "shared"} | settings)
+    return last
 
 
-def nets(seed=0, width=6, n_outputs=3):
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        bottom = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, width), nn.ReLU())
-        own = nn.Sequential(nn.Linear(3, width), nn.Tanh())
-        return bottom, own, nn.Sequential(nn.Linear(width, n_outputs))
+def one_sender(parts, x):
+    return parts["top"](parts["alice"](x["alice"]))
 
 
-def whole(x, label, epochs, dtype, y=None, batch=16, lr=0.05, momentum=0.9, seed=3):
-    """The whole network, trained by PyTorch's own loss and optimiser."""
-    bottom, own, top = (net.to(dtype) for net in nets())
-    parts = [bottom, top] if y is None else [bottom, own, top]
-    optimiser = torch.optim.SGD([p for part in parts for p in part.parameters()], lr=lr, momentum=momentum)
-    x, target = torch.from_numpy(x.astype(np.float32)).to(dtype), torch.from_numpy(label.astype(np.int64))
-    y = None if y is None else torch.from_numpy(y.astype(np.float32)).to(dtype)
-    for epoch in range(epochs):
-        for i in torch.from_numpy(order(seed, len(x), epoch).copy()).split(batch):
-            optimiser.zero_grad()
-            z = bottom(x[i]) if y is None else bottom(x[i]) + own(y[i])
-            nn.functional.cross_entropy(top(z), target[i]).backward()
-            optimiser.step()
-    return parts
-
-
-def same(state, piece, module):
-    kept = piece.weights(state)
-    return all(np.array_equal(kept[name], value.numpy()) for name, value in module.state_dict().items())
-
-
-SETTINGS = {"label": "bank.fraud", "batch_size": 16, "learning_rate": 0.05, "momentum": 0.9, "seed": 3, "scale": "none"}
+def with_own(parts, x):
+    return parts["top"](parts["alice"](x["alice"]) + parts["bank"](x["bank"]))
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("own_features", [False, True])
-def test_split_is_whole_to_the_bit(precision, own_features):
-    held, x, y, label = tables()
-    bottom, own, top = nets()
-    both = Double(held)
-    bottoms = {"alice": bottom, "bank": own} if own_features else {"alice": bottom}
-    *_, last = splitnn(both, bottoms, top, epochs=2, labels="shared", precision=precision, **SETTINGS)
-    wanted = whole(x, label, 2, getattr(torch, precision), y if own_features else None)
-    network = last.fit
-    assert same(both.states["alice"], network.bottoms["alice"].piece, wanted[0])
-    assert same(both.states["bank"], network.top.piece, wanted[-1])
-    if own_features:
-        assert same(both.states["bank"], network.bottoms["bank"].piece, wanted[1])
+@pytest.mark.parametrize("own", [False, True], ids=["alice", "alice and bank"])
+def test_split_is_whole_to_the_bit(precision, own):
+    people = made()
+    bottoms = {"alice": bottom(5)} | ({"bank": own_bottom(3)} if own else {})
+    both = aligned(people)
+    fit = last_of(both, bottoms, precision=precision).fit
+    parts = {"alice": bottom(5), "top": top()} | ({"bank": own_bottom(3)} if own else {})
+    wanted = whole(people, parts, with_own if own else one_sender, dtype=getattr(torch, precision))
+    states = kept(both)
+    assert same(states["alice"], fit.bottoms["alice"].piece, wanted["alice"])
+    assert same(states["bank"], fit.top.piece, wanted["top"])
+    if own:
+        assert same(states["bank"], fit.bottoms["bank"].piece, wanted["bank"])
+
+
+@pytest.mark.parametrize("engine", ["loop", pytest.param("processes", marks=pytest.mark.slow)])
+def test_split_is_whole_to_the_bit_on_every_engine(engine):
+    people, made_by = made(), {"loop": hr.Loop, "processes": lambda: hr.Processes(2)}[engine]
+    both, one = aligned(people, engine=made_by()), aligned(people)
+    bottoms = {"alice": bottom(5), "bank": own_bottom(3)}
+    there, here = last_of(both, bottoms), last_of(one, bottoms)
+    assert (there.loss, there.score, there.n) == (here.loss, here.score, here.n)
+    said = [evaluate(handle, state) for handle, state in ((both, there), (one, here))]
+    assert said[0] == said[1]
+    if engine == "loop":
+        assert all(np.array_equal(value, kept(one)["alice"][name]) for name, value in kept(both)["alice"].items())
+
+
+@pytest.mark.parametrize("merge", ["sum", "concat", "maximum"])
+def test_two_senders_and_own_features_are_merged_as_in_one_place(merge):
+    people = made()
+    both = aligned(people, "alice", "carol")
+    bottoms = {"alice": bottom(5), "carol": bottom(4), "bank": own_bottom(3)}
+    width = 18 if merge == "concat" else 6
+    fit = last_of(both, bottoms, upper=top(width), merge=merge, hidden=False).fit
+
+    def joined(parts, x):
+        z = [parts[name](x[name]) for name in ("alice", "carol", "bank")]
+        return parts["top"]({"sum": z[0] + z[1] + z[2], "concat": torch.cat(z, 1), "maximum": torch.stack(z, 1).amax(1)}[merge])
+
+    parts = {"alice": bottom(5), "carol": bottom(4), "bank": own_bottom(3), "top": top(width)}
+    wanted, states = whole(people, parts, joined), kept(both)
+    assert all(same(states[name], fit.bottoms[name].piece, wanted[name]) for name in bottoms)
+    assert same(states["bank"], fit.top.piece, wanted["top"])
+
+
+def test_masks_of_a_sum_change_the_last_bits_alone():
+    people, bottoms = made(), {"alice": bottom(5), "carol": bottom(4)}
+    both, open_ = aligned(people, "alice", "carol"), aligned(people, "alice", "carol")
+    fit = last_of(both, bottoms).fit
+    last_of(open_, bottoms, hidden=False)
+    for name, value in fit.bottoms["alice"].piece.weights(kept(both)["alice"]).items():
+        np.testing.assert_allclose(value, fit.bottoms["alice"].piece.weights(kept(open_)["alice"])[name], atol=1e-6)
+    assert any("the total of rows of alice, carol" in said for said in both.saw["bank"])
+    assert not any("record by record" in said for said in both.saw["bank"])
+    assert any("record by record, of alice, carol" in said for said in open_.saw["bank"])
+
+
+@pytest.mark.parametrize("at", ["hub", "carol"])
+def test_a_u_shape_is_the_whole_network_wherever_its_middle_lies(at):
+    people = made()
+    both = aligned(people, "alice", "carol")
+    last = last_of(both, {"alice": bottom(5), "bank": own_bottom(3)}, middle=between(), middle_at=at, hidden=False)
+
+    def joined(parts, x):
+        return parts["top"](parts["middle"](parts["alice"](x["alice"]) + parts["bank"](x["bank"])))
+
+    parts = {"alice": bottom(5), "bank": own_bottom(3), "middle": between(), "top": top()}
+    wanted, states, fit = whole(people, parts, joined), kept(both), last.fit
+    assert all(same(states[name], fit.bottoms[name].piece, wanted[name]) for name in ("alice", "bank"))
+    assert same(states["bank"], fit.top.piece, wanted["top"])
+    assert same(last.middle if at == "hub" else states[at], fit.middle.piece, wanted["middle"])
+    output = joined(parts, {name: torch.from_numpy(values.astype(np.float32)) for name, values in people.x.items()})
+    assert evaluate(both, last)["accuracy"] == pytest.approx(float((output.argmax(1).numpy() == people.label).mean()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "loss", "n_outputs"),
+    [("binary", nn.functional.binary_cross_entropy_with_logits, 1), ("number", nn.functional.mse_loss, 1)],
+)
+def test_labels_of_other_kinds(kind, loss, n_outputs):
+    people = made(kind)
+    both = aligned(people)
+    last = last_of(both, {"alice": bottom(5)}, upper=top(6, n_outputs), precision="float64")
+    parts = {"alice": bottom(5), "top": top(6, n_outputs)}
+    wanted = whole(people, parts, lambda p, x: one_sender(p, x)[:, 0], dtype=torch.float64, loss=loss)
+    for name, value in last.fit.top.piece.weights(kept(both)["bank"]).items():
+        np.testing.assert_allclose(value, wanted["top"].state_dict()[name].numpy(), rtol=1e-12)
+    score = "mean_squared_error" if kind == "number" else "accuracy"
+    assert set(evaluate(both, last)) == {"loss", score, "n"}
+
+
+def test_optimisers_with_a_memory_of_their_own():
+    people = made()
+    both = aligned(people)
+    rule = {"optimiser": torch.optim.Adam, "learning_rate": 0.01, "momentum": 0.0, "optimiser_settings": {"weight_decay": 0.01}}
+    fit = last_of(both, {"alice": bottom(5)}, **rule).fit
+    parts = {"alice": bottom(5), "top": top()}
+    wanted = whole(people, parts, one_sender, make=lambda p: torch.optim.Adam(p, lr=0.01, weight_decay=0.01))
+    assert same(kept(both)["alice"], fit.bottoms["alice"].piece, wanted["alice"])
+    assert same(kept(both)["bank"], fit.top.piece, wanted["top"])
+
+
+def test_layers_that_keep_statistics_keep_them_once_a_batch():
+    people = made()
+    both = aligned(people)
+    fit = last_of(both, {"alice": normed(5)}).fit
+    wanted = whole(people, {"alice": normed(5), "top": top()}, one_sender)
+    assert same(kept(both)["alice"], fit.bottoms["alice"].piece, wanted["alice"])
+
+
+def test_layers_that_draw_draw_the_same_on_the_way_back():
+    piece = last_of(aligned(made()), {"alice": dropping(5)}, epochs=1).fit.bottoms["alice"].piece
+    state, x = dict(piece.initial), torch.ones(4, 5)
+    with piece.randomness(state, np.random.default_rng(1)):
+        first = piece.opened(state)(x)
+    with piece.randomness(state):
+        again = piece.opened(state)(x)
+    with piece.randomness(state, np.random.default_rng(2)):
+        other = piece.opened(state)(x)
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_a_training_that_is_continued_has_the_same_bits():
+    people = made()
+    at_once, in_two = aligned(people), aligned(people)
+    last_of(at_once, {"alice": bottom(5)}, epochs=3)
+    first = last_of(in_two, {"alice": bottom(5)}, epochs=1)
+    last = last_of(in_two, {"alice": bottom(5)}, epochs=3, start=first)
+    assert last.round == 3
+    for party in ("alice", "bank"):
+        assert all(np.array_equal(value, kept(in_two)[party][name]) for name, value in kept(at_once)[party].items())
+
+
+def test_people_who_are_held_out_are_in_no_batch():
+    people = made()
+    both = aligned(people)
+    last = last_of(both, {"alice": bottom(5)}, held_out=0.3)
+    batches = last.fit.top.batches
+    drawn = np.concatenate([batches.rows(70, 1, batch) for batch in range(batches.count(70))])
+    out = batches.people(70, "held out")
+    assert last.n == 49 == len(drawn)
+    assert sorted([*drawn, *out]) == list(range(70))
+    assert evaluate(both, last, who="held out")["n"] == 21
+    assert (kept(both)["bank"]["split/kept/records"][out] == 0).all()
+
+
+def test_predictions_reach_whoever_is_named_and_nobody_else():
+    people = made()
+    both = aligned(people, "alice", "carol")
+    last = last_of(both, {"alice": bottom(5)})
+    fit = last.fit
+    assert predict(both, last, to="carol") is None
+    states = kept(both)
+    found = states["carol"]["split/kept/predicted"]
+    assert "split/kept/predicted" not in states["alice"]
+    modules = [piece.opened(states[party], trains=False) for party, piece in fit.pieces]
+    with torch.no_grad():
+        wanted = torch.softmax(modules[1](modules[0](torch.from_numpy(people.x["alice"].astype(np.float32)))), 1).numpy()
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    assert evaluate(both, last)["accuracy"] == pytest.approx((wanted.argmax(1) == people.label).mean())
+    at_hub = predict(both, last, to="hub")
+    np.testing.assert_allclose(np.sort(at_hub[:, 0]), np.sort(wanted[:, 0]), atol=1e-6)
+    assert not np.allclose(at_hub[:, 0], wanted[:, 0], atol=1e-3)  # in an order that the hub does not know
+
+
+def test_a_network_is_cut_where_one_says():
+    net = hr.learn.mlp(5, [8, 6], 3, seed=7)
+    first, second = cut(net, 5)
+    x = torch.ones(2, 5)
+    assert torch.equal(second(first(x)), net(x))
+    people = made()
+    both = aligned(people)
+    assert last_of(both, {"alice": first}, upper=second).n == 70

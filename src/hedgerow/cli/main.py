@@ -93,7 +93,7 @@ def run(
 
     changes = [parse_change(text) for text in change or []]
     loaded = load(study, dict(changes))
-    if quick and loaded.comparison is None and loaded.quick:
+    if quick and loaded.comparison is None and (loaded.quick or loaded.apart):
         loaded, quick = load(study, loaded.quick | dict(changes)), False
     command = "hedgerow " + shlex.join(sys.argv[1:])
     name = loaded.name + "-sweep" * bool(swept) + "-quick" * quick

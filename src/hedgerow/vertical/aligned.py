@@ -238,6 +238,27 @@ class Aligned(Closed):
             if whose:
                 self._facts.note(name, f"{what} of {', '.join(whose)} ({function_of(local).__name__})")
 
+    def open_rows(self, local: Local, broadcast: Arrays = None, *, parties: Collection[str], hidden: bool = False) -> Array:
+        """Let the hub receive rows of some parties, in the order in which they stand there, and return their total.
+
+        It holds no data and cannot name the people; but it can follow each from question to question, which the secret order of
+        `sum` keeps from it. So this is for rows of which parties say it is lawful: the middle of a split network.
+
+        Parameters
+        ----------
+        local : callable
+            Returns an array of one shape at each of `parties`.
+        hidden : bool
+            Whether rows of two parties or more are masked, so that the hub sees their total alone.
+        """
+        self._without_noise("rows for the hub")
+        self._known(parties)
+        senders = tuple(name for name in self.names if name in set(parties))
+        found: Array = self._ask("each", local, broadcast, self._facts.seat(senders, (HUB,), None, hidden), senders)
+        what = "the total of rows" if hidden and len(senders) > 1 else "rows, record by record,"
+        self._facts.note(HUB, f"{what} of {', '.join(senders)} ({function_of(local).__name__}), of people whom it cannot name")
+        return found
+
     def total(self, local: Local, broadcast: Arrays = None, *, party: str) -> Any:
         """Ask one party for sums over records of its own columns; they are released.
 

@@ -25,6 +25,8 @@ from .terms import admit_column, joint_schema, own_units, refuse_shared
 if TYPE_CHECKING:
     import pandas
 
+    from .aligned import Aligned
+
 
 def products_of(aligned: Any, columns: Sequence[str] | None) -> Gram:
     """Ask for the Gram matrix of columns of numbers; of every feature and target that one party alone holds by default."""
@@ -36,7 +38,7 @@ def products_of(aligned: Any, columns: Sequence[str] | None) -> Gram:
     return gram(aligned, [(owners[c.name], own_units(Term((Number(c.name),)), schema)) for c in read])
 
 
-def correlation(aligned: Any, columns: Sequence[str] | None = None) -> pandas.DataFrame:
+def correlation(aligned: Aligned, columns: Sequence[str] | None = None) -> pandas.DataFrame:
     """Pearson's correlations of columns that lie apart, as a data frame.
 
     Parameters
@@ -58,7 +60,7 @@ def correlation(aligned: Any, columns: Sequence[str] | None = None) -> pandas.Da
     return pandas.DataFrame(correlations(found), index=list(found.names), columns=list(found.names))
 
 
-def vif(aligned: Any, columns: Sequence[str] | None = None) -> pandas.Series:
+def vif(aligned: Aligned, columns: Sequence[str] | None = None) -> pandas.Series:
     """Variance inflation factors of columns that lie apart: the diagonal of the inverse of their correlations.
 
     Parameters
@@ -117,7 +119,7 @@ class PrincipalAxes:
 
 
 def pca(
-    aligned: Any, columns: Sequence[str] | None = None, *, components: int | None = None, standardised: bool = True
+    aligned: Aligned, columns: Sequence[str] | None = None, *, components: int | None = None, standardised: bool = True
 ) -> PrincipalAxes:
     """Principal components of columns that lie apart.
 

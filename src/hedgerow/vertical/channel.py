@@ -6,8 +6,6 @@ from typing import Any
 
 from hedgerow.errors import UnlawfulChannel
 
-from .cross import Factors
-
 LEAST = 10
 """People of a group, by default, and of all others."""
 
@@ -33,11 +31,6 @@ def refuse_noise(aligned: Any, what: str, remedy: str) -> None:
     """
     if not aligned.protection.exact:
         raise UnlawfulChannel(f"{what}, and this channel clips or adds noise.", remedy=remedy)
-
-
-def product_bound(left: float, right: float | None = None) -> Factors:
-    """By how much a record moves a cross product, whose rows have these largest lengths."""
-    return Factors(lengths=(left or 1.0, (left if right is None else right) or 1.0))
 
 
 def provenance(aligned: Any, asked_before: int, columns: int) -> dict[str, Any]:

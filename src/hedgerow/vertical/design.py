@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.crypto.cross.bits import ColumnReach
 from hedgerow.data import Schema
 from hedgerow.errors import DisclosureExceeded, SettingsInvalid
 from hedgerow.stats.design import Design, design_of
@@ -30,8 +30,8 @@ class HeldColumns:
     place : array of int, shape (d,)
         Where each column, in the program's order, stands in a cross product.
     names : tuple of str
-    centre, scale, reach : arrays of shape (d,)
-        Of each column, in the program's order: `x = centre + scale * own`, and `|own| <= reach`.
+    centre, scale : arrays of shape (d,)
+        Of each column, in the program's order: `x = centre + scale * own`.
     """
 
     terms: Terms
@@ -39,7 +39,6 @@ class HeldColumns:
     names: tuple[str, ...]
     centre: Array
     scale: Array
-    reach: Array
 
     @classmethod
     def of(cls, parties: Sequence[str], owned: Sequence[tuple[str, OwnTerm]]) -> HeldColumns:
@@ -57,7 +56,7 @@ class HeldColumns:
             terms,
             np.array([start + j for _, j, start in spread], dtype=np.intp),
             tuple(one.names[j] for one, j, _ in spread),
-            *(np.array([getattr(one, name) for one, _, _ in spread], dtype=float) for name in ("centre", "scale", "reach")),
+            *(np.array([getattr(one, name) for one, _, _ in spread], dtype=float) for name in ("centre", "scale")),
         )
 
     @property
@@ -65,10 +64,25 @@ class HeldColumns:
         """How many columns."""
         return len(self.names)
 
+    def reaches(self) -> dict[str, ColumnReach]:
+        """How far the columns of each party reach, by declared ranges."""
+        found = {}
+        for party, own in self.terms:
+            largest = tuple(one.reach for one in own for _ in one.names)
+            found[party] = ColumnReach(largest)
+        return found
+
     @property
-    def length(self) -> float:
-        """Largest Euclidean length of a record's row, in own units."""
-        return float(np.linalg.norm(self.reach))
+    def rows(self) -> dict[str, ColumnReach]:
+        """The same of rows that hold the columns of all parties side by side, each at its owner and zeros elsewhere."""
+        found, start = {}, 0
+        for party, reach in self.reaches().items():
+            own = reach.largest or ()
+            largest = np.zeros(self.size)
+            largest[start : start + len(own)] = own
+            start += len(own)
+            found[party] = ColumnReach(tuple(largest.tolist()))
+        return found
 
     def to_cross(self, values: Array) -> Array:
         """Numbers (d,) of columns in the order of a cross product."""
@@ -186,7 +200,3 @@ def _reads(term: Term, schema: Schema) -> tuple[str, ...]:
 
 def _text(term: Term) -> str:
     return ":".join(factor.text for factor in term.factors)
-
-
-Handle = Any
-"""Aligned parties: `names`, `schemas`, `n`, `sum`, `cross`."""

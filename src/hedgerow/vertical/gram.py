@@ -18,7 +18,8 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 
-from .channel import least_of, product_bound
+from .channel import least_of
+from .cross import Factors
 from .design import HeldColumns, check_size
 from .terms import CONSTANT, OwnTerm, own_columns
 
@@ -83,6 +84,6 @@ def gram(aligned: Any, owned: Sequence[tuple[str, OwnTerm]], *, constant_at: str
     held = HeldColumns.of(aligned.names, [(first, CONSTANT), *owned])
     check_size(aligned.n, held.size)
     ask = partial(own_columns, terms=held.terms, least=least_of(aligned))
-    products = np.asarray(aligned.cross(ask, bound=product_bound(held.length)), dtype=float)
+    products = np.asarray(aligned.cross(ask, bound=Factors(held.reaches())), dtype=float)
     products = products[np.ix_(held.place, held.place)]
     return Gram((products + products.T) / 2, held.names[1:], held.centre, held.scale)

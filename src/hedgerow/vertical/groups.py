@@ -25,20 +25,24 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.crypto.cross.bits import ColumnReach
 from hedgerow.display import displayed
 from hedgerow.errors import DisclosureExceeded
 from hedgerow.stats.columns import COUNTED, NUMERIC, chosen, levels_of
 from hedgerow.stats.counts import Independence, independence
 from hedgerow.stats.factors import Number, Term
 
-from .channel import is_noisy, least_of, product_bound
+from .channel import is_noisy, least_of
+from .cross import Factors
 from .design import HeldColumns
-from .terms import CONSTANT, OwnTerm, Terms, admit_column, block_of, joint_schema, own_units, refuse_few, refuse_shared
+from .terms import CONSTANT, OwnTerm, Terms, admit_column, block_of, joint_schema, own_units, refuse_few_of, refuse_shared
 
 if TYPE_CHECKING:
     import pandas
 
     from hedgerow.data import Column
+
+    from .aligned import Aligned
 
 
 # ---- at the parties -------------------------------------------------------------------------------------------------
@@ -51,12 +55,6 @@ def level_rows(broadcast: Any, party: Party, rng: Any, *, at: str, column: str, 
 
 
 @local
-def other_levels(broadcast: Any, party: Party, rng: Any, *, at: str, column: str, size: int, least: int = 0) -> Array:
-    """The same with zeros elsewhere: rows that are added up over parties."""
-    return indicators(party, column, size, least) if party.id == at else np.zeros((len(party.w), size))
-
-
-@local
 def value_rows(broadcast: Any, party: Party, rng: Any, *, terms: Terms, size: int, least: int = 0) -> Array:
     """Columns of all parties side by side, each at its owner and zeros elsewhere, shape (n, size)."""
     rows, start = np.zeros((len(party.w), size)), 0
@@ -64,8 +62,8 @@ def value_rows(broadcast: Any, party: Party, rng: Any, *, terms: Terms, size: in
         width = sum(len(one.names) for one in own)
         if name == party.id:
             rows[:, start : start + width] = found = block_of(party, own)
-            for column in found.T if least > 0 else ():
-                refuse_few(column, least)
+            if least > 0:
+                refuse_few_of(found, least)
         start += width
     return rows
 
@@ -101,7 +99,7 @@ def hidden_levels(counts: Array, least: int) -> Array:
 
 
 # ---- the programs ---------------------------------------------------------------------------------------------------
-def means(aligned: Any, columns: str | Sequence[str], by: str, *, least: int | None = None) -> pandas.DataFrame:
+def means(aligned: Aligned, columns: str | Sequence[str], by: str, *, least: int | None = None) -> pandas.DataFrame:
     """Means of columns in each group of a column that may lie elsewhere; all from one cross product.
 
     Parameters
@@ -145,7 +143,10 @@ def means(aligned: Any, columns: str | Sequence[str], by: str, *, least: int | N
     levels = levels_of(group)
     left = partial(level_rows, at=owners[by], column=by, size=len(levels), least=fewest)
     right = partial(value_rows, terms=held.terms, size=held.size, least=fewest)
-    sums = np.asarray(aligned.cross(left, right=right, bound=product_bound(1.0, held.length)), dtype=float)[:, held.place]
+    sums = np.asarray(
+        aligned.cross(left, right=right, bound=Factors(_of_levels(aligned.names, owners[by], len(levels)), held.rows)),
+        dtype=float,
+    )[:, held.place]
     counts = sums[:, 0] if is_noisy(aligned) else np.rint(sums[:, 0])
     if not (counts > 0).any():
         raise _nothing(by, fewest)
@@ -194,7 +195,7 @@ class CrossTable:
         return "\n".join(lines)
 
 
-def contingency(aligned: Any, rows: str, columns: str, *, least: int | None = None) -> CrossTable:
+def contingency(aligned: Aligned, rows: str, columns: str, *, least: int | None = None) -> CrossTable:
     """Counts of pairs of levels of two columns, with Pearson's test of independence.
 
     Parameters
@@ -227,8 +228,17 @@ def contingency(aligned: Any, rows: str, columns: str, *, least: int | None = No
     fewest = least_of(aligned, least)
     sizes = len(levels_of(first)), len(levels_of(second))
     left = partial(level_rows, at=owners[rows], column=rows, size=sizes[0], least=fewest)
-    right = partial(other_levels, at=owners[columns], column=columns, size=sizes[1], least=fewest)
-    found = np.asarray(aligned.cross(left, right=right, bound=product_bound(1.0, 1.0)), dtype=float)
+    right = partial(level_rows, at=owners[columns], column=columns, size=sizes[1], least=fewest)
+    found = np.asarray(
+        aligned.cross(
+            left,
+            right=right,
+            bound=Factors(
+                _of_levels(aligned.names, owners[rows], sizes[0]), _of_levels(aligned.names, owners[columns], sizes[1])
+            ),
+        ),
+        dtype=float,
+    )
     noisy = is_noisy(aligned)
     counts = found if noisy else np.rint(found)
     hidden = hidden_cells(counts, aligned.n, fewest)
@@ -265,6 +275,11 @@ def hidden_cells(counts: Array, n: float, least: int) -> Array:
         if hidden.sum() == before:
             break
     return hidden
+
+
+def _of_levels(names: Sequence[str], party: str, size: int) -> dict[str, ColumnReach]:
+    """Reaches of indicators at one party; others have no columns."""
+    return {name: ColumnReach((1.0,) * size if name == party else ()) for name in names}
 
 
 def _own(column: Column, schema: Any) -> OwnTerm:

@@ -12,7 +12,7 @@ Source   : the sums are those of a pooled fit, see `hedgerow.stats.glm`; penalti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from hedgerow.stats.state import solve
 from .channel import is_noisy, provenance, refuse_noise
 from .design import Apart, apart
 from .gram import Gram, gram
+
+if TYPE_CHECKING:
+    from .aligned import Aligned
 
 DEPENDENT = 1e-10
 """Eigenvalues of products with a unit diagonal below which columns are dependent, as far as whole numbers tell."""
@@ -87,7 +90,7 @@ def _asked(aligned: Any, formula: str) -> tuple[Apart, Gram, Normal]:
     return one, found, normal_equations(found, one)
 
 
-def linear_regression(aligned: Any, formula: str) -> Fit:
+def linear_regression(aligned: Aligned, formula: str) -> Fit:
     """Linear regression by least squares over columns that lie apart; equal to the pooled fit up to fixed point.
 
     Parameters
@@ -175,7 +178,7 @@ def _deviations(found: Gram, one: Apart) -> Array:
     return np.where(sd > 0, sd, 1.0)
 
 
-def ridge(aligned: Any, formula: str, *, penalty: float, standardised: bool = False) -> PenalisedFit:
+def ridge(aligned: Aligned, formula: str, *, penalty: float, standardised: bool = False) -> PenalisedFit:
     """Ridge regression over columns that lie apart; `penalty` is that of `hedgerow.stats.penalised_regression`.
 
     Parameters
@@ -194,7 +197,7 @@ def ridge(aligned: Any, formula: str, *, penalty: float, standardised: bool = Fa
     return elastic_net(aligned, formula, penalty=penalty, l1_ratio=0.0, standardised=standardised)
 
 
-def lasso(aligned: Any, formula: str, *, penalty: float, l1_ratio: float = 1.0, standardised: bool = False) -> PenalisedFit:
+def lasso(aligned: Aligned, formula: str, *, penalty: float, l1_ratio: float = 1.0, standardised: bool = False) -> PenalisedFit:
     """Lasso, or an elastic net, over columns that lie apart; `penalty` is `alpha` of scikit-learn's `ElasticNet`.
 
     Parameters

@@ -135,8 +135,8 @@ class PartySeat(PeerProtocol):
     senders : tuple of str
         Whose rows are added up.
     to : tuple of str
-        Who receives the total.
-    then : callable
+        Who receives the total; the hub alone, where it does a part of the work itself.
+    then : callable, optional
         Local function of those who receive it.
     hidden : bool
         Whether rows of two senders or more go behind masks that cancel, so that each receiver sees their total alone, to 2^-33.
@@ -145,7 +145,7 @@ class PartySeat(PeerProtocol):
 
     senders: tuple[str, ...]
     to: tuple[str, ...]
-    then: Callable[..., Any]
+    then: Callable[..., Any] | None
     hidden: bool = False
 
     @cached_property
@@ -159,6 +159,8 @@ class PartySeat(PeerProtocol):
 
     @property
     def shows(self) -> str:
+        if HUB in self.to:
+            return f"the server sees rows of {', '.join(self.senders)}, record by record, of people whom it cannot name"
         return f"{', '.join(self.to)} alone see rows of {', '.join(self.senders)}; the server sees sizes of sealed letters"
 
     def foreseen(self, outbox: Outbox) -> Outbox:
@@ -184,7 +186,26 @@ class PartySeat(PeerProtocol):
                     raise MessageRefused(f"{name} sent rows that nobody asked for.", remedy="Start anew.")
                 came[name] += part
         at.party.received = self._total(own, came, me)
+        assert self.then is not None  # parties that receive have one
         at.then(self.then)
+
+    def hub(self, outbox: Outbox, names: tuple[str, ...]) -> Peer[Any]:
+        """The server's side: it carries letters, or receives the total."""
+        if HUB not in self.to:
+            return super().hub(outbox, names)
+        return self._received()
+
+    def _received(self) -> Peer[Array]:
+        came: dict[str, bytes] = dict.fromkeys(self.senders, b"")
+        while not all(_arrived(raw) for raw in came.values()):
+            letters = yield Letters()
+            if not letters:
+                raise MessageRefused("rows did not come from all senders.", remedy="Start anew.")
+            for name, letter in letters.items():
+                if name not in came:
+                    raise MessageRefused(f"{name} sent rows that nobody asked for.", remedy="Start anew.")
+                came[name] += letter
+        return self._total(None, came, HUB)
 
     def _masks(self) -> tuple[str, ...]:
         others = tuple(name for name in self.senders if name not in self.to)

@@ -1,8 +1,8 @@
 """Terms of a formula at the parties that own their columns, each in units of its own.
 
-A column is sent into a ring of whole numbers with a fixed number of binary places. So it is centred at a whole number and divided
-by a power of two, both from its declared range: whole numbers stay exact, and nothing is estimated from records. The hub undoes
-both on coefficients and covariances, where it costs no digits.
+A column is sent into a ring of whole numbers with a fixed number of binary places. So it is centred at a whole number and
+divided by a power of two, both from its declared range: whole numbers stay exact, and nothing is estimated from records. The
+hub undoes both on coefficients and covariances, where it costs no digits.
 
     own = (x - centre) / scale,     |own| <= 1
 
@@ -106,7 +106,7 @@ def owner_of(reads: Sequence[str], owners: Mapping[str, str], what: str) -> str:
         where = ", ".join(f"{' and '.join(map(repr, names))} at {party}" for party, names in held.items())
         raise FormulaInvalid(
             f"{what!r} reads columns of several parties: {where}. No party can compute it.",
-            remedy="Give each party terms of its own columns; a product of columns that lie apart would need them at one place.",
+            remedy="Give each party terms of its own columns: a product of columns needs them at one place.",
         )
     return next(iter(held))
 
@@ -180,10 +180,30 @@ def own_columns(broadcast: Any, party: Party, rng: Any, *, terms: Terms, least: 
     NotFinite (HR-404)
         An expression is undefined for some record.
     """
-    found = block_of(party, dict(terms).get(party.id, ()))
-    for column in found.T if least > 0 else ():
-        refuse_few(column, least)
+    own = dict(terms).get(party.id, ())
+    found = block_of(party, own)
+    if least > 0:
+        refuse_few_of(found, least)
+        for one in own:  # people of the reference are those of no other level
+            if len(one.term.factors) == 1 and isinstance(one.term.factors[0], Levels):
+                refuse_few(one.columns(party).sum(1), least)
     return found
+
+
+def refuse_few_of(columns: Array, least: int) -> None:
+    """Refuse columns (n, d) that single out few people, alone or as a difference of two columns of zeros and ones."""
+    for column in columns.T:
+        refuse_few(column, least)
+    ones = columns[:, ((columns == 0) | (columns == 1)).all(0)]
+    counts = ones.sum(0)
+    differ = (counts[:, None] + counts - 2 * ones.T @ ones)[np.triu_indices(len(counts), 1)]
+    few = np.minimum(differ, len(ones) - differ)
+    if ((few > 0) & (few < least)).any():
+        raise TooFewRecords(
+            f"two columns of zeros and ones differ, or agree, in fewer than {least} people.",
+            remedy="Leave one of the columns out.",
+            asked=True,
+        )
 
 
 def block_of(party: Party, own: Sequence[OwnTerm]) -> Array:

@@ -218,12 +218,11 @@ def _enough(bits: Bits, asked: Products) -> Bits:
 # ---- what one record adds ----------------------------------------------------------------------------------------------------
 def record_bound(asked: Products, bits: Bits) -> Bound:
     """Return the l2 bound of what one record adds to the flat result, in whole steps of 2^-f."""
-    left, largest = _left_square(asked, bits.left)
+    left, fourth = _left_square(asked, bits.left)
     if asked.right:
         square = left * _right_square(asked, bits.right)
     else:
-        square = left * (left + largest) // 2  # sum over i <= j of (x_i x_j)^2 = (|x|^4 + sum of x_i^4) / 2
-        square += left * (left + largest) % 2
+        square = (left * left + fourth + 1) // 2  # sum over i <= j of (x_i x_j)^2 = (|x|^4 + sum of x_i^4) / 2
         if asked.weighted:
             square *= round(math.ldexp(_weight(asked), bits.weight)) ** 2
     steps = math.isqrt(square) + (math.isqrt(square) ** 2 < square)
@@ -234,17 +233,16 @@ def record_bound(asked: Products, bits: Bits) -> Bound:
 
 
 def _left_square(asked: Products, fraction: int) -> tuple[int, int]:
-    """The largest square of the length of a row on the left, and of one of its numbers, in steps."""
-    found = []
+    """The largest sums of squares and of fourth powers of a row on the left, in steps."""
     steps = [r.steps(d, fraction) for r, d in zip(asked.left_reach, asked.widths, strict=True)]
-    known = [m * m for one in steps if one is not None for m in one]
-    if None not in steps:
-        found.append(sum(known))
+    M = None if None in steps else [m for one in steps if one is not None for m in one]
+    squares: list[int] = [] if M is None else [sum(m * m for m in M)]
     if asked.left_length is not None:
-        found.append(_longest(asked.left_length, fraction, sum(asked.widths), 1))
-    if not found:
+        squares.append(_longest(asked.left_length, fraction, sum(asked.widths), 1))
+    if not squares:
         raise _undeclared()
-    return min(found), min(min(found), max(known, default=0)) if None not in steps else min(found)
+    square = min(squares)
+    return square, square * square if M is None else min(sum(m**4 for m in M), square * max(m * m for m in M))
 
 
 def _right_square(asked: Products, fraction: int) -> int:

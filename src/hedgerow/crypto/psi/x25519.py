@@ -48,7 +48,7 @@ class X25519:
         The public normal form of ids: "nfkc-casefold", or "exact".
     topology : str
         Of three parties or more: "star", where the party with the shortest list learns how many people it has in common with
-        each of the others; or "ring", where it does not, for 36 bytes more an id of its list and other party. The time is alike.
+        each of the others; or "ring", where it does not, for about as much time and 36 bytes more an id and other party.
     small_domain : str
         "refused", or "accepted" where ids have fewer than 2^40 possible values, as numbers of persons and telephones.
     learns : str, optional

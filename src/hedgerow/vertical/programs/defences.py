@@ -21,7 +21,8 @@ from ..leaks import DefenceLeaks, IsotropicNoise, LabelDP, MaxNormNoise, Observe
 from ..leaks.inference import area
 from ..leaks.label_dp import SAID
 from ..split.splitnn import SplitState, splitnn
-from .networks import case_of_digits, classes_of, label_of, outputs_of, parts_of
+from .labels import label_of
+from .networks import case_of_digits, classes_of, outputs_of, parts_of
 
 Settings = Mapping[str, Any]
 DEFENCES = ("none", "label-dp", "gaussian", "max-norm")

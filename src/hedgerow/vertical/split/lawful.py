@@ -5,8 +5,9 @@
     columns    outputs of an affine part are linear equations in a person's columns; the label holder gets some for each
                pass over the records, and with the weights known or enough people known, the columns themselves
 
-Labels are protected where randomised response flips them before training (`LabelDP`), and where the label holder's own
-features are the only ones (shape "U"). Everything else has to be said: labels="shared", columns="shared".
+Labels are protected where randomised response flips them before training (`LabelDP`). In a U-shape slopes go to the holder of
+the middle; where that is the hub, which cannot name the people, and the label holder's own features are the only ones, no
+party is told. Everything else has to be said: labels="shared", columns="shared".
 
 Source : Li et al., ICLR 2022 (label leakage in two-party split learning); figures are measurements of ours.
 """
@@ -45,8 +46,8 @@ def lawful_labels(labels: Any, told: Collection[str], seat: str) -> None:
     if labels is None and told:
         raise LabelsExposed(
             f"{', '.join(sorted(told))} would receive the slopes of the loss for each record, which tell {seat}'s labels.",
-            remedy="Protect them: labels=hr.vertical.LabelDP(epsilon=1.0), or train with the label holder's own features and\n"
-            'shape="U". Where these parties may know the labels, say so: labels="shared".',
+            remedy="Protect them: labels=LabelDP(epsilon=1.0), or train with the label holder's own features and a middle at\n"
+            'the hub. Where these parties may know the labels, say so: labels="shared".',
         )
 
 

@@ -11,22 +11,24 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from hedgerow.crypto.peers import HUB
 from hedgerow.data import Schema
 from hedgerow.errors import MissingColumn, ModelInvalid, SettingsInvalid, suggestion
 from hedgerow.learn.descent.optimisers import NAMES, name_of, problems, settled
 from hedgerow.learn.scale import scale_for
 from hedgerow.vertical.leaks import LabelDP, NoPeek, Observer
 
-from .piece import Piece, Precision
+from .piece import OwnPart, Precision
 from .reading import Batches, OwnFeatures, OwnLabel, SplitScale
 from .steps import Bottom, Letters, Merge, Top
+from .ushape import Middle
 
 TRIED = 4
 """Made-up records on which a network is tried."""
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class SplitNetwork:
     """Parts of a network and who holds them.
 
     Attributes
@@ -37,29 +39,45 @@ class Network:
         Of feature holders; the label holder's own among them where it has features.
     top : Top
     schemas : mapping from party to Schema
+    middle : Middle, optional
+        The part between, of a U-shape.
     """
 
     seat: str
     bottoms: Mapping[str, Bottom]
     top: Top
     schemas: Mapping[str, Schema]
+    middle: Middle | None = None
+
+    @property
+    def receiver(self) -> str:
+        """Who merges outputs: the label holder, or the holder of the middle."""
+        return self.seat if self.middle is None else self.middle.at
 
     @property
     def senders(self) -> tuple[str, ...]:
-        """Feature holders other than the label holder."""
-        return tuple(party for party in self.bottoms if party != self.seat)
+        """Feature holders other than who merges."""
+        return tuple(party for party in self.bottoms if party != self.receiver)
 
     @property
-    def pieces(self) -> list[tuple[str, Piece]]:
+    def told(self) -> tuple[str, ...]:
+        """Parties that receive slopes of each record, and hold no labels."""
+        found = (*self.senders, self.receiver) if self.middle is not None and self.middle.at != HUB else self.senders
+        return tuple(party for party in found if party != self.seat)
+
+    @property
+    def pieces(self) -> list[tuple[str, OwnPart]]:
         """All parts, each with the party that keeps it."""
-        return [(party, bottom.piece) for party, bottom in self.bottoms.items()] + [(self.seat, self.top.piece)]
+        found = [(party, bottom.piece) for party, bottom in self.bottoms.items()] + [(self.seat, self.top.piece)]
+        return found if self.middle is None else [*found, (self.middle.at, self.middle.piece)]
 
     @property
     def ways_back(self) -> list[tuple[tuple[str, ...], tuple[int, int]]]:
         """Which of the slopes go to whom: where they begin, and how many they are."""
-        if self.top.merge == "sum":
-            return [(self.senders, (0, self.top.width))]
-        widths = dict(zip(self.bottoms, self.top.widths, strict=True))
+        joint = self.top if self.middle is None else self.middle
+        if joint.merge == "sum":
+            return [(self.senders, (0, joint.width))]
+        widths = dict(zip(self.bottoms, joint.widths, strict=True))
         return [((party,), (self.bottoms[party].block[0], widths[party])) for party in self.senders]
 
     @classmethod
@@ -83,6 +101,8 @@ class Network:
         precision: Precision = "float32",
         letters: Letters = "exact",
         name: str = "split",
+        middle: nn.Module | None = None,
+        middle_at: str = HUB,
         privacy: LabelDP | None = None,
         defence: Any = None,
         nopeek: NoPeek | None = None,
@@ -131,13 +151,23 @@ class Network:
         made = {}
         for (party, module), start in zip(bottoms.items(), starts[:-1].tolist(), strict=True):
             block = (0, widths[party]) if merge == "sum" else (start, total)
-            piece = Piece(f"{name}/{party}", module, **rule)
+            piece = OwnPart(f"{name}/{party}", module, **rule)
             made[party] = Bottom(piece, reads[party], batches, widths[party], block, letters, nopeek, observer)
-        piece = Piece(f"{name}/top", top, **rule)
-        widths_of = tuple(widths.values())
         keeps, watched = f"{name}/kept", (privacy, defence, observer)
-        held = Top(piece, target, batches, merge, widths_of, made.get(seat), letters, keeps, *watched)
-        found = cls(seat, made, held, schemas)
+        piece, widths_of, between = OwnPart(f"{name}/top", top, **rule), tuple(widths.values()), None
+        if middle is None:
+            held = Top(piece, target, batches, merge, widths_of, made.get(seat), letters, keeps, *watched)
+        else:
+            if middle_at in bottoms or middle_at not in (*schemas, HUB) or middle_at == seat:
+                raise SettingsInvalid(
+                    f"the middle lies at {middle_at!r}.", remedy="It is the hub's, or a party's that has no other part."
+                )
+            joint = torch.zeros((TRIED, sum(widths_of) if merge == "concat" else widths_of[0]))
+            output = tried("the middle", middle, joint).shape[1]
+            part = OwnPart(f"{name}/middle", middle, **rule)
+            between = Middle(part, middle_at, merge, widths_of, output, letters, f"{name}/between")
+            held = Top(piece, target, batches, "sum", (output,), None, letters, keeps, *watched)
+        found = cls(seat, made, held, schemas, between)
         found.try_top()
         return found
 

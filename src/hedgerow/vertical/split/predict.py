@@ -25,10 +25,12 @@ from hedgerow.crypto.peers import HUB
 from hedgerow.errors import MissingColumn, StateLost, suggestion
 from hedgerow.learn.models import hits
 
-from .network import Network
+from .network import SplitNetwork
+from .piece import tensor
 from .reading import People
 from .splitnn import SplitState
 from .steps import Bottom, Top, arrived, sendable
+from .ushape import made, take, through
 
 AT_ONCE = 4096
 """People of whom outputs are sent in one question."""
@@ -48,8 +50,8 @@ def outputs(broadcast: np.ndarray, party: Party, rng: Any, *, bottoms: Mapping[s
     rows = _places(broadcast, party, bottom.batches, who)
     with torch.no_grad():
         z = bottom.piece.opened(party.state, trains=False)(bottom.features.rows(party, rows, bottom.piece.dtype))
-    made, (start, total) = sendable(z, bottom.letters), bottom.block
-    return made if bottom.width == total else np.pad(made, ((0, 0), (start, total - start - bottom.width)))
+    found, (start, total) = sendable(z, bottom.letters), bottom.block
+    return found if bottom.width == total else np.pad(found, ((0, 0), (start, total - start - bottom.width)))
 
 
 @local
@@ -97,12 +99,14 @@ def predicted(party: Party, top: Top) -> np.ndarray:
     return shown.reshape(len(shown), -1)
 
 
-def predict(aligned: Any, fit: SplitState | Network, to: str, *, hidden: bool = True, who: People = "all") -> np.ndarray | None:
+def predict(
+    aligned: Any, fit: SplitState | SplitNetwork, to: str, *, hidden: bool = True, who: People = "all"
+) -> np.ndarray | None:
     """What a split network says of people, to whom may know it.
 
     Parameters
     ----------
-    fit : SplitState or Network
+    fit : SplitState or SplitNetwork
         The network, whose parts the parties keep.
     to : str
         The label holder, which says it; another party, which keeps it then as well; or "hub".
@@ -122,11 +126,11 @@ def predict(aligned: Any, fit: SplitState | Network, to: str, *, hidden: bool = 
     MissingColumn (HR-403)
         No party has this name.
     """
-    network = fit.fit if isinstance(fit, SplitState) else fit
+    network, hub = (fit.fit, fit.middle) if isinstance(fit, SplitState) else (fit, None)
     top, seat = network.top, network.seat
     if to != HUB and to not in aligned.names:
         raise MissingColumn(f"no party is called {to!r}.", remedy=suggestion(to, [*aligned.names, HUB]))
-    ask(aligned, network, hidden=hidden, who=who)
+    ask(aligned, network, hidden=hidden, who=who, hub=hub)
     width = top.label.n_classes if top.label.kind == "category" else 1
     local = partial(tell, top=top, seat=seat)
     if to == HUB:
@@ -136,7 +140,7 @@ def predict(aligned: Any, fit: SplitState | Network, to: str, *, hidden: bool = 
     return None
 
 
-def evaluate(aligned: Any, fit: SplitState | Network, *, hidden: bool = True, who: People = "trained") -> dict[str, float]:
+def evaluate(aligned: Any, fit: SplitState | SplitNetwork, *, hidden: bool = True, who: People = "trained") -> dict[str, float]:
     """How good a split network is on people, by two sums at the label holder.
 
     Parameters
@@ -154,20 +158,30 @@ def evaluate(aligned: Any, fit: SplitState | Network, *, hidden: bool = True, wh
     --------
     Two sums over these people.
     """
-    network = fit.fit if isinstance(fit, SplitState) else fit
-    ask(aligned, network, hidden=hidden, who=who)
+    network, hub = (fit.fit, fit.middle) if isinstance(fit, SplitState) else (fit, None)
+    ask(aligned, network, hidden=hidden, who=who, hub=hub)
     n = len(network.top.batches.people(aligned.n, who))
     loss, score = (aligned.total(partial(judge, top=network.top, who=who), party=network.seat) / max(n, 1)).tolist()
     return {"loss": loss, "mean_squared_error" if network.top.label.kind == "number" else "accuracy": score, "n": float(n)}
 
 
-def ask(aligned: Any, network: Network, *, hidden: bool, who: People) -> None:
+def ask(aligned: Any, network: SplitNetwork, *, hidden: bool, who: People, hub: Mapping[str, Any] | None = None) -> None:
     """Let the label holder learn what the network says of people, some at a time."""
-    top, senders = network.top, network.senders
+    top, senders, middle = network.top, network.senders, network.middle
     up, then = partial(outputs, bottoms=network.bottoms, who=who), partial(say, top=top, who=who)
-    hidden = hidden and top.merge != "concat"
+    hidden = hidden and (middle or top).merge != "concat"
     for start in range(0, max(len(top.batches.people(aligned.n, who)), 1), AT_ONCE):
-        aligned.send(up, np.asarray([start, start + AT_ONCE]), parties=senders, to=network.seat, then=then, hidden=hidden)
+        at = np.asarray([start, start + AT_ONCE])
+        if middle is None:
+            aligned.send(up, at, parties=senders, to=network.seat, then=then, hidden=hidden)
+        elif middle.at == HUB:
+            z = tensor(aligned.open_rows(up, at, parties=senders, hidden=hidden), middle.piece.dtype)
+            rows = middle.through(dict(hub or {}), z, trains=False)
+            aligned.each(partial(take, then=then), {"at": at, "rows": rows}, parties=[network.seat])
+        else:
+            into = partial(through, middle=middle, trains=False)
+            aligned.send(up, at, parties=senders, to=middle.at, then=into, hidden=hidden)
+            aligned.send(partial(made, middle=middle), at, parties=[middle.at], to=network.seat, then=then)
 
 
 def _said(party: Party, top: Top) -> np.ndarray:

@@ -25,7 +25,7 @@ Source   : Sempere Hernández 2024, Algorithm 5 and Figure 3.1; Vepakomma et al.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
@@ -33,14 +33,14 @@ import numpy as np
 from torch import nn
 
 from hedgerow.core.question import name_of
+from hedgerow.crypto.peers import HUB
 from hedgerow.errors import CheckpointMismatch, SettingsInvalid
 from hedgerow.vertical.leaks import LabelDP, NoPeek, Observer
 
 from .lawful import lawful_columns, lawful_labels, lawful_merge
-from .network import Network, made_up
+from .network import SplitNetwork, made_up
 from .steps import backward, begin, forward, learn, say_labels, scored, slopes
-
-SplitShape = Literal["plain", "U"]
+from .ushape import train_u
 
 
 @dataclass(frozen=True)
@@ -56,28 +56,34 @@ class SplitState:
         the mean squared error.
     n : int
         People on whom it was trained.
+    letters : str
+        "exact", or in which precision outputs and slopes were sent.
+    middle : dict of arrays
+        The middle of a U-shape that lies at the hub, with its optimiser's memory; empty otherwise.
     """
 
     round: int
     loss: float
     score: float
     n: int
+    letters: str = "exact"
+    middle: dict[str, np.ndarray] = field(default_factory=dict)
 
     @property
-    def fit(self) -> Network:
+    def fit(self) -> SplitNetwork:
         """Which parts the parties keep; predictions ask for it.
 
         Raises
         ------
         CheckpointMismatch (HR-103)
-            The state was read from a file: `Network.of(...)` with the training's settings makes it again.
+            The state was read from a file: `SplitNetwork.of(...)` with the training's settings makes it again.
         """
         if (found := self.__dict__.get("_fit")) is None:
             raise CheckpointMismatch(
                 "a state that was read from a file does not know its network.",
-                remedy="Make it again: hr.vertical.Network.of(both.schemas, bottoms, top, label, ...).",
+                remedy="Make it again: hr.vertical.SplitNetwork.of(both.schemas, bottoms, top, label, ...).",
             )
-        made: Network = found
+        made: SplitNetwork = found
         return made
 
 
@@ -94,6 +100,8 @@ def splitnn(
     momentum: float = 0.0,
     optimiser_settings: Mapping[str, Any] | None = None,
     merge: Literal["sum", "concat", "maximum"] = "sum",
+    middle: nn.Module | None = None,
+    middle_at: str = HUB,
     seed: int = 0,
     held_out: float = 0.0,
     features: Mapping[str, Sequence[str]] | None = None,
@@ -131,6 +139,9 @@ def splitnn(
     merge : {"sum", "concat", "maximum"}
         How outputs of several parts meet. Concatenation shows the label holder each one's, whatever `hidden` says; a maximum
         has to see each, and is refused where they are hidden.
+    middle, middle_at : torch.nn.Module, str
+        Of the U-shape: the part between, and who holds it, the hub or a party without another part. The label holder then keeps
+        the last layers as `top`, and its own features, where it has some, go through the middle like those of others.
     seed : int
         Of the order of batches, which is public; initial weights are the modules'.
     held_out : float
@@ -188,43 +199,51 @@ def splitnn(
         "letters": letters,
     }
     own |= {"privacy": labels if isinstance(labels, LabelDP) else None, "defence": defence}
+    own |= {"middle": middle, "middle_at": middle_at}
     own |= {"nopeek": nopeek, "observer": observer, "optimiser_settings": settings, "name": name}
-    network = Network.of(aligned.schemas, bottoms, top, label, **own)
-    if epochs < 1 or not (n := network.top.batches.trained(aligned.n)) or (start is not None and start.n != n):
+    network = SplitNetwork.of(aligned.schemas, bottoms, top, label, **own)
+    n = network.top.batches.trained(aligned.n)
+    if epochs < 1 or n < 1 or (start is not None and start.n != n):
         raise SettingsInvalid(f"epochs is {epochs}, on {n} people.", remedy="Both are at least one, and those of the start.")
     check(aligned, network, epochs, labels, columns, hidden)
-    if start is None:
-        starts(aligned, network)
+    hub = dict(start.middle) if start else starts(aligned, network)
     for epoch in range(start.round if start else 0, epochs):
-        train(aligned, network, epoch, hidden)
-        yield state_of(aligned, network, epoch + 1)
+        if network.middle is None:
+            train(aligned, network, epoch, hidden)
+        else:
+            train_u(aligned, network, epoch, hidden, hub)
+        yield state_of(aligned, network, epoch + 1, hub)
 
 
-def check(aligned: Any, network: Network, epochs: int, labels: Any, columns: Any, hidden: bool) -> None:
+def check(aligned: Any, network: SplitNetwork, epochs: int, labels: Any, columns: Any, hidden: bool) -> None:
     """Refuse what cannot be done, or would tell labels or columns without being said."""
-    senders, top = network.senders, network.top
+    senders, to = network.senders, network.receiver
     if not senders:
         raise SettingsInvalid(f"{network.seat} has all features and the label.", remedy="Train there; no network is split.")
-    lawful_merge(top.merge, senders, hidden)
-    lawful_labels(labels, senders, network.seat)
-    parts = {party: network.bottoms[party] for party in senders}
-    modules = {party: part.piece.module for party, part in parts.items()}
-    inputs = {party: made_up(network.schemas[party], part.features) for party, part in parts.items()}
-    lawful_columns(columns, modules, inputs, epochs * top.batches.trained(aligned.n) / top.batches.size, network.seat)
+    lawful_merge((network.middle or network.top).merge, senders, hidden)
+    lawful_labels(labels, network.told, network.seat)
+    modules = {party: network.bottoms[party].piece.module for party in senders}
+    inputs = {party: made_up(network.schemas[party], network.bottoms[party].features) for party in senders}
+    batches = network.top.batches
+    lawful_columns(columns, modules, inputs, epochs * batches.trained(aligned.n) / batches.size, to)
 
 
-def starts(aligned: Any, network: Network) -> None:
-    """1, 2: every party keeps the initial weights of its part; labels are replaced at random, where they are to be."""
-    top = network.top
+def starts(aligned: Any, network: SplitNetwork) -> dict[str, Any]:
+    """1, 2: every party keeps the initial weights of its part, and the hub has its own; labels are replaced at random."""
+    top, hub = network.top, dict[str, Any]()
     for party, piece in network.pieces:
-        aligned.each(partial(begin, piece=piece, observer=top.observer), piece.initial, parties=[party])
+        if party == HUB:
+            piece.begin(piece.initial, hub)
+        else:
+            aligned.each(partial(begin, piece=piece, observer=top.observer), piece.initial, parties=[party])
     if top.privacy is not None:
         say, paid = partial(say_labels, column=top.label.column, privacy=top.privacy), top.privacy.event()
         before = any(entry.query == name_of(say_labels) and entry.event == paid for entry in aligned.ledger.entries)
         aligned.each(say, parties=[network.seat], charge=None if before else paid)
+    return hub
 
 
-def train(aligned: Any, network: Network, epoch: int, hidden: bool) -> None:
+def train(aligned: Any, network: SplitNetwork, epoch: int, hidden: bool) -> None:
     """3 to 8: one pass over the batches."""
     top, seat, senders = network.top, network.seat, network.senders
     up, step = partial(forward, bottoms=network.bottoms), partial(learn, top=top)
@@ -237,15 +256,15 @@ def train(aligned: Any, network: Network, epoch: int, hidden: bool) -> None:
             aligned.send(back, at, parties=[seat], to=to, then=turn)  # 7, 8
 
 
-def state_of(aligned: Any, network: Network, round: int) -> SplitState:
+def state_of(aligned: Any, network: SplitNetwork, round: int, hub: dict[str, Any]) -> SplitState:
     """What the server learns of an epoch."""
     n = network.top.batches.trained(aligned.n)
-    made = SplitState(round, *means(aligned, network, n), n)
+    made = SplitState(round, *means(aligned, network, n), n, network.top.letters, dict(hub))
     made.__dict__["_fit"] = network
     return made
 
 
-def means(aligned: Any, network: Network, n: int) -> tuple[float, float]:
+def means(aligned: Any, network: SplitNetwork, n: int) -> tuple[float, float]:
     """Mean loss and mean score of the records as they were learned last: two sums over records."""
     sums = aligned.total(partial(scored, keeps=network.top.keeps), party=network.seat)
     loss, score = (np.asarray(sums) / n).tolist()

@@ -29,7 +29,7 @@ from hedgerow.vertical.leaks import LabelDP, NoPeek, Observer
 from hedgerow.vertical.leaks.label_dp import SAID
 from hedgerow.vertical.leaks.observer import forget
 
-from .piece import Piece, tensor
+from .piece import OwnPart, tensor
 from .reading import Batches, OwnFeatures, OwnLabel
 
 Merge = Literal["sum", "concat", "maximum"]
@@ -46,7 +46,7 @@ class Bottom:
 
     Parameters
     ----------
-    piece : Piece
+    piece : OwnPart
     features : OwnFeatures
     batches : Batches
     width : int
@@ -60,7 +60,7 @@ class Bottom:
         Keeps what is sent, for the measurement of what it tells.
     """
 
-    piece: Piece
+    piece: OwnPart
     features: OwnFeatures
     batches: Batches
     width: int
@@ -90,7 +90,7 @@ class Top:
 
     Parameters
     ----------
-    piece : Piece
+    piece : OwnPart
     label : OwnLabel
     batches : Batches
     merge : {"sum", "concat", "maximum"}
@@ -109,7 +109,7 @@ class Top:
         Keeps what is sent, for the measurement of what it tells.
     """
 
-    piece: Piece
+    piece: OwnPart
     label: OwnLabel
     batches: Batches
     merge: Merge
@@ -128,15 +128,7 @@ class Top:
 
     def merged(self, received: Tensor, own: Tensor | None) -> Tensor:
         """The top's input from what others sent together, and from the label holder's own output."""
-        if self.merge == "sum":
-            return received if own is None else received + own
-        if own is not None:
-            assert self.own is not None
-            start = self.own.block[0]
-            received = torch.cat([received[:, :start], own, received[:, start + own.shape[1] :]], 1)
-        if self.merge == "concat":
-            return received
-        return received.view(len(received), len(self.widths), -1).amax(1)
+        return merged(self.merge, self.widths, received, own, None if self.own is None else self.own.block[0])
 
     @property
     def width(self) -> int:
@@ -164,6 +156,15 @@ class Top:
         return self.privacy.loss(output, target)
 
 
+def merged(merge: Merge, widths: tuple[int, ...], received: Tensor, own: Tensor | None, start: int | None) -> Tensor:
+    """What outputs of several parts are together; one's own output stands at `start` among those of all."""
+    if merge == "sum":
+        return received if own is None else received + own
+    if own is not None and start is not None:
+        received = torch.cat([received[:, :start], own, received[:, start + own.shape[1] :]], 1)
+    return received if merge == "concat" else received.view(len(received), len(widths), -1).amax(1)
+
+
 def sendable(values: Tensor, letters: Letters) -> np.ndarray:
     """Numbers as they are sent."""
     array: np.ndarray = values.detach().numpy()
@@ -184,7 +185,9 @@ def arrived(party: Party, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
 
 
 @local
-def begin(broadcast: dict[str, np.ndarray], party: Party, rng: Any, *, piece: Piece, observer: Observer | None = None) -> None:
+def begin(
+    broadcast: dict[str, np.ndarray], party: Party, rng: Any, *, piece: OwnPart, observer: Observer | None = None
+) -> None:
     """1, 2: keep the initial weights of one's part; forget what was observed of another training."""
     piece.begin(broadcast, party.state)
     if observer is not None:

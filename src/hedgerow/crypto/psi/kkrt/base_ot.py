@@ -16,6 +16,7 @@ Source   : T. Chou and C. Orlandi, The Simplest Protocol for Oblivious Transfer,
 from __future__ import annotations
 
 import hashlib
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def group() -> Any:
         PyNaCl is not installed, or its libsodium was built without these operations.
     """
     try:
-        import nacl.bindings as sodium
+        sodium: Any = import_module("nacl.bindings")
     except ImportError:
         sodium = None
     if sodium is None or not (sodium.has_crypto_core_ed25519 and sodium.has_crypto_scalarmult_ed25519):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.question import travels
 from hedgerow.core.randomness import Entropy
 from hedgerow.errors import AlignmentRefused, IdsInvalid, MessageRefused, SettingsInvalid
 
@@ -31,6 +32,7 @@ MOST = 10**9
 """Ids of a list whose bins are counted in 32 bits."""
 
 
+@travels
 @dataclass(frozen=True)
 class KKRT:
     """Alignment of two large lists: oblivious transfers extended by symmetric ciphers, some microseconds a pair of ids.

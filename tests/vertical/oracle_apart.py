@@ -11,6 +11,7 @@ import numpy as np
 
 from hedgerow.core import Party
 from hedgerow.core.arrays import Array
+from hedgerow.core.randomness import Stream
 from hedgerow.data import Schema, Table
 
 COLUMNS, WEIGHTED, ROWS, WEIGHTS, SUMS = 24, 16, 24, 16, 33
@@ -55,7 +56,9 @@ class InMemory:
         found = []
         for name, table in self.tables.items():
             columns = {column: table[column] for column in table.schema.names}
-            found.append(np.asarray(function(broadcast, Party(name, columns, np.ones(self.n)), None)))
+            found.append(
+                np.asarray(function(broadcast, Party(name, columns, np.ones(self.n)), Stream(f"{name} {len(self.asked)}")))
+            )
         return found
 
     def sum(self, local: Callable[..., Array], broadcast: Any = None) -> Array:
@@ -71,20 +74,31 @@ class InMemory:
         self.asked.append(("cross", bound))
         blocks = self._local(left, broadcast)
         X = grid(np.concatenate(blocks, axis=1), COLUMNS if weights is None else WEIGHTED)
-        w, R, longest = np.ones(self.n), X, np.linalg.norm(X, axis=1)
-        reach = longest**2
+        within(blocks, bound.left, self.names)
+        w, R = np.ones(self.n), X
         if weights is not None:
             w = np.empty(self.n)
             w[self.order] = grid(weights, WEIGHTS)
             assert np.abs(w).max() <= 0.25 + 1e-9
         if right is not None:
-            R = sum(grid(rows, ROWS) for rows in self._local(right, broadcast))
+            rows = self._local(right, broadcast)
+            within(
+                [one for one in rows if one.size],
+                bound.right,
+                [name for name, one in zip(self.names, rows, strict=True) if one.size],
+            )
+            R = sum(grid(one, ROWS) for one in rows if one.size)
             if hub is not None:
                 shared = np.empty_like(R)
                 shared[self.order] = grid(hub, ROWS)
                 R = R + shared
-            reach = longest * np.linalg.norm(R, axis=1)
-        if hub is None:
-            assert bound is None or reach.max() <= bound.radius * (1 + 1e-9), (reach.max(), bound)
         found = (X * w[:, None]).T @ R
         return found + self.rng.normal(0, self.noise, found.shape) if self.noise else found
+
+
+def within(blocks: list[Array], reaches: Any, names: Any) -> None:
+    """Every column is within what is declared of it, by party."""
+    for name, block in zip(names, blocks, strict=True):
+        largest = np.array(reaches[name].largest if name in reaches else ())
+        assert block.shape[1] == len(largest), (name, block.shape, largest)
+        assert (np.abs(block) <= largest * (1 + 1e-12)).all(), (name, np.abs(block).max(0), largest)
