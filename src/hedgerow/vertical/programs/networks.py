@@ -12,7 +12,6 @@ from torch import nn
 
 from hedgerow.core.declaration import Case, program
 from hedgerow.data import Schema, load
-from hedgerow.errors import StudyInvalid
 from hedgerow.learn import mlp
 from hedgerow.report import Outcome
 
@@ -21,25 +20,10 @@ from ..leaks import LabelDP
 from ..split.cutting import feature_layers
 from ..split.network import SplitNetwork, holder_of
 from ..split.splitnn import SplitState, splitnn
+from .labels import label_of
 
 Settings = Mapping[str, Any]
 Parts = tuple[dict[str, nn.Module], nn.Module]
-
-
-def label_of(built: Any, settings: Settings) -> str:
-    """The label that a study's roles name.
-
-    Raises
-    ------
-    StudyInvalid (HR-101)
-        They name none.
-    """
-    roles = built.study.roles
-    if roles is None or roles.label is None:
-        raise StudyInvalid(
-            f"the program {built.study.program.name!r} needs a label.", remedy="Say whose: [roles] label = 'party.column'."
-        )
-    return str(roles.label)
 
 
 def case_of_digits() -> Case:
