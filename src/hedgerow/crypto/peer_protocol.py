@@ -26,7 +26,7 @@ from hedgerow.core.aggregation import Aggregation
 from hedgerow.core.conversation import AtParty, Sessions, Step
 from hedgerow.core.engine import Engine, Inbox, Outbox
 from hedgerow.core.release import Release
-from hedgerow.errors import MessageRefused, NotAligned, PartyDeclined, RoundRefused
+from hedgerow.errors import MessageRefused, NobodyAnswered, NotAligned, PartyDeclined, RoundRefused
 
 from .keys import Identity, Roster
 from .peers import HUB, Letters, Peer
@@ -128,7 +128,7 @@ class PeerProtocol(Aggregation):
 
     @property
     def repeatable(self) -> bool:
-        """Whether it may begin anew in the same question, where a party has forgotten it halfway, as one that was killed has.
+        """Whether it may begin anew in the same question, where a party was killed halfway, and knows nothing of it any more.
 
         Only where the hub learns nothing of what it carries, and nothing is drawn that must not be drawn twice.
         """
@@ -139,8 +139,9 @@ class PeerProtocol(Aggregation):
             carried = _Carried(self, engine, outbox)
             try:
                 return carried, carried.out()
-            except PartyDeclined as error:
-                if attempt == 1 or set(error.codes.values()) != {MessageRefused.code}:
+            except (PartyDeclined, NobodyAnswered) as error:
+                declined = error.codes.values() if isinstance(error, PartyDeclined) else ()
+                if attempt == 1 or set(declined) - {MessageRefused.code}:
                     raise
                 log.info("%s begins anew: %s", self.name, error.reason)
         raise AssertionError
