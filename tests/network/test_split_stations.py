@@ -62,9 +62,9 @@ def whole(x, y):
 
 def common_rows(folder, name):
     """Where the common people stand in a station's list, as it keeps it during a study."""
-    for path in folder.rglob("*.desk"):
-        desk = DeskFile(path).desks()[name]
-        return next(entry["rows"] for k in range(9) if (entry := desk.get(f"alignment {k}")) is not None)
+    [path] = folder.rglob("*.desk")
+    desk = DeskFile(path).desks()[name]
+    return next(entry["rows"] for k in range(9) if (entry := desk.get(f"alignment {k}")) is not None)
 
 
 def of_whole(rows):

@@ -39,7 +39,10 @@ SECRETS = "pair secrets"
 """The entry of a desk that has them."""
 
 ATTEMPTS = 3
-"""How often a protocol that may begin anew begins."""
+"""How often a protocol that may begin anew begins, where parties know nothing of it any more."""
+
+PATIENCE, PAUSE = 120.0, 1.0
+"""Seconds for which it begins anew while a party is away, and between two attempts."""
 
 LAST = 1 << 20
 """Rounds that a protocol may have."""
@@ -135,16 +138,20 @@ class PeerProtocol(Aggregation):
         return False
 
     def _carried(self, engine: Engine, outbox: Outbox) -> tuple[_Carried, Any]:
-        for attempt in range(ATTEMPTS if self.repeatable else 1, 0, -1):
+        forgotten, until = 0, time.monotonic() + PATIENCE
+        while True:
             carried = _Carried(self, engine, outbox)
             try:
                 return carried, carried.out()
-            except (PartyDeclined, NobodyAnswered) as error:
-                declined = error.codes.values() if isinstance(error, PartyDeclined) else ()
-                if attempt == 1 or set(declined) - {MessageRefused.code}:
+            except PartyDeclined as error:
+                forgotten += 1
+                if not self.repeatable or forgotten == ATTEMPTS or set(error.codes.values()) != {MessageRefused.code}:
                     raise
-                log.info("%s begins anew: %s", self.name, error.reason)
-        raise AssertionError
+            except NobodyAnswered:
+                if not self.repeatable or time.monotonic() > until:
+                    raise
+                time.sleep(PAUSE)
+            log.info("%s begins anew: a party was away, or knows nothing of it.", self.name)
 
     # ---- as engines see it ------------------------------------------------------------------------------------------
     def correspondents(self, ids: tuple[str, ...]) -> Mapping[str, PeerSide]:
