@@ -147,7 +147,7 @@ class HiddenJoin(PeerProtocol):
         return Layout((("", (self.n_levels, 1 + len(self.columns))),))
 
     def peer(self, at: AtParty, shared: PairSecrets) -> Peer[None]:
-        """A party's side; others than the two have none. Secrets are the system's whatever the seed: means do not depend on them."""
+        """A party's side; others than the two have none. Secrets are the system's, also where a seed is given."""
         me, names = at.party.id, (self.group_owner, self.value_owner)
         if me not in names:
             return
