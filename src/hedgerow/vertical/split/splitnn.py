@@ -53,7 +53,7 @@ class SplitState:
         Epochs so far.
     loss, score : float
         Means over the records of the epoch, each as it was when its batch was learned: the loss, and the accuracy, of numbers
-        the mean squared error.
+        the mean squared error. The accuracy is NaN where fewer than `aligned.least` people are wrong, or right.
     n : int
         People on whom it was trained.
     letters : str
@@ -271,6 +271,11 @@ def state_of(aligned: Any, network: SplitNetwork, round: int, hub: dict[str, Any
 
 def means(aligned: Any, network: SplitNetwork, n: int) -> tuple[float, float]:
     """Mean loss and mean score of the records as they were learned last: two sums over records."""
-    sums = aligned.total(partial(scored, keeps=network.top.keeps), party=network.seat)
+    sums = aligned.total(partial(scored, top=network.top), np.asarray(aligned.least), party=network.seat)
+    return told(sums, n)
+
+
+def told(sums: np.ndarray, n: int) -> tuple[float, float]:
+    """Means from sums; NaN for a score that would tell of few people."""
     loss, score = (np.asarray(sums) / n).tolist()
-    return loss, score
+    return loss, score if score >= 0 else float("nan")
