@@ -90,6 +90,19 @@ def test_the_same_columns_are_opened_once():
     assert max(again) < 2000
 
 
+def test_a_desk_keeps_the_last_openings_and_writes_each_of_them_once():
+    both, _ = aligned()
+    desk = inside(both._federation).run.engine.held.desks["town"]
+    written = []
+    put = desk.put
+    desk.put = lambda name, entry: (written.append(name), put(name, entry))[1]
+    for step in (1, 1, 2, 3, 4, 5, 5):
+        both.cross(own, None, np.array(float(step)))
+    assert [name for name in written if name.startswith("cross opening ")] == [
+        f"cross opening {i} of tax" for i in (0, 1, 2, 3, 0)
+    ]
+
+
 def test_columns_that_a_question_describes_otherwise_and_those_behind_noise_are_opened_anew():
     """Letters that are not sent would tell that columns are the same, which no noise covers."""
     both, _ = aligned(n=400)
