@@ -14,7 +14,7 @@ LEVELS = {"gender": (0, 1), "smokes": (0, 1), "gluc": (1, 2, 3), "height": tuple
 
 
 def test_one_opening_with_known_coefficients_is_a_table_of_unnamed_people():
-    """600 combinations of five columns have as many different predictors, so each person's values follow; never whose they are."""
+    """1200 combinations of five columns have as many predictors, so each person's values follow; never whose they are."""
     rng = np.random.default_rng(0)
     people = pd.DataFrame({name: rng.choice(levels, 90) for name, levels in LEVELS.items()})
     people["nin"] = [f"person-{n}" for n in rng.integers(1 << 60, size=90)]
