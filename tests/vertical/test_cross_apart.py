@@ -250,6 +250,16 @@ def test_noise_needs_factors_and_shapes_that_are_known():
     assert asked(both) == before
 
 
+def test_rows_of_the_hub_behind_noise_are_cut_to_what_is_declared():
+    both, X = aligned()
+    both.sum(predictor)
+    noisy = both.protect(mechanism=hr.Gaussian(1e-6, at="shares", least=2))
+    with pytest.raises(UnboundedSum, match="largest values are not declared"):
+        noisy.cross(own, weights=np.ones(60), bound=Factors(reach()))
+    found = noisy.cross(own, weights=np.full(60, 9.0), bound=Factors(reach(), hub=ColumnReach((0.5,))))
+    np.testing.assert_allclose(found, X.T @ X / 2, atol=1e-2)
+
+
 def test_lengths_are_enough_where_made_up_people_show_the_shapes():
     both, X = aligned()
     noisy = both.protect(mechanism=hr.Gaussian(1e-6, at="shares", least=2))
