@@ -27,7 +27,7 @@ from hedgerow.store import drive, load_checkpoint, record_of, write_bytes
 
 from ..keys import settings_of
 from ..rounds import Progress, Row
-from .opened import Opened, aligned_of
+from .opened import OpenedStudy, aligned_of
 from .protocols import protocol_of
 from .ready import BuiltApart, refuse_label, refuse_sections
 from .reporting import report_apart
@@ -123,7 +123,7 @@ def run_at_stations(
         start = load_checkpoint(path, built.listing.state, built.digest) if resume and kept and path.exists() else None
         run.ledger.rewind(0, replay=False)
         handle = _aligned(built, federation, folder / ALIGNMENT)
-        opened = Opened.at(built, federation, handle)
+        opened = OpenedStudy.at(built, federation, handle)
         history: list[Row] = []
 
         def watch(state: Any) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def aligned_of(built: BuiltApart, federation: Federation, before: Callable[[], A
     return aligned if noise is None else aligned.protect(mechanism=noise.mechanism())
 
 
-class Opened:
+class OpenedStudy:
     """The parties of a run, aligned when a program is given them, and once more for each study that it begins anew.
 
     Parameters
@@ -56,7 +56,7 @@ class Opened:
         self.handles: list[Any] = []
 
     @classmethod
-    def at(cls, built: BuiltApart, federation: Federation, handle: Any) -> Opened:
+    def at(cls, built: BuiltApart, federation: Federation, handle: Any) -> OpenedStudy:
         """Parties that are elsewhere, and what the program was given."""
         made = cls(built)
         made.federations, made.handles = [federation], [handle]

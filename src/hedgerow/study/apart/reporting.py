@@ -18,7 +18,7 @@ from ..rounds import Row, metrics_of
 from .seen import bytes_in_all, letters_of, saw_of
 
 if TYPE_CHECKING:
-    from .opened import Opened
+    from .opened import OpenedStudy
     from .ready import BuiltApart
 
 EXPOSED = "Outside any epsilon: each party learned which of its own people are common to all, and everybody how many."
@@ -29,7 +29,7 @@ ASSUMED = (
 
 
 def report_apart(
-    opened: Opened,
+    opened: OpenedStudy,
     ended: Driven,
     outcome: Outcome,
     history: Sequence[Row],
@@ -62,7 +62,7 @@ def report_apart(
         privacy_weak=said.weak,
         facts=facts(built, common, ended, history, opened.ledger.entries, traffic, opened.engine, seconds, outcome.metrics),
         metrics=tuple(outcome.metrics.items()),
-        curves=(*outcome.curves, *curves_by_round(history)),
+        curves=(*outcome.curves, *(() if built.listing.takes == "anew" else curves_by_round(history))),
         dots=tuple(outcome.dots),
         left=released(opened.ledger.entries),
         tables=(*outcome.grids, *(grid_of(title, frame) for title, frame in outcome.tables.items())),

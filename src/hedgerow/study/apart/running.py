@@ -15,7 +15,7 @@ from hedgerow.store import Driven, record_of, write_bytes
 from hedgerow.store.rows import Logger
 
 from ..rounds import Progress, Row
-from .opened import Opened
+from .opened import OpenedStudy
 from .ready import BuiltApart, build_apart
 from .reporting import report_apart
 from .yardstick import TITLE, beside_pooled, largest
@@ -53,10 +53,10 @@ def run_apart(
         )
     with heard() as caught:
         built = build_apart(study, data_dir=data_dir)
-        open_folder(folder, built, resume=False)
         bound = {name: make(built, built.settings) for name, make in built.listing.bind.items()}
+        open_folder(folder, built, resume=False)
         shared = study.budget.shared if study.budget else None
-        opened = Opened(built, threads, lambda before: record_of(_of_study(folder, before), shared))
+        opened = OpenedStudy(built, threads, lambda before: record_of(_of_study(folder, before), shared))
         with over(opened):
             own = {key: value for key, value in built.settings.items() if key not in built.listing.keys}
             states = built.listing.function(opened.handle(), **own, **bound, start=None)
@@ -71,7 +71,7 @@ def run_apart(
 
 
 def _driven(
-    opened: Opened, states: Iterator[Any], folder: Path, on_progress: Callable[[Progress], None], log: Sequence[Logger]
+    opened: OpenedStudy, states: Iterator[Any], folder: Path, on_progress: Callable[[Progress], None], log: Sequence[Logger]
 ) -> tuple[Driven, list[Row]]:
     """Carry the program out round by round, until it ends or the budget refuses a question."""
     built = opened.built

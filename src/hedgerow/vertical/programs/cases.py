@@ -18,3 +18,9 @@ HEART = {
 def heart(**settings: Any) -> Case:
     """Patients with heart failure: a clinic knows who they are, a laboratory what was measured."""
     return Case(load("heart_failure"), settings, parties=2, roles=HEART)
+
+
+def visits(**settings: Any) -> Case:
+    """Insured people: an insurer knows their contract, a practice their visits."""
+    roles = {"insurer": ["lncoins", "idp", "lpi"], "practice": ["disea", "hlthg", "mdvis"], "label": "practice.mdvis"}
+    return Case(load("hie").take(range(400)), settings, parties=2, roles=roles)

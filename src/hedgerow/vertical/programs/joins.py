@@ -19,7 +19,7 @@ Settings = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Joined:
+class JoinedMeans:
     """Means over a hidden join.
 
     Attributes
@@ -54,7 +54,7 @@ def settings_of_join(built: Any, settings: Settings) -> JoinSums:
     return JoinSums(section.least, section.most, section.ratio, section.normal, section.small_domain)
 
 
-def show_joined(handle: Any, settings: Settings, state: Joined) -> Outcome:
+def show_joined(handle: Any, settings: Settings, state: JoinedMeans) -> Outcome:
     """Show the means."""
     told = state.found.means["count"].notna()
     metrics = {"groups told": float(told.sum()), "people in them": float(state.found.means.loc[told, "count"].sum())}
@@ -78,8 +78,8 @@ def learns_of_join(settings: Settings, roles: Any) -> dict[str, tuple[str, ...]]
     case=lambda: heart(of=["serum_creatinine"], by="sex"),
 )
 def hidden_join_means(
-    federation: Federation, *, of: list[str], by: str, on: str, rules: JoinSums, start: Joined | None = None
-) -> Iterator[Joined]:
+    federation: Federation, *, of: list[str], by: str, on: str, rules: JoinSums, start: JoinedMeans | None = None
+) -> Iterator[JoinedMeans]:
     """Means over a hidden join; see `hedgerow.vertical.hidden_sums.hidden_means`.
 
     Parameters
@@ -91,4 +91,4 @@ def hidden_join_means(
     on, rules : str, JoinSums
         Of `[alignment]`.
     """
-    yield Joined(hidden_means(federation, of, by, on=on, settings=rules))
+    yield JoinedMeans(hidden_means(federation, of, by, on=on, settings=rules))

@@ -12,33 +12,17 @@ from torch import nn
 
 from hedgerow.core.declaration import Case, program
 from hedgerow.data import Schema, load
-from hedgerow.errors import StudyInvalid
 from hedgerow.learn import mlp
 from hedgerow.report import Outcome
 
 from ..aligned import Aligned
 from ..leaks import LabelDP
-from ..split.network import Network, holder_of
+from ..split.network import SplitNetwork, holder_of
 from ..split.splitnn import SplitState, splitnn
+from .labels import label_of
 
 Settings = Mapping[str, Any]
 Parts = tuple[dict[str, nn.Module], nn.Module]
-
-
-def label_of(built: Any, settings: Settings) -> str:
-    """The label that a study's roles name.
-
-    Raises
-    ------
-    StudyInvalid (HR-101)
-        They name none.
-    """
-    roles = built.study.roles
-    if roles is None or roles.label is None:
-        raise StudyInvalid(
-            f"the program {built.study.program.name!r} needs a label.", remedy="Say whose: [roles] label = 'party.column'."
-        )
-    return str(roles.label)
 
 
 def case_of_digits() -> Case:
@@ -97,7 +81,7 @@ def show_training(aligned: Aligned, settings: Settings, state: SplitState) -> Ou
     return Outcome(metrics | facts)
 
 
-def _classifies(fit: Network) -> bool:
+def _classifies(fit: SplitNetwork) -> bool:
     return fit.top.label.loss in ("cross_entropy", "log_loss")
 
 
@@ -110,7 +94,7 @@ def watch_training(settings: Settings, state: SplitState, opened: Any, test: Any
     return found
 
 
-def outputs_of(fit: Network, states: Mapping[str, Any], tests: Mapping[str, Any]) -> np.ndarray:
+def outputs_of(fit: SplitNetwork, states: Mapping[str, Any], tests: Mapping[str, Any]) -> np.ndarray:
     """What a network says of people whose columns are at hand, shape (n, outputs): a simulation has all weights.
 
     Parameters
@@ -135,7 +119,7 @@ def outputs_of(fit: Network, states: Mapping[str, Any], tests: Mapping[str, Any]
     return found
 
 
-def score_of(fit: Network, states: Mapping[str, Any], tests: Mapping[str, Any]) -> float:
+def score_of(fit: SplitNetwork, states: Mapping[str, Any], tests: Mapping[str, Any]) -> float:
     """Accuracy, or mean squared error, of people who were held out."""
     output = outputs_of(fit, states, tests)
     target = np.asarray(tests[fit.seat][fit.top.label.column])

@@ -15,7 +15,7 @@ from ..associations import correlation, vif
 from ..glm import OPENINGS, logistic_regression, poisson_regression
 from ..groups import means
 from ..linear import lasso, linear_regression, ridge
-from .cases import heart
+from .cases import heart, visits
 
 if TYPE_CHECKING:
     import pandas
@@ -104,7 +104,7 @@ def vertical_linear_regression(aligned: Aligned, *, formula: str, start: FittedA
     columns="apart",
     outcome=show_fitted,
     learns=learns_of_predictors,
-    case=lambda: heart(formula="death_event ~ age + sex + ejection_fraction"),
+    case=lambda: heart(formula="death_event ~ age + sex + ejection_fraction + serum_creatinine", tol=1e-3),
 )
 def vertical_logistic_regression(
     aligned: Aligned,
@@ -136,7 +136,7 @@ def vertical_logistic_regression(
     columns="apart",
     outcome=show_fitted,
     learns=learns_of_predictors,
-    case=lambda: heart(formula="death_event ~ age + ejection_fraction"),
+    case=lambda: visits(formula="mdvis ~ lncoins + lpi + disea + hlthg"),
 )
 def vertical_poisson_regression(
     aligned: Aligned,
