@@ -200,7 +200,7 @@ class Aligned(Closed):
         self._without_noise("a sum whose rows are records")
         total: Array = self._ask("sum", local, broadcast, HubSeat(self.n), None)
         what = f"totals record by record of {name_of(function_of(local)).split(':')[1]}, in secret order"
-        self._facts.note(HUB, f"{what}; with what it knows of the coefficients, values of columns with few of them follow, unnamed")
+        self._facts.note(HUB, f"{what}; with the coefficients, values of columns with few of them follow, unnamed")
         return total
 
     def send(
