@@ -45,4 +45,19 @@ def question(**about):
     return Received(Outbox(("alpha",), asked, counted=counted, asked=5))
 
 
-__all__ = ["Path", "aligned", "apart", "guard", "hospitals", "hr", "load", "np", "parse", "partial", "pd", "question", "table", "total_radius"]
+__all__ = [
+    "Path",
+    "aligned",
+    "apart",
+    "guard",
+    "hospitals",
+    "hr",
+    "load",
+    "np",
+    "parse",
+    "partial",
+    "pd",
+    "question",
+    "table",
+    "total_radius",
+]

@@ -11,6 +11,7 @@ import numpy as np
 
 from hedgerow.core import Party
 from hedgerow.core.arrays import Array
+from hedgerow.core.randomness import Stream
 from hedgerow.data import Schema, Table
 
 COLUMNS, WEIGHTED, ROWS, WEIGHTS, SUMS = 24, 16, 24, 16, 33
@@ -55,7 +56,9 @@ class InMemory:
         found = []
         for name, table in self.tables.items():
             columns = {column: table[column] for column in table.schema.names}
-            found.append(np.asarray(function(broadcast, Party(name, columns, np.ones(self.n)), None)))
+            found.append(
+                np.asarray(function(broadcast, Party(name, columns, np.ones(self.n)), Stream(f"{name} {len(self.asked)}")))
+            )
         return found
 
     def sum(self, local: Callable[..., Array], broadcast: Any = None) -> Array:

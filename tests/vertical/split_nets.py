@@ -4,38 +4,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from apart_double import AsHeld
 from torch import nn
 
 import hedgerow as hr
 from hedgerow.core.federation import inside
-from hedgerow.core.question import travels
-from hedgerow.crypto.psi import AlignedRows
 from hedgerow.data import Column, Schema, Table
 from hedgerow.learn.made import leaves_note
 from hedgerow.store.checkpoint import states_of
 
 N = 70
 SETTINGS = {"label": "bank.fraud", "batch_size": 16, "learning_rate": 0.05, "momentum": 0.9, "seed": 3, "scale": "none"}
-
-
-@travels
-@dataclass(frozen=True)
-class AsHeld:
-    """People in the order of the lists, which are the same: an alignment for tests of what comes after it."""
-
-    least: int = 10
-    name: str = "as held"
-
-    @property
-    def shows(self):
-        return {}
-
-    def read(self, values):
-        return [str(value).encode() for value in values]
-
-    def peer(self, me, names, ids, *, entropy=None):
-        yield {}
-        return AlignedRows(np.arange(len(ids)), {})
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle_apart import InMemory
 from scipy.stats import chi2_contingency
@@ -103,6 +103,7 @@ def test_through_noise_no_group_is_left_out() -> None:
     assert (found["count"] != np.rint(found["count"])).all()
 
 
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(1, 12))
 def test_v11_levels_that_are_not_told_are_nobody_or_enough_people(counts: list[int], least: int) -> None:
     found = np.array(counts)
@@ -144,6 +145,7 @@ def test_v11_cells_of_few_people_are_not_told_nor_found_from_their_row() -> None
     assert not ((shown[there] > 0) & (shown[there] < 30)).any()
 
 
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, 30), min_size=6, max_size=6), st.integers(2, 12))
 def test_v11_what_is_left_out_of_a_row_or_column_is_enough_people(cells: list[int], least: int) -> None:
     counts = np.array(cells, dtype=float).reshape(2, 3)

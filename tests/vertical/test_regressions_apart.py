@@ -278,6 +278,15 @@ def test_v11_a_column_that_singles_out_few_people_is_refused_at_home() -> None:
     both = InMemory(TABLES | {"bank": bank})
     with pytest.raises(TooFewRecords, match="all but 4 people"):
         linear_regression(both, "spent ~ rare + age")
+    nearly = (np.asarray(TABLES["bureau"]["age"]) > 50) * 1.0
+    nearly[:4] = 1 - nearly[:4]
+    pair = Table({**TABLES["bureau"].columns, "default": nearly}, BUREAU, "bureau")
+    with pytest.raises(TooFewRecords, match="differ, or agree"):
+        linear_regression(InMemory(TABLES | {"bureau": pair}), "spent ~ default + I(age > 50) + rate")
+    grade = np.where(np.arange(N) < 4, 0, 1 + np.arange(N) % 2)
+    third = Table({**TABLES["bank"].columns, "grade": grade}, BANK, "bank")
+    with pytest.raises(TooFewRecords):
+        linear_regression(InMemory(TABLES | {"bank": third}), "spent ~ grade + age")
     bank = Table({**bank.columns, "rare": 1 - rare}, bank.schema, "bank")
     with pytest.raises(TooFewRecords):
         linear_regression(InMemory(TABLES | {"bank": bank}), "spent ~ rare + age")
@@ -317,6 +326,31 @@ def test_the_hub_gets_rows_in_an_order_of_its_own_each_time() -> None:
     first, last = both.opened[-2][:, 0], both.opened[-1][:, 0]
     assert not np.allclose(first, last, atol=1e-2)
     assert np.allclose(np.sort(first), np.sort(last), atol=1e-2)
+
+
+def test_the_hub_reads_rows_of_few_values_from_one_linear_predictor_and_knows_nobodys_name() -> None:
+    """What is assumed of the hub is needed: coefficients are public, and 9 000 possible rows have as many predictors."""
+    both = in_memory()
+    fit = logistic_regression(both, "default ~ grade + age + open")
+    grades, ages, opened = np.meshgrid(np.arange(3), np.arange(18, 91), np.arange(41), indexing="ij")
+    possible = np.column_stack([np.ones(grades.size), grades.ravel() == 1, grades.ravel() == 2, ages.ravel(), opened.ravel()])
+    predictors = possible @ fit.coef_  # the step after the last opening is below what sets these apart
+    order = np.argsort(predictors)
+    place = np.clip(np.searchsorted(predictors[order], both.opened[-1][:, 0]), 1, len(order) - 1)
+    seen = both.opened[-1][:, 0]
+    nearer = np.where(seen - predictors[order][place - 1] < predictors[order][place] - seen, place - 1, place)
+    read = np.sort(order[nearer])
+    codes = (
+        np.asarray(TABLES["bank"]["grade"], int),
+        np.asarray(TABLES["bureau"]["age"], int),
+        np.asarray(TABLES["bureau"]["open"], int),
+    )
+    true = np.sort(np.ravel_multi_index((codes[0], codes[1] - 18, codes[2]), (3, 73, 41)))
+    assert (read == true).mean() > 0.9
+    coarse = in_memory()
+    rough = logistic_regression(coarse, "default ~ grade + age + open", places=8)
+    assert np.abs((rough.coef_ - fit.coef_) / fit.se_).max() < 0.01
+    assert len(np.unique(coarse.opened[-1])) < 0.8 * len(np.unique(both.opened[-1]))
 
 
 # ---- noise ----------------------------------------------------------------------------------------------------------

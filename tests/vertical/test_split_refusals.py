@@ -1,8 +1,12 @@
 """What split training refuses, before any party is asked; what labels cost; and who sees what."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from apart_double import AsHeld
 from split_nets import SETTINGS, aligned, between, bottom, kept, made, own_bottom, top
 from torch import nn
 
@@ -93,9 +97,6 @@ def test_v16_labels_are_drawn_once_and_paid_once(both):
 
 
 def test_v16_labels_that_were_said_are_those_that_are_learned(both):
-    class Seen:
-        asked = ()
-
     last_of(both, {"alice": bottom(5)}, labels=LabelDP(0.5, classes=3), epochs=1)
     said = kept(both)["bank"][SAID]
     plain = aligned(made())
@@ -138,8 +139,6 @@ def test_who_saw_what(both):
 
 def test_a_budget_refuses_rows():
     within = hr.simulate(made().tables("alice"), on="id", seed=0).within(hr.Budget(epsilon=1.0, delta=1e-6, unit="record"))
-    from split_nets import AsHeld
-
     with pytest.raises(hr.errors.BudgetExhausted):
         last_of(within.align(on="id", by=AsHeld()), {"alice": bottom(5)})
 
@@ -194,18 +193,14 @@ def test_settings_are_checked_before_anybody_is_asked(both, changed, error, matc
 def test_parts_that_do_not_fit_are_refused(both, bottoms, upper, match):
     with pytest.raises(ModelInvalid) as refused:
         last_of(both, bottoms, upper=upper)
-    assert __import__("re").search(match, str(refused.value))
+    assert re.search(match, str(refused.value))
 
 
 def test_columns_with_missing_values_are_refused():
-    from dataclasses import replace
-
     people = made().tables("alice")
     schema = people["alice"].schema
     lacking = hr.data.Schema((replace(schema["alice0"], optional=True), *(one for one in schema if one.name != "alice0")))
     people["alice"] = hr.data.Table(people["alice"].columns, lacking)
-    from split_nets import AsHeld
-
     both = hr.simulate(people, on="id", seed=0).align(on="id", by=AsHeld())
     with pytest.raises(NotFinite, match="alice0"):
         last_of(both, {"alice": bottom(5)})

@@ -73,6 +73,7 @@ def test_groups_and_correlations_on_the_rails_are_those_of_the_oracle() -> None:
         np.testing.assert_allclose(ask(both), ask(oracle), rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_who_saw_what_of_a_logistic_regression() -> None:
     both = aligned(TABLES)
     fit = logistic_regression(both, "default ~ rate + age")

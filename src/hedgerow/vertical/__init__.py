@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .groups import CrossTable, contingency, means
     from .hidden_sums import HiddenMeans, hidden_means
     from .linear import lasso, linear_regression, ridge
+    from .split import SplitNetwork, SplitState, cut, evaluate, predict, splitnn
 
 __all__ = [
     "KKRT",
@@ -29,8 +30,12 @@ __all__ = [
     "Factors",
     "HiddenMeans",
     "PrincipalAxes",
+    "SplitNetwork",
+    "SplitState",
     "contingency",
     "correlation",
+    "cut",
+    "evaluate",
     "hidden_means",
     "lasso",
     "linear_regression",
@@ -38,7 +43,9 @@ __all__ = [
     "means",
     "pca",
     "poisson_regression",
+    "predict",
     "ridge",
+    "splitnn",
     "vif",
 ]
 

@@ -12,10 +12,11 @@ information follow from it, and no row is opened for the first step.
 
 What the hub sees : linear predictors of all records in an order that it does not know, scores, informations. This is assumed of
            the hub: it holds no data, shares no operator with a party, and knows nobody's linear predictor. It is an assumption,
-           not a proof. Linear predictors are a histogram of risk. Coefficients are public; where columns have few values, one
-           linear predictor of 33 binary places may tell all columns of its row, of somebody without a name. Of continuous
-           columns, d openings whose rows can be linked tell the same: near the end rows keep their rank from one opening to the
-           next. Such openings are counted, and are at most as many as the columns of the party with the fewest.
+           not a proof. Linear predictors are a histogram of risk. Coefficients are public: where columns have few values, one
+           linear predictor tells all columns of its row, of somebody without a name (a test does it), the less the fewer its
+           places. Of continuous columns, d openings whose rows can be linked tell the same: near the end rows keep their rank
+           from one opening to the next. Such openings are counted, and are at most as many as the columns of the party with the
+           fewest.
 What parties see : uniform numbers, and every beta.
 Releases : a Gram matrix, once; of counts two sums of functions of the target, once; a score (d,) and an information (d, d) for
            each opening; and to the hub alone a row of n linear predictors.
@@ -51,6 +52,8 @@ from .terms import own_units
 if TYPE_CHECKING:
     from .aligned import Aligned
 
+PLACES = 22
+"""Binary places of linear predictors."""
 OPENINGS = 15
 """Openings of linear predictors, at most, by default."""
 FINEST = 1e-7
@@ -118,6 +121,7 @@ def logistic_regression(
     offset: str | None = None,
     tol: float = 1e-5,
     openings: int = OPENINGS,
+    places: int = PLACES,
     seat: str = "hub",
 ) -> Fit:
     """Logistic regression over columns that lie apart; equal to the pooled fit up to fixed point.
@@ -134,6 +138,10 @@ def logistic_regression(
         1e-3 where another opening could be linked with too many: standard errors then have so many digits fewer.
     openings : int
         How often linear predictors may be opened to the hub, at most.
+    places : int
+        Binary places of the linear predictors that the hub sees, to which parties round at home, by chance up or down.
+        Fewer tell less of a row; an estimate is then off by about 2^-(places + 1) of its standard error, and `tol` is at least
+        2^-(places - 2).
     seat : str
         Who sees the linear predictors: the hub, and nobody else.
 
@@ -156,7 +164,7 @@ def logistic_regression(
         As many columns as records; or rows of too many openings could be linked.
     NotIdentified (HR-320), Separated (HR-321), NotConverged (HR-322)
     """
-    return fitted(aligned, formula, "binomial", offset=offset, tol=tol, openings=openings, seat=seat)
+    return fitted(aligned, formula, "binomial", offset=offset, tol=tol, openings=openings, places=places, seat=seat)
 
 
 def poisson_regression(
@@ -166,28 +174,33 @@ def poisson_regression(
     offset: str | None = None,
     tol: float = 1e-5,
     openings: int = OPENINGS,
+    places: int = PLACES,
     seat: str = "hub",
 ) -> Fit:
     """Poisson regression of counts over columns that lie apart, log link; settings as `logistic_regression`.
 
     The target's declared range ends somewhere: means are cut off at eight times that end.
     """
-    return fitted(aligned, formula, "poisson", offset=offset, tol=tol, openings=openings, seat=seat)
+    return fitted(aligned, formula, "poisson", offset=offset, tol=tol, openings=openings, places=places, seat=seat)
 
 
-def fitted(aligned: Any, formula: str, family: FamilyName, *, offset: str | None, tol: float, openings: int, seat: str) -> Fit:
-    """Fit a generalised linear model with a canonical link, as the module says."""
+def fitted(
+    aligned: Any, formula: str, family: FamilyName, *, offset: str | None, tol: float, openings: int, places: int, seat: str
+) -> Fit:
+    """Fit a generalised linear model with a canonical link, as the module says; settings as `logistic_regression`."""
     _refuse_seat(aligned, seat)
     refuse_noise(
         aligned,
         "linear predictors are rows of records, which no noise in a sum hides",
         "Fit by products alone: hr.vertical.linear_regression goes with noise.",
     )
-    if not tol >= FINEST or openings < 1:
+    if not tol >= FINEST or openings < 1 or not 4 <= places <= 30:
         raise SettingsInvalid(
-            f"tol is {tol}, openings is {openings}.",
-            remedy=f"Steps below {FINEST:g} standard errors are those of fixed-point numbers; at least one opening.",
+            f"tol is {tol}, openings is {openings}, places is {places}.",
+            remedy=f"Steps below {FINEST:g} standard errors are those of fixed-point numbers; at least one opening;\n"
+            "places are from 4 to 30.",
         )
+    tol = max(tol, 2.0 ** (2 - places))
     one = apart(aligned.schemas, aligned.n, formula, family, offset=offset)
     asked_before = len(aligned.ledger)
     opened = Openings(openings, one.fewest)
@@ -198,7 +211,7 @@ def fitted(aligned: Any, formula: str, family: FamilyName, *, offset: str | None
     found = gram(aligned, [*owned, (one.label_at, one.target)], constant_at=one.label_at)
     normal, law = normal_equations(found, one), loss_of(family)
     check_identified(normal.products, found.n, one.spec.names, residual=False, singular=DEPENDENT)
-    ask = Predictors(aligned, one, law, normal, opened)
+    ask = Predictors(aligned, one, law, normal, opened, places)
     totals = _totals(found, one, normal.right * one.target.scale, ask, family)
     point, length = _newton(one, ask, totals, _start(one, found, totals, family), family, tol)
     inverse = normal.to_columns @ solve(point.information, np.eye(one.spec.size)) @ normal.to_columns.T

@@ -35,7 +35,7 @@ from hedgerow.stats.factors import Number, Term
 from .channel import is_noisy, least_of
 from .cross import Factors
 from .design import HeldColumns
-from .terms import CONSTANT, OwnTerm, Terms, admit_column, block_of, joint_schema, own_units, refuse_few, refuse_shared
+from .terms import CONSTANT, OwnTerm, Terms, admit_column, block_of, joint_schema, own_units, refuse_few_of, refuse_shared
 
 if TYPE_CHECKING:
     import pandas
@@ -62,8 +62,8 @@ def value_rows(broadcast: Any, party: Party, rng: Any, *, terms: Terms, size: in
         width = sum(len(one.names) for one in own)
         if name == party.id:
             rows[:, start : start + width] = found = block_of(party, own)
-            for column in found.T if least > 0 else ():
-                refuse_few(column, least)
+            if least > 0:
+                refuse_few_of(found, least)
         start += width
     return rows
 

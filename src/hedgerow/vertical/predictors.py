@@ -13,6 +13,7 @@ from scipy.special import gammaln, xlogy
 from hedgerow.core.arrays import Array
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.core.randomness import uniforms
 from hedgerow.crypto.cross.bits import ColumnReach
 from hedgerow.errors import DisclosureExceeded
 from hedgerow.stats.expressions import evaluate
@@ -30,8 +31,14 @@ LINKED = 10.0
 
 # ---- at the parties -------------------------------------------------------------------------------------------------
 @local
-def predictor_rows(beta: Array, party: Party, rng: Any, *, terms: Terms, offset: tuple[str, str] | None = None) -> Array:
-    """A party's part of the linear predictor, shape (n, 1); `beta` (d,) is in the order of a cross product."""
+def predictor_rows(
+    beta: Array, party: Party, rng: Any, *, terms: Terms, places: int, offset: tuple[str, str] | None = None
+) -> Array:
+    """A party's part of the linear predictor, shape (n, 1); `beta` (d,) is in the order of a cross product.
+
+    It is rounded to `places` binary places at home, up or down by chance so that it is right in the mean: the rounding of a few
+    values that many people share would not average out.
+    """
     start, rows = 0, np.zeros((len(party.w), 1))
     for name, own in terms:
         size = sum(len(one.names) for one in own)
@@ -40,7 +47,8 @@ def predictor_rows(beta: Array, party: Party, rng: Any, *, terms: Terms, offset:
         start += size
     if offset is not None and offset[0] == party.id:
         rows = rows + evaluate(offset[1], party.columns)[:, None]
-    return rows
+    found: Array = np.ldexp(np.floor(np.ldexp(rows, places) + uniforms(rng.entropy, len(rows))[:, None]), -places)
+    return found
 
 
 @local
@@ -100,11 +108,12 @@ class Openings:
 class Predictors:
     """Opens linear predictors to the hub, and asks for scores and informations there."""
 
-    def __init__(self, aligned: Any, one: Apart, law: Loss, normal: Normal, openings: Openings) -> None:
+    def __init__(self, aligned: Any, one: Apart, law: Loss, normal: Normal, openings: Openings, places: int) -> None:
         self.aligned, self.one, self.law, self.normal, self.openings = aligned, one, law, normal, openings
         self.held = HeldColumns.of(aligned.names, one.columns)
         self.columns = partial(own_columns, terms=self.held.terms, least=least_of(aligned))
         self.offset = None if one.offset_at is None else (one.offset_at, str(one.spec.offset))
+        self.places = places
         self._last: tuple[Array, Array] | None = None
 
     def open(self, beta: Array) -> Array:
@@ -115,7 +124,7 @@ class Predictors:
             moved = math.sqrt(max(float(step @ self.normal.products @ step), 0.0) / self.aligned.n)
             gap = float(np.median(np.diff(np.sort(self._last[1]))))
         self.openings.admit(moved, gap)
-        ask = partial(predictor_rows, terms=self.held.terms, offset=self.offset)
+        ask = partial(predictor_rows, terms=self.held.terms, places=self.places, offset=self.offset)
         eta = np.asarray(self.aligned.sum(ask, self.held.to_cross(beta)), dtype=float)[:, 0]
         self._last = (beta, eta)
         return eta

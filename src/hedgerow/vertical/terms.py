@@ -180,10 +180,30 @@ def own_columns(broadcast: Any, party: Party, rng: Any, *, terms: Terms, least: 
     NotFinite (HR-404)
         An expression is undefined for some record.
     """
-    found = block_of(party, dict(terms).get(party.id, ()))
-    for column in found.T if least > 0 else ():
-        refuse_few(column, least)
+    own = dict(terms).get(party.id, ())
+    found = block_of(party, own)
+    if least > 0:
+        refuse_few_of(found, least)
+        for one in own:  # people of the reference are those of no other level
+            if len(one.term.factors) == 1 and isinstance(one.term.factors[0], Levels):
+                refuse_few(one.columns(party).sum(1), least)
     return found
+
+
+def refuse_few_of(columns: Array, least: int) -> None:
+    """Refuse columns (n, d) that single out few people, alone or as a difference of two columns of zeros and ones."""
+    for column in columns.T:
+        refuse_few(column, least)
+    ones = columns[:, ((columns == 0) | (columns == 1)).all(0)]
+    counts = ones.sum(0)
+    differ = (counts[:, None] + counts - 2 * ones.T @ ones)[np.triu_indices(len(counts), 1)]
+    few = np.minimum(differ, len(ones) - differ)
+    if ((few > 0) & (few < least)).any():
+        raise TooFewRecords(
+            f"two columns of zeros and ones differ, or agree, in fewer than {least} people.",
+            remedy="Leave one of the columns out.",
+            asked=True,
+        )
 
 
 def block_of(party: Party, own: Sequence[OwnTerm]) -> Array:

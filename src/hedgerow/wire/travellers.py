@@ -89,7 +89,7 @@ TRAVELLERS = frozenset(
 
 KEPT = frozenset(
     {"hedgerow.core.question:Preparation", "hedgerow.learn.models:Model"}
-    | {f"hedgerow.vertical.split.{module}" for module in ("piece:Piece", "steps:Bottom", "steps:Top", "ushape:Middle")}
+    | {f"hedgerow.vertical.split.{module}" for module in ("piece:OwnPart", "steps:Bottom", "steps:Top", "ushape:Middle")}
 )
 """Of these the same bytes are the same object: modules keep what is made of them, and parties keep prepared columns."""
 

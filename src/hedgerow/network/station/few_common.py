@@ -31,8 +31,6 @@ def refuse_few_common(made: Any, least: int) -> None:
     TooFewRecords (HR-604)
     """
     for rows in _arrays(made):
-        if not len(rows):
-            continue
         middle = np.partition(rows, (len(rows) - 1) // 2, axis=0)[(len(rows) - 1) // 2]  # of most rows, where these are alike
         for n in (np.count_nonzero(rows, axis=0), np.count_nonzero(rows != middle, axis=0)):
             if few := np.flatnonzero((n > 0) & (n < least)).tolist():
@@ -58,5 +56,5 @@ def _arrays(made: Any) -> Iterator[Array]:
             yield from _arrays(one)
     elif made is not None:
         rows = np.asarray(made)
-        if rows.ndim:
+        if rows.ndim and rows.size:
             yield rows.reshape(len(rows), -1)

@@ -17,7 +17,7 @@ from hedgerow.report import Outcome
 
 from ..aligned import Aligned
 from ..leaks import LabelDP
-from ..split.network import Network, holder_of
+from ..split.network import SplitNetwork, holder_of
 from ..split.splitnn import SplitState, splitnn
 from .labels import label_of
 
@@ -83,7 +83,7 @@ def show_training(aligned: Aligned, settings: Settings, state: SplitState) -> Ou
     return Outcome(metrics | facts)
 
 
-def _classifies(fit: Network) -> bool:
+def _classifies(fit: SplitNetwork) -> bool:
     return fit.top.label.loss in ("cross_entropy", "log_loss")
 
 
@@ -101,7 +101,7 @@ def watch_training(settings: Settings, state: SplitState, opened: Any, test: Any
     return found
 
 
-def outputs_of(fit: Network, states: Mapping[str, Any], tests: Mapping[str, Any]) -> np.ndarray:
+def outputs_of(fit: SplitNetwork, states: Mapping[str, Any], tests: Mapping[str, Any]) -> np.ndarray:
     """What a network says of people whose columns are at hand, shape (n, outputs): a simulation has all weights.
 
     Parameters
@@ -131,7 +131,7 @@ def outputs_of(fit: Network, states: Mapping[str, Any], tests: Mapping[str, Any]
     return found
 
 
-def score_of(fit: Network, states: Mapping[str, Any], tests: Mapping[str, Any]) -> float:
+def score_of(fit: SplitNetwork, states: Mapping[str, Any], tests: Mapping[str, Any]) -> float:
     """Accuracy, or mean squared error, of people who were held out."""
     output = outputs_of(fit, states, tests)
     target = np.asarray(tests[fit.seat][fit.top.label.column])

@@ -8,10 +8,10 @@ from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
     from .cutting import cut
-    from .network import Network
+    from .network import SplitNetwork
     from .predict import evaluate, predict
     from .splitnn import SplitState, splitnn
 
-__all__ = ["Network", "SplitState", "cut", "evaluate", "predict", "splitnn"]
+__all__ = ["SplitNetwork", "SplitState", "cut", "evaluate", "predict", "splitnn"]
 
 lazily(__name__, checks=True)

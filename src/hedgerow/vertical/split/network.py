@@ -18,7 +18,7 @@ from hedgerow.learn.descent.optimisers import NAMES, name_of, problems, settled
 from hedgerow.learn.scale import scale_for
 from hedgerow.vertical.leaks import LabelDP, NoPeek, Observer
 
-from .piece import Piece, Precision
+from .piece import OwnPart, Precision
 from .reading import Batches, OwnFeatures, OwnLabel, SplitScale
 from .steps import Bottom, Letters, Merge, Top
 from .ushape import Middle
@@ -28,7 +28,7 @@ TRIED = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class SplitNetwork:
     """Parts of a network and who holds them.
 
     Attributes
@@ -66,7 +66,7 @@ class Network:
         return tuple(party for party in found if party != self.seat)
 
     @property
-    def pieces(self) -> list[tuple[str, Piece]]:
+    def pieces(self) -> list[tuple[str, OwnPart]]:
         """All parts, each with the party that keeps it."""
         found = [(party, bottom.piece) for party, bottom in self.bottoms.items()] + [(self.seat, self.top.piece)]
         return found if self.middle is None else [*found, (self.middle.at, self.middle.piece)]
@@ -151,10 +151,10 @@ class Network:
         made = {}
         for (party, module), start in zip(bottoms.items(), starts[:-1].tolist(), strict=True):
             block = (0, widths[party]) if merge == "sum" else (start, total)
-            piece = Piece(f"{name}/{party}", module, **rule)
+            piece = OwnPart(f"{name}/{party}", module, **rule)
             made[party] = Bottom(piece, reads[party], batches, widths[party], block, letters, nopeek, observer)
         keeps, watched = f"{name}/kept", (privacy, defence, observer)
-        piece, widths_of, between = Piece(f"{name}/top", top, **rule), tuple(widths.values()), None
+        piece, widths_of, between = OwnPart(f"{name}/top", top, **rule), tuple(widths.values()), None
         if middle is None:
             held = Top(piece, target, batches, merge, widths_of, made.get(seat), letters, keeps, *watched)
         else:
@@ -164,7 +164,7 @@ class Network:
                 )
             joint = torch.zeros((TRIED, sum(widths_of) if merge == "concat" else widths_of[0]))
             output = tried("the middle", middle, joint).shape[1]
-            part = Piece(f"{name}/middle", middle, **rule)
+            part = OwnPart(f"{name}/middle", middle, **rule)
             between = Middle(part, middle_at, merge, widths_of, output, letters, f"{name}/between")
             held = Top(piece, target, batches, "sum", (output,), None, letters, keeps, *watched)
         found = cls(seat, made, held, schemas, between)

@@ -38,7 +38,7 @@ TOLD = ("name", "optimiser", "learning_rate", "settings", "precision")
 
 @travels
 @dataclass(frozen=True, eq=False)
-class Piece:
+class OwnPart:
     """A part of a network at one party.
 
     Parameters
@@ -67,7 +67,7 @@ class Piece:
         return {name: getattr(self, name) for name in TOLD} | {"made": made_of(self.module)}
 
     @classmethod
-    def __arrive__(cls, *, made: Made, **told: Any) -> Piece:
+    def __arrive__(cls, *, made: Made, **told: Any) -> OwnPart:
         """A piece whose module is made again; the weights come when training begins."""
         if set(told) != set(TOLD) or told["optimiser"] not in NAMES:
             raise ModelInvalid(
@@ -196,7 +196,7 @@ def tensor(values: np.ndarray, dtype: torch.dtype) -> Tensor:
     return torch.empty(array.shape, dtype=dtype).copy_(torch.from_numpy(array if array.flags.writeable else array.copy()))
 
 
-def keeps(party: Party, piece: Piece) -> bool:
+def keeps(party: Party, piece: OwnPart) -> bool:
     """Whether a party keeps weights of a piece."""
     return all(name in party.state for name in piece.initial)
 

@@ -25,7 +25,7 @@ from hedgerow.crypto.peers import HUB
 from hedgerow.errors import MissingColumn, StateLost, suggestion
 from hedgerow.learn.models import hits
 
-from .network import Network
+from .network import SplitNetwork
 from .piece import tensor
 from .reading import People
 from .splitnn import SplitState
@@ -99,12 +99,14 @@ def predicted(party: Party, top: Top) -> np.ndarray:
     return shown.reshape(len(shown), -1)
 
 
-def predict(aligned: Any, fit: SplitState | Network, to: str, *, hidden: bool = True, who: People = "all") -> np.ndarray | None:
+def predict(
+    aligned: Any, fit: SplitState | SplitNetwork, to: str, *, hidden: bool = True, who: People = "all"
+) -> np.ndarray | None:
     """What a split network says of people, to whom may know it.
 
     Parameters
     ----------
-    fit : SplitState or Network
+    fit : SplitState or SplitNetwork
         The network, whose parts the parties keep.
     to : str
         The label holder, which says it; another party, which keeps it then as well; or "hub".
@@ -138,7 +140,7 @@ def predict(aligned: Any, fit: SplitState | Network, to: str, *, hidden: bool = 
     return None
 
 
-def evaluate(aligned: Any, fit: SplitState | Network, *, hidden: bool = True, who: People = "trained") -> dict[str, float]:
+def evaluate(aligned: Any, fit: SplitState | SplitNetwork, *, hidden: bool = True, who: People = "trained") -> dict[str, float]:
     """How good a split network is on people, by two sums at the label holder.
 
     Parameters
@@ -163,7 +165,7 @@ def evaluate(aligned: Any, fit: SplitState | Network, *, hidden: bool = True, wh
     return {"loss": loss, "mean_squared_error" if network.top.label.kind == "number" else "accuracy": score, "n": float(n)}
 
 
-def ask(aligned: Any, network: Network, *, hidden: bool, who: People, hub: Mapping[str, Any] | None = None) -> None:
+def ask(aligned: Any, network: SplitNetwork, *, hidden: bool, who: People, hub: Mapping[str, Any] | None = None) -> None:
     """Let the label holder learn what the network says of people, some at a time."""
     top, senders, middle = network.top, network.senders, network.middle
     up, then = partial(outputs, bottoms=network.bottoms, who=who), partial(say, top=top, who=who)

@@ -38,7 +38,7 @@ from hedgerow.errors import CheckpointMismatch, SettingsInvalid
 from hedgerow.vertical.leaks import LabelDP, NoPeek, Observer
 
 from .lawful import lawful_columns, lawful_labels, lawful_merge
-from .network import Network, made_up
+from .network import SplitNetwork, made_up
 from .steps import backward, begin, forward, learn, say_labels, scored, slopes
 from .ushape import train_u
 
@@ -70,20 +70,20 @@ class SplitState:
     middle: dict[str, np.ndarray] = field(default_factory=dict)
 
     @property
-    def fit(self) -> Network:
+    def fit(self) -> SplitNetwork:
         """Which parts the parties keep; predictions ask for it.
 
         Raises
         ------
         CheckpointMismatch (HR-103)
-            The state was read from a file: `Network.of(...)` with the training's settings makes it again.
+            The state was read from a file: `SplitNetwork.of(...)` with the training's settings makes it again.
         """
         if (found := self.__dict__.get("_fit")) is None:
             raise CheckpointMismatch(
                 "a state that was read from a file does not know its network.",
-                remedy="Make it again: hr.vertical.Network.of(both.schemas, bottoms, top, label, ...).",
+                remedy="Make it again: hr.vertical.SplitNetwork.of(both.schemas, bottoms, top, label, ...).",
             )
-        made: Network = found
+        made: SplitNetwork = found
         return made
 
 
@@ -201,7 +201,7 @@ def splitnn(
     own |= {"privacy": labels if isinstance(labels, LabelDP) else None, "defence": defence}
     own |= {"middle": middle, "middle_at": middle_at}
     own |= {"nopeek": nopeek, "observer": observer, "optimiser_settings": settings, "name": name}
-    network = Network.of(aligned.schemas, bottoms, top, label, **own)
+    network = SplitNetwork.of(aligned.schemas, bottoms, top, label, **own)
     n = network.top.batches.trained(aligned.n)
     if epochs < 1 or n < 1 or (start is not None and start.n != n):
         raise SettingsInvalid(f"epochs is {epochs}, on {n} people.", remedy="Both are at least one, and those of the start.")
@@ -215,7 +215,7 @@ def splitnn(
         yield state_of(aligned, network, epoch + 1, hub)
 
 
-def check(aligned: Any, network: Network, epochs: int, labels: Any, columns: Any, hidden: bool) -> None:
+def check(aligned: Any, network: SplitNetwork, epochs: int, labels: Any, columns: Any, hidden: bool) -> None:
     """Refuse what cannot be done, or would tell labels or columns without being said."""
     senders, to = network.senders, network.receiver
     if not senders:
@@ -228,7 +228,7 @@ def check(aligned: Any, network: Network, epochs: int, labels: Any, columns: Any
     lawful_columns(columns, modules, inputs, epochs * batches.trained(aligned.n) / batches.size, to)
 
 
-def starts(aligned: Any, network: Network) -> dict[str, Any]:
+def starts(aligned: Any, network: SplitNetwork) -> dict[str, Any]:
     """1, 2: every party keeps the initial weights of its part, and the hub has its own; labels are replaced at random."""
     top, hub = network.top, dict[str, Any]()
     for party, piece in network.pieces:
@@ -243,7 +243,7 @@ def starts(aligned: Any, network: Network) -> dict[str, Any]:
     return hub
 
 
-def train(aligned: Any, network: Network, epoch: int, hidden: bool) -> None:
+def train(aligned: Any, network: SplitNetwork, epoch: int, hidden: bool) -> None:
     """3 to 8: one pass over the batches."""
     top, seat, senders = network.top, network.seat, network.senders
     up, step = partial(forward, bottoms=network.bottoms), partial(learn, top=top)
@@ -256,7 +256,7 @@ def train(aligned: Any, network: Network, epoch: int, hidden: bool) -> None:
             aligned.send(back, at, parties=[seat], to=to, then=turn)  # 7, 8
 
 
-def state_of(aligned: Any, network: Network, round: int, hub: dict[str, Any]) -> SplitState:
+def state_of(aligned: Any, network: SplitNetwork, round: int, hub: dict[str, Any]) -> SplitState:
     """What the server learns of an epoch."""
     n = network.top.batches.trained(aligned.n)
     made = SplitState(round, *means(aligned, network, n), n, network.top.letters, dict(hub))
@@ -264,7 +264,7 @@ def state_of(aligned: Any, network: Network, round: int, hub: dict[str, Any]) ->
     return made
 
 
-def means(aligned: Any, network: Network, n: int) -> tuple[float, float]:
+def means(aligned: Any, network: SplitNetwork, n: int) -> tuple[float, float]:
     """Mean loss and mean score of the records as they were learned last: two sums over records."""
     sums = aligned.total(partial(scored, keeps=network.top.keeps), party=network.seat)
     loss, score = (np.asarray(sums) / n).tolist()

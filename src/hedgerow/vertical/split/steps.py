@@ -29,7 +29,7 @@ from hedgerow.vertical.leaks import LabelDP, NoPeek, Observer
 from hedgerow.vertical.leaks.label_dp import SAID
 from hedgerow.vertical.leaks.observer import forget
 
-from .piece import Piece, tensor
+from .piece import OwnPart, tensor
 from .reading import Batches, OwnFeatures, OwnLabel
 
 Merge = Literal["sum", "concat", "maximum"]
@@ -46,7 +46,7 @@ class Bottom:
 
     Parameters
     ----------
-    piece : Piece
+    piece : OwnPart
     features : OwnFeatures
     batches : Batches
     width : int
@@ -60,7 +60,7 @@ class Bottom:
         Keeps what is sent, for the measurement of what it tells.
     """
 
-    piece: Piece
+    piece: OwnPart
     features: OwnFeatures
     batches: Batches
     width: int
@@ -90,7 +90,7 @@ class Top:
 
     Parameters
     ----------
-    piece : Piece
+    piece : OwnPart
     label : OwnLabel
     batches : Batches
     merge : {"sum", "concat", "maximum"}
@@ -109,7 +109,7 @@ class Top:
         Keeps what is sent, for the measurement of what it tells.
     """
 
-    piece: Piece
+    piece: OwnPart
     label: OwnLabel
     batches: Batches
     merge: Merge
@@ -185,7 +185,9 @@ def arrived(party: Party, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
 
 
 @local
-def begin(broadcast: dict[str, np.ndarray], party: Party, rng: Any, *, piece: Piece, observer: Observer | None = None) -> None:
+def begin(
+    broadcast: dict[str, np.ndarray], party: Party, rng: Any, *, piece: OwnPart, observer: Observer | None = None
+) -> None:
     """1, 2: keep the initial weights of one's part; forget what was observed of another training."""
     piece.begin(broadcast, party.state)
     if observer is not None:

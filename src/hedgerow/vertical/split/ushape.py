@@ -31,11 +31,11 @@ from hedgerow.core.question import local, travels
 from hedgerow.crypto.context import description_digest
 from hedgerow.crypto.peers import HUB
 
-from .piece import Piece, tensor
+from .piece import OwnPart, tensor
 from .steps import Letters, Merge, arrived, backward, forward, learn, merged, sendable, slopes
 
 if TYPE_CHECKING:
-    from .network import Network
+    from .network import SplitNetwork
 
 
 @travels
@@ -45,7 +45,7 @@ class Middle:
 
     Parameters
     ----------
-    piece : Piece
+    piece : OwnPart
     at : str
         The party that keeps it, or the hub.
     merge, widths
@@ -57,7 +57,7 @@ class Middle:
         Under which its holder keeps what came, and slopes.
     """
 
-    piece: Piece
+    piece: OwnPart
     at: str
     merge: Merge
     widths: tuple[int, ...]
@@ -121,7 +121,7 @@ def take(broadcast: dict[str, np.ndarray], party: Party, rng: Any, *, then: Any)
     then(broadcast["at"], party, rng)
 
 
-def train_u(aligned: Any, network: Network, epoch: int, hidden: bool, hub: dict[str, Any]) -> None:
+def train_u(aligned: Any, network: SplitNetwork, epoch: int, hidden: bool, hub: dict[str, Any]) -> None:
     """One pass over the batches; `hub` is what the hub keeps of a middle of its own, and changes."""
     middle, top, seat = network.middle, network.top, network.seat
     assert middle is not None
