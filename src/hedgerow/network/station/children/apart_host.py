@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 
@@ -83,7 +84,7 @@ class ApartHost:
         matching = PartiesApart({me: {config.data.ids: ids}})
         engine.held._same(matching)
         names = Names(("hedgerow", *config.guard.modules))
-        how = {"names": names, "own": keys.credentials(answered), "seeded": config.guard.randomness == "study"}
+        how: dict[str, Any] = {"names": names, "own": keys.credentials(answered), "seeded": config.guard.randomness == "study"}
         self.host, self._matching = Host(engine, **how), Host(replace(engine, held=matching), **how)
         self._me, self._others = me, tuple(name for name in description.stations if name != me)
         self._ids, self._width, self._config = ids, len(schema.names), config
