@@ -39,6 +39,7 @@ class World:
     bits: Bits | None = None
     noise: dict[str, Any] = field(default_factory=dict)
     questions: int = 0
+    about: Any = (b"left", b"right")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,7 +90,7 @@ class World:
             entropy = entropy_of(f"{self.seed} {name} {self.questions}")
             order = self.order if terms.hub_columns else None
             noise = None if name not in self.noise else (lambda name=name: self.noise[name])
-            args = (self.left[name], self.right.get(name), order, self.pairs(name), memory, entropy, noise)
+            args = (self.left[name], self.right.get(name), order, self.pairs(name), memory, entropy, noise, self.about)
             peers[name] = party_peer(terms, name, *args)
         given = self.weights if self.hub is None else self.hub
         rows = None if given is None else np.asarray(given)[self.order]

@@ -24,7 +24,7 @@ def slow(a, b):
     ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data(), st.integers(0, 9), st.integers(0, 3), st.integers(0, 3))
 def test_products_are_those_of_whole_numbers_modulo_two_to_the_64(data, n, p, q):
     draw = lambda k: np.array(data.draw(st.lists(WORDS, min_size=n * k, max_size=n * k)), np.uint64).reshape(n, k)  # noqa: E731

@@ -96,7 +96,7 @@ def test_v6_openings_of_other_columns_studies_and_questions_differ_uniformly(cha
 
 
 def test_v6_a_twin_whose_pads_do_not_know_their_columns_gives_the_columns_away(monkeypatch):
-    def pad(self, columns, study, question):
+    def pad(self, columns, study, question, about):
         self.own[b"one"] = (b"i" * 16, b"s" * 32)
         return b"i" * 16, b"s" * 32, True
 
@@ -107,6 +107,16 @@ def test_v6_a_twin_whose_pads_do_not_know_their_columns_gives_the_columns_away(m
     other.ask()
     difference = (opened(one) - opened(other)).tobytes()
     assert chi_square(difference) < FALSE_ALARM  # X - X'
+
+
+@pytest.mark.parametrize("about", [None, (b"another threshold", b"right")])
+def test_v6_whether_columns_of_another_description_are_the_same_is_not_told(about):
+    """That nobody is between two thresholds would show in a letter that is not sent."""
+    w = telling()
+    w.ask()
+    first, w.about = opened(w), about
+    w.ask()
+    assert chi_square((first - opened(w)).tobytes()) > FALSE_ALARM
 
 
 def test_v6_pads_of_the_hubs_rows_are_fresh_in_every_question():
@@ -133,10 +143,10 @@ def read_by_the_hub(w):
     The share for the column of p0 is D' b, and A' b follows from the seeds that the hub knows.
     """
     terms, _ = w.ask()
-    share = np.frombuffer(w.between("p1", HUB)[-1][_HEAD.size :], "<u8")[0]
+    share = np.frombuffer(w.between("p1", HUB)[-1][_HEAD.size :], "<u8")[:1]
     b = uniform(derive(w.drawn[1], "hedgerow cross again"), PEOPLE, 1)
     A = pad_of(w.between("p0", HUB)[0][_HEAD.size + 32 :][:32], PEOPLE, 1)
-    return int(share + product(A, b)[0, 0]), [int(one) << terms.bits.left & (1 << 64) - 1 for one in b[:, 0]]
+    return int((share + product(A, b)[0])[0]), [int(one) << terms.bits.left & (1 << 64) - 1 for one in b[:, 0]]
 
 
 def bits_of(told, b):

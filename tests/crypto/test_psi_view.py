@@ -7,6 +7,7 @@ could look at are compared between real runs and simulated ones; of a twin, at l
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 
 import numpy as np
@@ -116,6 +117,25 @@ def places_of_common_answers(run):
 def test_answers_stand_in_an_order_that_is_independent_of_the_pivots():
     answers, own = places_of_common_answers(8).T
     assert spearmanr(answers, own).pvalue > 1e-6
+
+
+def test_v14_no_letter_has_an_id_or_what_can_be_made_of_it():
+    """Neither ids, nor their hashes to the curve under the salt, nor plain digests travel; nobody is asked to send ids back."""
+    salts, tape = [], Tape()
+    honest = curve.points_of
+
+    def watched(ids, salt):
+        salts.append(salt)
+        return honest(ids, salt)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(curve, "points_of", watched)
+        aligned(lists(), tape=tape)
+    everything = b"".join(letter for *_, letter in tape.letters)
+    (salt,) = set(salts)
+    for id in {*lists()["tax"], *lists()["town"]}:
+        made = (id, points_of([id], salt), hashlib.sha256(id).digest()[:12], hashlib.sha512(salt + id).digest()[:12])
+        assert not any(what in everything for what in made)
 
 
 # ---- twins ----------------------------------------------------------------------------------------------------------

@@ -5,8 +5,7 @@ import math
 import cross_locals as here
 import numpy as np
 import pytest
-from apart_double import AsHeld
-from cross_locals import COLUMNS, ages, failing, long, own, predictor, ragged, tables, uneven
+from cross_locals import COLUMNS, Listed, ages, failing, long, own, predictor, ragged, tables, uneven
 from scipy.stats import chi2
 
 import hedgerow as hr
@@ -23,6 +22,7 @@ from hedgerow.errors import (
     PartyDeclined,
     RangeExceeded,
     SettingsInvalid,
+    TooFewRecords,
     UnboundedSum,
     UnlawfulChannel,
 )
@@ -35,7 +35,7 @@ ENGINES = {"in process": lambda: hr.InProcess(), "loop": lambda: hr.Loop(), "pro
 
 def aligned(names=TWO, n=here.PEOPLE, least=10, **more):
     held, X = tables(names, n)
-    return hr.simulate(held, on="nin", seed=0, **more).align(on="nin", by=AsHeld(least)), X
+    return hr.simulate(held, on="nin", seed=0, **more).align(on="nin", by=Listed(least)), X
 
 
 def reach(names=TWO):
@@ -90,6 +90,17 @@ def test_the_same_columns_are_opened_once():
     assert max(again) < 2000
 
 
+def test_columns_that_a_question_describes_otherwise_and_those_behind_noise_are_opened_anew():
+    """Letters that are not sent would tell that columns are the same, which no noise covers."""
+    both, _ = aligned(n=400)
+    noisy = both.protect(mechanism=hr.Gaussian(1.0, at="shares", least=2))
+    both.cross(own)
+    both.cross(own, None, np.array(1.0))
+    for _ in range(2):
+        noisy.cross(own, bound=Factors(reach()))
+    assert len({sum(one.bytes.values()) for one in both.traffic[-4:]}) == 1
+
+
 def test_openings_that_are_not_remembered_alike_are_made_anew():
     """As where a station forgot, or a question came to an end at some parties alone."""
     both, X = aligned(THREE)
@@ -108,6 +119,23 @@ def test_v11_too_few_common_people_are_refused_before_anybody_is_asked():
         both.cross(own)
     assert asked(both) == before
     assert refused.value.asked is False
+
+
+@pytest.mark.parametrize("few", [1, 9])
+@pytest.mark.parametrize("given", ["hub", "weights"])
+def test_v11_rows_of_the_hub_that_single_out_few_people_are_refused(given, few):
+    both, X = aligned()
+    both.sum(predictor)
+    some = np.zeros(60)
+    some[:few] = 1.0
+    before = asked(both)
+    for wrong in (some, 1 - some):
+        with pytest.raises(TooFewRecords, match=f"for {few} people"):
+            both.cross(own, **{given: wrong})
+    assert asked(both) == before
+    some[:10] = 1.0
+    both.cross(own, **{given: some})
+    np.testing.assert_allclose(both.cross(own, weights=np.ones(60)), X.T @ X, atol=1e-3)
 
 
 def test_v5_reaches_without_room_are_refused_before_anybody_is_asked():
@@ -176,7 +204,7 @@ def test_a_product_is_in_the_ledger_as_what_it_is():
 def test_a_budget_limits_products_and_refuses_those_without_noise():
     held, _ = tables(TWO)
     budget = hr.Budget(epsilon=1.0, delta=1e-6, unit="record")
-    both = hr.simulate(held, on="nin", seed=0).within(budget).align(on="nin", by=AsHeld())
+    both = hr.simulate(held, on="nin", seed=0).within(budget).align(on="nin", by=Listed())
     with pytest.raises(BudgetExhausted):
         both.cross(own)
     noisy = both.protect(mechanism=hr.Gaussian(6.0, at="shares", least=2))
@@ -188,11 +216,11 @@ def test_a_budget_limits_products_and_refuses_those_without_noise():
 
 @pytest.mark.parametrize("mechanism", [hr.Gaussian(2.0, at="shares", least=2), hr.Gaussian(2.0)], ids=str)
 def test_noise_has_the_deviation_of_bound_and_multiplier(mechanism):
-    """Twelve releases of six numbers, with a false alarm in one of a billion."""
+    """Eight releases of six numbers, with a false alarm in one of a billion."""
     both, X = aligned()
     noisy, exact = both.protect(mechanism=mechanism), X.T @ X
     upper = np.triu_indices(3)
-    noise = np.concatenate([(noisy.cross(own, bound=Factors(reach())) - exact)[upper] for _ in range(12)])
+    noise = np.concatenate([(noisy.cross(own, bound=Factors(reach())) - exact)[upper] for _ in range(8)])
     found = (noise**2).sum() / (2.0 * math.sqrt(6)) ** 2
     assert chi2.ppf(1e-9, noise.size) < found < chi2.isf(1e-9, noise.size)
 
@@ -274,7 +302,7 @@ def test_v3_the_hub_carries_sealed_openings_that_its_seeds_do_not_open(monkeypat
     held, _ = tables(TWO, 600)
     for name in TWO:
         held[name][COLUMNS[name]] = 1.0  # the same number for everybody
-    both = hr.simulate(held, on="nin", seed=0).align(on="nin", by=AsHeld())
+    both = hr.simulate(held, on="nin", seed=0).align(on="nin", by=Listed())
     both.cross(own)
     boxes = [raw for sender, to, raw in carried if HUB not in (sender, to) and len(raw) > 8 * 600]
     assert len(boxes) == 2

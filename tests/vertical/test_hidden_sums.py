@@ -12,7 +12,15 @@ from hedgerow.core.events import Event
 from hedgerow.crypto.paillier import PaillierKey
 from hedgerow.crypto.psi import JoinSums, join_sums
 from hedgerow.data import Column, Schema, Table
-from hedgerow.errors import AlignmentRefused, BudgetExhausted, NotAligned, PartyDeclined, SchemaInvalid, UnboundedSum
+from hedgerow.errors import (
+    AlignmentRefused,
+    BudgetExhausted,
+    IdsInvalid,
+    NotAligned,
+    PartyDeclined,
+    SchemaInvalid,
+    UnboundedSum,
+)
 from hedgerow.vertical import hidden_means
 from hedgerow.vertical.hidden_sums import MOST_JOINS, HiddenUnit, _count_join
 
@@ -71,6 +79,28 @@ def test_mean_salary_by_gender_is_that_of_the_pooled_people(apart):
     assert found.means.loc[pooled.index, "count"].tolist() == pooled["size"].tolist()
     assert np.abs(found.means.loc[pooled.index, "salary"] - pooled["mean"]).max() <= found.step["salary"] / 2
     assert "town saw how many people of each of its 3 groups tax has" in str(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", [hr.Loop, lambda: hr.Processes(2)], ids=["loop", "processes"])
+def test_every_engine_gives_the_same_means(apart, engine):
+    elsewhere = hr.simulate(tables()[0], on="nin", seed=0, engine=engine())
+    found = [hidden_means(one, "children", "gender", on="nin", settings=SHORT).means for one in (apart, elsewhere)]
+    pd.testing.assert_frame_equal(*found)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
+def test_v7_a_row_without_an_id_is_refused(missing):
+    frame = pd.DataFrame({"nin": ["a", missing, "c"], "age": [1, 2, 3]})
+    with pytest.raises(IdsInvalid, match="1 rows of town"):
+        hr.simulate({"town": frame, "tax": pd.DataFrame({"nin": ["a", "b"], "pay": [1, 2]})}, on="nin", seed=0)
+
+
+def test_v7_a_missing_category_is_not_the_last_one():
+    people = Schema((Column("nin", "category", levels=("a", "b"), optional=True), Column("age", "integer")))
+    held = Table({"nin": np.array([0, -1]), "age": np.array([1.0, 2.0])}, people, "town")
+    with pytest.raises(IdsInvalid, match="1 rows of town"):
+        hr.simulate({"town": held, "tax": pd.DataFrame({"nin": ["a", "b"], "pay": [1, 2]})}, on="nin", seed=0)
 
 
 def test_the_ledger_has_exact_sums_and_a_budget_refuses_them(apart):

@@ -216,7 +216,9 @@ def check(study: StudyArgument, change: SetOption = None, data_dir: DataOption =
         print_json(facts)
     else:
         for name, value in facts.items():
-            console.print(f"{name}: {value}", markup=False, highlight=False, soft_wrap=True)
+            for of, one in value.items() if isinstance(value, dict) else (("", value),):
+                words = one if isinstance(one, str | int) else ", ".join(one)
+                console.print(f"{name} {of}".strip() + f": {words}", markup=False, highlight=False, soft_wrap=True)
 
 
 coordinator.register(app)

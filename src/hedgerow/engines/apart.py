@@ -11,7 +11,7 @@ from hedgerow.core.apart import PartiesApart
 from hedgerow.core.arrays import Array
 from hedgerow.data import Schema, Table
 from hedgerow.data.frames import RawTable
-from hedgerow.errors import MissingColumn, SchemaInvalid, suggestion
+from hedgerow.errors import IdsInvalid, MissingColumn, SchemaInvalid, suggestion
 
 
 def parties_apart(tables: Any, on: str) -> tuple[PartiesApart, dict[str, Schema]]:
@@ -26,7 +26,7 @@ def parties_apart(tables: Any, on: str) -> tuple[PartiesApart, dict[str, Schema]
 
     Raises
     ------
-    SchemaInvalid (HR-409), MissingColumn (HR-403)
+    SchemaInvalid (HR-409), MissingColumn (HR-403), IdsInvalid (HR-413)
     """
     if not isinstance(tables, Mapping):
         raise SchemaInvalid(
@@ -45,16 +45,24 @@ def _apart(name: str, table: Any, on: str) -> tuple[dict[str, Array], Schema]:
             raise _lacks(name, on, table.schema.names)
         ids, schema = np.asarray(table.columns[on]), Schema(tuple(one for one in table.schema if one.name != on))
         levels = table.schema[on].levels
+        _refuse_missing(name, on, (ids < 0) if levels else None if ids.dtype.kind != "f" else np.isnan(ids))
         ids = np.array([str(levels[int(code)]) for code in ids]) if levels else ids
         return {**{column: table.columns[column] for column in schema.names}, on: ids}, schema
     raw = RawTable.of(table)
     if on not in raw.columns:
         raise _lacks(name, on, list(raw.columns))
     ids = np.asarray(raw.columns[on])
+    _refuse_missing(name, on, np.array([id is None or id != id for id in ids.tolist()], bool))
     rest = RawTable({column: values for column, values in raw.columns.items() if column != on}, raw.n)
     made = Table.from_columns(rest, name=name) if rest.columns else None
     columns = {} if made is None else dict(made.columns)
     return {**columns, on: ids.astype(str) if ids.dtype == object else ids}, Schema(()) if made is None else made.schema
+
+
+def _refuse_missing(name: str, on: str, missing: Array | None) -> None:
+    """Refuse a row without an id: as text it would be the same word at all parties."""
+    if missing is not None and missing.any():
+        raise IdsInvalid(f"{int(missing.sum())} rows of {name} have no {on!r}.", remedy="Leave them out before parties align.")
 
 
 def _lacks(name: str, on: str, known: Any) -> MissingColumn:

@@ -37,8 +37,8 @@ def check_study(study: Study, *, data_dir: str | Path | None = None) -> dict[str
     if study.apart:
         ready = build_apart(study, data_dir=data_dir)
         will_learn(study)
-        said |= {f"columns at {party}": ", ".join(schema.names) for party, schema in ready.schemas.items()}
-        return said | {f"people at {party}": len(one) for party, one in ready.held.items()}
+        said |= {"parties": len(ready.held), "columns": {party: schema.names for party, schema in ready.schemas.items()}}
+        return said | {"people": {party: len(one) for party, one in ready.held.items()}}
 
     def make(one: Study) -> Any:
         return build(one, data_dir=data_dir)

@@ -199,7 +199,8 @@ class Aligned(Closed):
         """
         self._without_noise("a sum whose rows are records")
         total: Array = self._ask("sum", local, broadcast, HubSeat(self.n), None)
-        self._facts.note(HUB, f"totals record by record of {name_of(function_of(local)).split(':')[1]}, in secret order")
+        what = f"totals record by record of {name_of(function_of(local)).split(':')[1]}, in secret order"
+        self._facts.note(HUB, f"{what}; with the coefficients, values of columns with few of them follow, unnamed")
         return total
 
     def send(

@@ -4,9 +4,10 @@
     left' (right + hub)     means by a column elsewhere, gradients, histograms of boosted trees
     left' diag(weights) left    information matrices
 
-Who sees: parties see uniform words, and whether columns are those of an earlier question; the hub sees the total, with noise in
-it where parties add some, and nothing else that is not uniform (`hedgerow.crypto.cross`). A hub that shares what it knows with
-a party is not withstood; parties that do so are, as long as one does not.
+Who sees: parties see uniform words; the hub sees the total, with noise in it where parties add some, and nothing else that is
+not uniform (`hedgerow.crypto.cross`). Without noise all see whether columns that an earlier question described alike are still
+the same. All follow the protocol: a hub that gave rows of another kind could read columns, and one that shares what it knows
+with a party reads them. Parties that share what they know are withstood as long as one does not.
 
 Adjacency: the values of one common person are there, or are zeros in all columns. How many people are common, and who they are,
 parties know from the alignment, whatever the noise.
@@ -27,7 +28,7 @@ from hedgerow.core.events import Unit
 from hedgerow.core.mechanism import Mechanism
 from hedgerow.core.party import Local, Party
 from hedgerow.crypto.cross.bits import ColumnReach, choose, choose_private
-from hedgerow.errors import AlignmentRefused, SettingsInvalid, UnboundedSum, UnlawfulChannel
+from hedgerow.errors import AlignmentRefused, SettingsInvalid, TooFewRecords, UnboundedSum, UnlawfulChannel
 
 from .crossing import Crossing, Dealing, Widths
 from .rows import rows_of
@@ -115,6 +116,8 @@ def cross(
     ------
     AlignmentRefused (HR-246)
         Fewer people are common than `least`.
+    TooFewRecords (HR-604)
+        Without noise, rows of the hub are alike for all but fewer people than `least`.
     UnboundedSum (HR-210)
         Noise is added, and the largest values of columns are not declared.
     RangeExceeded (HR-243)
@@ -150,6 +153,7 @@ def cross(
             rows = hub_reach.cut(rows)
     else:
         choose(crossing.asked(names, _smallest(crossing, names)))  # refuses reaches for which there is no room
+        _refuse_few(rows, aligned.least)
     found: Array = aligned._ask("sum", left, broadcast, Dealing(crossing, rows), None, declared)
     return found if found.ndim == 2 else _symmetric(found)
 
@@ -169,6 +173,17 @@ def _of_hub(rows: Array | None, reach: ColumnReach | None, n: int) -> tuple[Arra
     return table, ColumnReach(
         tuple(2.0 ** math.ceil(math.log2(value)) for value in largest), reach.square if reach else math.inf
     )
+
+
+def _refuse_few(rows: Array | None, least: int) -> None:
+    """Refuse rows of the hub that are alike for all but a few people, whose columns alone a product would tell."""
+    for column in () if rows is None else rows.T:
+        others = len(column) - int(np.unique(column, return_counts=True)[1].max())
+        if 0 < others < least:
+            raise TooFewRecords(
+                f"rows of the hub that differ from all others for {others} people: products with them are about those people.",
+                remedy=f"Rows are to differ for {least} people or more, or for none.",
+            )
 
 
 def _each_of(

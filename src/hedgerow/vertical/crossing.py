@@ -19,6 +19,7 @@ from hedgerow.core.conversation import AtParty
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.mechanism import Mechanism
 from hedgerow.core.question import travels
+from hedgerow.crypto.context import description_digest
 from hedgerow.crypto.cross.bits import Bits, ColumnReach, Products, choose, record_bound
 from hedgerow.crypto.cross.dealer import hub_peer
 from hedgerow.crypto.cross.letters import exchange
@@ -157,9 +158,16 @@ class Crossing(PeerProtocol):
             order = secret_order(kept["key"], self.n)
         pairs = {name: shared.secret(name) for name in names if name != me}
         memory = yield from party_peer(
-            terms, me, left, right if me in terms.holders else None, order, pairs, memory, entropy, noise
+            terms, me, left, right if me in terms.holders else None, order, pairs, memory, entropy, noise, self._about(at)
         )
         to_desk(at.desk, memory)
+
+    def _about(self, at: AtParty) -> tuple[bytes, bytes] | None:
+        """How the question describes columns; nothing behind noise, which does not cover that they are as before."""
+        if at.release.mechanism is not None:
+            return None
+        told = (at.question.broadcast, at.question.view)
+        return description_digest((at.question.local, *told)), description_digest((self.right, *told))
 
     def _rows(self, at: AtParty) -> tuple[Array, Array]:
         """What this party has on the left and on the right."""

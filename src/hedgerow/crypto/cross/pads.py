@@ -8,7 +8,8 @@ columns keep their pad, and are opened once. The digest is keyed, since columns 
 and stays at the party.
 
 A party remembers its own last openings and those of the others (`PadMemory`), at most `KEPT` of each party. Everybody uses them
-in the same order, so that all forget the same ones.
+in the same order, so that all forget the same ones. Columns are not opened again where the question describes them as before:
+that they are those of another question as well, such as of the next threshold, would tell that nobody is in between.
 
 Source : one-time pads of columns that serve in many products: Mohassel and Zhang 2017, section 4.2.
 """
@@ -52,13 +53,19 @@ class PadMemory:
         """A memory that changes by itself; what it holds is shared."""
         return PadMemory(self.secret, self.own.copy(), {name: shelf.copy() for name, shelf in self.opened.items()})
 
-    def pad(self, columns: Words, study: bytes, question: bytes) -> tuple[bytes, bytes, bool]:
-        """Return the id and the seed of the pad of these columns, and whether they are to be opened now."""
+    def pad(self, columns: Words, study: bytes, question: bytes, about: bytes) -> tuple[bytes, bytes, bool]:
+        """Return the id and the seed of the pad of these columns, and whether they are to be opened now.
+
+        Parameters
+        ----------
+        about : bytes
+            How the question describes the columns, which is public: those of another description are opened anew.
+        """
         digest = hashlib.blake2b(repr(columns.shape).encode() + columns.tobytes(), key=self.secret, digest_size=32).digest()
-        name = derive(self.secret, "hedgerow cross columns", framed(study, digest))
+        name = derive(self.secret, "hedgerow cross columns", framed(study, about, digest))
         fresh = name not in self.own
         if fresh:
-            seed = derive(self.secret, "hedgerow cross pad", framed(study, digest, question))
+            seed = derive(self.secret, "hedgerow cross pad", framed(study, about, digest, question))
             self.own[name] = derive(seed, "hedgerow cross id", length=ID_BYTES), seed
         _last(self.own, name)
         return (*self.own[name], fresh)

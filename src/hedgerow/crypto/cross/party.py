@@ -17,7 +17,7 @@ the last bit.
 
 Adversary : peers follow the protocol; the hub with no party, or all parties but one without the hub. What a party receives is
             uniform but for the seeds of the hub; what the hub receives is seeds, and shares that add up to the result and are
-            uniform otherwise. Other parties see whether columns are those of an earlier question.
+            uniform otherwise. Where a question describes columns as an earlier one did, all see whether they are the same.
 Source    : Beaver 1991; Mohassel and Zhang 2017, section 4. Differs: the dealer opens the result itself, so that it shares no
             products of pads; its rows are put in another order by shares; shares are masked among parties before it sees them.
 """
@@ -67,6 +67,8 @@ class CrossSide:
         Gives uniform bytes.
     noise : array of shape (size,), int64, optional
         This party's share of the noise, in steps of the ring.
+    about : (bytes, bytes), optional
+        How the question describes the columns on the left and on the right; without it they are opened anew.
     """
 
     terms: Terms
@@ -78,6 +80,7 @@ class CrossSide:
     memory: PadMemory
     entropy: Entropy
     noise: Array | None = None
+    about: tuple[bytes, bytes] | None = None
 
     def __post_init__(self) -> None:
         terms, n = self.terms, self.terms.asked.n
@@ -106,11 +109,11 @@ class CrossSide:
     # ---- opening: D and E to the parties, seeds to the hub; a share of the hub's rows comes ------------------------------
     def opening(self) -> Exchanged:
         terms, n = self.terms, self.terms.asked.n
-        left, seed, self.A = self._opened(self.X)
+        left, seed, self.A = self._opened(self.X, 0)
         self.D[self.me] = self.X - self.A
         right, again = b"", b""
         if self.Y is not None:
-            right, again, self.B = self._opened(self.Y)
+            right, again, self.B = self._opened(self.Y, 1)
         letter = terms.digest + self.nonces[self.me] + left + right
         out = dict.fromkeys(self.others, letter) | {HUB: terms.digest + seed + again}
         lawful: dict[str, Collection[int]] = {name: self._lengths(name) for name in self.others}
@@ -124,11 +127,13 @@ class CrossSide:
         if terms.hub_columns:
             self._take(dealt[KEY_BYTES:])
 
-    def _opened(self, columns: Words) -> tuple[bytes, bytes, Words]:
+    def _opened(self, columns: Words, side: int) -> tuple[bytes, bytes, Words]:
         """What the others get of columns, the seed that the hub gets, and the pad."""
         if not columns.shape[1]:
             return NO_ID + b"\0", bytes(KEY_BYTES), columns
-        id, seed, fresh = self.memory.pad(columns, self.terms.study, self.terms.question)
+        terms = self.terms
+        about = framed(b"once", terms.question, bytes([side])) if self.about is None else framed(b"", self.about[side])
+        id, seed, fresh = self.memory.pad(columns, terms.study, terms.question, about)
         pad = pad_of(seed, *columns.shape)
         return id + bytes([fresh]) + ((columns - pad).tobytes() if fresh else b""), seed, pad
 
@@ -288,6 +293,7 @@ def party_peer(
     memory: PadMemory,
     entropy: Entropy,
     noise: Callable[[], Array] | None = None,
+    about: tuple[bytes, bytes] | None = None,
 ) -> Peer[PadMemory]:
     """Take part in a question; return what to remember for the next one. Parameters as of `CrossSide`.
 
@@ -298,7 +304,7 @@ def party_peer(
     MessageRefused (HR-242)
         A letter is not what it should be.
     """
-    part = CrossSide(terms, me, left, right, order, pairs, memory, entropy, None if noise is None else noise())
+    part = CrossSide(terms, me, left, right, order, pairs, memory, entropy, None if noise is None else noise(), about)
     yield from part.opening()
     if terms.hub_columns:
         yield from part.rows()

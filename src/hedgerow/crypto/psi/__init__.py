@@ -3,6 +3,7 @@
 interface      what every alignment offers: settings, peers, rows in a common order
 x25519         masks on curve25519: two parties or more, as a star or a ring
 kkrt           oblivious transfers extended by symmetric ciphers: two parties, large lists
+rfc9380        a standard hash to the curve
 curve          points, scalars, what is checked of points that come
 pipes          letters of any length, and how parties begin (opening)
 agrawal        powers modulo a safe prime: the thesis's toy, and mended

@@ -27,6 +27,7 @@ from .alignment import Masked
 from .curve import Curve25519
 from .ids import IdRules
 from .interface import AlignedRows
+from .rfc9380 import StandardCurve25519
 
 TOPOLOGIES = ("star", "ring")
 
@@ -51,6 +52,8 @@ class X25519:
         each of the others; or "ring", where it does not, for about as much time and 36 bytes more an id and other party.
     small_domain : str
         "refused", or "accepted" where ids have fewer than 2^40 possible values, as numbers of persons and telephones.
+    hashing : str
+        "try", which hashes an id until it meets the curve; or "rfc9380", the standard's, for about 30 us more an id.
     learns : str, optional
         The one party that learns who is common; all do by default. The others learn how many.
     """
@@ -61,13 +64,17 @@ class X25519:
     normal: str = "nfkc-casefold"
     topology: str = "star"
     small_domain: str = "refused"
+    hashing: str = "try"
     learns: str | None = None
 
     def __post_init__(self) -> None:
         _ = self.rules
         lawful_least(self.least)
-        if self.topology not in TOPOLOGIES:
-            raise SettingsInvalid(f"topology={self.topology!r}.", remedy='Choose "star" or "ring".')
+        if self.topology not in TOPOLOGIES or self.hashing not in ("try", "rfc9380"):
+            raise SettingsInvalid(
+                f"topology={self.topology!r}, hashing={self.hashing!r}.",
+                remedy='Choose "star" or "ring", and "try" or "rfc9380".',
+            )
 
     @property
     def name(self) -> str:
@@ -122,4 +129,5 @@ class X25519:
 
     @property
     def _masked(self) -> Masked:
-        return Masked(Curve25519(), self.rules, self.topology, self.learns)
+        group = StandardCurve25519() if self.hashing == "rfc9380" else Curve25519()
+        return Masked(group, self.rules, self.topology, self.learns)

@@ -62,7 +62,7 @@ def report_apart(
         privacy_weak=said.weak,
         facts=facts(built, common, ended, history, opened.ledger.entries, traffic, opened.engine, seconds, outcome.metrics),
         metrics=tuple(outcome.metrics.items()),
-        curves=(*outcome.curves, *curves_by_round(history)),
+        curves=(*outcome.curves, *(() if built.listing.takes == "anew" else curves_by_round(history))),
         dots=tuple(outcome.dots),
         left=released(opened.ledger.entries),
         tables=(*outcome.grids, *(grid_of(title, frame) for title, frame in outcome.tables.items())),

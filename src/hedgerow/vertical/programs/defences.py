@@ -111,11 +111,11 @@ def show_defended(handle: Any, settings: Settings, state: Defended) -> Outcome:
     if not found:
         return Outcome({"trainings": float(state.round)}, notes=("Nothing was attacked: no people were held out.",))
     shown = leak_report(found, metric=found[0].leaks[0].metric)
-    grids, first = shown.tables, found[0]
-    worst = max(leak.attack for leak in first.leaks)
+    how, epoch = found[0].attacks[-1], found[0].epochs[0]
+    attacked = {f"{one.defence}: attack by {how}": leak.attack for one in found if (leak := one.of(how, epoch)) is not None}
     return Outcome(
-        {f"largest {first.leaks[0].metric} of an attack, {first.defence}": worst},
-        grids=grids,
+        attacked,
+        grids=shown.tables,
         curves=shown.curves,
         dots=shown.dots,
         notes=shown.sentences,
