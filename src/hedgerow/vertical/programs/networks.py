@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from torch import nn
 from hedgerow.core.declaration import Case, program
 from hedgerow.data import Schema, load
 from hedgerow.learn import mlp
+from hedgerow.learn.made import leaves_note
 from hedgerow.report import Outcome
 
 from ..aligned import Aligned
@@ -30,6 +31,12 @@ def case_of_digits() -> Case:
     roles = {"alice": ["image"], "bob": ["digit"], "label": "bob.digit"}
     settings = {"bottom_hidden": [16], "width": 8, "epochs": 2, "learning_rate": 0.1, "labels": "shared"}
     return Case(load("digits").take(range(200)), settings, parties=2, roles=roles)
+
+
+@leaves_note
+def bottom_part(n_inputs: int, hidden: Sequence[int], width: int, *, seed: int = 0) -> nn.Module:
+    """Fully connected layers with ReLU between them and behind them; a party elsewhere makes the same."""
+    return nn.Sequential(mlp(n_inputs, hidden, width, seed=seed), nn.ReLU())
 
 
 def parts_of(
@@ -51,7 +58,7 @@ def parts_of(
         if not names or (party == seat and not own_features):
             continue
         n_inputs = sum(len(schema[name].levels) or math.prod(schema[name].shape) for name in names)
-        bottoms[party] = nn.Sequential(mlp(n_inputs, bottom_hidden, width, seed=model_seed + i), nn.ReLU())
+        bottoms[party] = bottom_part(n_inputs, bottom_hidden, width, seed=model_seed + i)
     n_outputs = len(schemas[seat][column].levels) or 1
     through = width * len(bottoms) if merge == "concat" else width
     return bottoms, mlp(through, top_hidden, n_outputs, seed=model_seed + len(schemas))
