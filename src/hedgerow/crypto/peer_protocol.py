@@ -29,6 +29,7 @@ from hedgerow.core.release import Release
 from hedgerow.errors import MessageRefused, NotAligned, PartyDeclined, RoundRefused
 
 from .keys import Identity, Roster
+from .messages import digest
 from .peers import HUB, Letters, Peer
 from .schemes import Credentials
 from .sealing import Introduction, PairSecrets
@@ -230,7 +231,9 @@ class PeerSide:
             if entry is None and len(names) > 1:
                 raise NotAligned(f"{self.id} shares no secrets with others.", remedy="Align the parties first: align(on=...).")
             self._shared = PairSecrets(self.id, entry or {})
-        self.at, self._round = replace(at, names=tuple(names)), 0
+        received = at.received  # a question that is asked again has a session of its own, and so other masks
+        self.at = replace(at, names=tuple(names), received=lambda: digest("peers", received(), session))
+        self._round = 0
         self._peer = self.protocol.peer(self.at, self._shared)
         return self._wrote(None)
 
