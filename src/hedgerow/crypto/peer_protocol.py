@@ -11,6 +11,7 @@ step: of a protocol between parties nobody can be left out.
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from abc import abstractmethod
@@ -25,15 +26,20 @@ from hedgerow.core.aggregation import Aggregation
 from hedgerow.core.conversation import AtParty, Sessions, Step
 from hedgerow.core.engine import Engine, Inbox, Outbox
 from hedgerow.core.release import Release
-from hedgerow.errors import MessageRefused, NotAligned, RoundRefused
+from hedgerow.errors import MessageRefused, NotAligned, PartyDeclined, RoundRefused
 
 from .keys import Identity, Roster
 from .peers import HUB, Letters, Peer
 from .schemes import Credentials
 from .sealing import Introduction, PairSecrets
 
+log = logging.getLogger("hedgerow")
+
 SECRETS = "pair secrets"
 """The entry of a desk that has them."""
+
+ATTEMPTS = 3
+"""How often a protocol that may begin anew begins."""
 
 LAST = 1 << 20
 """Rounds that a protocol may have."""
@@ -116,10 +122,28 @@ class PeerProtocol(Aggregation):
         RoundRefused (HR-241)
             A party did not answer a step, or refused it.
         """
-        carried = _Carried(self, engine, outbox)
-        result = carried.out()
+        carried, result = self._carried(engine, outbox)
         sessions.open.setdefault(Traffic, []).append(carried.traffic())
         return replace(self.inbox(outbox, tuple(outbox.ids), result), sent=tuple(carried.sent))
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it may begin anew in the same question, where a party has forgotten it halfway, as one that was killed has.
+
+        Only where the hub learns nothing of what it carries, and nothing is drawn that must not be drawn twice.
+        """
+        return False
+
+    def _carried(self, engine: Engine, outbox: Outbox) -> tuple[_Carried, Any]:
+        for attempt in range(ATTEMPTS if self.repeatable else 1, 0, -1):
+            carried = _Carried(self, engine, outbox)
+            try:
+                return carried, carried.out()
+            except PartyDeclined as error:
+                if attempt == 1 or set(error.codes.values()) != {MessageRefused.code}:
+                    raise
+                log.info("%s begins anew: %s", self.name, error.reason)
+        raise AssertionError
 
     # ---- as engines see it ------------------------------------------------------------------------------------------
     def correspondents(self, ids: tuple[str, ...]) -> Mapping[str, PeerSide]:

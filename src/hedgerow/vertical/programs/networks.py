@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +17,7 @@ from hedgerow.report import Outcome
 
 from ..aligned import Aligned
 from ..leaks import LabelDP
+from ..split.cutting import feature_layers
 from ..split.network import SplitNetwork, holder_of
 from ..split.splitnn import SplitState, splitnn
 from .labels import label_of
@@ -53,7 +54,7 @@ def parts_of(
         if not names or (party == seat and not own_features):
             continue
         n_inputs = sum(len(schema[name].levels) or math.prod(schema[name].shape) for name in names)
-        bottoms[party] = nn.Sequential(mlp(n_inputs, bottom_hidden, width, seed=model_seed + i), nn.ReLU())
+        bottoms[party] = feature_layers(n_inputs, bottom_hidden, width, seed=model_seed + i)
     n_outputs = len(schemas[seat][column].levels) or 1
     through = width * len(bottoms) if merge == "concat" else width
     return bottoms, mlp(through, top_hidden, n_outputs, seed=model_seed + len(schemas))
