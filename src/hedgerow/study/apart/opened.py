@@ -158,7 +158,8 @@ class OpenedStudy:
 
     def column(self, party: str, name: str) -> np.ndarray:
         """A party's column in the order of the latest alignment."""
-        return np.asarray(self.built.held[party].table[name])[self._rows(party)]
+        found: np.ndarray = np.asarray(self.built.held[party].table[name])[self._rows(party)]
+        return found
 
     def _rows(self, party: str) -> np.ndarray:
         entries = [one for key, one in self._entries(party) if key.startswith("alignment ") and "rows" in one]

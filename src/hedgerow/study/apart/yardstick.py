@@ -77,5 +77,5 @@ def largest(beside: pandas.DataFrame) -> dict[str, float]:
     """The largest differences from the pooled fit, as metrics."""
     columns = {"difference in se": "largest difference from pooled, in se", "difference": "largest difference from pooled"}
     columns |= {"relative difference of se": "largest relative difference of se"}
-    columns |= {name: f"largest {name}" for name in beside if name.startswith("difference of ")}
+    columns |= {name: f"largest {name}" for name in map(str, beside) if name.startswith("difference of ")}
     return {words: float(beside[name].abs().max()) for name, words in columns.items() if name in beside}

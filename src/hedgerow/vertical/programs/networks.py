@@ -215,7 +215,12 @@ def split_network(
     order_seed, model_seed : int
         Of the public order of batches, and of initial weights.
     """
-    made = {"bottom_hidden": bottom_hidden, "width": width, "top_hidden": top_hidden, "own_features": own_features}
+    made: dict[str, Any] = {
+        "bottom_hidden": bottom_hidden,
+        "width": width,
+        "top_hidden": top_hidden,
+        "own_features": own_features,
+    }
     bottoms, top = parts_of(aligned.schemas, label, merge=merge, model_seed=model_seed, **made)
     how: dict[str, Any] = {"batch_size": batch_size, "learning_rate": learning_rate, "optimiser": optimiser}
     how |= {"momentum": momentum, "merge": merge, "hidden": hidden, "scale": scale, "columns": columns, "seed": order_seed}
