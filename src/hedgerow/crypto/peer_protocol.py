@@ -25,7 +25,7 @@ from hedgerow.core.aggregation import Aggregation
 from hedgerow.core.conversation import AtParty, Sessions, Step
 from hedgerow.core.engine import Engine, Inbox, Outbox
 from hedgerow.core.release import Release
-from hedgerow.errors import MessageRefused, NotAligned, RoundRefused
+from hedgerow.errors import MessageRefused, NobodyAnswered, NotAligned, PartyDeclined, RoundRefused
 
 from .keys import Identity, Roster
 from .peers import HUB, Letters, Peer
@@ -109,15 +109,25 @@ class PeerProtocol(Aggregation):
         return 4.0 * numbers
 
     def ask(self, engine: Engine, outbox: Outbox, sessions: Sessions) -> Inbox:
-        """Carry the protocol out.
+        """Carry the protocol out; where a party was gone and has come back, once more from its first step.
+
+        What parties keep is that of before, since the question was not counted. An alignment is not begun again.
 
         Raises
         ------
         RoundRefused (HR-241)
             A party did not answer a step, or refused it.
         """
-        carried = _Carried(self, engine, outbox)
-        result = carried.out()
+        tries = 0
+        while True:
+            carried, tries = _Carried(self, engine, outbox), tries + 1
+            try:
+                result = carried.out()
+                break
+            except (RoundRefused, NobodyAnswered, PartyDeclined) as refusal:
+                again, codes = getattr(engine, "again", None), carried.codes or getattr(refusal, "codes", {})
+                if self.agrees or again is None or not again(outbox.ids, codes, tries):
+                    raise
         sessions.open.setdefault(Traffic, []).append(carried.traffic())
         return replace(self.inbox(outbox, tuple(outbox.ids), result), sent=tuple(carried.sent))
 
@@ -234,6 +244,7 @@ class _Carried:
     engine: Engine
     outbox: Outbox
     sent: list[tuple[str, str, bytes]] = field(default_factory=list)
+    codes: dict[str, str] = field(default_factory=dict)
     rounds: int = 0
     counted: Counter[tuple[str, str]] = field(default_factory=Counter)
     seconds: dict[str, float] = field(default_factory=lambda: {HUB: 0.0, "parties": 0.0})
@@ -289,6 +300,7 @@ class _Carried:
         self.seconds["parties"] += time.process_time() - began
         if set(inbox.letters) != set(letters):
             away = sorted(set(letters) - set(inbox.letters))
+            self.codes = dict(inbox.codes)
             codes = ", ".join(f"{id}: {inbox.codes.get(id, 'no answer')}" for id in away)
             raise RoundRefused(
                 f"{question.name} between {', '.join(self.outbox.ids)} ended in {name!r}: {codes}.",

@@ -36,6 +36,12 @@ log = logging.getLogger("hedgerow")
 LIFE = 1 << 32
 """Letters of one life of a coordinator; numbers of the next life are larger than all of them."""
 
+TRIES = 3
+"""So often a protocol between parties begins once more, where stations were gone."""
+
+RETURN_SECONDS = 30.0
+"""So long it is waited for them; then the study waits."""
+
 
 class Asks(Protocol):
     """What carries letters to stations, and their answers; see `MessageQueue`."""
@@ -140,6 +146,16 @@ class Network:
         if together.codes and not together.answered and outbox.step is None:
             raise nobody(outbox, together.codes)
         return together
+
+    def again(self, ids: Sequence[str], codes: Mapping[str, str], tries: int) -> bool:
+        """Whether a protocol between parties is to begin once more: its stations are all there, and none has refused.
+
+        A station that was started anew knows nothing of the steps before, which is no refusal (HR-242).
+        """
+        if tries > TRIES or set(codes.values()) - {MessageRefused.code}:
+            return False
+        stations = {self._home[id] for id in ids}
+        return self.queue.wait(min(self.seconds, RETURN_SECONDS), lambda: stations <= self.queue.alive())
 
     def _ask(self, parts: Mapping[str, Sequence[bytes]]) -> dict[str, Letter]:
         self._number += 1
