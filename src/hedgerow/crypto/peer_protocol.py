@@ -11,6 +11,7 @@ step: of a protocol between parties nobody can be left out.
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from abc import abstractmethod
@@ -32,8 +33,13 @@ from .peers import HUB, Letters, Peer
 from .schemes import Credentials
 from .sealing import Introduction, PairSecrets
 
+log = logging.getLogger("hedgerow")
+
 SECRETS = "pair secrets"
 """The entry of a desk that has them."""
+
+ATTEMPTS = 3
+"""How often a protocol that may begin anew begins."""
 
 LAST = 1 << 20
 """Rounds that a protocol may have."""
@@ -109,27 +115,35 @@ class PeerProtocol(Aggregation):
         return 4.0 * numbers
 
     def ask(self, engine: Engine, outbox: Outbox, sessions: Sessions) -> Inbox:
-        """Carry the protocol out; where a party was gone and has come back, once more from its first step.
-
-        What parties keep is that of before, since the question was not counted. An alignment is not begun again.
+        """Carry the protocol out.
 
         Raises
         ------
         RoundRefused (HR-241)
             A party did not answer a step, or refused it.
         """
-        tries = 0
-        while True:
-            carried, tries = _Carried(self, engine, outbox), tries + 1
-            try:
-                result = carried.out()
-                break
-            except (RoundRefused, NobodyAnswered, PartyDeclined) as refusal:
-                again, codes = getattr(engine, "again", None), carried.codes or getattr(refusal, "codes", {})
-                if self.agrees or again is None or not again(outbox.ids, codes, tries):
-                    raise
+        carried, result = self._carried(engine, outbox)
         sessions.open.setdefault(Traffic, []).append(carried.traffic())
         return replace(self.inbox(outbox, tuple(outbox.ids), result), sent=tuple(carried.sent))
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it may begin anew in the same question, where a party has forgotten it halfway, as one that was killed has.
+
+        Only where the hub learns nothing of what it carries, and nothing is drawn that must not be drawn twice.
+        """
+        return False
+
+    def _carried(self, engine: Engine, outbox: Outbox) -> tuple[_Carried, Any]:
+        for attempt in range(ATTEMPTS if self.repeatable else 1, 0, -1):
+            carried = _Carried(self, engine, outbox)
+            try:
+                return carried, carried.out()
+            except (PartyDeclined, NobodyAnswered, RoundRefused) as error:
+                if attempt == 1 or not _forgotten(engine, outbox, carried.codes or getattr(error, "codes", {})):
+                    raise
+                log.info("%s begins anew: %s", self.name, error.reason)
+        raise AssertionError
 
     # ---- as engines see it ------------------------------------------------------------------------------------------
     def correspondents(self, ids: tuple[str, ...]) -> Mapping[str, PeerSide]:
@@ -148,6 +162,14 @@ class PeerProtocol(Aggregation):
     def aggregation(self) -> PeerProtocol:
         """What questions name on the wire."""
         return self
+
+
+def _forgotten(engine: Engine, outbox: Outbox, codes: Mapping[str, str]) -> bool:
+    """Whether parties have only forgotten a protocol; those elsewhere may be away, and are waited for (`Network.again`)."""
+    again = getattr(engine, "again", None)
+    if again is None:
+        return set(codes.values()) == {MessageRefused.code}
+    return not set(codes.values()) - {MessageRefused.code} and bool(again(outbox.ids))
 
 
 def _carries(names: tuple[str, ...]) -> Peer[None]:

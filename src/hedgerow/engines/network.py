@@ -36,11 +36,8 @@ log = logging.getLogger("hedgerow")
 LIFE = 1 << 32
 """Letters of one life of a coordinator; numbers of the next life are larger than all of them."""
 
-TRIES = 3
-"""So often a protocol between parties begins once more, where stations were gone."""
-
 RETURN_SECONDS = 30.0
-"""So long it is waited for them; then the study waits."""
+"""So long it is waited for stations that are away in the middle of a protocol between parties; then the study waits."""
 
 
 class Asks(Protocol):
@@ -147,13 +144,8 @@ class Network:
             raise nobody(outbox, together.codes)
         return together
 
-    def again(self, ids: Sequence[str], codes: Mapping[str, str], tries: int) -> bool:
-        """Whether a protocol between parties is to begin once more: its stations are all there, and none has refused.
-
-        A station that was started anew knows nothing of the steps before, which is no refusal (HR-242).
-        """
-        if tries > TRIES or set(codes.values()) - {MessageRefused.code}:
-            return False
+    def again(self, ids: Sequence[str]) -> bool:
+        """Wait for the stations of these parties, where a protocol is to begin once more; returns whether they are there."""
         stations = {self._home[id] for id in ids}
         return self.queue.wait(min(self.seconds, RETURN_SECONDS), lambda: stations <= self.queue.alive())
 

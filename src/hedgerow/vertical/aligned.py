@@ -36,6 +36,7 @@ from hedgerow.crypto.psi.interface import AlignmentProtocol
 from hedgerow.errors import ColumnsDiffer, MissingColumn, NotAligned, UnlawfulChannel, suggestion
 
 from .align import Aligning, people
+from .own_total import OwnTotal
 from .seat import HubSeat, PartySeat
 
 MOST_SEATS = 64
@@ -260,12 +261,17 @@ class Aligned(Closed):
         self._facts.note(HUB, f"{what} of {', '.join(senders)} ({function_of(local).__name__}), of people whom it cannot name")
         return found
 
-    def total(self, local: Local, broadcast: Arrays = None, *, party: str) -> Any:
-        """Ask one party for sums over records of its own columns; they are released.
+    def total(self, local: Local, broadcast: Arrays = None, *, party: str) -> Array:
+        """Ask one party for sums over records of a few of its own columns; they are released.
+
+        Parameters
+        ----------
+        local : callable
+            Returns an array of shape (n, k).
 
         Returns
         -------
-        array or dict of arrays, as `local` returns
+        float64 array of shape (k,)
 
         Raises
         ------
@@ -274,7 +280,7 @@ class Aligned(Closed):
         """
         self._without_noise("a party's own total")
         self._known([party])
-        found = self._ask("sum", local, broadcast, Plain(), [party])
+        found: Array = self._ask("sum", local, broadcast, OwnTotal(), [party])
         self._facts.note("world", f"sums over {self.n} people of {party} ({function_of(local).__name__})")
         return found
 

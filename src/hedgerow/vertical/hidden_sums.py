@@ -147,20 +147,19 @@ class HiddenJoin(PeerProtocol):
         return Layout((("", (self.n_levels, 1 + len(self.columns))),))
 
     def peer(self, at: AtParty, shared: PairSecrets) -> Peer[None]:
-        """A party's side; others than the two have none."""
+        """A party's side; others than the two have none. Secrets are the system's, also where a seed is given."""
         me, names = at.party.id, (self.group_owner, self.value_owner)
         if me not in names:
             return
         ids = self.by.read(at.party[self.on])
         _count_join(me, at.desk, ids)
-        entropy = at.stream("hidden join").entropy
         if me == self.group_owner:
             codes = np.asarray(at.party[self.group]).astype(np.int64)
-            counts = yield from self.by.counts(me, names, ids, codes, labels=range(self.n_levels), entropy=entropy)
+            counts = yield from self.by.counts(me, names, ids, codes, labels=range(self.n_levels))
             yield {HUB: b"".join(_COUNT.pack(count or 0) for count in counts.values())}
             return
         values = np.column_stack([HiddenUnit(*column).numbers(at.party[column[0]]) for column in self.columns])
-        sums = yield from self.by.sums(me, names, ids, values, entropy=entropy)
+        sums = yield from self.by.sums(me, names, ids, values)
         rows = [row or (0,) * len(self.columns) for row in sums]
         yield {HUB: b"".join(number.to_bytes(_SUM_BYTES, "little") for row in rows for number in row)}
 

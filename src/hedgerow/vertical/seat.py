@@ -163,6 +163,11 @@ class PartySeat(PeerProtocol):
             return f"the server sees rows of {', '.join(self.senders)}, record by record, of people whom it cannot name"
         return f"{', '.join(self.to)} alone see rows of {', '.join(self.senders)}; the server sees sizes of sealed letters"
 
+    @property
+    def repeatable(self) -> bool:
+        """Where no mask would hide two draws of the same rows."""
+        return not self._masks()
+
     def foreseen(self, outbox: Outbox) -> Outbox:
         """Rows are records."""
         return replace(outbox, rows=True, unforeseen=False, layout=None)

@@ -13,16 +13,18 @@ from torch import nn
 from hedgerow.core.declaration import Case, program
 from hedgerow.data import Schema, load
 from hedgerow.learn import mlp
-from hedgerow.learn.made import leaves_note
 from hedgerow.report import Outcome
 
 from ..aligned import Aligned
 from ..leaks import LabelDP
+from ..split.cutting import feature_layers
 from ..split.network import SplitNetwork, holder_of
 from ..split.splitnn import SplitState, splitnn
 from .labels import label_of
 
 Settings = Mapping[str, Any]
+PEOPLE_AT_ONCE = 4096
+"""People of whom a simulation computes outputs at once."""
 Parts = tuple[dict[str, nn.Module], nn.Module]
 
 
@@ -31,12 +33,6 @@ def case_of_digits() -> Case:
     roles = {"alice": ["image"], "bob": ["digit"], "label": "bob.digit"}
     settings = {"bottom_hidden": [16], "width": 8, "epochs": 2, "learning_rate": 0.1, "labels": "shared"}
     return Case(load("digits").take(range(200)), settings, parties=2, roles=roles)
-
-
-@leaves_note
-def bottom_part(n_inputs: int, hidden: Sequence[int], width: int, *, seed: int = 0) -> nn.Module:
-    """Fully connected layers with ReLU between them and behind them; a party elsewhere makes the same."""
-    return nn.Sequential(mlp(n_inputs, hidden, width, seed=seed), nn.ReLU())
 
 
 def parts_of(
@@ -58,7 +54,7 @@ def parts_of(
         if not names or (party == seat and not own_features):
             continue
         n_inputs = sum(len(schema[name].levels) or math.prod(schema[name].shape) for name in names)
-        bottoms[party] = bottom_part(n_inputs, bottom_hidden, width, seed=model_seed + i)
+        bottoms[party] = feature_layers(n_inputs, bottom_hidden, width, seed=model_seed + i)
     n_outputs = len(schemas[seat][column].levels) or 1
     through = width * len(bottoms) if merge == "concat" else width
     return bottoms, mlp(through, top_hidden, n_outputs, seed=model_seed + len(schemas))
@@ -83,7 +79,7 @@ def show_training(aligned: Aligned, settings: Settings, state: SplitState) -> Ou
     fit = state.fit
     sent = sum(fit.bottoms[party].width for party in fit.senders)
     size = 2 if settings["letters"] == "float16" else 8 if settings["precision"] == "float64" else 4
-    metrics = {"loss": state.loss, "accuracy in training" if _classifies(fit) else "squared error": state.score}
+    metrics = {"loss": state.loss, "accuracy while training" if _classifies(fit) else "squared error": state.score}
     facts = {"numbers of the cut, a person": float(sent), "bytes of the cut, an epoch and way": float(sent * size * state.n)}
     return Outcome(metrics | facts)
 
@@ -93,11 +89,16 @@ def _classifies(fit: SplitNetwork) -> bool:
 
 
 def watch_training(settings: Settings, state: SplitState, opened: Any, test: Any) -> dict[str, float]:
-    """Loss and accuracy of an epoch; of held-out people too, where a simulation has some and reads the parties' weights."""
+    """Loss and accuracy of an epoch, while its batches were learned; a simulation, which may read the parties' weights, also
+    measures all common people after it, and people who were held out.
+    """
     word = "accuracy" if _classifies(state.fit) else "squared error"
-    found = {"loss": state.loss, f"training {word}": state.score}
-    if opened.tests:
-        found[f"test {word}"] = score_of(state.fit, opened.states(), opened.tests)
+    found = {"loss": state.loss, f"{word} while training": state.score}
+    if opened.here:
+        states = opened.states()
+        found[f"training {word}"] = score_of(state.fit, states, opened.common)
+        if opened.tests:
+            found[f"test {word}"] = score_of(state.fit, states, opened.tests)
     return found
 
 
@@ -110,7 +111,12 @@ def outputs_of(fit: SplitNetwork, states: Mapping[str, Any], tests: Mapping[str,
     tests : mapping from party to Table
         Aligned records of other people.
     """
-    n, dtype = len(next(iter(tests.values()))), fit.top.piece.dtype
+    n = len(next(iter(tests.values())))
+    if n > PEOPLE_AT_ONCE:
+        starts = range(0, n, PEOPLE_AT_ONCE)
+        some = ({party: one.take(slice(i, i + PEOPLE_AT_ONCE)) for party, one in tests.items()} for i in starts)
+        return np.concatenate([outputs_of(fit, states, part) for part in some])
+    dtype = fit.top.piece.dtype
     total, own = torch.zeros((n, fit.top.width), dtype=dtype), None
     with torch.no_grad():
         for party, bottom in fit.bottoms.items():

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
-    from .cutting import cut
+    from .cutting import cut, feature_layers
     from .network import SplitNetwork
     from .predict import evaluate, predict
     from .splitnn import SplitState, splitnn
 
-__all__ = ["SplitNetwork", "SplitState", "cut", "evaluate", "predict", "splitnn"]
+__all__ = ["SplitNetwork", "SplitState", "cut", "evaluate", "feature_layers", "predict", "splitnn"]
 
 lazily(__name__, checks=True)

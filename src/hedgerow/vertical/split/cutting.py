@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 
 from torch import nn
 
 from hedgerow.errors import ModelInvalid
+from hedgerow.learn import mlp
 from hedgerow.learn.made import leaves_note
 
 
@@ -38,6 +40,12 @@ def cut(module: nn.Module, at: int) -> tuple[nn.Module, nn.Module]:
             "two modules.",
         )
     return first_layers(module, at), last_layers(module, at)
+
+
+@leaves_note
+def feature_layers(n_inputs: int, hidden: Sequence[int], width: int, *, seed: int = 0) -> nn.Module:
+    """Fully connected layers of a feature holder, with ReLU between them and behind them; made alike at a party elsewhere."""
+    return nn.Sequential(mlp(n_inputs, hidden, width, seed=seed), nn.ReLU())
 
 
 @leaves_note

@@ -28,8 +28,8 @@ from hedgerow.learn.models import hits
 from .network import SplitNetwork
 from .piece import tensor
 from .reading import People
-from .splitnn import SplitState
-from .steps import Bottom, Top, arrived, sendable
+from .splitnn import SplitState, told
+from .steps import Bottom, Top, arrived, few_hidden, sendable
 from .ushape import made, take, through
 
 AT_ONCE = 4096
@@ -84,13 +84,14 @@ def keep(broadcast: Any, party: Party, rng: Any, *, keeps: str) -> None:
 
 
 @local
-def judge(broadcast: Any, party: Party, rng: Any, *, top: Top, who: People) -> np.ndarray:
-    """Sums of losses and scores over some people, shape (2,), by the labels of training."""
-    rows = top.batches.people(len(party.w), who)
+def judge(broadcast: np.ndarray, party: Party, rng: Any, *, top: Top, who: People) -> np.ndarray:
+    """Losses and scores of some people by the labels of training, shape (n, 2), zeros for others; see `few_hidden`."""
+    rows, found = top.batches.people(len(party.w), who), np.zeros((len(party.w), 2))
     output = torch.from_numpy(_said(party, top)[rows]).to(top.piece.dtype)
     target = top.label.rows(top.labels(party), rows, top.piece.dtype)
     losses, right = top.label.losses(output, target), hits(top.label.kind, output, target)
-    return np.array([float(losses.double().sum()), float(right.double().sum())])
+    found[rows] = torch.stack([losses.double(), right.double()], 1).numpy()
+    return few_hidden(found, top, rows, int(broadcast))
 
 
 def predicted(party: Party, top: Top) -> np.ndarray:
@@ -152,7 +153,8 @@ def evaluate(aligned: Any, fit: SplitState | SplitNetwork, *, hidden: bool = Tru
     -------
     dict
         `loss`, `accuracy` (of numbers `mean_squared_error`) and `n`. Where labels were replaced at random, those that were said
-        count, since the true ones are not told: a network that is always right then has the accuracy 1 - flip.
+        count, since the true ones are not told: a network that is always right then has the accuracy 1 - flip. An accuracy is
+        NaN where fewer than `aligned.least` people are wrong, or right.
 
     Releases
     --------
@@ -161,7 +163,8 @@ def evaluate(aligned: Any, fit: SplitState | SplitNetwork, *, hidden: bool = Tru
     network, hub = (fit.fit, fit.middle) if isinstance(fit, SplitState) else (fit, None)
     ask(aligned, network, hidden=hidden, who=who, hub=hub)
     n = len(network.top.batches.people(aligned.n, who))
-    loss, score = (aligned.total(partial(judge, top=network.top, who=who), party=network.seat) / max(n, 1)).tolist()
+    judged = aligned.total(partial(judge, top=network.top, who=who), np.asarray(aligned.least), party=network.seat)
+    loss, score = told(judged, max(n, 1))
     return {"loss": loss, "mean_squared_error" if network.top.label.kind == "number" else "accuracy": score, "n": float(n)}
 
 

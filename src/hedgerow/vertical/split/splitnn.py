@@ -53,7 +53,7 @@ class SplitState:
         Epochs so far.
     loss, score : float
         Means over the records of the epoch, each as it was when its batch was learned: the loss, and the accuracy, of numbers
-        the mean squared error.
+        the mean squared error. The accuracy is NaN where fewer than `aligned.least` people are wrong, or right.
     n : int
         People on whom it was trained.
     letters : str
@@ -224,7 +224,12 @@ def check(aligned: Any, network: SplitNetwork, epochs: int, labels: Any, columns
     lawful_labels(labels, network.told, network.seat)
     modules = {party: network.bottoms[party].piece.module for party in senders}
     inputs = {party: made_up(network.schemas[party], network.bottoms[party].features) for party in senders}
-    batches = network.top.batches
+    batches, fewest = network.top.batches, getattr(network.top.defence, "fewest", 1)
+    if 0 < batches.trained(aligned.n) % batches.size < fewest:
+        raise SettingsInvalid(
+            f"the last batch has {batches.trained(aligned.n) % batches.size} people, and {network.top.defence} needs {fewest}.",
+            remedy="Choose another batch_size.",
+        )
     lawful_columns(columns, modules, inputs, epochs * batches.trained(aligned.n) / batches.size, to)
 
 
@@ -266,6 +271,11 @@ def state_of(aligned: Any, network: SplitNetwork, round: int, hub: dict[str, Any
 
 def means(aligned: Any, network: SplitNetwork, n: int) -> tuple[float, float]:
     """Mean loss and mean score of the records as they were learned last: two sums over records."""
-    sums = aligned.total(partial(scored, keeps=network.top.keeps), party=network.seat)
+    sums = aligned.total(partial(scored, top=network.top), np.asarray(aligned.least), party=network.seat)
+    return told(sums, n)
+
+
+def told(sums: np.ndarray, n: int) -> tuple[float, float]:
+    """Means from sums; NaN for a score that would tell of few people."""
     loss, score = (np.asarray(sums) / n).tolist()
-    return loss, score
+    return loss, score if score >= 0 else float("nan")

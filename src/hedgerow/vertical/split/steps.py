@@ -265,12 +265,20 @@ def backward(broadcast: np.ndarray, party: Party, rng: Any, *, bottoms: Mapping[
 
 
 @local
-def scored(broadcast: Any, party: Party, rng: Any, *, keeps: str) -> np.ndarray:
-    """Sums of losses and scores over all records, as the label holder keeps them, shape (2,)."""
-    kept = party.state.get(f"{keeps}/records")
+def scored(broadcast: np.ndarray, party: Party, rng: Any, *, top: Top) -> np.ndarray:
+    """Loss and score of each record as the label holder keeps them, shape (n, 2); see `few_hidden`."""
+    kept = party.state.get(f"{top.keeps}/records")
     if kept is None:
         raise StateLost("the label holder keeps no losses: no batch went before.", remedy="Begin the training anew.")
-    return np.asarray(kept, np.float64).sum(0)
+    return few_hidden(np.array(kept, np.float64), top, top.batches.people(len(party.w), "trained"), int(broadcast))
+
+
+def few_hidden(rows: np.ndarray, top: Top, people: np.ndarray, least: int) -> np.ndarray:
+    """Losses and scores, shape (n, 2); -1 as everybody's score where so few are right, or wrong, that their number tells."""
+    wrong = len(people) - np.count_nonzero(rows[people, 1])
+    if top.label.kind != "number" and (0 < wrong < least or 0 < len(people) - wrong < least):
+        rows[:, 1] = -1.0
+    return rows
 
 
 def noted(party: Party, top: Top, rows: np.ndarray, output: Tensor, target: Tensor) -> None:

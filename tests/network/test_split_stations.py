@@ -1,0 +1,79 @@
+"""Split training at two stations over gRPC, each killed with -9 in an epoch, has the bits of the whole network."""
+
+import json
+
+import numpy as np
+import pytest
+import test_vertical_processes
+import torch
+from test_vertical_processes import Processes
+from torch import nn
+from vertical_house import NUMBERS, people, study
+
+from hedgerow.cli.pilot import HUB
+from hedgerow.engines.desk_files import DeskFile
+from hedgerow.learn import mlp
+from hedgerow.network.coordinator.submission import submit
+from station_house import parse_text
+
+SETTINGS = {"bottom_hidden": [6], "width": 4, "epochs": 2, "batch_size": 40, "learning_rate": 0.05, "momentum": 0.9}
+SPLIT = study("split", {"name": "splitnn", "labels": "shared"} | SETTINGS, "town.moved")
+
+
+class Killed(Processes):
+    """Processes of which one is killed now and then; what a killed station keeps of the alignment is looked at."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.rows = {}
+
+    def kill(self, name):
+        super().kill(name)
+        for path in (self.folder / name).rglob("*.desk"):
+            desk = DeskFile(path).desks()[name]
+            self.rows[name] = next(entry["rows"] for k in range(9) if (entry := desk.get(f"alignment {k}")) is not None)
+
+    def train(self, kills):
+        id, before = submit(self.store, parse_text(SPLIT)), self.questions()
+        for name, after in kills:
+            self.until(lambda most=before + after: self.questions() >= most or self.store.study(id).ended, "a question")
+            assert not self.store.study(id).ended, self.store.study(id).reason
+            self.kill(name)
+            self.start(name)
+        self.until(lambda: self.store.study(id).ended, "the study's end")
+        kept = self.store.study(id)
+        assert kept.state == "finished", kept.reason
+        return [json.loads(line) for line in (self.config.runs_folder / id / "rounds.jsonl").read_text().splitlines()]
+
+
+def whole(x, y):
+    """Mean losses of the epochs of the whole network, on data in one place."""
+    net = nn.Sequential(mlp(4, [6], 4, seed=0), nn.ReLU(), mlp(4, [], 1, seed=2))
+    optimiser, found = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9), []
+    for epoch in range(2):
+        losses = np.zeros(len(y), np.float32)
+        for rows in torch.from_numpy(np.random.default_rng([0, epoch]).permutation(len(y))).split(40):
+            each = nn.functional.binary_cross_entropy_with_logits(net(x[rows])[:, 0], y[rows], reduction="none")
+            optimiser.zero_grad()
+            each.mean().backward()
+            optimiser.step()
+            losses[rows] = each.detach().numpy()
+        found.append(float(losses.astype(float).sum() / len(y)))
+    return found
+
+
+@pytest.mark.slow
+def test_v19_stations_that_are_killed_in_an_epoch_go_on_to_the_same_bits(tmp_path, monkeypatch):
+    monkeypatch.setattr(test_vertical_processes, "PROGRAMS", ("splitnn",))
+    processes = Killed(tmp_path)
+    try:
+        for name in (HUB, "tax", "town"):
+            processes.start(name)
+        rounds = processes.train([("tax", 16), ("town", 30)])
+    finally:
+        processes.stop()
+    (ids, tax), (others, town) = people("tax"), people("town")
+    assert (ids[processes.rows["tax"]] == others[processes.rows["town"]]).all()
+    columns = [((tax[name][processes.rows["tax"]] - 0.0) / 100.0).astype(np.float32) for name in NUMBERS["tax"]]
+    moved = torch.from_numpy(town["moved"][processes.rows["town"]].astype(np.float32))
+    assert [row["loss"] for row in rounds] == whole(torch.from_numpy(np.stack(columns, 1)), moved)
