@@ -122,8 +122,8 @@ def _count_openings(at: AtParty, columns: int) -> None:
     n, most = (0 if before is None else int(before["n"])), MOST_OPENINGS if limits is None else int(limits["openings"])
     if n + columns > most:
         raise NotAligned(
-            f"{n} columns of rows were opened to the hub in this study, and with {columns} more it would be more than the {most} "
-            f"that {at.party.id} allows.",
+            f"{n} columns of rows were opened to the hub in this study, and {columns} more would be more than the {most} that "
+            f"{at.party.id} allows.",
             remedy="Fit fewer models, or take fewer steps.",
         )
     at.desk.put(OPENINGS, {"n": n + columns})
