@@ -3,7 +3,7 @@
 A line of a page that begins with `::: ` is replaced:
 
     ::: study        every key of a study file; likewise `station` and `coordinator`, of their files
-    ::: errors       every code; likewise `programs`, `partitioners`
+    ::: errors       every code; likewise `programs`, `vertical_programs`, `partitioners`
 
 The reference is made by `pages.py`.
 """
@@ -23,7 +23,7 @@ from hedgerow.data import PARTITIONERS
 from hedgerow.errors import catalogue
 from hedgerow.network.coordinator.config import CoordinatorConfig
 from hedgerow.network.station.config import StationConfig
-from hedgerow.study import PROGRAMS, Study
+from hedgerow.study import PROGRAMS, VERTICAL, Study
 from hedgerow.study.keys import keys_of, shared_by
 
 
@@ -118,7 +118,17 @@ def shared_keys(settings: Any) -> str:
 
 def programs() -> str:
     """A list of programs, then each with its own keys; those that a room shares come once, before the first that has them."""
-    ours = {name: one for name, one in PROGRAMS.items() if one.path.startswith("hedgerow.")}
+    return listed(PROGRAMS)
+
+
+def vertical_programs() -> str:
+    """The same of programs for parties that hold different columns of the same people."""
+    return listed(VERTICAL)
+
+
+def listed(catalogue: Mapping[str, Any]) -> str:
+    """Programs of a catalogue that are this package's."""
+    ours = {name: one for name, one in catalogue.items() if one.path.startswith("hedgerow.")}
     rows = [f"| [`{name}`](#{name}) | {one.sentence} |" for name, one in ours.items()]
     made, said = ["\n".join(["| name | what it does |", "| --- | --- |", *rows])], False
     for name, listing in ours.items():
@@ -149,4 +159,4 @@ def errors() -> str:
     return "\n".join(["| code | class | when |", "| --- | --- | --- |", *lines])
 
 
-DIRECTIVES = {made.__name__: made for made in (study, station, coordinator, programs, partitioners, errors)}
+DIRECTIVES = {made.__name__: made for made in (study, station, coordinator, programs, vertical_programs, partitioners, errors)}

@@ -138,6 +138,19 @@ def test_v14_no_letter_has_an_id_or_what_can_be_made_of_it():
         assert not any(what in everything for what in made)
 
 
+def test_of_three_parties_those_who_answer_hear_from_the_pivot_alone():
+    """The third gets the pivot's points, the number, and its own positions; of the other one only the first letters."""
+    held = lists() | {"bank": [b"person %03d" % i for i in range(50)]}
+    tape = Tape()
+    got = aligned(held, tape=tape)
+    assert {name: count for name, (count, _) in got.items()} == dict.fromkeys(held, COMMON)
+    assert tape.pipe("town", "bank") == b"" == tape.pipe("bank", "town")
+    assert len(tape.pipe("tax", "bank")) == 32 * N_TAX + 4 + 4 * COMMON
+    assert len(tape.pipe("tax", "town")) == 32 * N_TAX + 4 + 4 * COMMON + 4 * COMMON  # and, being first, places to turn back
+    seeds = [letter for by, to, letter in tape.letters if (by, to) == ("town", "bank")][1]
+    assert len(seeds) > max(len(letter) for by, to, letter in tape.letters[6:12] if "tax" in (by, to))  # the pivot has none
+
+
 # ---- twins ----------------------------------------------------------------------------------------------------------
 def test_twin_hash_as_u_is_seen_by_the_look(monkeypatch):
     monkeypatch.setattr(curve, "on_curve", lambda u: True)

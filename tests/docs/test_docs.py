@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from hedgerow.data import PARTITIONERS
 from hedgerow.errors import catalogue
-from hedgerow.study import PROGRAMS
+from hedgerow.study import PROGRAMS, VERTICAL
 from hedgerow.study.keys import keys_of
 from hedgerow.study.study import Study
 
@@ -88,7 +88,7 @@ def test_each_key_of_a_study_file_is_on_its_page(hooks):
         text = page.partition(f"### {heading}\n")[2].partition("\n### ")[0]
         keys = [field.alias or key for key, field in section.model_fields.items()]
         assert [key for key in keys if f"| `{key}` |" not in text] == [], heading
-    for name, listing in PROGRAMS.items():
+    for name, listing in {**PROGRAMS, **VERTICAL}.items():
         text = page.partition(f"### `{name}`\n")[2].partition("\n### ")[0]
         text += page.partition("{: #shared }")[2].partition("\n### ")[0] if "(#shared)" in text else ""
         assert [key for key in keys_of(listing).model_fields if f"| `{key}` |" not in text] == [], name

@@ -1,13 +1,18 @@
 """`[roles]`, `[alignment]` and `[data.parties]`: what is read, and what is refused before anybody is asked."""
 
+import re
+import tomllib
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from hedgerow.errors import StudyInvalid
-from hedgerow.study import VERTICAL, load, parse
+from hedgerow.study import VERTICAL, bundled, load, parse, will_learn
 from hedgerow.study.apart.ready import build_apart, refuse_sections
-from hedgerow.study.apart.tables import tables_apart
+from hedgerow.study.apart.tables import catalogued, refuse_columns, tables_apart
 from hedgerow.study.build import build
+from hedgerow.study.keys import settings_of
 
 CLINIC, LABORATORY = ["age", "sex"], ["ejection_fraction", "serum_creatinine", "death_event"]
 
@@ -195,3 +200,23 @@ def test_a_study_file_of_parties_with_the_same_columns_keeps_its_digest():
 
 
 DIGEST = "eaee266d396204a1"
+
+
+def test_the_study_on_the_page_is_lawful_and_its_columns_are_there():
+    page = (Path(__file__).parents[2] / "docs" / "study.md").read_text(encoding="utf-8")
+    section = page.partition("## Different columns of the same people")[2].partition("\n## ")[0]
+    first, second = re.findall(r"```toml\n(.*?)```", section, flags=re.DOTALL)
+    study = parse(tomllib.loads(first))
+    refuse_sections(study)
+    refuse_columns(study, catalogued(study))
+    files = {"data": tomllib.loads(second)["data"], "alignment": {"on": "nin"}, "program": {"name": "alignment"}}
+    refuse_sections(parse(files))
+
+
+@pytest.mark.parametrize("name", [name for name in bundled() if load(name).apart])
+def test_every_bundled_study_of_columns_apart_is_lawful_as_far_as_its_data_do_not_decide(name):
+    for changes in ({}, load(name).quick):
+        study = load(name, changes)
+        settings_of(refuse_sections(study), study.program.model_extra)
+        refuse_columns(study, catalogued(study))
+        assert set(will_learn(study)) == {*study.roles.columns, "hub", "world"}

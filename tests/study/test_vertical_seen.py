@@ -43,6 +43,11 @@ def test_roles_come_in_order_and_who_saw_nothing_is_there(report):
     assert dict(report.saw)["tax"][1] == "Uniform numbers."
 
 
+def test_what_local_functions_compute_is_said_in_words():
+    saw = saw_of({"hub": ["totals record by record of predictor_rows, in secret order"]}, [])
+    assert saw[0] == ("hub", ("Totals record by record of linear predictors, in secret order.",))
+
+
 def test_letters_add_up_by_role_and_purpose(report):
     grid = report.traffic
     assert grid.columns[:6] == ("purpose", "questions", "rounds", "bytes from tax", "bytes from town", "bytes from hub")

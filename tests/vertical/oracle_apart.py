@@ -49,6 +49,10 @@ class InMemory:
         )
 
     @property
+    def traffic(self) -> list[Any]:
+        return []
+
+    @property
     def ledger(self) -> list[Any]:
         return self.asked
 

@@ -90,6 +90,19 @@ def test_the_same_columns_are_opened_once():
     assert max(again) < 2000
 
 
+def test_a_desk_keeps_the_last_openings_and_writes_each_of_them_once():
+    both, _ = aligned()
+    desk = inside(both._federation).run.engine.held.desks["town"]
+    written = []
+    put = desk.put
+    desk.put = lambda name, entry: (written.append(name), put(name, entry))[1]
+    for step in (1, 1, 2, 3, 4, 5, 5):
+        both.cross(own, None, np.array(float(step)))
+    assert [name for name in written if name.startswith("cross opening ")] == [
+        f"cross opening {i} of tax" for i in (0, 1, 2, 3, 0)
+    ]
+
+
 def test_columns_that_a_question_describes_otherwise_and_those_behind_noise_are_opened_anew():
     """Letters that are not sent would tell that columns are the same, which no noise covers."""
     both, _ = aligned(n=400)
@@ -235,6 +248,16 @@ def test_noise_needs_factors_and_shapes_that_are_known():
     with pytest.raises(RangeExceeded):
         noisy.cross(own, bound=Factors({"tax": ColumnReach((1e15, 1.0)), "town": ColumnReach((1.0,))}))
     assert asked(both) == before
+
+
+def test_rows_of_the_hub_behind_noise_are_cut_to_what_is_declared():
+    both, X = aligned()
+    both.sum(predictor)
+    noisy = both.protect(mechanism=hr.Gaussian(1e-6, at="shares", least=2))
+    with pytest.raises(UnboundedSum, match="largest values are not declared"):
+        noisy.cross(own, weights=np.ones(60), bound=Factors(reach()))
+    found = noisy.cross(own, weights=np.full(60, 9.0), bound=Factors(reach(), hub=ColumnReach((0.5,))))
+    np.testing.assert_allclose(found, X.T @ X / 2, atol=1e-2)
 
 
 def test_lengths_are_enough_where_made_up_people_show_the_shapes():

@@ -10,6 +10,7 @@ from torch import nn
 
 import hedgerow as hr
 from hedgerow.core.federation import inside
+from hedgerow.errors import SettingsInvalid
 from hedgerow.vertical.leaks import LabelDP, MaxNormNoise, Observer, leak_report, measured
 from hedgerow.vertical.leaks.label_dp import DRAWN_FROM
 from hedgerow.vertical.split.splitnn import splitnn
@@ -96,3 +97,23 @@ def test_slopes_are_observed_as_they_leave_after_the_defence(shared):
     stretch = noisy.sent[first] / np.where(bare.sent[first] == 0, 1, bare.sent[first])
     assert (bare.rows == noisy.rows).all()
     assert np.ptp(stretch[:, 0]) > 0.5  # the first batch has the same slopes, each stretched at random
+
+
+def test_a_last_batch_that_nothing_would_hide_is_refused_before_any_party_is_asked():
+    _, both = aligned()
+    asked = len(both.ledger)
+    with pytest.raises(SettingsInvalid, match="last batch has 1 people"):
+        next(
+            splitnn(
+                both,
+                {"shop": nn.Linear(29, 4)},
+                nn.Linear(4, 1),
+                label="bank.fraud",
+                epochs=1,
+                batch_size=N - 1,
+                labels="shared",
+                columns="shared",
+                defence=MaxNormNoise(),
+            )
+        )
+    assert len(both.ledger) == asked

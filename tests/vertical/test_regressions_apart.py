@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from oracle_apart import InMemory
 from sklearn.linear_model import ElasticNet, Lasso, Ridge
 
 from hedgerow.core import Party
+from hedgerow.crypto.cross.bits import Bits, ColumnReach, Products, choose, record_bound
 from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import (
     ColumnsDiffer,
@@ -18,6 +23,7 @@ from hedgerow.errors import (
     NotBinary,
     NotConverged,
     NotIdentified,
+    RangeExceeded,
     SchemaInvalid,
     Separated,
     SettingsInvalid,
@@ -25,13 +31,13 @@ from hedgerow.errors import (
     UnboundedSum,
     UnlawfulChannel,
 )
-from hedgerow.stats.factors import Number, Term
-from hedgerow.vertical.design import apart
+from hedgerow.stats.factors import Levels, Number, Term
+from hedgerow.vertical.design import HeldColumns, apart
 from hedgerow.vertical.glm import logistic_regression, poisson_regression
 from hedgerow.vertical.gram import gram
 from hedgerow.vertical.linear import lasso, linear_regression, ridge
 from hedgerow.vertical.predictors import Openings
-from hedgerow.vertical.terms import own_units
+from hedgerow.vertical.terms import CONSTANT, OwnTerm, own_units
 
 N = 600
 BANK = Schema(
@@ -199,6 +205,39 @@ def test_v4_units_have_a_whole_centre_and_a_power_of_two_for_a_scale() -> None:
 def test_v4_a_tolerance_below_the_grid_is_refused() -> None:
     with pytest.raises(SettingsInvalid, match="fixed-point"):
         logistic_regression(in_memory(), "default ~ rate + age", tol=1e-10)
+
+
+@given(st.data())
+@settings(max_examples=30)
+def test_whatever_a_record_holds_within_its_ranges_its_row_is_within_what_is_declared(data: st.DataObject) -> None:
+    """Noise is scaled by reaches, which follow from declared ranges alone."""
+    low = data.draw(st.floats(-1e4, 1e4))
+    high = low + data.draw(st.floats(0, 1e4))
+    schema = Schema((Column("x", "number", low=low, high=high), Column("g", "category", levels=("a", "b", "c"))))
+    text = data.draw(st.sampled_from(["x", "I(x ** 2)", "I(3 - 2 * x)", "abs(x)", "I(x > 7)"]))
+    factors = (Number(text), Levels("g", "g", (1, 2), ("b", "c"), full=False))[: data.draw(st.integers(1, 2))]
+    one = own_units(Term(factors), schema, centred=data.draw(st.booleans()))
+    x = np.array(data.draw(st.lists(st.floats(low, high), min_size=1, max_size=5)))
+    g = np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(x), max_size=len(x))))
+    rows = one.columns(Party("bank", {"x": x, "g": g}, np.ones(len(x))))
+    assert (np.abs(rows) <= one.reach * (1 + 1e-9)).all()
+    held = HeldColumns.of(("bank", "bureau"), [("bureau", CONSTANT), ("bank", one)])
+    row = np.concatenate([np.ones((len(x), 1)), rows], axis=1)
+    bound = record_bound(Products(100, (rows.shape[1], 1), 0, tuple(held.reaches().values())), Bits(20))
+    products = row[:, :, None] * row[:, None, :]
+    added = np.sqrt((np.triu(products) ** 2).sum((1, 2)))
+    assert (added <= bound.radius * (1 + 1e-4) + 1e-4).all()
+
+
+def test_v5_what_leaves_no_room_in_the_ring_is_refused_before_anybody_is_asked() -> None:
+    """Bits follow from n and declared reaches; weights are scaled to a quarter, whatever means are."""
+    held = HeldColumns.of(("bank", "bureau"), [("bureau", CONSTANT), ("bank", OwnTerm(Term((Number("rate"),))))])
+    asked = Products(10**6, (1, 1), 0, tuple(held.reaches().values()), (), ColumnReach((0.25,)), True)
+    found = choose(asked)
+    assert found.left >= 12
+    assert 2 * found.left + found.weight + np.log2(10**6 * 0.25) < 63
+    with pytest.raises(RangeExceeded):
+        choose(replace(asked, hub_reach=ColumnReach((2.0**30,))))
 
 
 # ---- refusals, before anybody is asked ------------------------------------------------------------------------------

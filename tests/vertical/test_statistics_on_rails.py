@@ -49,7 +49,8 @@ def test_regressions_on_the_rails_are_those_of_the_oracle(split) -> None:
     linear, golden = (linear_regression(one, f"spent ~ {FORMULA}") for one in (both, oracle))
     np.testing.assert_allclose(linear.coef_, golden.coef_, rtol=1e-5)
     np.testing.assert_allclose(linear.se_, golden.se_, rtol=1e-6)
-    assert linear.left.startswith("pads and shares")
+    assert linear.left.startswith("pads and shares of 8 columns")
+    assert all(f"{role} 0." in linear.left for role in (*both.names, "hub"))
     logistic, golden = (logistic_regression(one, f"default ~ {FORMULA}") for one in (both, oracle))
     assert np.abs((logistic.coef_ - golden.coef_) / golden.se_).max() < 1e-5
     np.testing.assert_allclose(logistic.se_, golden.se_, rtol=1e-4)

@@ -29,6 +29,7 @@ from hedgerow.core.release import Release
 from hedgerow.errors import MessageRefused, NobodyAnswered, NotAligned, PartyDeclined, RoundRefused
 
 from .keys import Identity, Roster
+from .messages import digest
 from .peers import HUB, Letters, Peer
 from .schemes import Credentials
 from .sealing import Introduction, PairSecrets
@@ -39,10 +40,7 @@ SECRETS = "pair secrets"
 """The entry of a desk that has them."""
 
 ATTEMPTS = 3
-"""How often a protocol that may begin anew begins, where parties know nothing of it any more."""
-
-PATIENCE, PAUSE = 120.0, 1.0
-"""Seconds for which it begins anew while a party is away, and between two attempts."""
+"""How often a protocol that may begin anew begins."""
 
 LAST = 1 << 20
 """Rounds that a protocol may have."""
@@ -131,27 +129,22 @@ class PeerProtocol(Aggregation):
 
     @property
     def repeatable(self) -> bool:
-        """Whether it may begin anew in the same question, where a party was killed halfway, and knows nothing of it any more.
+        """Whether it may begin anew in the same question, where a party has forgotten it halfway, as one that was killed has.
 
         Only where the hub learns nothing of what it carries, and nothing is drawn that must not be drawn twice.
         """
         return False
 
     def _carried(self, engine: Engine, outbox: Outbox) -> tuple[_Carried, Any]:
-        forgotten, until = 0, time.monotonic() + PATIENCE
-        while True:
+        for attempt in range(ATTEMPTS if self.repeatable else 1, 0, -1):
             carried = _Carried(self, engine, outbox)
             try:
                 return carried, carried.out()
-            except PartyDeclined as error:
-                forgotten += 1
-                if not self.repeatable or forgotten == ATTEMPTS or set(error.codes.values()) != {MessageRefused.code}:
+            except (PartyDeclined, NobodyAnswered, RoundRefused) as error:
+                if attempt == 1 or not _forgotten(engine, outbox, carried.codes or getattr(error, "codes", {})):
                     raise
-            except NobodyAnswered:
-                if not self.repeatable or time.monotonic() > until:
-                    raise
-                time.sleep(PAUSE)
-            log.info("%s begins anew: a party was away, or knows nothing of it.", self.name)
+                log.info("%s begins anew: %s", self.name, error.reason)
+        raise AssertionError
 
     # ---- as engines see it ------------------------------------------------------------------------------------------
     def correspondents(self, ids: tuple[str, ...]) -> Mapping[str, PeerSide]:
@@ -170,6 +163,14 @@ class PeerProtocol(Aggregation):
     def aggregation(self) -> PeerProtocol:
         """What questions name on the wire."""
         return self
+
+
+def _forgotten(engine: Engine, outbox: Outbox, codes: Mapping[str, str]) -> bool:
+    """Whether parties have only forgotten a protocol; those elsewhere may be away, and are waited for (`Network.again`)."""
+    again = getattr(engine, "again", None)
+    if again is None:
+        return set(codes.values()) == {MessageRefused.code}
+    return not set(codes.values()) - {MessageRefused.code} and bool(again(outbox.ids))
 
 
 def _carries(names: tuple[str, ...]) -> Peer[None]:
@@ -238,7 +239,9 @@ class PeerSide:
             if entry is None and len(names) > 1:
                 raise NotAligned(f"{self.id} shares no secrets with others.", remedy="Align the parties first: align(on=...).")
             self._shared = PairSecrets(self.id, entry or {})
-        self.at, self._round = replace(at, names=tuple(names)), 0
+        received = at.received  # a question that is asked again has a session of its own, and so other masks
+        self.at = replace(at, names=tuple(names), received=lambda: digest("peers", received(), session))
+        self._round = 0
         self._peer = self.protocol.peer(self.at, self._shared)
         return self._wrote(None)
 
@@ -266,6 +269,7 @@ class _Carried:
     engine: Engine
     outbox: Outbox
     sent: list[tuple[str, str, bytes]] = field(default_factory=list)
+    codes: dict[str, str] = field(default_factory=dict)
     rounds: int = 0
     counted: Counter[tuple[str, str]] = field(default_factory=Counter)
     seconds: dict[str, float] = field(default_factory=lambda: {HUB: 0.0, "parties": 0.0})
@@ -321,6 +325,7 @@ class _Carried:
         self.seconds["parties"] += time.process_time() - began
         if set(inbox.letters) != set(letters):
             away = sorted(set(letters) - set(inbox.letters))
+            self.codes = dict(inbox.codes)
             codes = ", ".join(f"{id}: {inbox.codes.get(id, 'no answer')}" for id in away)
             raise RoundRefused(
                 f"{question.name} between {', '.join(self.outbox.ids)} ended in {name!r}: {codes}.",

@@ -8,7 +8,7 @@ from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
     from hedgerow.crypto.cross import ColumnReach
-    from hedgerow.crypto.psi import X25519, Agrawal
+    from hedgerow.crypto.psi import X25519, Agrawal, JoinSums
     from hedgerow.crypto.psi.kkrt import KKRT
 
     from .aligned import Aligned
@@ -29,6 +29,7 @@ __all__ = [
     "CrossTable",
     "Factors",
     "HiddenMeans",
+    "JoinSums",
     "PrincipalAxes",
     "SplitNetwork",
     "SplitState",

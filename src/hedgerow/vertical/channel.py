@@ -33,9 +33,19 @@ def refuse_noise(aligned: Any, what: str, remedy: str) -> None:
         raise UnlawfulChannel(f"{what}, and this channel clips or adds noise.", remedy=remedy)
 
 
-def provenance(aligned: Any, asked_before: int, columns: int) -> dict[str, Any]:
-    """`n_parties`, `n_missing`, `left` and `protection` of a fit; `asked_before` is the length of the ledger before it."""
-    asked = len(aligned.ledger) - asked_before
+def begun(aligned: Any) -> tuple[int, int]:
+    """How long the ledger and the list of traffic are, before a fit."""
+    return len(aligned.ledger), len(aligned.traffic)
+
+
+def provenance(aligned: Any, before: tuple[int, int], columns: int) -> dict[str, Any]:
+    """`n_parties`, `n_missing`, `left` and `protection` of a fit, since `begun`."""
+    questions, traffic = len(aligned.ledger) - before[0], aligned.traffic[before[1] :]
+    sent: dict[str, int] = {}
+    for one in traffic:
+        for (sender, _), size in one.bytes.items():
+            sent[sender] = sent.get(sender, 0) + size
+    by_role = ", ".join(f"{role} {size / 1e6:.3g} MB" for role, size in sorted(sent.items()))
     found = aligned.protection
     said = (
         f"{found.mechanism} in the shares: {found.meaning}; no standard errors, since noise in the information would pass for "
@@ -46,6 +56,7 @@ def provenance(aligned: Any, asked_before: int, columns: int) -> dict[str, Any]:
     return {
         "n_parties": len(aligned.names),
         "n_missing": 0,
-        "left": f"pads and shares, uniform without their counterparts, of {columns} columns; {asked} questions",
+        "left": f"pads and shares of {columns} columns, uniform without their counterparts: {questions} questions in "
+        f"{sum(one.rounds for one in traffic)} rounds; sent by {by_role or 'nobody'}",
         "protection": said,
     }

@@ -148,6 +148,11 @@ def cross(
     if isinstance(bound, Factors):
         declared = l2(bound.radius, "record") if math.isfinite(bound.radius) else None
     if mechanism is not None:
+        if rows is not None and (factors.hub is None or factors.hub.largest is None):
+            raise UnboundedSum(
+                f"rows of the hub are multiplied behind noise ({mechanism}), and their largest values are not declared.",
+                remedy="bound=Factors(..., hub=ColumnReach(largest=(...,))): what rows happen to reach would set the noise.",
+            )
         crossing, declared = _behind_noise(crossing, aligned, mechanism, left, broadcast)
         if rows is not None and hub_reach is not None:
             rows = hub_reach.cut(rows)

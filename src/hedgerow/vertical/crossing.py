@@ -160,7 +160,7 @@ class Crossing(PeerProtocol):
         memory = yield from party_peer(
             terms, me, left, right if me in terms.holders else None, order, pairs, memory, entropy, noise, self._about(at)
         )
-        to_desk(at.desk, memory)
+        to_desk(at.desk, names, memory)
 
     def _about(self, at: AtParty) -> tuple[bytes, bytes] | None:
         """How the question describes columns; nothing behind noise, which does not cover that they are as before."""

@@ -42,7 +42,7 @@ from hedgerow.stats.fit import Fit
 from hedgerow.stats.linear.losses import FamilyName, loss_of
 from hedgerow.stats.state import solve
 
-from .channel import provenance, refuse_noise
+from .channel import begun, provenance, refuse_noise
 from .design import Apart, apart
 from .gram import Gram, gram
 from .linear import DEPENDENT, normal_equations
@@ -202,7 +202,7 @@ def fitted(
         )
     tol = max(tol, 2.0 ** (2 - places))
     one = apart(aligned.schemas, aligned.n, formula, family, offset=offset)
-    asked_before = len(aligned.ledger)
+    before = begun(aligned)
     opened = Openings(openings, one.fewest)
     owned = [(owner, term) for owner, term in one.columns if term.term.factors]
     if one.offset_at is not None:
@@ -223,7 +223,7 @@ def fitted(
         dispersion=1.0,
         n_records=found.n,
         rounds=opened.times,
-        **provenance(aligned, asked_before, one.spec.size + 1),
+        **provenance(aligned, before, one.spec.size + 1),
         deviance=point.deviance - length**2,
         target_mean=totals.y / totals.n,
         saturated=totals.perfect - totals.factorials if family == "poisson" else None,

@@ -72,7 +72,8 @@ def indicators(party: Party, column: str, size: int, least: int) -> Array:
     """Indicators of levels (n, size), those of few people zeros."""
     codes = np.asarray(party[column]).astype(np.intp)
     told = ~hidden_levels(np.bincount(codes, minlength=size), least)
-    return (codes[:, None] == np.arange(size)) * told.astype(float)
+    found: Array = (codes[:, None] == np.arange(size)) * told.astype(float)
+    return found
 
 
 def hidden_levels(counts: Array, least: int) -> Array:
@@ -143,10 +144,8 @@ def means(aligned: Aligned, columns: str | Sequence[str], by: str, *, least: int
     levels = levels_of(group)
     left = partial(level_rows, at=owners[by], column=by, size=len(levels), least=fewest)
     right = partial(value_rows, terms=held.terms, size=held.size, least=fewest)
-    sums = np.asarray(
-        aligned.cross(left, right=right, bound=Factors(_of_levels(aligned.names, owners[by], len(levels)), held.rows)),
-        dtype=float,
-    )[:, held.place]
+    reach: Any = Factors(_of_levels(aligned.names, owners[by], len(levels)), held.rows)
+    sums = np.asarray(aligned.cross(left, right=right, bound=reach))[:, held.place]
     counts = sums[:, 0] if is_noisy(aligned) else np.rint(sums[:, 0])
     if not (counts > 0).any():
         raise _nothing(by, fewest)
@@ -229,16 +228,11 @@ def contingency(aligned: Aligned, rows: str, columns: str, *, least: int | None 
     sizes = len(levels_of(first)), len(levels_of(second))
     left = partial(level_rows, at=owners[rows], column=rows, size=sizes[0], least=fewest)
     right = partial(level_rows, at=owners[columns], column=columns, size=sizes[1], least=fewest)
-    found = np.asarray(
-        aligned.cross(
-            left,
-            right=right,
-            bound=Factors(
-                _of_levels(aligned.names, owners[rows], sizes[0]), _of_levels(aligned.names, owners[columns], sizes[1])
-            ),
-        ),
-        dtype=float,
+    first_reach, second_reach = (
+        _of_levels(aligned.names, owners[one], k) for one, k in zip((rows, columns), sizes, strict=True)
     )
+    reach: Any = Factors(first_reach, second_reach)
+    found = np.asarray(aligned.cross(left, right=right, bound=reach))
     noisy = is_noisy(aligned)
     counts = found if noisy else np.rint(found)
     hidden = hidden_cells(counts, aligned.n, fewest)

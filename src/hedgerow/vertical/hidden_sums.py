@@ -39,7 +39,7 @@ from hedgerow.crypto.psi.ids import list_digest
 from hedgerow.crypto.psi.join_sums import JoinSums
 from hedgerow.crypto.sealing import PairSecrets
 from hedgerow.display import displayed
-from hedgerow.errors import AlignmentRefused, MessageRefused, NotAligned, SchemaInvalid, UnboundedSum
+from hedgerow.errors import AlignmentRefused, MessageRefused, NotAligned, SchemaInvalid, SettingsInvalid, UnboundedSum
 from hedgerow.stats.columns import COUNTED, NUMERIC, chosen, levels_of
 
 from .terms import admit_column, joint_schema, refuse_shared
@@ -126,6 +126,10 @@ class HiddenJoin(PeerProtocol):
     value_owner: str
     columns: tuple[tuple[str, float, float, int], ...]
 
+    def __post_init__(self) -> None:
+        if self.by.insecure:
+            raise SettingsInvalid("short keys for a join that travels.", remedy="They are for tests of the protocol alone.")
+
     @property
     def name(self) -> str:
         return "hidden join"
@@ -147,20 +151,19 @@ class HiddenJoin(PeerProtocol):
         return Layout((("", (self.n_levels, 1 + len(self.columns))),))
 
     def peer(self, at: AtParty, shared: PairSecrets) -> Peer[None]:
-        """A party's side; others than the two have none."""
+        """A party's side; others than the two have none. Secrets are the system's, also where a seed is given."""
         me, names = at.party.id, (self.group_owner, self.value_owner)
         if me not in names:
             return
         ids = self.by.read(at.party[self.on])
         _count_join(me, at.desk, ids)
-        entropy = at.stream("hidden join").entropy
         if me == self.group_owner:
             codes = np.asarray(at.party[self.group]).astype(np.int64)
-            counts = yield from self.by.counts(me, names, ids, codes, labels=range(self.n_levels), entropy=entropy)
+            counts = yield from self.by.counts(me, names, ids, codes, labels=range(self.n_levels))
             yield {HUB: b"".join(_COUNT.pack(count or 0) for count in counts.values())}
             return
         values = np.column_stack([HiddenUnit(*column).numbers(at.party[column[0]]) for column in self.columns])
-        sums = yield from self.by.sums(me, names, ids, values, entropy=entropy)
+        sums = yield from self.by.sums(me, names, ids, values)
         rows = [row or (0,) * len(self.columns) for row in sums]
         yield {HUB: b"".join(number.to_bytes(_SUM_BYTES, "little") for row in rows for number in row)}
 

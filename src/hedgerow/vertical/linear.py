@@ -25,7 +25,7 @@ from hedgerow.stats.penalty.columns import penalised_columns
 from hedgerow.stats.penalty.penalised import PenalisedFit, Penalty, check_penalty
 from hedgerow.stats.state import solve
 
-from .channel import is_noisy, provenance, refuse_noise
+from .channel import begun, is_noisy, provenance, refuse_noise
 from .design import Apart, apart
 from .gram import Gram, gram
 
@@ -116,7 +116,7 @@ def linear_regression(aligned: Aligned, formula: str) -> Fit:
     NotIdentified (HR-320)
         Columns are linear combinations of one another, perhaps of other parties'; or noise left no positive definite products.
     """
-    asked_before = len(aligned.ledger)
+    before = begun(aligned)
     one, found, normal = _asked(aligned, formula)
     noisy = is_noisy(aligned)
     d, n, scale = one.spec.size, found.n, one.target.scale
@@ -140,7 +140,7 @@ def linear_regression(aligned: Aligned, formula: str) -> Fit:
         dispersion=float("nan") if noisy else dispersion,
         n_records=n,
         rounds=1,
-        **provenance(aligned, asked_before, d + 1),
+        **provenance(aligned, before, d + 1),
         deviance=None if noisy else residual,
         total_squares=None if noisy else total,
         target_mean=None if noisy else float(found.mean[-1]),
@@ -221,7 +221,7 @@ def elastic_net(aligned: Any, formula: str, *, penalty: float, l1_ratio: float, 
     if l1_ratio > 0:
         remedy = "Take hr.vertical.ridge or hr.vertical.linear_regression, which go through noise."
         refuse_noise(aligned, "a lasso chooses columns by exact products", remedy)
-    asked_before = len(aligned.ledger)
+    before = begun(aligned)
     one, found, normal = _asked(aligned, formula)
     d, n, scale = one.spec.size, found.n, one.target.scale
     deviations = _deviations(found, one) if standardised else np.ones(d)
@@ -242,5 +242,5 @@ def elastic_net(aligned: Any, formula: str, *, penalty: float, l1_ratio: float, 
         n_records=n,
         deviance=residual,
         rounds=1,
-        **provenance(aligned, asked_before, d + 1),
+        **provenance(aligned, before, d + 1),
     )

@@ -144,7 +144,8 @@ class Predictors:
         unit = 4.0 * 2.0 ** math.ceil(math.log2(max(float(w.max()), 1e-300)))  # weights of a quarter at most
         found = self.aligned.cross(self.columns, weights=w / unit, bound=Factors(self.held.reaches()))
         found = np.asarray(found, dtype=float)[np.ix_(self.held.place, self.held.place)] * unit
-        return (found + found.T) / 2
+        information: Array = (found + found.T) / 2
+        return information
 
     def _at_label(self, *largest: float) -> dict[str, ColumnReach]:
         """Reaches of rows that the target's party alone has."""

@@ -58,7 +58,6 @@ TRAVELLERS = frozenset(
         "crypto.pairwise": "PairwiseMasks",
         "crypto.privfl.grid": "Cubic LinearGradientGrid",
         "crypto.privfl.settings": "PrivFL",
-        "crypto.psi.x25519": "X25519",
         "crypto.schemes": "DoubleMasks GroupMasks Shares",
         "crypto.secagg.settings": "SecAgg",
         "stats.design": "Design",

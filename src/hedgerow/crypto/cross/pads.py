@@ -21,6 +21,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from hedgerow.crypto.keys import derive
 
 from .ring import Words, uniform
@@ -61,7 +63,9 @@ class PadMemory:
         about : bytes
             How the question describes the columns, which is public: those of another description are opened anew.
         """
-        digest = hashlib.blake2b(repr(columns.shape).encode() + columns.tobytes(), key=self.secret, digest_size=32).digest()
+        running = hashlib.blake2b(repr(columns.shape).encode(), key=self.secret, digest_size=32)
+        running.update(np.ascontiguousarray(columns).data)
+        digest = running.digest()
         name = derive(self.secret, "hedgerow cross columns", framed(study, about, digest))
         fresh = name not in self.own
         if fresh:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from .config import GuardSection, StationConfig
 
 
+FEWER = 3
+"""People, at least, for each number of a party's own total in the open."""
+
+
 def admit_apart(config: StationConfig, study: Study, told: Mapping[str, Sequence[Column]]) -> None:
     """Refuse a study over columns that lie apart that the guard does not allow, before it is rehearsed.
 
@@ -109,6 +113,15 @@ def admit_seat(rules: VerticalSection, question: str) -> None:
         )
 
 
+def admit_total(question: str, numbers: int, n_people: int) -> None:
+    """Refuse a party's own total in the open that has so many numbers as to be rows of records (HR-606)."""
+    if numbers * FEWER > n_people:
+        raise ProtectionRequired(
+            f"{question} returned {numbers} numbers about {n_people} people, in the open: they could be rows of records.",
+            remedy=f"A total in the open has at most one number for {FEWER} people.",
+        )
+
+
 def admit_asked(guard: GuardSection, asked: Received, *, on: str, here: int, others: Collection[str]) -> None:
     """Refuse a question to a party with columns of its own that the guard does not allow.
 
@@ -126,18 +139,24 @@ def admit_asked(guard: GuardSection, asked: Received, *, on: str, here: int, oth
     ProtectionRequired (HR-606), TooFewRecords (HR-604), ColumnForbidden (HR-603)
     """
     from hedgerow.vertical.align import Aligning  # a station that waits holds no protocols
+    from hedgerow.vertical.hidden_sums import HiddenJoin
 
     protocol, question, rules = asked.aggregation, asked.question, guard.vertical
     if protocol is None:
-        if question.verb != "each":
+        if question.verb == "gather":
             raise ProtectionRequired(
                 f"{question.verb} of {question.name} would leave in the open, and columns that lie apart leave by protocols.",
                 remedy="Ask by the handle that an alignment returns.",
             )
-        return
+        return  # a party's own total is judged by its size, once it is there (`admit_total`)
     if not getattr(protocol, "of_peers", False):
         raise ProtectionRequired(f"{question.name} goes by {protocol.name}, which is no protocol between parties.")
     admit_partners(rules, others)
+    if isinstance(protocol, HiddenJoin):
+        raise ProtectionRequired(
+            f"{question.name} adds up values over a hidden join, which a station does not count against its limits yet.",
+            remedy="Align the parties, and ask for means by group; hidden joins are for simulations.",
+        )
     if isinstance(protocol, Aligning):
         if protocol.on != on:
             raise ColumnForbidden(f"people are matched by {protocol.on!r}, and the ids here are {on!r}.")

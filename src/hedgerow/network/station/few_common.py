@@ -3,8 +3,8 @@
     rows of a party, shape (n, d)      refused where a column is other than zero for one to `least` - 1 people,
                                        or the same for all but one to `least` - 1
 
-The second is the complement of a group. A party looks at the rows that its local function made for a product, before anything of
-them is masked, so it does not depend on which function that was. That a product was refused tells that a group is small.
+The second is the complement of a group. A party looks at the rows that its local function made for a product, before anything
+of them is masked, so it does not depend on which function that was. That a product was refused tells that a group is small.
 """
 
 from __future__ import annotations

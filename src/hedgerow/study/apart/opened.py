@@ -54,6 +54,7 @@ class OpenedStudy:
         self.built, self.threads, self.record_at = built, threads, record_at
         self.federations: list[Federation] = []
         self.handles: list[Any] = []
+        self._common: tuple[Any, Mapping[str, Table]] | None = None
 
     @classmethod
     def at(cls, built: BuiltApart, federation: Federation, handle: Any) -> OpenedStudy:
@@ -129,7 +130,20 @@ class OpenedStudy:
     @property
     def tests(self) -> Mapping[str, Table]:
         """Each party's columns of people who were held out, aligned; none where there are none."""
-        return self.built.tests if self.built.simulated and self._held is not None else {}
+        return self.built.tests if self.here else {}
+
+    @property
+    def here(self) -> bool:
+        """Whether this is a simulation whose parties are in this process."""
+        return self.built.simulated and self._held is not None
+
+    @property
+    def common(self) -> Mapping[str, Table]:
+        """Each party's columns of the common people, in the order of the latest alignment."""
+        handle = self.handles[-1]
+        if self._common is None or self._common[0] is not handle:
+            self._common = handle, {party: one.table.take(self._rows(party)) for party, one in self.built.held.items()}
+        return self._common[1]
 
     @property
     def _held(self) -> PartiesApart | None:
@@ -144,10 +158,14 @@ class OpenedStudy:
 
     def column(self, party: str, name: str) -> np.ndarray:
         """A party's column in the order of the latest alignment."""
+        found: np.ndarray = np.asarray(self.built.held[party].table[name])[self._rows(party)]
+        return found
+
+    def _rows(self, party: str) -> np.ndarray:
         entries = [one for key, one in self._entries(party) if key.startswith("alignment ") and "rows" in one]
         if not entries:
             raise NotAligned(f"{party} keeps no alignment.", remedy="Align the parties first.")
-        return np.asarray(self.built.held[party].table[name])[np.asarray(entries[-1]["rows"])]
+        return np.asarray(entries[-1]["rows"])
 
     def _entries(self, party: str) -> Iterator[tuple[str, Any]]:
         yield from getattr(self._here().desks[party], "entries", {}).items()

@@ -143,7 +143,7 @@ def _problems(study: Study, listed: Declaration) -> Iterator[str]:
         yield f"alignment.by = 'kkrt' is for two parties, and there are {len(parties)}: choose by = 'x25519'."
     if study.comparison is not None:
         yield "comparison: runs of columns that lie apart are single runs."
-    defaults = type(study)(data={"name": "digits"}, program={"name": "none"})  # type: ignore[arg-type]
+    defaults = type(study).model_validate({"data": {"name": "digits"}, "program": {"name": "none"}})
     for section, used in USED.items():
         usual, given = (_dumped(getattr(one, section)) for one in (defaults, study))
         for key in {**usual, **given}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,9 +20,24 @@ def saw_of(saw: Mapping[str, Sequence[str]], parties: Sequence[str]) -> Saw:
     return tuple((role, tuple(map(sentence, saw.get(role, ())))) for role in [*roles, *(set(saw) - set(roles))])
 
 
+LOCALS = {
+    "backward": "gradients",
+    "derivatives": "first and second derivatives",
+    "forward": "outputs of layers",
+    "in_bins": "bins of columns",
+    "level_rows": "levels of a group",
+    "own_columns": "columns of the formula",
+    "predictor_rows": "linear predictors",
+    "scored": "losses and hits",
+    "slopes": "slopes of the loss",
+    "value_rows": "values of columns",
+}
+"""What local functions compute, in words; others are told by their names."""
+
+
 def sentence(words: str) -> str:
     """Words as a sentence."""
-    words = words.strip()
+    words = re.sub(r"\w+", lambda found: LOCALS.get(found[0], found[0]), words.strip())
     return words[:1].upper() + words[1:] + ("" if words.endswith((".", "?", "!")) else ".")
 
 

@@ -178,14 +178,15 @@ def _words(column: Column, values: np.ndarray) -> np.ndarray:
     """Ids as they were written: of a category its words, of numbers whole ones."""
     if column.kind == "category":
         return np.asarray(column.levels)[values]
-    return values.astype(np.int64)
+    found: np.ndarray = values.astype(np.int64)
+    return found
 
 
 def _files(study: Study) -> dict[str, HeldApart]:
     """A file for each party, read by what the study declares of the columns that it has."""
     assert study.alignment is not None
     data, on = study.data, study.alignment.on
-    roles = study.roles or RolesSection()
+    roles = study.roles or RolesSection.model_validate({})
     declared = {name: one.declared(name) for name, one in data.columns.items() if name != on}
     held, problems = {}, []
     for party, path in data.parties.items():

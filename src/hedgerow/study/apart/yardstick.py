@@ -30,6 +30,8 @@ def beside_pooled(built: BuiltApart, coefficients: pandas.DataFrame | None) -> p
     Differences are relative to the pooled standard error where there is one: 1e-6 is a millionth of it.
     """
     name = built.study.program.name.removeprefix(PREFIX)
+    if coefficients is not None and built.simulated and {"of", "by"} <= built.settings.keys():
+        return _means_beside(built, coefficients)
     if coefficients is None or name == built.study.program.name or name not in PROGRAMS or not built.simulated:
         return None
     listed = PROGRAMS[name]
@@ -40,6 +42,21 @@ def beside_pooled(built: BuiltApart, coefficients: pandas.DataFrame | None) -> p
         outcome: Any = listed.outcome(federation, settings, last(listed.program(settings)(federation)))  # type: ignore[misc]
         return _beside(coefficients, outcome.coefficients)
     return None
+
+
+def _means_beside(built: BuiltApart, found: pandas.DataFrame) -> pandas.DataFrame:
+    """Means by group beside those of all columns in one place, and their differences."""
+    of, by = built.settings["of"], built.settings["by"]
+    table = built.pooled().to_pandas()
+    column = built.pooled().schema[by]
+    groups = table[by].astype(str) if column.levels else table[by].astype(int)
+    pooled = table.groupby(groups)[list(of)].mean()
+    pooled.index = pooled.index.map(str)
+    made = found[list(of)].set_axis(found.index.map(str), axis="index").add_prefix("mean of ")
+    for name in of:
+        made[f"pooled mean of {name}"] = pooled[name].reindex(made.index)
+        made[f"difference of {name}"] = made[f"mean of {name}"] - made[f"pooled mean of {name}"]
+    return made.rename_axis(by)
 
 
 def _beside(apart: pandas.DataFrame, pooled: pandas.DataFrame | None) -> pandas.DataFrame | None:
@@ -60,4 +77,5 @@ def largest(beside: pandas.DataFrame) -> dict[str, float]:
     """The largest differences from the pooled fit, as metrics."""
     columns = {"difference in se": "largest difference from pooled, in se", "difference": "largest difference from pooled"}
     columns |= {"relative difference of se": "largest relative difference of se"}
+    columns |= {name: f"largest {name}" for name in map(str, beside) if name.startswith("difference of ")}
     return {words: float(beside[name].abs().max()) for name, words in columns.items() if name in beside}

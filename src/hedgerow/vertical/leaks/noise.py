@@ -37,10 +37,15 @@ class GradientDefence(Protocol):
     ----------
     promise : str
         What is promised, in one sentence.
+    fewest : int
+        Records that a batch needs.
     """
 
     @property
     def promise(self) -> str: ...
+
+    @property
+    def fewest(self) -> int: ...
 
     def event(self) -> Event:
         """What one batch costs."""
@@ -62,6 +67,10 @@ class _Heuristic:
     @property
     def promise(self) -> str:
         return f"{self}: {NO_EPSILON}."
+
+    @property
+    def fewest(self) -> int:
+        return 1
 
     def event(self) -> Event:
         """No finite epsilon."""
@@ -106,6 +115,10 @@ class IsotropicNoise(_Heuristic):
 class MaxNormNoise(_Heuristic):
     """Noise along each gradient, which gives all of a batch the same expected squared length."""
 
+    @property
+    def fewest(self) -> int:
+        return 2
+
     def protect(self, gradients: Any, entropy: Entropy | None = None) -> NDArray[Any]:
         """Stretch gradients of shape (b, cut) at random.
 
@@ -115,7 +128,7 @@ class MaxNormNoise(_Heuristic):
             A batch has one record, which would leave as it is.
         """
         g = _rows(gradients)
-        if len(g) < 2:
+        if len(g) < self.fewest:
             raise SettingsInvalid(
                 "max-norm noise on a batch of one record, which is the longest itself and would leave as it is.",
                 remedy="Choose a batch size that leaves no single record over, or leave the last batch out.",

@@ -23,6 +23,8 @@ from ..split.splitnn import SplitState, splitnn
 from .labels import label_of
 
 Settings = Mapping[str, Any]
+PEOPLE_AT_ONCE = 4096
+"""People of whom a simulation computes outputs at once."""
 Parts = tuple[dict[str, nn.Module], nn.Module]
 
 
@@ -77,7 +79,7 @@ def show_training(aligned: Aligned, settings: Settings, state: SplitState) -> Ou
     fit = state.fit
     sent = sum(fit.bottoms[party].width for party in fit.senders)
     size = 2 if settings["letters"] == "float16" else 8 if settings["precision"] == "float64" else 4
-    metrics = {"loss": state.loss, "accuracy in training" if _classifies(fit) else "squared error": state.score}
+    metrics = {"loss": state.loss, "accuracy while training" if _classifies(fit) else "squared error": state.score}
     facts = {"numbers of the cut, a person": float(sent), "bytes of the cut, an epoch and way": float(sent * size * state.n)}
     return Outcome(metrics | facts)
 
@@ -87,11 +89,16 @@ def _classifies(fit: SplitNetwork) -> bool:
 
 
 def watch_training(settings: Settings, state: SplitState, opened: Any, test: Any) -> dict[str, float]:
-    """Loss and accuracy of an epoch; of held-out people too, where a simulation has some and reads the parties' weights."""
+    """Loss and accuracy of an epoch, while its batches were learned; a simulation, which may read the parties' weights, also
+    measures all common people after it, and people who were held out.
+    """
     word = "accuracy" if _classifies(state.fit) else "squared error"
-    found = {"loss": state.loss, f"training {word}": state.score}
-    if opened.tests:
-        found[f"test {word}"] = score_of(state.fit, opened.states(), opened.tests)
+    found = {"loss": state.loss, f"{word} while training": state.score}
+    if opened.here:
+        states = opened.states()
+        found[f"training {word}"] = score_of(state.fit, states, opened.common)
+        if opened.tests:
+            found[f"test {word}"] = score_of(state.fit, states, opened.tests)
     return found
 
 
@@ -104,7 +111,12 @@ def outputs_of(fit: SplitNetwork, states: Mapping[str, Any], tests: Mapping[str,
     tests : mapping from party to Table
         Aligned records of other people.
     """
-    n, dtype = len(next(iter(tests.values()))), fit.top.piece.dtype
+    n = len(next(iter(tests.values())))
+    if n > PEOPLE_AT_ONCE:
+        starts = range(0, n, PEOPLE_AT_ONCE)
+        some = ({party: one.take(slice(i, i + PEOPLE_AT_ONCE)) for party, one in tests.items()} for i in starts)
+        return np.concatenate([outputs_of(fit, states, part) for part in some])
+    dtype = fit.top.piece.dtype
     total, own = torch.zeros((n, fit.top.width), dtype=dtype), None
     with torch.no_grad():
         for party, bottom in fit.bottoms.items():
@@ -203,7 +215,12 @@ def split_network(
     order_seed, model_seed : int
         Of the public order of batches, and of initial weights.
     """
-    made = {"bottom_hidden": bottom_hidden, "width": width, "top_hidden": top_hidden, "own_features": own_features}
+    made: dict[str, Any] = {
+        "bottom_hidden": bottom_hidden,
+        "width": width,
+        "top_hidden": top_hidden,
+        "own_features": own_features,
+    }
     bottoms, top = parts_of(aligned.schemas, label, merge=merge, model_seed=model_seed, **made)
     how: dict[str, Any] = {"batch_size": batch_size, "learning_rate": learning_rate, "optimiser": optimiser}
     how |= {"momentum": momentum, "merge": merge, "hidden": hidden, "scale": scale, "columns": columns, "seed": order_seed}

@@ -224,7 +224,12 @@ def check(aligned: Any, network: SplitNetwork, epochs: int, labels: Any, columns
     lawful_labels(labels, network.told, network.seat)
     modules = {party: network.bottoms[party].piece.module for party in senders}
     inputs = {party: made_up(network.schemas[party], network.bottoms[party].features) for party in senders}
-    batches = network.top.batches
+    batches, fewest = network.top.batches, getattr(network.top.defence, "fewest", 1)
+    if 0 < batches.trained(aligned.n) % batches.size < fewest:
+        raise SettingsInvalid(
+            f"the last batch has {batches.trained(aligned.n) % batches.size} people, and {network.top.defence} needs {fewest}.",
+            remedy="Choose another batch_size.",
+        )
     lawful_columns(columns, modules, inputs, epochs * batches.trained(aligned.n) / batches.size, to)
 
 

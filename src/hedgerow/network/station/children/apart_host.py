@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from hedgerow.engines.host import Host
 from hedgerow.engines.party_states import PartyStates
 from hedgerow.network.station.admitted import admitted, read_description, read_study
 from hedgerow.network.station.alignments import AskedAlignment
-from hedgerow.network.station.apart import admit_asked
+from hedgerow.network.station.apart import admit_asked, admit_total
 from hedgerow.network.station.asking import bears, protects, said, trusts_of
 from hedgerow.network.station.config import GuardSection, StationConfig
 from hedgerow.network.station.counts import about_of
@@ -34,7 +35,7 @@ from hedgerow.network.station.signatures_apart import as_announced, kind_apart
 from hedgerow.network.station.submissions import Submission
 from hedgerow.privacy.guard import GuardedQuestion
 from hedgerow.store import Answered
-from hedgerow.vertical.align import Aligning
+from hedgerow.vertical.align import MADE, Aligning
 from hedgerow.wire.names import Names
 from hedgerow.wire.question import Received, answer
 
@@ -83,7 +84,7 @@ class ApartHost:
         matching = PartiesApart({me: {config.data.ids: ids}})
         engine.held._same(matching)
         names = Names(("hedgerow", *config.guard.modules))
-        how = {"names": names, "own": keys.credentials(answered), "seeded": config.guard.randomness == "study"}
+        how: dict[str, Any] = {"names": names, "own": keys.credentials(answered), "seeded": config.guard.randomness == "study"}
         self.host, self._matching = Host(engine, **how), Host(replace(engine, held=matching), **how)
         self._me, self._others = me, tuple(name for name in description.stations if name != me)
         self._ids, self._width, self._config = ids, len(schema.names), config
@@ -124,8 +125,12 @@ class ApartHost:
         asked, self._at_hand = self._at_hand, None
         assert asked is not None, "a question is foreseen before it is computed"
         host = self._matching if isinstance(asked.aggregation, Aligning) else self.host
+        came: AskedNumbers | None = None
         try:
             inbox = host.exchange(asked)
+            if asked.step is None and inbox.layout is not None:
+                admit_total(asked.question.name, inbox.layout.size, self._n_people())
+                came = None if question.exact is None else question.exact.came(inbox.layout.size, "")
         except Exception as error:
             raise Uncomputed(error, said(error)[0]) from error.__cause__
         if asked.aggregation is not None and question.bears:  # a state folder that lacks this has forgotten (HR-618)
@@ -134,7 +139,7 @@ class ApartHost:
             )
         body = answer(replace(inbox, codes={**inbox.codes, **question.declined}), asked.ids)
         self.answered.flush()
-        return Computed(body, inbox.codes, len(inbox.answered))
+        return Computed(body, inbox.codes, len(inbox.answered), came=came)
 
     def close(self) -> None:
         """Release its files."""
@@ -149,10 +154,15 @@ class ApartHost:
             return None
         return AskedAlignment(list_digest(self._ids), self._others, step.contributes)
 
+    def _n_people(self) -> int:
+        """How many people are common, or are here where nothing was aligned."""
+        made = self.desk.get(self._me, MADE)
+        return len(self._ids) if made is None else int(made["n"])
+
     def _numbers(self, guard: GuardSection, asked: Received) -> AskedNumbers | None:
         """The exact numbers of a total over common people; rows that leave are allowed or refused, and not counted."""
         outbox = asked.outbox
-        if outbox.rows or outbox.question.verb == "each" or outbox.layout is None:
+        if outbox.rows or outbox.question.verb == "each" or (outbox.step is not None and outbox.layout is None):
             return None
         return AskedNumbers.of(guard, outbox, "", self._width, self._most, 1)
 
