@@ -23,7 +23,7 @@ COLUMNS["town"] |= {
     "district": {"kind": "category", "levels": ["north", "south", "island", "harbour"]},
     "moved": {"kind": "binary"},
 }
-PROGRAMS = ("vertical_means", "vertical_logistic_regression", "vertical_linear_regression")
+PROGRAMS = ("splitnn", "vertical_means", "vertical_logistic_regression", "vertical_linear_regression")
 ALLOWED = {
     "approval": "automatic",
     "disclosure": float("inf"),

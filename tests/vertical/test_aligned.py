@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tables_apart import tables
-from vertical_locals import ages, numbers, one_row, remember, salaries, told
+from vertical_locals import ages, numbers, one_row, remember, salaries, three_times, told
 
 import hedgerow as hr
 from hedgerow.errors import (
@@ -87,6 +87,34 @@ def test_more_openings_than_a_party_allows_are_refused(aligned, monkeypatch):
     with pytest.raises(PartyDeclined) as refused:
         aligned.sum(numbers)
     assert set(refused.value.codes.values()) == {NotAligned.code}
+
+
+def test_every_column_of_rows_counts_as_an_opening(aligned, monkeypatch):
+    monkeypatch.setattr("hedgerow.vertical.seat.MOST_OPENINGS", 5)
+    aligned.sum(three_times)
+    with pytest.raises(PartyDeclined):
+        aligned.sum(three_times)
+
+
+def test_v6_a_question_that_is_asked_again_has_other_masks(two, monkeypatch):
+    """The same question number twice, as after a failure: the hub cannot take one row from the other."""
+    from hedgerow.core.run import Run
+    from hedgerow.vertical import seat
+
+    rows, packed = [], seat.masked
+    monkeypatch.setattr(seat, "masked", lambda *args: rows.append(packed(*args)) or rows[-1])
+    both = hr.simulate(two[0], on="nin", seed=0).align(on="nin", by=X25519(least=10))
+    monkeypatch.setattr(Run, "next_question", lambda self, branch: 7)
+    both.sum(numbers)
+    both.sum(numbers)
+    assert not (rows[0] == rows[2]).any()
+
+
+def test_a_refused_alignment_is_not_tried_again(two):
+    apart = hr.simulate(two[0], on="nin", seed=0)
+    for least in (41, 10):
+        with pytest.raises(PartyDeclined):
+            apart.align(on="nin", by=X25519(least=least))
 
 
 def test_v3_what_the_hub_carries_between_parties_is_sealed(two, monkeypatch):

@@ -1,6 +1,7 @@
 """Means by group over a join that nobody sees: the pooled means, small groups left out, and what stays secret."""
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,9 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.core.desk import MemoryDesk
+from hedgerow.core.engine import Outbox
 from hedgerow.core.events import Event
+from hedgerow.core.question import Question
 from hedgerow.crypto.paillier import PaillierKey
 from hedgerow.crypto.psi import JoinSums, join_sums
 from hedgerow.data import Column, Schema, Table
@@ -18,14 +21,19 @@ from hedgerow.errors import (
     IdsInvalid,
     NotAligned,
     PartyDeclined,
+    ProtectionRequired,
     SchemaInvalid,
+    SettingsInvalid,
     UnboundedSum,
 )
+from hedgerow.network.station.apart import admit_asked
+from hedgerow.network.station.config import GuardSection
 from hedgerow.vertical import hidden_means
-from hedgerow.vertical.hidden_sums import MOST_JOINS, HiddenUnit, _count_join
+from hedgerow.vertical.hidden_sums import MOST_JOINS, HiddenJoin, HiddenUnit, _count_join, hidden_columns
+from hedgerow.wire.question import Received
 
-KEY = PaillierKey.fresh(512, insecure=True)
-SHORT = JoinSums(least=5, bits=512, insecure=True, small_domain="accepted")
+KEY = PaillierKey.fresh(2048)
+SHORT = JoinSums(least=5, bits=2048, small_domain="accepted")
 
 
 @pytest.fixture(autouse=True)
@@ -136,11 +144,22 @@ def test_v11_small_groups_are_left_out():
     assert found["count"].notna().sum() == 2
 
 
+def test_short_keys_do_not_travel(apart):
+    with pytest.raises(SettingsInvalid, match="short keys"):
+        hidden_means(apart, "salary", "gender", on="nin", settings=dataclasses.replace(SHORT, bits=512, insecure=True))
+
+
+def test_a_station_refuses_what_it_does_not_count_yet():
+    question = Question("sum", partial(hidden_columns, on="nin", groups={}, values={}), None, None, None, (), None, "", 1)
+    join = HiddenJoin(SHORT, "nin", "town", "gender", 3, "tax", (("salary", 0.0, 1.0, 7),))
+    guard = GuardSection(vertical={"alignment": True, "seats": True})
+    with pytest.raises(ProtectionRequired, match="hidden join"):
+        admit_asked(guard, Received(Outbox(("tax",), question), join), on="nin", here=80, others=["town"])
+
+
 def test_no_group_told_is_a_refusal(apart):
     with pytest.raises(AlignmentRefused):
-        hidden_means(
-            apart, "salary", "gender", on="nin", settings=JoinSums(least=35, bits=512, insecure=True, small_domain="accepted")
-        )
+        hidden_means(apart, "salary", "gender", on="nin", settings=JoinSums(least=35, bits=2048, small_domain="accepted"))
 
 
 def test_v12_a_list_that_has_changed_is_refused():

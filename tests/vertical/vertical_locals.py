@@ -49,3 +49,9 @@ def patterned(broadcast, party, rng):
     """A linear predictor of whatever columns a party has."""
     parts = [np.asarray(party[name], float) * weight[0] for name, weight in broadcast.items() if name in party.columns]
     return sum(parts)[:, None]
+
+
+@hr.local
+def three_times(broadcast, party, rng):
+    """Three columns of rows."""
+    return np.ones((len(party.w), 3))

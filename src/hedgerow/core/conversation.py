@@ -87,7 +87,7 @@ class AtParty:
     stream : callable
         The party's own randomness for this question, by purpose.
     received : callable
-        Makes `context`, the digest of the question as the party received it; not every protocol has a use for it.
+        Makes `context`, the digest of the question as the party received it and of the session; not every protocol uses it.
     release : Release
         Bound and noise of what leaves all parties together.
     watch : callable, optional

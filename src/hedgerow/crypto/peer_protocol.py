@@ -26,9 +26,10 @@ from hedgerow.core.aggregation import Aggregation
 from hedgerow.core.conversation import AtParty, Sessions, Step
 from hedgerow.core.engine import Engine, Inbox, Outbox
 from hedgerow.core.release import Release
-from hedgerow.errors import MessageRefused, NotAligned, PartyDeclined, RoundRefused
+from hedgerow.errors import MessageRefused, NobodyAnswered, NotAligned, PartyDeclined, RoundRefused
 
 from .keys import Identity, Roster
+from .messages import digest
 from .peers import HUB, Letters, Peer
 from .schemes import Credentials
 from .sealing import Introduction, PairSecrets
@@ -139,8 +140,8 @@ class PeerProtocol(Aggregation):
             carried = _Carried(self, engine, outbox)
             try:
                 return carried, carried.out()
-            except PartyDeclined as error:
-                if attempt == 1 or set(error.codes.values()) != {MessageRefused.code}:
+            except (PartyDeclined, NobodyAnswered, RoundRefused) as error:
+                if attempt == 1 or not _forgotten(engine, outbox, carried.codes or getattr(error, "codes", {})):
                     raise
                 log.info("%s begins anew: %s", self.name, error.reason)
         raise AssertionError
@@ -162,6 +163,14 @@ class PeerProtocol(Aggregation):
     def aggregation(self) -> PeerProtocol:
         """What questions name on the wire."""
         return self
+
+
+def _forgotten(engine: Engine, outbox: Outbox, codes: Mapping[str, str]) -> bool:
+    """Whether parties have only forgotten a protocol; those elsewhere may be away, and are waited for (`Network.again`)."""
+    again = getattr(engine, "again", None)
+    if again is None:
+        return set(codes.values()) == {MessageRefused.code}
+    return not set(codes.values()) - {MessageRefused.code} and bool(again(outbox.ids))
 
 
 def _carries(names: tuple[str, ...]) -> Peer[None]:
@@ -230,7 +239,9 @@ class PeerSide:
             if entry is None and len(names) > 1:
                 raise NotAligned(f"{self.id} shares no secrets with others.", remedy="Align the parties first: align(on=...).")
             self._shared = PairSecrets(self.id, entry or {})
-        self.at, self._round = replace(at, names=tuple(names)), 0
+        received = at.received  # a question that is asked again has a session of its own, and so other masks
+        self.at = replace(at, names=tuple(names), received=lambda: digest("peers", received(), session))
+        self._round = 0
         self._peer = self.protocol.peer(self.at, self._shared)
         return self._wrote(None)
 
@@ -258,6 +269,7 @@ class _Carried:
     engine: Engine
     outbox: Outbox
     sent: list[tuple[str, str, bytes]] = field(default_factory=list)
+    codes: dict[str, str] = field(default_factory=dict)
     rounds: int = 0
     counted: Counter[tuple[str, str]] = field(default_factory=Counter)
     seconds: dict[str, float] = field(default_factory=lambda: {HUB: 0.0, "parties": 0.0})
@@ -313,6 +325,7 @@ class _Carried:
         self.seconds["parties"] += time.process_time() - began
         if set(inbox.letters) != set(letters):
             away = sorted(set(letters) - set(inbox.letters))
+            self.codes = dict(inbox.codes)
             codes = ", ".join(f"{id}: {inbox.codes.get(id, 'no answer')}" for id in away)
             raise RoundRefused(
                 f"{question.name} between {', '.join(self.outbox.ids)} ended in {name!r}: {codes}.",

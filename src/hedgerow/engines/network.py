@@ -36,6 +36,9 @@ log = logging.getLogger("hedgerow")
 LIFE = 1 << 32
 """Letters of one life of a coordinator; numbers of the next life are larger than all of them."""
 
+RETURN_SECONDS = 30.0
+"""So long it is waited for stations that are away in the middle of a protocol between parties; then the study waits."""
+
 
 class Asks(Protocol):
     """What carries letters to stations, and their answers; see `MessageQueue`."""
@@ -140,6 +143,11 @@ class Network:
         if together.codes and not together.answered and outbox.step is None:
             raise nobody(outbox, together.codes)
         return together
+
+    def again(self, ids: Sequence[str]) -> bool:
+        """Wait for the stations of these parties, where a protocol is to begin once more; returns whether they are there."""
+        stations = {self._home[id] for id in ids}
+        return self.queue.wait(min(self.seconds, RETURN_SECONDS), lambda: stations <= self.queue.alive())
 
     def _ask(self, parts: Mapping[str, Sequence[bytes]]) -> dict[str, Letter]:
         self._number += 1

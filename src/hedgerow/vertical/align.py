@@ -80,7 +80,7 @@ class Aligning(PeerProtocol):
         me, names = at.party.id, at.names
         if at.desk.get(MADE) is not None:
             raise NotAligned(
-                f"{me} has aligned its list in this study, and a second alignment could show a person.",
+                f"{me} has aligned its list in this study, or tried to, and a second alignment could show a person.",
                 remedy="Use the alignment that there is, or begin a new study.",
             )
         ids = self.by.read(at.party[self.on])
@@ -92,6 +92,7 @@ class Aligning(PeerProtocol):
             group = came.get(names[0], b"")
             if len(group) != 32 or len(came) != 1:
                 raise MessageRefused("a party was not given the common secret.", remedy="Start anew.")
+        at.desk.put(MADE, {"n": 0})  # a refusal tells of the lists as well
         found = yield from self.by.peer(me, names, ids)
         rows = np.asarray(found.rows, np.int64)
         yield {HUB: len(rows).to_bytes(8, "little")}

@@ -6,9 +6,8 @@
     send(local, to=..., then=...)    rows, sealed to parties                     split networks, predictions
     cross(left, right)               shares of bounded sums over records         everything else
 
-Local functions are those of any federation, `local(broadcast, party, rng, **settings)`; a party's columns are its own, with the
-common people in a common order. Sums over records of products of columns, `cross`, are released, and so bounded, noised and
-charged. Rows are never released; the ledger has them as `rows`, and a budget refuses them.
+Local functions are those of any federation; a party's columns are its own, with the common people in a common order. Products,
+`cross`, are released, and so bounded, noised and charged. Rows are never released; a budget refuses them.
 """
 
 from __future__ import annotations
@@ -147,7 +146,7 @@ class Aligned(Closed):
         return tuple(found)
 
     def stream(self, number: int, purpose: str) -> Any:
-        """Randomness of the server's own, as of `Federation.stream`."""
+        """As of `Federation.stream`."""
         return self._federation.stream(number, purpose)
 
     # ---- how --------------------------------------------------------------------------------------------------------
@@ -243,15 +242,8 @@ class Aligned(Closed):
     def open_rows(self, local: Local, broadcast: Arrays = None, *, parties: Collection[str], hidden: bool = False) -> Array:
         """Let the hub receive rows of some parties, in the order in which they stand there, and return their total.
 
-        It holds no data and cannot name the people; but it can follow each from question to question, which the secret order of
-        `sum` keeps from it. So this is for rows of which parties say it is lawful: the middle of a split network.
-
-        Parameters
-        ----------
-        local : callable
-            Returns an array of one shape at each of `parties`.
-        hidden : bool
-            Whether rows of two parties or more are masked, so that the hub sees their total alone.
+        It cannot name the people, but can follow each from question to question, which the secret order of `sum` keeps from it:
+        for rows of which parties say it is lawful, such as the middle of a split network. Parameters as of `send`.
         """
         self._without_noise("rows for the hub")
         self._known(parties)

@@ -39,7 +39,7 @@ from hedgerow.crypto.psi.ids import list_digest
 from hedgerow.crypto.psi.join_sums import JoinSums
 from hedgerow.crypto.sealing import PairSecrets
 from hedgerow.display import displayed
-from hedgerow.errors import AlignmentRefused, MessageRefused, NotAligned, SchemaInvalid, UnboundedSum
+from hedgerow.errors import AlignmentRefused, MessageRefused, NotAligned, SchemaInvalid, SettingsInvalid, UnboundedSum
 from hedgerow.stats.columns import COUNTED, NUMERIC, chosen, levels_of
 
 from .terms import admit_column, joint_schema, refuse_shared
@@ -125,6 +125,10 @@ class HiddenJoin(PeerProtocol):
     n_levels: int
     value_owner: str
     columns: tuple[tuple[str, float, float, int], ...]
+
+    def __post_init__(self) -> None:
+        if self.by.insecure:
+            raise SettingsInvalid("short keys for a join that travels.", remedy="They are for tests of the protocol alone.")
 
     @property
     def name(self) -> str:

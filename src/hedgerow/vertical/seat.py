@@ -39,7 +39,7 @@ LIMITS = "limits"
 """The entry of a desk that may say `openings`, the most that this party allows."""
 
 MOST_OPENINGS = 64
-"""Openings of rows at the hub in a study, where a party says nothing else."""
+"""Columns of rows that a study may open to the hub, where a party says nothing else."""
 
 _HEAD = struct.Struct("<QQ")
 WIDE = 1 << 40
@@ -72,8 +72,8 @@ class HubSeat(PeerProtocol):
 
     def peer(self, at: AtParty, shared: PairSecrets) -> Peer[None]:
         """A party's side: masked rows in the secret order."""
-        _count_opening(at)
         rows = rows_of(at.made(), self.n, at.question.name)
+        _count_openings(at, rows.shape[1])
         group = at.desk.get(GROUP)
         if group is None:
             raise NotAligned(f"{at.party.id} has no secret in common with the others.", remedy="Align the parties first.")
@@ -113,16 +113,20 @@ def _complete(raw: bytes, n: int) -> bool:
     return len(raw) >= _HEAD.size + 8 * n * k
 
 
-def _count_opening(at: AtParty) -> None:
-    """Refuse one opening too many: with as many linked openings as a party has columns, the columns follow."""
+def _count_openings(at: AtParty, columns: int) -> None:
+    """Refuse one opening too many: with as many linked openings as a party has columns, the columns follow.
+
+    Every column of rows is an opening.
+    """
     before, limits = at.desk.get(OPENINGS), at.desk.get(LIMITS)
     n, most = (0 if before is None else int(before["n"])), MOST_OPENINGS if limits is None else int(limits["openings"])
-    if n >= most:
+    if n + columns > most:
         raise NotAligned(
-            f"rows were opened to the hub {n} times in this study, and {most} times is the most that {at.party.id} allows.",
+            f"{n} columns of rows were opened to the hub in this study, and {columns} more would be more than the {most} that "
+            f"{at.party.id} allows.",
             remedy="Fit fewer models, or take fewer steps.",
         )
-    at.desk.put(OPENINGS, {"n": n + 1})
+    at.desk.put(OPENINGS, {"n": n + columns})
 
 
 @travels

@@ -139,6 +139,7 @@ def admit_asked(guard: GuardSection, asked: Received, *, on: str, here: int, oth
     ProtectionRequired (HR-606), TooFewRecords (HR-604), ColumnForbidden (HR-603)
     """
     from hedgerow.vertical.align import Aligning  # a station that waits holds no protocols
+    from hedgerow.vertical.hidden_sums import HiddenJoin
 
     protocol, question, rules = asked.aggregation, asked.question, guard.vertical
     if protocol is None:
@@ -151,6 +152,11 @@ def admit_asked(guard: GuardSection, asked: Received, *, on: str, here: int, oth
     if not getattr(protocol, "of_peers", False):
         raise ProtectionRequired(f"{question.name} goes by {protocol.name}, which is no protocol between parties.")
     admit_partners(rules, others)
+    if isinstance(protocol, HiddenJoin):
+        raise ProtectionRequired(
+            f"{question.name} adds up values over a hidden join, which a station does not count against its limits yet.",
+            remedy="Align the parties, and ask for means by group; hidden joins are for simulations.",
+        )
     if isinstance(protocol, Aligning):
         if protocol.on != on:
             raise ColumnForbidden(f"people are matched by {protocol.on!r}, and the ids here are {on!r}.")
