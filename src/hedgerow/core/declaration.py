@@ -123,8 +123,8 @@ class Declaration:
         Whether it is given the parties after their alignment; before it; or, for trainings that are studies of their own, a
         callable that begins and aligns them anew.
     learns : callable
-        `(settings, roles) -> mapping` from a party, "hub" or "world" to sentences on what it will learn from the program; of
-        programs for parties with different columns.
+        `(settings, roles) -> mapping` from a party, "hub" or "world" to sentences on what it will learn from the program, for
+        parties with different columns; "party" is all of them, "others" all but the holder of the label.
     """
 
     function: Callable[..., Iterator[Any]]
