@@ -310,7 +310,9 @@ FACTS: dict[str, str] = {
 }
 """Facts of a report by the beginnings of their names."""
 
-OUTCOME: dict[str, str] = dict.fromkeys(("metrics", "tables", "text", "arrays", "coefficients", "curves", "grids", "notes"), "results")
+OUTCOME: dict[str, str] = dict.fromkeys(
+    ("metrics", "tables", "text", "arrays", "coefficients", "curves", "dots", "grids", "notes"), "results"
+)
 """Fields of what a program shows (`hedgerow.report.Outcome`)."""
 
 BASELINES: dict[str, str] = {
