@@ -187,6 +187,13 @@ def test_a_file_for_each_party_is_read_with_its_ids_as_they_are_written(tmp_path
     assert built.whole is None
 
 
+def test_the_pooled_yardstick_joins_ids_in_the_form_of_the_alignment(tmp_path):
+    pooled = build_apart(files(tmp_path)).pooled()  # 007Á is 007á at the other party
+    assert sorted(zip(pooled["salary"], pooled["age"], strict=True)) == [(1000, 40), (2000, 30)]
+    exact = files(tmp_path).model_copy(update={"alignment": files(tmp_path).alignment.model_copy(update={"normal": "exact"})})
+    assert len(build_apart(exact).pooled()) == 1
+
+
 def test_what_files_lack_is_said_of_all_of_them(tmp_path):
     study = files(tmp_path, tax="nim,salary\n1,2\n", town="nun,age\n1,2\n")
     with pytest.raises(StudyInvalid) as error:
