@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hedgerow.errors import StudyInvalid
-from hedgerow.study import VERTICAL, bundled, load, parse, will_learn
+from hedgerow.errors import HedgerowError, StudyInvalid
+from hedgerow.study import VERTICAL, bundled, check_study, load, parse, run_study, will_learn
 from hedgerow.study.apart.ready import build_apart, refuse_sections
 from hedgerow.study.apart.tables import catalogued, refuse_columns, tables_apart
 from hedgerow.study.build import build
@@ -227,3 +227,21 @@ def test_every_bundled_study_of_columns_apart_is_lawful_as_far_as_its_data_do_no
         settings_of(refuse_sections(study), study.program.model_extra)
         refuse_columns(study, catalogued(study))
         assert set(will_learn(study)) == {*study.roles.columns, "hub", "world"}
+
+
+@pytest.mark.parametrize(
+    "formula, code",
+    [
+        ("death_event ~ age:ejection_fraction", "HR-310"),
+        ("death_event ~ age + smokes", "HR-403"),
+        ("serum_creatinine ~ log(age - 39)", "HR-210"),
+    ],
+)
+def test_what_columns_refuse_is_refused_before_anybody_is_asked(formula, code, tmp_path):
+    name = "vertical_logistic_regression" if formula.startswith("death") else "vertical_linear_regression"
+    study = parse(heart(program={"name": name, "formula": formula}))
+    for refused_by in (check_study, lambda one: run_study(one, tmp_path / "run")):
+        with pytest.raises(HedgerowError) as error:
+            refused_by(study)
+        assert (error.value.code, error.value.asked) == (code, False)
+    assert not (tmp_path / "run").exists()
