@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hedgerow.errors import StudyInvalid
-from hedgerow.study import VERTICAL, bundled, load, parse, will_learn
+from hedgerow.errors import HedgerowError, StudyInvalid
+from hedgerow.study import VERTICAL, bundled, check_study, load, parse, run_study, will_learn
 from hedgerow.study.apart.ready import build_apart, refuse_sections
 from hedgerow.study.apart.tables import catalogued, refuse_columns, tables_apart
 from hedgerow.study.build import build
@@ -187,6 +187,13 @@ def test_a_file_for_each_party_is_read_with_its_ids_as_they_are_written(tmp_path
     assert built.whole is None
 
 
+def test_the_pooled_yardstick_joins_ids_in_the_form_of_the_alignment(tmp_path):
+    pooled = build_apart(files(tmp_path)).pooled()  # 007Á is 007á at the other party
+    assert sorted(zip(pooled["salary"], pooled["age"], strict=True)) == [(1000, 40), (2000, 30)]
+    exact = files(tmp_path).model_copy(update={"alignment": files(tmp_path).alignment.model_copy(update={"normal": "exact"})})
+    assert len(build_apart(exact).pooled()) == 1
+
+
 def test_what_files_lack_is_said_of_all_of_them(tmp_path):
     study = files(tmp_path, tax="nim,salary\n1,2\n", town="nun,age\n1,2\n")
     with pytest.raises(StudyInvalid) as error:
@@ -220,3 +227,21 @@ def test_every_bundled_study_of_columns_apart_is_lawful_as_far_as_its_data_do_no
         settings_of(refuse_sections(study), study.program.model_extra)
         refuse_columns(study, catalogued(study))
         assert set(will_learn(study)) == {*study.roles.columns, "hub", "world"}
+
+
+@pytest.mark.parametrize(
+    "formula, code",
+    [
+        ("death_event ~ age:ejection_fraction", "HR-310"),
+        ("death_event ~ age + smokes", "HR-403"),
+        ("serum_creatinine ~ log(age - 39)", "HR-210"),
+    ],
+)
+def test_what_columns_refuse_is_refused_before_anybody_is_asked(formula, code, tmp_path):
+    name = "vertical_logistic_regression" if formula.startswith("death") else "vertical_linear_regression"
+    study = parse(heart(program={"name": name, "formula": formula}))
+    for refused_by in (check_study, lambda one: run_study(one, tmp_path / "run")):
+        with pytest.raises(HedgerowError) as error:
+            refused_by(study)
+        assert (error.value.code, error.value.asked) == (code, False)
+    assert not (tmp_path / "run").exists()

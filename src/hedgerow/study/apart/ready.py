@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hedgerow.core.declaration import Declaration
+from hedgerow.crypto.psi.ids import IdRules
 from hedgerow.data import Schema, Table
 from hedgerow.errors import StudyInvalid, suggestion
 
@@ -73,14 +74,13 @@ class BuiltApart:
 
     @cached_property
     def common(self) -> dict[str, np.ndarray]:
-        """Each party's records of the people whom all hold, in one order; only a simulation knows it."""
-        parties = list(self.held.values())
-        shared = set(parties[0].ids.tolist()).intersection(*(one.ids.tolist() for one in parties[1:]))
-        at = {}
-        for party, one in self.held.items():
-            rows = {id: i for i, id in enumerate(one.ids.tolist())}
-            at[party] = np.array([rows[id] for id in sorted(shared)], dtype=np.int64)
-        return at
+        """Each party's records of the people whom all hold, in one order, by ids in the alignment's form; only a simulation knows it."""
+        assert self.study.alignment is not None
+        section = self.study.alignment
+        rules = IdRules(most=section.most, normal=section.normal, small_domain="accepted")
+        rows = {party: {id: i for i, id in enumerate(rules.read(one.ids))} for party, one in self.held.items()}
+        shared = sorted(set.intersection(*(set(one) for one in rows.values())))
+        return {party: np.array([one[id] for id in shared], dtype=np.int64) for party, one in rows.items()}
 
     def pooled(self) -> Table:
         """The common people with all parties' columns in one table: the yardstick of a simulation."""
