@@ -74,7 +74,7 @@ class BuiltApart:
 
     @cached_property
     def common(self) -> dict[str, np.ndarray]:
-        """Each party's records of the people whom all hold, in one order, by ids in the alignment's form; only a simulation knows it."""
+        """Each party's records of the people whom all hold, in one order, by ids in the alignment's form."""
         assert self.study.alignment is not None
         section = self.study.alignment
         rules = IdRules(most=section.most, normal=section.normal, small_domain="accepted")
