@@ -97,6 +97,7 @@ def boosted_trees(
         dict(chosen.columns),
         chosen.holdout,
         chosen.seed,
+        chosen.bins,
     )
     return made if not chosen.holdout else replace(made, measured=chosen.measured(held_out=True))
 
@@ -245,8 +246,8 @@ class _Settings:
         """Refuse labels that no loss is for, and noise, which would not cover what trees tell of people."""
         if declared.kind == "category" and len(declared.levels) != 2:
             raise SettingsInvalid(
-                f"label {self.label!r} is a category of {len(declared.levels)} levels, and trees are grown for two classes or a "
-                "number.",
+                f"label {self.label!r} is a category of {len(declared.levels)} levels, and trees are grown for two classes or "
+                "a number.",
                 remedy="Make a column that is 1 for one level and 0 for the others, at the party that holds it.",
             )
         if self.loss == "logistic" and declared.kind not in ("binary", "category"):
