@@ -107,7 +107,7 @@ def test_noise_in_shares_goes_with_products_and_is_charged() -> None:
 
 
 def test_v1_a_budget_refuses_rows_for_the_hub() -> None:
-    both = aligned(PEOPLE).within(hr.Budget(epsilon=2, delta=1e-6))
+    both = aligned(PEOPLE).within(hr.Budget(epsilon=2, delta=1e-6, unit="record"))
     with pytest.raises(BudgetExhausted):
         logistic_regression(both, "rich ~ age")
 
