@@ -230,7 +230,7 @@ def test_every_bundled_study_of_columns_apart_is_lawful_as_far_as_its_data_do_no
 
 
 @pytest.mark.parametrize(
-    "formula, code",
+    ("formula", "code"),
     [
         ("death_event ~ age:ejection_fraction", "HR-310"),
         ("death_event ~ age + smokes", "HR-403"),
