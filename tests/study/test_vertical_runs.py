@@ -61,6 +61,7 @@ def test_the_folder_is_that_of_any_run_and_the_page_says_who_saw_what(fitted):
     assert list(saw) == ["clinic", "laboratory", "hub", "world"]
     assert any("secret order" in said for said in saw["hub"])
     assert read_report(fitted.folder).report == fitted.report
+    assert dict(fitted.report.facts)["run"] == "finished"  # how many steps the fit took is among its own numbers
     assert Report.from_json(json.loads((fitted.folder / "result.json").read_text())) == fitted.report
 
 
@@ -73,6 +74,7 @@ def test_the_ledger_has_every_question_and_rows_have_no_epsilon(fitted):
 
 
 def test_the_resolved_study_runs_again_to_the_same_coefficients(fitted, tmp_path):
+    assert "[partition]" not in (fitted.folder / "study.toml").read_text()
     again = run_study(load(fitted.folder / "study.toml"), tmp_path / "again")
     assert load(fitted.folder / "study.toml").digest == again_digest(fitted)
     np.testing.assert_allclose(again.outcome.coefficients["coef"], fitted.outcome.coefficients["coef"], rtol=1e-6)

@@ -65,7 +65,8 @@ def built_at_stations(study: Study, schemas: Mapping[str, Schema]) -> BuiltApart
     chosen = study.data.records is not None or study.roles.overlap != 1.0 or study.roles.keep
     if chosen or study.evaluation.holdout:
         raise StudyInvalid(
-            "data.records, roles.overlap, roles.keep and evaluation.holdout choose records of a simulation, and those here are at stations.",
+            "data.records, roles.overlap, roles.keep and evaluation.holdout choose records of a simulation, and those here are "
+            "at stations.",
             remedy="Leave them out: stations answer with all.",
         )
     for party, columns in study.roles.columns.items():

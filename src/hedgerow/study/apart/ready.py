@@ -32,10 +32,10 @@ USED = {"partition": (), "evaluation": ("on", "holdout"), "engine": ("name", "th
 USES = "it is of parties that hold the same columns; bounds of columns that lie apart follow from their ranges"
 HIDDEN = "products of columns that lie apart travel in shares already, which the hub cannot read"
 ROWS = (
-    "shows rows of records to a seat, which have no epsilon and bear no noise, so it cannot run under one. Leave it out, or fit "
-    "by products alone, such as vertical_linear_regression or vertical_means."
+    "shows rows of records to a seat, which have no epsilon and bear no noise, so it cannot run under one. Leave it out, or "
+    "fit by products alone, such as vertical_linear_regression or vertical_means."
 )
-FILES = "files hold whom they hold, and nobody is kept out of their alignment. Leave it out, or cut one set, by data.name or data.path."
+FILES = "files hold whom they hold, and nobody is kept out of their alignment. Leave it out, or cut one set (data.name)."
 
 
 @dataclass(frozen=True)
