@@ -21,7 +21,8 @@ from hedgerow.core.engine import Engine, Inbox, Outbox
 from hedgerow.errors import SettingsInvalid, UnboundedSum, UnlawfulChannel
 
 from . import privfl
-from .aggregation import Hidden, SecAgg, carry, context_of, enrolment, steadily
+from .aggregation import Hidden, SecAgg, carry, enrolment, steadily
+from .context import context_of
 from .conversation import Total
 from .schemes import Credentials
 

@@ -34,7 +34,7 @@ from hedgerow.crypto.peers import HUB
 from hedgerow.crypto.psi.interface import AlignmentProtocol
 from hedgerow.errors import ColumnsDiffer, MissingColumn, NotAligned, UnlawfulChannel, suggestion
 
-from .align import Aligning, people
+from .align import Aligning, people, refuse_protocol
 from .own_total import OwnTotal
 from .seat import HubSeat, PartySeat
 
@@ -367,7 +367,10 @@ def align(federation: Federation, on: str, by: AlignmentProtocol) -> Aligned:
     ------
     NotAligned (HR-248)
         Parties hold the same columns, or fewer than two, or too few people are common.
+    ArgumentInvalid (HR-107), SettingsInvalid (HR-511)
+        `by` is no protocol, or one in which a single party learns who is common. Nobody was asked.
     """
+    refuse_protocol(by, federation.names)
     values = inside(federation)
     run, schemas = values.run, values.run.schemas
     if len(schemas) < 2 or values.view or values.cohort.number:

@@ -12,4 +12,4 @@ if TYPE_CHECKING:
 
 __all__ = ["BoostState", "BoostedTrees", "Cut", "boosted_trees", "grow_trees"]
 
-lazily(__name__)
+lazily(__name__, checks=True)
