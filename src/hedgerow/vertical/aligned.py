@@ -119,9 +119,8 @@ class Aligned(Closed):
             known = [name for schema in self.schemas.values() for name in schema.names]
             raise MissingColumn(f"no party holds a column {column!r}.", remedy=suggestion(column, known))
         if len(owners) > 1:
-            raise ColumnsDiffer(
-                f"{' and '.join(owners)} both hold a column {column!r}.", remedy="Rename one, or leave it out at one of them."
-            )
+            said = f"{' and '.join(owners)} both hold a column {column!r}."
+            raise ColumnsDiffer(said, remedy="Rename one, or leave it out at one of them.")
         return owners[0]
 
     @property
