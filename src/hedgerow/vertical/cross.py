@@ -51,8 +51,9 @@ class Factors:
     hub : ColumnReach, optional
         Of the hub's rows or of its weights; without it the next power of two of the largest value, which parties see.
     lengths : (float, float), optional
-        Largest Euclidean length of one person's row on the left, over the columns of all parties, and of the right total.
-        Like any bound per record they hold by construction of the local functions; a party cuts its own part to them.
+        Largest Euclidean length of one person's row at each party on the left, and at each party and the hub on the right.
+        Each cuts its own part and sees no other, so that K parts on the left reach sqrt(K) times as far, and on the right K
+        times, less where largest values are declared that reach less far; the noise follows from that.
     """
 
     left: Mapping[str, ColumnReach] | ColumnReach = field(default_factory=ColumnReach)
@@ -71,7 +72,7 @@ class Factors:
 
     @property
     def radius(self) -> float:
-        """By how much a person moves a product without weights, before rounding; infinite where no lengths are declared."""
+        """By how much a person moves a product of one part with one, before rounding; infinite without lengths."""
         return math.inf if self.lengths is None else self.lengths[0] * self.lengths[1]
 
 
@@ -159,7 +160,7 @@ def cross(
             )
         crossing, declared = _behind_noise(crossing, aligned, mechanism, left, broadcast)
         if rows is not None and hub_reach is not None:
-            rows = hub_reach.cut(rows)
+            rows = hub_reach.cut(rows, None if crossing.weighted or factors.lengths is None else factors.lengths[1])
     else:
         choose(crossing.asked(names, _smallest(crossing, names)))  # refuses reaches for which there is no room
         if rows is not None:

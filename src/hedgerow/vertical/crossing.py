@@ -64,7 +64,7 @@ class Crossing(PeerProtocol):
     weighted : bool
         Whether they are weights.
     lengths : (float, float), optional
-        Largest lengths of one person's rows on the left, of all parties together, and on the right.
+        Largest lengths of one person's row at each party on the left, and at each party and the hub on the right.
     shapes : tuple of (party, columns on the left, columns on the right)
         Behind noise, where parties have to keep to them.
     bits : Bits, optional
