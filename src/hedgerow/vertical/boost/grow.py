@@ -126,7 +126,7 @@ def grow_trees(
     trees, depth : int
         How many trees, and how many questions one asks of a person at most.
     bins : int
-        Bins of a column, at most 256.
+        Bins of a column, at most 256. Those of fewer people than the alignment's `least` are joined with neighbours.
     learning_rate : float
         What a tree's leaves are multiplied by.
     regularisation : float
@@ -171,7 +171,7 @@ def grow_trees(
 
 def _states(chosen: _Settings) -> Iterator[BoostState]:
     """The state after each tree."""
-    chosen.aligned.each(partial(at_party.cut_bins, columns=chosen.columns, n_bins=chosen.bins))
+    chosen.aligned.each(partial(at_party.cut_bins, columns=chosen.columns, n_bins=chosen.bins, least=chosen.least))
     _, _, sum_of_labels, people = chosen.totals_at_start()
     mean = sum_of_labels / people
     base = float(mean if chosen.loss == "squared" else np.log(mean / (1 - mean)))
@@ -235,10 +235,9 @@ class _Settings:
                 f"{', '.join(wrong) or self.loss!r} cannot be boosted by.",
                 remedy="trees and depth of at least 1, 2 to 256 bins, rates in (0, 1], holdout in [0, 1), and columns to cut.",
             )
-        least = max(2, self.aligned.least)
-        if self.aligned.n * min(1 - self.holdout, self.holdout or 1) < least:
+        if self.aligned.n * min(1 - self.holdout, self.holdout or 1) < self.least:
             raise CohortTooSmall(
-                f"a part of {self.aligned.n} people with holdout={self.holdout} has fewer than {least}.",
+                f"a part of {self.aligned.n} people with holdout={self.holdout} has fewer than {self.least}.",
                 remedy="Leave out others.",
             )
 
@@ -262,6 +261,11 @@ class _Settings:
                 remedy="Leave the mechanism out, or fit by products alone: means, tables and linear regression go with noise.",
             )
 
+    @property
+    def least(self) -> int:
+        """Fewest people of a bin, of a node and of a part."""
+        return max(2, self.aligned.least)
+
     # ---- sums -------------------------------------------------------------------------------------------------------
     def totals_at_start(self) -> Array:
         """Loss, right guesses, sum of labels and number of the training people, at a score of zero."""
@@ -273,13 +277,16 @@ class _Settings:
         self.aligned.each(partial(at_party.begin, **self._about, base=base, holdout=self.holdout, seed=self.seed))
 
     def measured(self, *, held_out: bool) -> dict[str, float]:
-        """Mean loss, and for classes accuracy, of the people in training, or of those left out."""
+        """Mean loss, and for classes accuracy, of the people in training, or of those left out.
+
+        The accuracy is NaN where few people are guessed right, or wrong, and where nobody is guessed right.
+        """
         loss, right, _, people = self._totals(held_out=held_out)
         found = {"loss": float(loss / people)}
-        return found | ({"accuracy": float(right / people)} if self.loss == "logistic" else {})
+        return found | ({"accuracy": float(right / people) if right else float("nan")} if self.loss == "logistic" else {})
 
     def _totals(self, *, held_out: bool) -> Array:
-        right = partial(at_party.totals, **self._about, **self._loss, held_out=held_out)
+        right = partial(at_party.totals, **self._about, **self._loss, held_out=held_out, least=self.least)
         units = np.array([self.scale**2, 1.0, self.scale, 1.0])
         found: Array = self.aligned.cross(partial(at_party.one, holder=self.holder), right)[0] * units
         return found
@@ -324,7 +331,7 @@ class _Settings:
         """The gain of every cut, zero where a child would have fewer than `least` people."""
         right, r = whole - left, self.regularisation
         parts = [part[..., 0] ** 2 / np.maximum(part[..., 1] + r, 1e-12) for part in (left, right, whole)]
-        enough = np.minimum(left[..., 2], right[..., 2]) >= max(2, self.aligned.least) - 0.5
+        enough = np.minimum(left[..., 2], right[..., 2]) >= self.least - 0.5
         gains: Array = np.where(enough, (parts[0] + parts[1] - parts[2]) / 2, 0.0)
         return gains
 

@@ -30,12 +30,15 @@ def left_out(n: int, holdout: float, seed: int) -> Array:
 
 
 @local
-def cut_bins(broadcast: Any, party: Party, rng: Any, *, columns: Columns, n_bins: int) -> None:
-    """Find the bins of a party's own columns, by its own quantiles, and keep them; nothing leaves."""
-    party.state["bins"], party.state["edges"] = _binned(party, columns, n_bins)
+def cut_bins(broadcast: Any, party: Party, rng: Any, *, columns: Columns, n_bins: int, least: int) -> None:
+    """Find the bins of a party's own columns, by its own quantiles, and keep them; nothing leaves.
+
+    Bins of fewer than `least` people are joined with their neighbours.
+    """
+    party.state["bins"], party.state["edges"] = _binned(party, columns, n_bins, least)
 
 
-def _binned(party: Party, columns: Columns, n_bins: int) -> tuple[Array, Array]:
+def _binned(party: Party, columns: Columns, n_bins: int, least: int) -> tuple[Array, Array]:
     """The bins of each person, shape (n, columns), and their edges; they follow from the party's columns alone."""
     own = dict(columns).get(party.id, ())
     bins = np.zeros((len(party.w), len(own)), np.uint8)
@@ -43,10 +46,20 @@ def _binned(party: Party, columns: Columns, n_bins: int) -> tuple[Array, Array]:
     for k, name in enumerate(own):
         values = np.asarray(party[name], np.float64)
         found = np.unique(np.quantile(values, np.linspace(0, 1, n_bins + 1)[1:-1], method="inverted_cdf"))
-        found = found[found < values.max()]
+        found = enough_between(found, np.sort(values), least)
         edges[k, : len(found)] = found
         bins[:, k] = np.searchsorted(found, values, side="left")
     return bins, edges
+
+
+def enough_between(edges: Array, values: Array, least: int) -> Array:
+    """Those of sorted edges that leave at least `least` of sorted values (n,) in every bin, the first and last included."""
+    kept, before = [], 0
+    for edge, below in zip(edges, np.searchsorted(values, edges, side="right"), strict=True):
+        if below - before >= least and len(values) - below >= least:
+            kept.append(edge)
+            before = below
+    return np.array(kept, dtype=np.float64)
 
 
 @local
@@ -88,15 +101,29 @@ def derivatives(
 
 @local
 def totals(
-    broadcast: Any, party: Party, rng: Any, *, holder: str, label: str, loss: str, scale: float, held_out: bool
+    broadcast: Any,
+    party: Party,
+    rng: Any,
+    *,
+    holder: str,
+    label: str,
+    loss: str,
+    scale: float,
+    held_out: bool,
+    least: int = 0,
 ) -> Array:
-    """Loss, right guesses, label and one for each person who counts, in units of `scale`: shape (n, 4)."""
+    """Loss, right guesses, label and one for each person who counts, in units of `scale`: shape (n, 4).
+
+    Guesses are zeros where fewer than `least` people, but some, are guessed right, or wrong.
+    """
     if party.id != holder:
         return np.zeros((len(party.w), 0))
     y, score = np.asarray(party[label], np.float64), party.state["score"]
     values = _loss(loss, y, score)[2]
     right = (score > 0) == (y > 0.5)
     counts = ~party.state["in"] if held_out else party.state["in"]
+    if any(0 < n < least for n in (right[counts].sum(), (~right[counts]).sum())):
+        right = np.zeros_like(right)
     return np.stack([values / scale**2, right, y / scale, np.ones(len(y))], 1) * counts[:, None]
 
 
@@ -113,9 +140,9 @@ def sides(broadcast: Any, party: Party, rng: Any, *, cuts: Places) -> Array:
 
 
 @local
-def sides_anew(broadcast: Any, party: Party, rng: Any, *, cuts: Places, columns: Columns, n_bins: int) -> Array:
+def sides_anew(broadcast: Any, party: Party, rng: Any, *, cuts: Places, columns: Columns, n_bins: int, least: int) -> Array:
     """As `sides`, by bins that are found anew, since other trees may have been grown in the meantime."""
-    return _left(party.id, _binned(party, columns, n_bins)[0], cuts)
+    return _left(party.id, _binned(party, columns, n_bins, least)[0], cuts)
 
 
 def _left(me: str, bins: Array, cuts: Places) -> Array:

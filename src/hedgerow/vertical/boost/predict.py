@@ -51,7 +51,13 @@ def predict(aligned: Aligned, fit: BoostedTrees, to: str) -> Array | None:
     cuts = tuple((cut.party, cut.column, cut.bin) for cut in fit.cuts())
     owners = sorted({cut.party for cut in fit.cuts()}) or [seat]
     aligned.send(
-        partial(at_party.sides_anew, cuts=cuts, columns=tuple(fit.columns.items()), n_bins=fit.bins),
+        partial(
+            at_party.sides_anew,
+            cuts=cuts,
+            columns=tuple(fit.columns.items()),
+            n_bins=fit.bins,
+            least=max(2, aligned.least),
+        ),
         parties=owners,
         to=seat,
         then=partial(at_party.keep_scores, trees=fit.trees, base=fit.base, under=PREDICTED),
