@@ -88,3 +88,15 @@ def test_functions_of_parties_that_hold_the_same_columns_name_align(federation):
 def test_a_fit_says_who_adds_noise(federation, mechanism, words):
     both = federation.align(on="nin", by=AsHeld()).protect(mechanism=mechanism)
     assert provenance(both, begun(both), 2)["protection"].startswith(words)
+
+
+def test_what_was_seen_names_the_pivot_of_a_star_coefficients_and_the_hub():
+    frames = tables()[0]
+    third = frames["tax"][["nin"]].assign(rich=(frames["tax"]["salary"] > frames["tax"]["salary"].median()).astype(int))
+    both = hr.simulate(frames | {"shop": third}, on="nin", seed=0).align(on="nin", by=hr.vertical.X25519())
+    assert all(any("shortest list" in one for one in both.saw[party]) for party in both.names)
+    hr.vertical.logistic_regression(both, "rich ~ gender", tol=1e-3)
+    assert all("the coefficients of all columns" in both.saw[party] for party in both.names)
+    assert any("sums over" in one for one in both.saw["hub"])
+    assert set(both.saw["world"]) <= set(both.saw["hub"])
+    assert not any("_" in one for said in both.saw.values() for one in said)
