@@ -1,13 +1,17 @@
 """What a newcomer calls wrongly is refused before any party is asked, in words that say what to call."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 from apart_double import AsHeld
 from tables_apart import tables
 
 import hedgerow as hr
-from hedgerow.errors import ArgumentInvalid, BudgetInvalid, SchemaInvalid, SettingsInvalid, UnboundedSum
+from hedgerow.errors import ArgumentInvalid, BudgetInvalid, NotBinary, SchemaInvalid, SettingsInvalid, UnboundedSum
 from hedgerow.vertical.boost import boosted_trees
 from hedgerow.vertical.channel import begun, provenance
+from hedgerow.vertical.glm import _separated
 
 
 @pytest.fixture
@@ -100,3 +104,20 @@ def test_what_was_seen_names_the_pivot_of_a_star_coefficients_and_the_hub():
     assert any("sums over" in one for one in both.saw["hub"])
     assert set(both.saw["world"]) <= set(both.saw["hub"])
     assert not any("_" in one for said in both.saw.values() for one in said)
+
+
+def test_remedies_of_regressions_name_nothing_that_is_not_built_apart():
+    frames = tables()[0]
+    tax = frames["tax"].assign(
+        ward=np.resize(["a", "b", "c"], len(frames["tax"])), rich=(frames["tax"]["salary"] > 50).astype(int)
+    )
+    both = hr.simulate(frames | {"tax": tax}, on="nin", seed=0).align(on="nin", by=AsHeld())
+    with pytest.raises(NotBinary) as caught:
+        hr.vertical.logistic_regression(both, "ward ~ gender")
+    assert "multinomial" not in str(caught.value)
+    assert "1 for one level" in str(caught.value)
+    for family in ("binomial", "poisson"):
+        error = _separated(np.ones(2), np.ones(2), SimpleNamespace(spec=SimpleNamespace(names=["a", "b"])), family)
+        assert "firth" not in str(error)
+        assert "penalised" not in str(error)
+        assert "Drop the column" in str(error)
