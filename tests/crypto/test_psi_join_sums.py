@@ -48,9 +48,9 @@ def joined(groups, values, least=3, tape=None, ambiguous=True, **more):
     return got["town"], got["tax"]
 
 
-def toy():
-    """The note's, section 6."""
-    groups = {**dict.fromkeys(range(60), "f"), **dict.fromkeys(range(60, 100), "m"), 199: "x"}
+def toy(single=500):
+    """The note's, section 6; whoever is alone in group x is not common."""
+    groups = {**dict.fromkeys(range(60), "f"), **dict.fromkeys(range(60, 100), "m"), single: "x"}
     return groups, {i: 20000 + 100 * i for i in range(30, 200)}
 
 
@@ -60,6 +60,23 @@ def test_the_notes_toy():
     assert sums == [(733_500,), (1_118_000,), None]
 
 
+def test_v11_groups_that_are_not_told_are_not_few_people_together():
+    """Whoever is alone in group x would be the total, which another question tells, less the two other groups."""
+    counts, sums = joined(*toy(single=199), least=10)
+    assert counts == {"f": None, "m": 40, "x": None}
+    assert sums == [None, (1_118_000,), None]
+
+
+@given(st.lists(st.integers(0, 40), max_size=6), st.integers(0, 60), st.sampled_from([1, 20]))
+def test_v11_what_is_left_of_the_total_is_nobody_or_lawful_or_everybody(common, others, value_bits):
+    by = JoinSums(least=5, value_bits=value_bits)
+    size = sum(common) + others
+    told = by.told(common, size)
+    left = sum(n for n, one in zip(common, told, strict=True) if not one)
+    assert all(by.lawful(n, size) for n, one in zip(common, told, strict=True) if one)
+    assert left == 0 or by.lawful(left, size) or not any(told)
+
+
 @settings(max_examples=10, deadline=None)
 @given(
     st.dictionaries(st.integers(0, 30), st.sampled_from(["a", "b"]), min_size=3, max_size=20),
@@ -67,11 +84,12 @@ def test_the_notes_toy():
 )
 def test_sums_are_those_of_the_join(groups, values):
     counts, sums = joined(groups, values, ambiguous=False, value_bits=41)
-    for (label, count), total in zip(counts.items(), sums, strict=True):
-        common = [i for i in groups if groups[i] == label and i in values]
-        lawful = len(common) >= 3 and len(values) - len(common) >= 3
-        assert count == (len(common) if lawful else None)
-        assert total == ((sum(values[i] for i in common),) if lawful else None)
+    common = {label: [i for i in groups if groups[i] == label and i in values] for label in counts}
+    by = AnySubset(least=3)
+    told = by.told([len(found) for found in common.values()], len(values))
+    for found, one, count, total in zip(common.values(), told, counts.values(), sums, strict=True):
+        assert count == (len(found) if one else None)
+        assert total == ((sum(values[i] for i in found),) if one else None)
 
 
 def test_several_values_share_a_ciphertext_and_keep_apart():

@@ -18,6 +18,9 @@ from hedgerow.wire.envelope import disclose
 from station_house import parse_text
 
 MEANS = study("means", {"name": "vertical_means", "of": ["salary", "age"], "by": "district"})
+TOL = 1e-5
+"""The program's `tol`: the information behind standard errors is that of a point so many standard errors from the end."""
+
 TERMS = [*NUMBERS["town"], *NUMBERS["tax"]]
 RISK = study("risk", {"name": "vertical_logistic_regression", "formula": f"moved ~ {' + '.join(TERMS)}"}, "town.moved")
 READABLE = re.compile(rb"HR-\d{3}|hedgerow|vertical|salary|savings|district|island|nin\b|moved|means|people")
@@ -56,7 +59,7 @@ def test_a_logistic_regression_is_the_pooled_one(tmp_path):
     X = sm.add_constant(np.stack([known[name] for name in TERMS], 1))
     fit = sm.Logit(known["moved"], X).fit(disp=0, tol=1e-12)
     assert_allclose(found["coef"], fit.params, atol=1e-7)
-    assert_allclose(found["se"], fit.bse, rtol=1e-6)
+    assert_allclose(found["se"], fit.bse, rtol=TOL)
 
 
 # ---- what is refused --------------------------------------------------------------------------------------------------

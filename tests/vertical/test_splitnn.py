@@ -73,6 +73,7 @@ def test_two_senders_and_own_features_are_merged_as_in_one_place(merge):
     assert same(states["bank"], fit.top.piece, wanted["top"])
 
 
+@pytest.mark.slow
 def test_masks_of_a_sum_change_the_last_bits_alone():
     people, bottoms = made(), {"alice": bottom(5), "carol": bottom(4)}
     both, open_ = aligned(people, "alice", "carol"), aligned(people, "alice", "carol")
@@ -151,6 +152,7 @@ def test_layers_that_draw_draw_the_same_on_the_way_back():
     assert not torch.equal(first, other)
 
 
+@pytest.mark.slow
 def test_a_training_that_is_continued_has_the_same_bits():
     people = made()
     at_once, in_two = aligned(people), aligned(people)

@@ -120,4 +120,4 @@ def test_the_statistics_of_the_other_handle_are_named() -> None:
     together = hr.simulate(PEOPLE["town"], hr.data.iid(parties=2), seed=0)
     with pytest.raises(ArgumentInvalid, match="Federation") as caught:
         hr.vertical.linear_regression(together, "rooms ~ age")
-    assert "align(on=...)" in str(caught.value)
+    assert "federation.align(on=" in str(caught.value)
