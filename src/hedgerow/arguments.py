@@ -20,6 +20,7 @@ import types
 import typing
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union
 
@@ -43,7 +44,8 @@ _UNEXPECTED = re.compile(r"got an unexpected keyword argument '(\w+)'")
 def checked(thing: Thing) -> Thing:
     """Return a function that checks the types of its arguments; or a class whose objects check theirs when they are made.
 
-    A class, and a function that is given no federation, may know better what is wrong: its own refusal comes first.
+    A class, and a function that is given neither a federation nor an alignment, may know better what is wrong: its own refusal
+    comes first.
 
     Parameters
     ----------
@@ -54,7 +56,9 @@ def checked(thing: Thing) -> Thing:
         kind: Any = thing
         kind.__init__ = _guarded(kind.__init__, kind.__name__, own=1, first=True)
         return thing
-    harmless = "federation" not in inspect.signature(thing).parameters and not inspect.isgeneratorfunction(thing)
+    harmless = not {"federation", "aligned"} & set(inspect.signature(thing).parameters) and not inspect.isgeneratorfunction(
+        thing
+    )
     return typing.cast(Thing, _guarded(thing, thing.__name__, own=0, first=harmless))
 
 
@@ -138,20 +142,25 @@ def _refusal(called: str, name: str, value: Any, wanted: str) -> ArgumentInvalid
         f"{name}={value!r} is {kind}" if isinstance(value, (str, int, float)) and len(repr(value)) < 60 else f"{name} is {kind}"
     )
     said = f"{name} is None" if value is None else said
-    if (type(value).__name__, wanted) in HANDLES:
-        return ArgumentInvalid(f"{called}: {said}; it takes {wanted}.", remedy=HANDLES[type(value).__name__, wanted])
+    remedy = HANDLES.get((type(value).__name__, wanted)) or HANDLES.get(("", wanted))
+    if remedy is not None:
+        return ArgumentInvalid(f"{called}: {said}; it takes {wanted}.", remedy=remedy)
     return ArgumentInvalid(f"{called}: {said}; it takes {wanted}.", remedy=f"Give {name} as {wanted}.")
 
 
 HANDLES = {
     ("Aligned", "a Federation"): "Its parties hold different columns: take a function of hr.vertical, such as\n"
     "hr.vertical.linear_regression.",
-    (
-        "Federation",
-        "a Aligned",
-    ): "Its functions read columns that lie apart: align the parties first, federation.align(on=...).",
+    ("Federation", "an Aligned"): "Its functions read columns that lie apart. Let the parties align first,\n"
+    "federation.align(on=...), such as\n"
+    "both = federation.align(on=..., by=hr.vertical.X25519()).",
+    ("", "an Aligned"): "Make one of a table for each party:\n"
+    "both = hr.simulate({party: table, ...}, on=...).align(on=..., by=hr.vertical.X25519()).",
 }
 """What to do with one handle where the other is meant."""
+
+
+ALIGNED = ("hedgerow.vertical.aligned", "Aligned")
 
 
 def _looked_up(hint: Any, names: dict[str, Any]) -> Any:
@@ -170,6 +179,8 @@ class _Names(dict[str, Any]):
         path, attribute = _late_names(self["__name__"])[name]
         if path in sys.modules:
             return getattr(sys.modules[path], attribute) if attribute else sys.modules[path]
+        if (path, attribute) == ALIGNED:  # whoever forgot to align has not imported it
+            return getattr(import_module(path), attribute)
         return Any if path.startswith("hedgerow") else _Foreign
 
 
@@ -230,7 +241,8 @@ def _of_class(kind: Any) -> Rule | None:
         return _is_array, "an array or a list of numbers"
     if getattr(kind, "_is_protocol", False):
         return (lambda value: not isinstance(value, PLAIN)), f"a {kind.__name__}"
-    return (lambda value: isinstance(value, kind)), f"a {kind.__name__}"
+    article = "an" if kind.__name__ == "Aligned" else "a"
+    return (lambda value: isinstance(value, kind)), f"{article} {kind.__name__}"
 
 
 def _is_whole(value: Any) -> bool:

@@ -18,6 +18,9 @@ from hedgerow.wire.envelope import disclose
 from station_house import parse_text
 
 MEANS = study("means", {"name": "vertical_means", "of": ["salary", "age"], "by": "district"})
+TOL = 1e-5
+"""The program's `tol`: the information behind standard errors is that of a point so many standard errors from the end."""
+
 TERMS = [*NUMBERS["town"], *NUMBERS["tax"]]
 RISK = study("risk", {"name": "vertical_logistic_regression", "formula": f"moved ~ {' + '.join(TERMS)}"}, "town.moved")
 READABLE = re.compile(rb"HR-\d{3}|hedgerow|vertical|salary|savings|district|island|nin\b|moved|means|people")
@@ -39,6 +42,7 @@ def checked_means(found):
     assert table.loc[["island", "harbour"]].isna().all(axis=None)
 
 
+@pytest.mark.slow
 def test_means_by_a_group_elsewhere_are_the_pooled_ones_and_a_small_group_is_not_told(tmp_path):
     house = VerticalHouse(tmp_path)
     checked_means(rows_of(*house.run(MEANS)))
@@ -55,7 +59,7 @@ def test_a_logistic_regression_is_the_pooled_one(tmp_path):
     X = sm.add_constant(np.stack([known[name] for name in TERMS], 1))
     fit = sm.Logit(known["moved"], X).fit(disp=0, tol=1e-12)
     assert_allclose(found["coef"], fit.params, atol=1e-7)
-    assert_allclose(found["se"], fit.bse, rtol=1e-6)
+    assert_allclose(found["se"], fit.bse, rtol=TOL)
 
 
 # ---- what is refused --------------------------------------------------------------------------------------------------
@@ -70,7 +74,7 @@ GUARDS = {
 }
 
 
-@pytest.mark.parametrize("case", GUARDS)
+@pytest.mark.parametrize("case", [pytest.param(one, marks=pytest.mark.slow) if one == "no seats" else one for one in GUARDS])
 def test_a_guard_refuses_before_anybody_is_asked(tmp_path, case):
     guard, text, code = GUARDS[case]
     house = VerticalHouse(tmp_path, tax=guard)
@@ -80,6 +84,7 @@ def test_a_guard_refuses_before_anybody_is_asked(tmp_path, case):
     assert not any(kind in ("ask", "align") for name in COLUMNS for kind, _ in house.codes(name))
 
 
+@pytest.mark.slow
 def test_v11_a_guard_that_wants_larger_groups_refuses_the_product_at_home(tmp_path):
     """The rows themselves are looked at, whatever the study says: the guard became stricter after the study was approved."""
     house = VerticalHouse(tmp_path)
@@ -127,6 +132,7 @@ def boarded_federation(house, text=MEANS):
     return federation_at(built_at_stations(parse_text(text), schemas), network, Streams(None))
 
 
+@pytest.mark.slow
 def test_v12_a_second_alignment_of_a_study_is_refused_also_after_a_restart(tmp_path):
     house = VerticalHouse(tmp_path)
     federation = boarded_federation(house)
@@ -140,6 +146,7 @@ def test_v12_a_second_alignment_of_a_study_is_refused_also_after_a_restart(tmp_p
     assert any("a study aligns once" in reason for reason in reasons)
 
 
+@pytest.mark.slow
 def test_v12_studies_of_one_month_share_a_budget_of_alignments(tmp_path):
     few = {"vertical": {"alignment": True, "alignments_per_month": 1}}
     house = VerticalHouse(tmp_path, town=few)
@@ -155,7 +162,7 @@ def test_v12_studies_of_one_month_share_a_budget_of_alignments(tmp_path):
 @pytest.fixture(scope="module")
 def after(tmp_path_factory):
     house = VerticalHouse(tmp_path_factory.mktemp("seen"))
-    rows_of(*house.run(MEANS))
+    checked_means(rows_of(*house.run(MEANS)))
     return house
 
 

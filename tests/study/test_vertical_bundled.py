@@ -98,6 +98,9 @@ def test_split_training_of_digits_learns_and_its_page_has_train_and_test(tmp_pat
     last = result.run.rounds[-1]
     assert last["training accuracy"] > 0.8
     assert abs(last["training accuracy"] - last["test accuracy"]) < 0.15
+    leaks = next(grid for grid in result.report.tables if grid.title == "What leaks, by defence")
+    attack = leaks.rows[0][leaks.columns.index("nearest class, epoch 1")]
+    assert attack > 0.9  # of all digits, by who knows one image of each in a batch
 
 
 @needs_data

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hedgerow.errors import StudyInvalid
-from hedgerow.study import VERTICAL, bundled, load, parse, will_learn
+from hedgerow.errors import HedgerowError, StudyInvalid
+from hedgerow.study import VERTICAL, bundled, check_study, load, parse, run_study, will_learn
 from hedgerow.study.apart.ready import build_apart, refuse_sections
 from hedgerow.study.apart.tables import catalogued, refuse_columns, tables_apart
 from hedgerow.study.build import build
@@ -187,6 +187,13 @@ def test_a_file_for_each_party_is_read_with_its_ids_as_they_are_written(tmp_path
     assert built.whole is None
 
 
+def test_the_pooled_yardstick_joins_ids_in_the_form_of_the_alignment(tmp_path):
+    pooled = build_apart(files(tmp_path)).pooled()  # 007Á is 007á at the other party
+    assert sorted(zip(pooled["salary"], pooled["age"], strict=True)) == [(1000, 40), (2000, 30)]
+    exact = files(tmp_path).model_copy(update={"alignment": files(tmp_path).alignment.model_copy(update={"normal": "exact"})})
+    assert len(build_apart(exact).pooled()) == 1
+
+
 def test_what_files_lack_is_said_of_all_of_them(tmp_path):
     study = files(tmp_path, tax="nim,salary\n1,2\n", town="nun,age\n1,2\n")
     with pytest.raises(StudyInvalid) as error:
@@ -202,15 +209,17 @@ def test_a_study_file_of_parties_with_the_same_columns_keeps_its_digest():
 DIGEST = "eaee266d396204a1"
 
 
-def test_the_study_on_the_page_is_lawful_and_its_columns_are_there():
+def test_the_studies_on_the_page_are_lawful_and_that_of_files_passes_its_check(tmp_path, monkeypatch):
     page = (Path(__file__).parents[2] / "docs" / "study.md").read_text(encoding="utf-8")
     section = page.partition("## Different columns of the same people")[2].partition("\n## ")[0]
     first, second = re.findall(r"```toml\n(.*?)```", section, flags=re.DOTALL)
     study = parse(tomllib.loads(first))
     refuse_sections(study)
     refuse_columns(study, catalogued(study))
-    files = {"data": tomllib.loads(second)["data"], "alignment": {"on": "nin"}, "program": {"name": "alignment"}}
-    refuse_sections(parse(files))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tax.csv").write_text("nin,salary\n" + "".join(f"p{i},{1000 + i * i}\n" for i in range(20)))
+    (tmp_path / "town.csv").write_text("nin,age,hours\n" + "".join(f"P{i},{20 + i},{30 + i % 7}\n" for i in range(20)))
+    assert check_study(parse(tomllib.loads(second)))["columns"] == {"tax": ("salary",), "town": ("age", "hours")}
 
 
 @pytest.mark.parametrize("name", [name for name in bundled() if load(name).apart])
@@ -220,3 +229,21 @@ def test_every_bundled_study_of_columns_apart_is_lawful_as_far_as_its_data_do_no
         settings_of(refuse_sections(study), study.program.model_extra)
         refuse_columns(study, catalogued(study))
         assert set(will_learn(study)) == {*study.roles.columns, "hub", "world"}
+
+
+@pytest.mark.parametrize(
+    ("formula", "code"),
+    [
+        ("death_event ~ age:ejection_fraction", "HR-310"),
+        ("death_event ~ age + smokes", "HR-403"),
+        ("serum_creatinine ~ log(age - 39)", "HR-210"),
+    ],
+)
+def test_what_columns_refuse_is_refused_before_anybody_is_asked(formula, code, tmp_path):
+    name = "vertical_logistic_regression" if formula.startswith("death") else "vertical_linear_regression"
+    study = parse(heart(program={"name": name, "formula": formula}))
+    for refused_by in (check_study, lambda one: run_study(one, tmp_path / "run")):
+        with pytest.raises(HedgerowError) as error:
+            refused_by(study)
+        assert (error.value.code, error.value.asked) == (code, False)
+    assert not (tmp_path / "run").exists()

@@ -96,6 +96,7 @@ def test_v16_labels_are_drawn_once_and_paid_once(both):
     assert paid[0].query.endswith(":say_labels")
 
 
+@pytest.mark.slow
 def test_v16_labels_that_were_said_are_those_that_are_learned(both):
     last_of(both, {"alice": bottom(5)}, labels=LabelDP(0.5, classes=3), epochs=1)
     said = kept(both)["bank"][SAID]
@@ -143,6 +144,7 @@ def test_a_budget_refuses_rows():
         last_of(within.align(on="id", by=AsHeld()), {"alice": bottom(5)})
 
 
+@pytest.mark.slow
 def test_defences_and_observers_go_along(both):
     noisy = last_of(
         both, {"alice": bottom(5)}, defence=MaxNormNoise(), nopeek=NoPeek(0.5), observer=Observer((1,)), batch_size=20

@@ -1,8 +1,11 @@
 """Split training is that of the whole network to the bit, in every arrangement, on every engine, and after a pause."""
 
+import os
+
 import numpy as np
 import pytest
 import torch
+from apart_double import AsHeld
 from split_nets import SETTINGS, aligned, between, bottom, dropping, kept, made, normed, own_bottom, same, top, whole
 from torch import nn
 
@@ -70,6 +73,7 @@ def test_two_senders_and_own_features_are_merged_as_in_one_place(merge):
     assert same(states["bank"], fit.top.piece, wanted["top"])
 
 
+@pytest.mark.slow
 def test_masks_of_a_sum_change_the_last_bits_alone():
     people, bottoms = made(), {"alice": bottom(5), "carol": bottom(4)}
     both, open_ = aligned(people, "alice", "carol"), aligned(people, "alice", "carol")
@@ -148,6 +152,7 @@ def test_layers_that_draw_draw_the_same_on_the_way_back():
     assert not torch.equal(first, other)
 
 
+@pytest.mark.slow
 def test_a_training_that_is_continued_has_the_same_bits():
     people = made()
     at_once, in_two = aligned(people), aligned(people)
@@ -199,3 +204,28 @@ def test_a_network_is_cut_where_one_says():
     people = made()
     both = aligned(people)
     assert last_of(both, {"alice": first}, upper=second).n == 70
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("HEDGEROW_DATA" not in os.environ, reason="the images of MNIST lie where HEDGEROW_DATA says")
+def test_the_network_of_figure_3_1_is_the_whole_one_on_images():
+    table = hr.data.load("mnist")
+    pixels, digits, ids = np.asarray(table["image"][:2000]), np.asarray(table["digit"][:2000]), np.arange(2000)
+    schema, number = table.schema, hr.data.Column("id", "integer")
+    held = {
+        "alice": hr.data.Table({"image": pixels, "id": ids}, hr.data.Schema((schema["image"], number))),
+        "bob": hr.data.Table({"digit": digits, "id": ids}, hr.data.Schema((schema["digit"], number))),
+    }
+    both = hr.simulate(held, on="id", seed=0).align(on="id", by=AsHeld())
+    net = hr.learn.mlp(784, [128, 640], 10, seed=0)
+    first, second = cut(net, 5)
+    how = {"learning_rate": 0.03, "momentum": 0.9, "batch_size": 64, "seed": 1, "scale": "symmetric", "labels": "shared"}
+    (last,) = splitnn(both, {"alice": first}, second, label="bob.digit", epochs=1, **how)
+    x = torch.from_numpy((pixels.reshape(-1, 784).astype(np.float32) / 255 - 0.5) / 0.5)
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.03, momentum=0.9)
+    for rows in torch.from_numpy(np.random.default_rng([1, 0]).permutation(2000)).split(64):
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(net(x[rows]), torch.from_numpy(digits.astype(np.int64))[rows]).backward()
+        optimiser.step()
+    assert same(kept(both)["alice"], last.fit.bottoms["alice"].piece, net[:5])
+    assert evaluate(both, last)["accuracy"] > 0.7

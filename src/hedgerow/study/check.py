@@ -21,18 +21,18 @@ RECORDS = 40
 """Made-up records with which `measures` finds the names of metrics."""
 
 
-class _Asked(Exception):
+class FirstQuestion(Exception):
     """The program asked its first question."""
 
 
 @dataclass(frozen=True)
-class _Nobody:
+class Nobody:
     """An engine that reaches parties by name and stops at the first question."""
 
     parties: Sequence[str]
 
     def exchange(self, outbox: Outbox) -> Inbox:
-        raise _Asked
+        raise FirstQuestion
 
 
 def check(built: Built) -> None:
@@ -45,9 +45,9 @@ def check(built: Built) -> None:
         target where nothing is measured.
     """
     values = inside(built.federation)
-    run = values.run.afresh(_Nobody(built.federation.names), ledger=built.unspent)
+    run = values.run.afresh(Nobody(built.federation.names), ledger=built.unspent)
     federation = handle(values._replace(run=run))
-    with suppress(_Asked):
+    with suppress(FirstQuestion):
         next(iter(built.listing.program(built.settings)(federation)), None)
     evaluation = built.study.evaluation
     if evaluation.by_round and measures(built, ended=False) == []:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .apart.foreseen import will_learn
 from .apart.ready import build_apart
+from .apart.unasked import refuse_unasked
 from .build import build
 from .catalogue import listing
 from .check import check
@@ -37,6 +38,7 @@ def check_study(study: Study, *, data_dir: str | Path | None = None) -> dict[str
     if study.apart:
         ready = build_apart(study, data_dir=data_dir)
         will_learn(study)
+        refuse_unasked(ready)
         said |= {"parties": len(ready.held), "columns": {party: schema.names for party, schema in ready.schemas.items()}}
         return said | {"people": {party: len(one) for party, one in ready.held.items()}}
 

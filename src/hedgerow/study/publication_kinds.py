@@ -270,7 +270,10 @@ REPORT: dict[str, tuple[str, ...]] = {
     "facts": (),  # `FACTS` has them one by one
     "metrics": ("results", "held-out table", "test table"),
     "curves": ("results", "held-out table", "test table", "baselines", "plan"),
+    "dots": ("results", "exact results"),
     "heat": ("partition",),
+    "saw": ("plan",),
+    "traffic": ("plan", "size", "times"),
     "comparison": ("baselines",),
     "parties": ("party metrics",),
     "left": ("plan",),
@@ -298,10 +301,18 @@ FACTS: dict[str, str] = {
     "bytes up per party until then": "selection",
     "bytes down": "selection",
     "seconds of work": "times",
+    "people": "size",
+    "columns": "plan",
+    "alignment": "settings",
+    "rounds of letters": "plan",
+    "bytes of letters": "size",
+    "processor seconds": "times",
 }
 """Facts of a report by the beginnings of their names."""
 
-OUTCOME: dict[str, str] = dict.fromkeys(("metrics", "tables", "text", "arrays", "coefficients", "curves"), "results")
+OUTCOME: dict[str, str] = dict.fromkeys(
+    ("metrics", "tables", "text", "arrays", "coefficients", "curves", "dots", "grids", "notes"), "results"
+)
 """Fields of what a program shows (`hedgerow.report.Outcome`)."""
 
 BASELINES: dict[str, str] = {

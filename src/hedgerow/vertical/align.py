@@ -11,7 +11,7 @@ aligned once in a study: the difference of two alignments against a changed list
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ from hedgerow.crypto.peer_protocol import PeerProtocol
 from hedgerow.crypto.peers import HUB, Letters, Peer
 from hedgerow.crypto.psi.interface import AlignmentProtocol
 from hedgerow.crypto.sealing import PairSecrets
-from hedgerow.errors import MessageRefused, NotAligned
+from hedgerow.errors import ArgumentInvalid, MessageRefused, NotAligned, SettingsInvalid, suggestion
 
 GROUP = "group secret"
 """The entry of a desk with the secret that all parties have in common, and the hub lacks."""
@@ -111,3 +111,22 @@ class Aligning(PeerProtocol):
                 "parties count different numbers of common people.", remedy="Look at their logs, and start anew."
             )
         return next(iter(told.values()))
+
+
+def refuse_protocol(by: Any, names: Sequence[str]) -> None:
+    """Refuse what is no protocol, and one after which a party would not know who is common."""
+    if isinstance(by, type) or not callable(getattr(by, "peer", None)):
+        called = f"the class {by.__name__}" if isinstance(by, type) else f"{by!r}"
+        raise ArgumentInvalid(
+            f"align: by={called}; it takes the settings of a protocol.",
+            remedy="Give by=hr.vertical.X25519(), or hr.vertical.KKRT() for two long lists.",
+        )
+    if (learns := getattr(by, "learns", None)) is None:
+        return
+    if learns not in names:
+        raise SettingsInvalid(f"learns={learns!r}: no party is called so.", remedy=suggestion(learns, names))
+    raise SettingsInvalid(
+        f"learns={learns!r}: {learns} alone would learn who is common, and the others could not put their rows in its order.",
+        remedy="Leave learns out: all parties of an alignment learn which of their own people are common. It is for `by.peer` "
+        "alone.",
+    )

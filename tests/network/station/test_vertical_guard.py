@@ -55,6 +55,7 @@ def test_ids_are_read_as_text_and_are_no_part_of_what_a_station_declares(tmp_pat
     np.testing.assert_array_equal(held.columns["nin"], ids)
 
 
+@pytest.mark.slow
 def test_ids_lie_where_the_processes_of_a_station_find_them(tmp_path):
     (tmp_path / "x.csv").write_text("nin,age\n007,30\nJosé,40\n", encoding="utf-8")
     records = Records.read(config_of(), tmp_path, bytes(32))

@@ -55,7 +55,8 @@ class X25519:
     hashing : str
         "try", which hashes an id until it meets the curve; or "rfc9380", the standard's, for about 30 us more an id.
     learns : str, optional
-        The one party that learns who is common; all do by default. The others learn how many.
+        The one party that learns who is common; all do by default. The others learn how many. For `peer` alone: `align` refuses
+        it, since all parties need the order.
     """
 
     least: int = 10

@@ -38,8 +38,10 @@ def will_learn(study: Study) -> Foreseen:
     if listed.takes == "aligned":
         _of_alignment(found, protocol_of(study.alignment).shows, parties)
     for role, said in listed.learns(settings, study.roles).items():
-        for party in parties if role == "party" else (role,):
-            found.setdefault(party, []).extend(said)
+        seat = None if study.roles is None else study.roles.seat
+        whose = {"party": parties, "others": tuple(one for one in parties if one != seat)}
+        for one in whose.get(role, (role,)):
+            found.setdefault(one, []).extend(said)
     noise = study.protection.mechanism
     if noise is not None:
         where = "; the hub sees noisy totals too" if noise.at == "shares" else ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hedgerow.core.declaration import Declaration
+from hedgerow.crypto.psi.ids import IdRules
 from hedgerow.data import Schema, Table
 from hedgerow.errors import StudyInvalid, suggestion
 
@@ -27,6 +28,14 @@ if TYPE_CHECKING:
 
 USED = {"partition": (), "evaluation": ("on", "holdout"), "engine": ("name", "threads", "shards")}
 """Sections of parties with the same columns, and which of their keys hold for others too."""
+
+USES = "it is of parties that hold the same columns; bounds of columns that lie apart follow from their ranges"
+HIDDEN = "products of columns that lie apart travel in shares already, which the hub cannot read"
+ROWS = (
+    "shows rows of records to a seat, which have no epsilon and bear no noise, so it cannot run under one. Leave it out, or "
+    "fit by products alone, such as vertical_linear_regression or vertical_means."
+)
+FILES = "files hold whom they hold, and nobody is kept out of their alignment. Leave it out, or cut one set (data.name)."
 
 
 @dataclass(frozen=True)
@@ -73,14 +82,13 @@ class BuiltApart:
 
     @cached_property
     def common(self) -> dict[str, np.ndarray]:
-        """Each party's records of the people whom all hold, in one order; only a simulation knows it."""
-        parties = list(self.held.values())
-        shared = set(parties[0].ids.tolist()).intersection(*(one.ids.tolist() for one in parties[1:]))
-        at = {}
-        for party, one in self.held.items():
-            rows = {id: i for i, id in enumerate(one.ids.tolist())}
-            at[party] = np.array([rows[id] for id in sorted(shared)], dtype=np.int64)
-        return at
+        """Each party's records of the people whom all hold, by ids in the alignment's form, as a simulation knows."""
+        assert self.study.alignment is not None
+        section = self.study.alignment
+        rules = IdRules(most=section.most, normal=section.normal, small_domain="accepted")
+        rows = {party: {id: i for i, id in enumerate(rules.read(one.ids))} for party, one in self.held.items()}
+        shared = sorted(set.intersection(*(set(one) for one in rows.values())))
+        return {party: np.array([one[id] for id in shared], dtype=np.int64) for party, one in rows.items()}
 
     def pooled(self) -> Table:
         """The common people with all parties' columns in one table: the yardstick of a simulation."""
@@ -141,6 +149,7 @@ def _problems(study: Study, listed: Declaration) -> Iterator[str]:
         yield from _of_roles(roles, parties, bool(files))
     if study.alignment is not None and study.alignment.by == "kkrt" and len(parties) > 2:
         yield f"alignment.by = 'kkrt' is for two parties, and there are {len(parties)}: choose by = 'x25519'."
+    yield from _of_protection(study, listed)
     if study.comparison is not None:
         yield "comparison: runs of columns that lie apart are single runs."
     defaults = type(study).model_validate({"data": {"name": "digits"}, "program": {"name": "none"}})
@@ -157,6 +166,21 @@ def _problems(study: Study, listed: Declaration) -> Iterator[str]:
         if getattr(study.data, key) is not None:
             instead = "roles.label = 'party.column'" if key == "target" else "the lists of [roles]" if key == "features" else ""
             yield f"data.{key} is of one table. " + (f"Say it by {instead}." if instead else "Weights apart are not supported.")
+
+
+def _of_protection(study: Study, listed: Declaration) -> Iterator[str]:
+    """What an alignment, or a program that shows rows, cannot keep to."""
+    asked = {"budget": study.budget, "protection.mechanism": study.protection.mechanism}
+    for key in (key for key, section in asked.items() if section is not None and listed.columns == "apart"):
+        if listed.shows_rows:
+            yield f"{key}: the program {listed.name!r} {ROWS}"
+        elif listed.takes == "apart":
+            yield f"{key}: the program {listed.name!r} tells exact sums of a hidden join. Leave it out, or take vertical_means."
+    for key in ("clip", "compression", "aggregation", "disclosure"):
+        if getattr(study.protection, key) is not None:
+            yield f"protection.{key}: {HIDDEN if key == 'aggregation' else USES}. Leave it out."
+    if study.evaluation.holdout and study.data.parties:
+        yield f"evaluation.holdout: {FILES}"
 
 
 def _of_roles(roles: RolesSection, parties: tuple[str, ...], files: bool) -> Iterator[str]:

@@ -18,6 +18,7 @@ from ..rounds import Progress, Row
 from .opened import OpenedStudy
 from .ready import BuiltApart, build_apart
 from .reporting import report_apart
+from .unasked import refuse_unasked
 from .yardstick import TITLE, beside_pooled, largest
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def run_apart(
     with heard() as caught:
         built = build_apart(study, data_dir=data_dir)
         bound = {name: make(built, built.settings) for name, make in built.listing.bind.items()}
+        refuse_unasked(built)
         open_folder(folder, built, resume=False)
         shared = study.budget.shared if study.budget else None
         opened = OpenedStudy(built, threads, lambda before: record_of(_of_study(folder, before), shared))

@@ -11,18 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import numpy as np
-
 from hedgerow.core.declaration import Case, program
 from hedgerow.errors import SettingsInvalid, suggestion
 from hedgerow.report import Outcome
 
-from ..leaks import DefenceLeaks, IsotropicNoise, LabelDP, MaxNormNoise, Observer, leak_report, measured
-from ..leaks.inference import area
-from ..leaks.label_dp import SAID
+from ..leaks import DefenceLeaks, IsotropicNoise, LabelDP, MaxNormNoise, Observer, leak_report
 from ..split.splitnn import SplitState, splitnn
 from .labels import label_of
-from .networks import case_of_digits, classes_of, outputs_of, parts_of
+from .networks import case_of_digits, classes_in, classes_of, leaks_of, parts_of
 
 Settings = Mapping[str, Any]
 DEFENCES = ("none", "label-dp", "gaussian", "max-norm")
@@ -86,23 +82,11 @@ def watch_defended(settings: Settings, state: Defended, opened: Any, test: Any) 
     """Loss and accuracy of the last epoch; in a simulation with held-out people the attacks, which are kept with the state."""
     found = {"loss": state.trained.loss, "training accuracy": state.trained.score}
     if opened.tests:
-        leaks = leaks_of(state, opened)
+        defence = defence_named(state.defence, classes_in(state.trained))
+        leaks = leaks_of(state.trained, opened, state.defence, defence)
         state.__dict__["_leaks"] = leaks
         found["held out AUC" if leaks.leaks[0].metric == "AUC" else "held out accuracy"] = leaks.task
     return found
-
-
-def leaks_of(state: Defended, opened: Any) -> DefenceLeaks:
-    """Attack what the label holder kept of a training; a simulation knows the true labels in the aligned order."""
-    fit, states = state.trained.fit, opened.states()
-    seat, column, classes = fit.seat, fit.top.label.column, max(fit.top.label.n_classes, 2)
-    labels = np.asarray(opened.column(seat, column), np.int64)
-    output, target = outputs_of(fit, states, opened.tests), np.asarray(opened.tests[seat][column])
-    task = area(output[:, 0], target).value if classes == 2 else float((output.argmax(1) == target).mean())
-    said = None if fit.top.privacy is None else np.asarray(states[seat][SAID])
-    assert fit.top.observer is not None
-    seen = fit.top.observer.seen(states[seat])
-    return measured(defence_named(state.defence, classes), task, seen, labels, said=said, classes=classes, name=state.defence)
 
 
 def show_defended(handle: Any, settings: Settings, state: Defended) -> Outcome:
@@ -110,7 +94,7 @@ def show_defended(handle: Any, settings: Settings, state: Defended) -> Outcome:
     found = state.all_leaks
     if not found:
         return Outcome({"trainings": float(state.round)}, notes=("Nothing was attacked: no people were held out.",))
-    shown = leak_report(found, metric=found[0].leaks[0].metric)
+    shown = leak_report(found, metric="AUC" if found[0].leaks[0].metric == "AUC" else "accuracy")
     how, epoch = found[0].attacks[-1], found[0].epochs[0]
     attacked = {f"{one.defence}: attack by {how}": leak.attack for one in found if (leak := one.of(how, epoch)) is not None}
     return Outcome(
@@ -126,7 +110,7 @@ def learns_of_defences(settings: Settings, roles: Any) -> dict[str, tuple[str, .
     """Who learns what of these trainings."""
     slopes = "slopes of the loss for each person, under each defence in turn, from which labels follow: measured in the report"
     seat = "" if roles is None or roles.seat is None else roles.seat
-    found: dict[str, tuple[str, ...]] = {"party": (slopes,), "world": ("mean loss and accuracy, and how well attacks do",)}
+    found: dict[str, tuple[str, ...]] = {"others": (slopes,), "world": ("mean loss and accuracy, and how well attacks do",)}
     found |= {seat: ("outputs of the others' layers for each person, in every batch",)} if seat else {}
     return found | {"hub": ("sizes of sealed letters, initial weights, and sums over an epoch",)}
 
@@ -143,6 +127,7 @@ def case_of_defences() -> Case:
     bind={"label": label_of},
     outcome=show_defended,
     watch=watch_defended,
+    shows_rows=True,
     learns=learns_of_defences,
     case=case_of_defences,
 )

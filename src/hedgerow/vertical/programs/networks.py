@@ -16,13 +16,19 @@ from hedgerow.learn import mlp
 from hedgerow.report import Outcome
 
 from ..aligned import Aligned
-from ..leaks import LabelDP
+from ..leaks import DefenceLeaks, LabelDP, Observer, leak_report, measured
+from ..leaks.inference import area
+from ..leaks.label_dp import SAID
 from ..split.cutting import feature_layers
 from ..split.network import SplitNetwork, holder_of
 from ..split.splitnn import SplitState, splitnn
 from .labels import label_of
 
 Settings = Mapping[str, Any]
+UNATTACKED = (
+    "What slopes tell of labels was not measured: a simulation measures it of classes, where people are held out "
+    "([evaluation] holdout) and epochs observed."
+)
 PEOPLE_AT_ONCE = 4096
 """People of whom a simulation computes outputs at once."""
 Parts = tuple[dict[str, nn.Module], nn.Module]
@@ -64,10 +70,14 @@ def learns_of_training(settings: Settings, roles: Any) -> dict[str, tuple[str, .
     """Who learns what of a split training."""
     seat = "" if roles is None or roles.seat is None else roles.seat
     protected = settings.get("label_epsilon")
-    slopes = "the slope of the loss for each person in every batch, from which labels follow: measured in the report"
+    slopes = "the slope of the loss for each person in every batch, from which labels follow; a simulation measures how well"
     if protected is not None:
         slopes = f"slopes of the loss for each person, of labels that were replaced at random once (epsilon {protected:g})"
-    found = {"party": (slopes, "the order of batches, which is public"), "world": ("mean loss and accuracy of every epoch",)}
+    found = {
+        "others": (slopes,),
+        "party": ("the order of batches, which is public",),
+        "world": ("mean loss and accuracy of every epoch",),
+    }
     several = settings.get("merge") == "sum" and settings.get("hidden")
     shown = "outputs of the others' layers for each person, in every batch"
     found |= {seat: (shown + (": of three parties and more their sum alone" if several else ""),)} if seat else {}
@@ -81,7 +91,11 @@ def show_training(aligned: Aligned, settings: Settings, state: SplitState) -> Ou
     size = 2 if settings["letters"] == "float16" else 8 if settings["precision"] == "float64" else 4
     metrics = {"loss": state.loss, "accuracy while training" if _classifies(fit) else "squared error": state.score}
     facts = {"numbers of the cut, a person": float(sent), "bytes of the cut, an epoch and way": float(sent * size * state.n)}
-    return Outcome(metrics | facts)
+    leaks = state.__dict__.get("_leaks")
+    if leaks is None:
+        return Outcome(metrics | facts, notes=(UNATTACKED,))
+    shown = leak_report([leaks], metric="AUC" if leaks.leaks[0].metric == "AUC" else "accuracy")
+    return Outcome(metrics | facts, grids=shown.tables, curves=shown.curves, dots=shown.dots, notes=shown.sentences)
 
 
 def _classifies(fit: SplitNetwork) -> bool:
@@ -99,6 +113,8 @@ def watch_training(settings: Settings, state: SplitState, opened: Any, test: Any
         found[f"training {word}"] = score_of(state.fit, states, opened.common)
         if opened.tests:
             found[f"test {word}"] = score_of(state.fit, states, opened.tests)
+        if opened.tests and state.round == settings["epochs"] and settings["observe"] and _classifies(state.fit):
+            state.__dict__["_leaks"] = leaks_of(state, opened, defence=state.fit.top.privacy)
     return found
 
 
@@ -143,6 +159,23 @@ def score_of(fit: SplitNetwork, states: Mapping[str, Any], tests: Mapping[str, A
     return float(((output[:, 0] - target) ** 2).mean())
 
 
+def classes_in(state: SplitState) -> int:
+    """Classes of a trained network's label."""
+    return max(state.fit.top.label.n_classes, 2)
+
+
+def leaks_of(state: SplitState, opened: Any, name: str = "", defence: Any = None) -> DefenceLeaks:
+    """Attack what the label holder kept of a training; a simulation knows the true labels in the aligned order."""
+    fit, states, classes = state.fit, opened.states(), classes_in(state)
+    seat, column = fit.seat, fit.top.label.column
+    labels = np.asarray(opened.column(seat, column), np.int64)
+    output, target = outputs_of(fit, states, opened.tests), np.asarray(opened.tests[seat][column])
+    task = area(output[:, 0], target).value if classes == 2 else float((output.argmax(1) == target).mean())
+    said = None if fit.top.privacy is None else np.asarray(states[seat][SAID])
+    assert fit.top.observer is not None
+    return measured(defence, task, fit.top.observer.seen(states[seat]), labels, said=said, classes=classes, name=name)
+
+
 @program(
     "A split network: feature holders have its first layers, the label holder its last ones, and what crosses is measured.",
     columns="apart",
@@ -150,6 +183,7 @@ def score_of(fit: SplitNetwork, states: Mapping[str, Any], tests: Mapping[str, A
     bind={"label": label_of},
     outcome=show_training,
     watch=watch_training,
+    shows_rows=True,
     learns=learns_of_training,
     case=case_of_digits,
 )
@@ -174,6 +208,7 @@ def split_network(
     columns: Literal["shared"] | None = None,
     precision: Literal["float32", "float64"] = "float32",
     letters: Literal["exact", "float16"] = "exact",
+    observe: list[int] = [1],  # noqa: B006
     order_seed: int = 0,
     model_seed: int = 0,
     start: SplitState | None = None,
@@ -212,6 +247,9 @@ def split_network(
         "shared" says that the label holder may learn columns that affine parts read.
     precision, letters : str
         Of the training, and of what is sent.
+    observe : list of int
+        Epochs, counted from 1, of which the label holder keeps what it sends: a simulation with held-out people measures
+        what feature holders find out; none for an empty list.
     order_seed, model_seed : int
         Of the public order of batches, and of initial weights.
     """
@@ -224,7 +262,7 @@ def split_network(
     bottoms, top = parts_of(aligned.schemas, label, merge=merge, model_seed=model_seed, **made)
     how: dict[str, Any] = {"batch_size": batch_size, "learning_rate": learning_rate, "optimiser": optimiser}
     how |= {"momentum": momentum, "merge": merge, "hidden": hidden, "scale": scale, "columns": columns, "seed": order_seed}
-    how |= {"precision": precision, "letters": letters}
+    how |= {"precision": precision, "letters": letters, "observer": Observer(tuple(observe)) if observe else None}
     how["labels"] = labels if label_epsilon is None else LabelDP(label_epsilon, classes_of(aligned.schemas, label))
     yield from splitnn(aligned, bottoms, top, label=label, epochs=epochs, start=start, **how)
 

@@ -24,6 +24,7 @@ from hedgerow.core.question import local
 from hedgerow.crypto.peers import HUB
 from hedgerow.errors import MissingColumn, StateLost, suggestion
 from hedgerow.learn.models import hits
+from hedgerow.vertical.aligned import Aligned
 
 from .network import SplitNetwork
 from .piece import tensor
@@ -101,7 +102,7 @@ def predicted(party: Party, top: Top) -> np.ndarray:
 
 
 def predict(
-    aligned: Any, fit: SplitState | SplitNetwork, to: str, *, hidden: bool = True, who: People = "all"
+    aligned: Aligned, fit: SplitState | SplitNetwork, to: str, *, hidden: bool = True, who: People = "all"
 ) -> np.ndarray | None:
     """What a split network says of people, to whom may know it.
 
@@ -141,7 +142,9 @@ def predict(
     return None
 
 
-def evaluate(aligned: Any, fit: SplitState | SplitNetwork, *, hidden: bool = True, who: People = "trained") -> dict[str, float]:
+def evaluate(
+    aligned: Aligned, fit: SplitState | SplitNetwork, *, hidden: bool = True, who: People = "trained"
+) -> dict[str, float]:
     """How good a split network is on people, by two sums at the label holder.
 
     Parameters

@@ -35,6 +35,7 @@ from torch import nn
 from hedgerow.core.question import name_of
 from hedgerow.crypto.peers import HUB
 from hedgerow.errors import CheckpointMismatch, SettingsInvalid
+from hedgerow.vertical.aligned import Aligned
 from hedgerow.vertical.leaks import LabelDP, NoPeek, Observer
 
 from .lawful import lawful_columns, lawful_labels, lawful_merge
@@ -88,7 +89,7 @@ class SplitState:
 
 
 def splitnn(
-    aligned: Any,
+    aligned: Aligned,
     bottoms: Mapping[str, nn.Module],
     top: nn.Module,
     *,

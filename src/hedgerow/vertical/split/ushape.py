@@ -7,9 +7,9 @@
     8   dL/dz                                    to the feature holders: backward, own steps
 
 The middle's holder is a party, or the hub, which keeps the part in the program's state. Labels leave in no form but slopes,
-and these tell labels to whoever receives them: to the hub labels of people whom it cannot name, to another party more. So the
-U-shape protects labels where the hub holds the middle and the label holder's own features are the only ones; everything else
-has to be said.
+and these tell labels to whoever receives them: the length of a slope alone found a rare label (6 %, made-up people) with an AUC
+of 1.00 at the hub, of people whom it cannot name; another party knows who they are. So the U-shape tells labels
+to no party where the hub holds the middle and the label holder has all features; everything else has to be said.
 
 Who sees : the middle's holder m and dL/dm of each record; the hub in an order that it can follow from epoch to epoch.
 Source   : Vepakomma et al. 2018, "Split learning for health", section 3 (configuration without label sharing).

@@ -53,7 +53,8 @@ class KKRT:
     normal, small_domain : str
         As of `IdRules`.
     learns : str, optional
-        The one party that learns the result; the other gets no rows, only that there were enough. Both learn it by default.
+        The one party that learns the result; the other gets no rows, only that there were enough. Both learn it by default. For
+        `peer` alone: `align` refuses it, since both parties need the order.
 
     References
     ----------
@@ -106,7 +107,7 @@ class KKRT:
 
         Raises
         ------
-        SettingsInvalid (HR-202)
+        SettingsInvalid (HR-511)
             There are not two parties.
         IdsInvalid (HR-413)
             An id stands in the list twice: equal ids would share their three bins. No letter was written.
