@@ -38,7 +38,7 @@ from .align import Aligning, people, refuse_protocol
 from .own_total import OwnTotal
 from .quiet import AtHome, Between
 from .seat import HubSeat, PartySeat
-from .words import given_by, told_for
+from .sentences import given_by, told_for
 
 MOST_SEATS = 64
 """Seats that are kept for further questions."""

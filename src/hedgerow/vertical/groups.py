@@ -36,7 +36,7 @@ from .channel import is_noisy, least_of
 from .cross import Factors
 from .design import HeldColumns
 from .terms import CONSTANT, OwnTerm, Terms, admit_column, block_of, joint_schema, own_units, refuse_few_of, refuse_shared
-from .words import gives
+from .sentences import gives
 
 if TYPE_CHECKING:
     import pandas

@@ -24,7 +24,7 @@ from .cross import Factors
 from .design import Apart, HeldColumns
 from .linear import Normal
 from .terms import CONSTANT, OwnTerm, Terms, block_of, own_columns
-from .words import gives
+from .sentences import gives
 
 LINKED = 10.0
 """Rows that move, in the root mean square, by less than so many gaps between neighbours keep about their rank."""

@@ -29,7 +29,7 @@ from hedgerow.stats.expressions import Interval, interval
 from hedgerow.stats.factors import Levels, Term
 
 from .few import refuse_few
-from .words import gives
+from .sentences import gives
 
 SINGLE_ROLES = ("target", "weight", "offset")
 

@@ -11,7 +11,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.vertical.rows import secret_order
-from hedgerow.vertical.words import gives
+from hedgerow.vertical.sentences import gives
 
 from .results import BoostedTree, scores_of
 
