@@ -3,12 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import hedgerow as hr
 from hedgerow.errors import BudgetExhausted, CohortTooSmall, MissingColumn, SettingsInvalid
 from hedgerow.vertical import X25519
 from hedgerow.vertical.boost import boosted_trees
-from hedgerow.vertical.boost.locals import left_out
+from hedgerow.vertical.boost.locals import enough_between, left_out, totals
 
 N = 400
 
@@ -79,6 +81,34 @@ def test_trees_are_those_of_the_pooled_table(label, logistic):
     loss = np.logaddexp(0, score) - y * score if logistic else (score - y) ** 2 / 2
     more = boosted_trees(apart(frame), label, trees=3, depth=2, bins=8, columns=["a", "b", "c", "d"])
     assert more.losses[2] == pytest.approx(loss.mean(), rel=1e-5)
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=60), st.integers(1, 12))
+def test_v11_every_bin_holds_enough_people(values, least):
+    drawn = np.sort(np.array(values, float))
+    edges = enough_between(np.unique(drawn), drawn, least)
+    counts = np.bincount(np.searchsorted(edges, drawn, side="left"), minlength=len(edges) + 1)
+    assert len(edges) == 0 or counts.min() >= least
+    if least == 1:
+        assert edges.tolist() == np.unique(drawn)[:-1].tolist()
+
+
+def test_v11_bins_of_few_people_are_joined_so_that_trees_grow():
+    """With 32 bins of 400 people and a level of three people, bins as quantiles cut them would be refused."""
+    frame = people()
+    frame["c"] = np.where(np.arange(N) < 3, -50.0, frame["c"].round(0))
+    fit = boosted_trees(apart(frame), "ill", trees=1, depth=2, bins=256, columns=["a", "b", "c", "d"])
+    assert fit.cuts()
+
+
+@pytest.mark.parametrize(("wrong", "told"), [(0, 60), (3, 0), (10, 50), (57, 0), (60, 0)])
+def test_v11_guesses_that_are_right_or_wrong_for_few_people_are_not_told(wrong, told):
+    y = np.arange(60) % 2 * 1.0
+    party = hr.Party("clinic", hr.data.Table.from_frame(pd.DataFrame({"ill": y})), np.ones(60))
+    score = np.where(np.arange(60) < wrong, 1 - 2 * y, 2 * y - 1)
+    party.state.update({"score": score, "in": np.ones(60, bool)})
+    ask = {"holder": "clinic", "label": "ill", "loss": "logistic", "scale": 1.0, "held_out": False}
+    assert totals(None, party, None, **ask, least=10)[:, 1].sum() == told
 
 
 @pytest.mark.slow

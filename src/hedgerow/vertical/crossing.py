@@ -32,6 +32,7 @@ from hedgerow.crypto.peers import HUB, Letters, Peer
 from hedgerow.crypto.sealing import PairSecrets
 from hedgerow.errors import ContributionInvalid, MessageRefused, NotAligned
 
+from .few import refuse_few
 from .openings import of_desk, to_desk
 from .rows import rows_of, secret_order
 from .seat import ORDER
@@ -63,11 +64,13 @@ class Crossing(PeerProtocol):
     weighted : bool
         Whether they are weights.
     lengths : (float, float), optional
-        Largest lengths of one person's rows on the left, of all parties together, and on the right.
+        Largest lengths of one person's row at each party on the left, and at each party and the hub on the right.
     shapes : tuple of (party, columns on the left, columns on the right)
         Behind noise, where parties have to keep to them.
     bits : Bits, optional
         Where noise has fixed them; otherwise they follow from the shapes of what parties have.
+    least : int
+        Fewest people whom a party's column may single out where no noise is added; a station keeps its own number besides.
     """
 
     n: int
@@ -79,6 +82,7 @@ class Crossing(PeerProtocol):
     lengths: tuple[float, float] | None = None
     shapes: tuple[tuple[str, int, int], ...] = ()
     bits: Bits | None = None
+    least: int = 0
 
     @property
     def name(self) -> str:
@@ -191,7 +195,10 @@ class Crossing(PeerProtocol):
         return np.zeros((self.n, due[0])), np.zeros((self.n, due[1]))
 
     def _lawful(self, me: str, rows: tuple[Array, Array], *, noisy: bool) -> tuple[Array, Array]:
-        """Rows within their reach: cut behind noise, where a refusal would tell of them; refused beyond it otherwise."""
+        """Rows within their reach: cut behind noise, where a refusal would tell of them; refused beyond it otherwise.
+
+        Without noise columns that single out few people are refused too.
+        """
         reaches = dict(self.left_reach).get(me, ColumnReach()), dict(self.right_reach).get(me, ColumnReach())
         if noisy:
             lengths = self.lengths or (None, None)
@@ -200,6 +207,7 @@ class Crossing(PeerProtocol):
         for reach, one, side in zip(reaches, rows, ("left", "right"), strict=True):
             if one.shape[1]:
                 reach.refuse(one, f"what {me} has on the {side}")
+                refuse_few(one, self.least, f"what {me} has on the {side}")
         return rows
 
     def _noise(self, at: AtParty, terms: Terms, mechanism: Mechanism) -> Any:

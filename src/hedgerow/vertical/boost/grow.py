@@ -73,7 +73,7 @@ def grow_trees(aligned: Aligned, label: str, **settings: Any) -> Iterator[BoostS
     depth : int
         3.
     bins : int
-        Bins of a column, at most 256; 32.
+        Bins of a column, at most 256; 32. Those of fewer people than the alignment's `least` are joined with neighbours.
     learning_rate : float
         0.3.
     regularisation : float
@@ -96,7 +96,7 @@ def grow_trees(aligned: Aligned, label: str, **settings: Any) -> Iterator[BoostS
         There is a budget: who goes left is told of single people.
     """
     chosen = _Settings(aligned, label, **settings)
-    aligned.each(partial(at_party.cut_bins, columns=chosen.columns, n_bins=chosen.bins))
+    aligned.each(partial(at_party.cut_bins, columns=chosen.columns, n_bins=chosen.bins, least=chosen.least))
     _, _, sum_of_labels, people = chosen.totals_at_start()
     mean = sum_of_labels / people
     base = float(mean if chosen.loss == "squared" else np.log(mean / (1 - mean)))
@@ -159,12 +159,16 @@ class _Settings:
                 f"{', '.join(wrong) or self.loss!r} cannot be boosted by.",
                 remedy="trees and depth of at least 1, 2 to 256 bins, rates in (0, 1], holdout in [0, 1), and columns to cut.",
             )
-        least = max(2, self.aligned.least)
-        if self.aligned.n * min(1 - self.holdout, self.holdout or 1) < least:
+        if self.aligned.n * min(1 - self.holdout, self.holdout or 1) < self.least:
             raise CohortTooSmall(
-                f"a part of {self.aligned.n} people with holdout={self.holdout} has fewer than {least}.",
+                f"a part of {self.aligned.n} people with holdout={self.holdout} has fewer than {self.least}.",
                 remedy="Leave out others.",
             )
+
+    @property
+    def least(self) -> int:
+        """Fewest people of a bin, of a node and of a part."""
+        return max(2, self.aligned.least)
 
     # ---- sums -------------------------------------------------------------------------------------------------------
     def totals_at_start(self) -> Array:
@@ -177,13 +181,16 @@ class _Settings:
         self.aligned.each(partial(at_party.begin, **self._about, base=base, holdout=self.holdout, seed=self.seed))
 
     def measured(self, *, held_out: bool) -> dict[str, float]:
-        """Mean loss, and for classes accuracy, of the people in training, or of those left out."""
+        """Mean loss, and for classes accuracy, of the people in training, or of those left out.
+
+        The accuracy is NaN where few people are guessed right, or wrong, and where nobody is guessed right.
+        """
         loss, right, _, people = self._totals(held_out=held_out)
         found = {"loss": float(loss / people)}
-        return found | ({"accuracy": float(right / people)} if self.loss == "logistic" else {})
+        return found | ({"accuracy": float(right / people) if right else float("nan")} if self.loss == "logistic" else {})
 
     def _totals(self, *, held_out: bool) -> Array:
-        right = partial(at_party.totals, **self._about, **self._loss, held_out=held_out)
+        right = partial(at_party.totals, **self._about, **self._loss, held_out=held_out, least=self.least)
         units = np.array([self.scale**2, 1.0, self.scale, 1.0])
         found: Array = self.aligned.cross(partial(at_party.one, holder=self.holder), right)[0] * units
         return found
@@ -228,7 +235,7 @@ class _Settings:
         """The gain of every cut, zero where a child would have fewer than `least` people."""
         right, r = whole - left, self.regularisation
         parts = [part[..., 0] ** 2 / np.maximum(part[..., 1] + r, 1e-12) for part in (left, right, whole)]
-        enough = np.minimum(left[..., 2], right[..., 2]) >= max(2, self.aligned.least) - 0.5
+        enough = np.minimum(left[..., 2], right[..., 2]) >= self.least - 0.5
         gains: Array = np.where(enough, (parts[0] + parts[1] - parts[2]) / 2, 0.0)
         return gains
 

@@ -26,18 +26,31 @@ def left_out(n: int, holdout: float, seed: int) -> Array:
 
 
 @local
-def cut_bins(broadcast: Any, party: Party, rng: Any, *, columns: Columns, n_bins: int) -> None:
-    """Find the bins of a party's own columns, by its own quantiles, and keep them; nothing leaves."""
+def cut_bins(broadcast: Any, party: Party, rng: Any, *, columns: Columns, n_bins: int, least: int = 1) -> None:
+    """Find the bins of a party's own columns, by its own quantiles, and keep them; nothing leaves.
+
+    Bins of fewer than `least` people are joined with their neighbours.
+    """
     own = dict(columns).get(party.id, ())
     bins = np.zeros((len(party.w), len(own)), np.uint8)
     edges = np.full((len(own), n_bins - 1), np.inf)
     for k, name in enumerate(own):
         values = np.asarray(party[name], np.float64)
         found = np.unique(np.quantile(values, np.linspace(0, 1, n_bins + 1)[1:-1], method="inverted_cdf"))
-        found = found[found < values.max()]
+        found = enough_between(found, np.sort(values), least)
         edges[k, : len(found)] = found
         bins[:, k] = np.searchsorted(found, values, side="left")
     party.state["bins"], party.state["edges"] = bins, edges
+
+
+def enough_between(edges: Array, values: Array, least: int) -> Array:
+    """Those of sorted edges that leave at least `least` of sorted values (n,) in every bin, the first and last included."""
+    kept, before = [], 0
+    for edge, below in zip(edges, np.searchsorted(values, edges, side="right"), strict=True):
+        if below - before >= least and len(values) - below >= least:
+            kept.append(edge)
+            before = below
+    return np.array(kept, dtype=np.float64)
 
 
 @local
@@ -79,15 +92,29 @@ def derivatives(
 
 @local
 def totals(
-    broadcast: Any, party: Party, rng: Any, *, holder: str, label: str, loss: str, scale: float, held_out: bool
+    broadcast: Any,
+    party: Party,
+    rng: Any,
+    *,
+    holder: str,
+    label: str,
+    loss: str,
+    scale: float,
+    held_out: bool,
+    least: int = 0,
 ) -> Array:
-    """Loss, right guesses, label and one for each person who counts, in units of `scale`: shape (n, 4)."""
+    """Loss, right guesses, label and one for each person who counts, in units of `scale`: shape (n, 4).
+
+    Guesses are zeros where fewer than `least` people, but some, are guessed right, or wrong.
+    """
     if party.id != holder:
         return np.zeros((len(party.w), 0))
     y, score = np.asarray(party[label], np.float64), party.state["score"]
     values = _loss(loss, y, score)[2]
     right = (score > 0) == (y > 0.5)
     counts = ~party.state["in"] if held_out else party.state["in"]
+    if any(0 < n < least for n in (right[counts].sum(), (~right[counts]).sum())):
+        right = np.zeros_like(right)
     return np.stack([values / scale**2, right, y / scale, np.ones(len(y))], 1) * counts[:, None]
 
 
