@@ -1,7 +1,8 @@
 """Columns that single out few people: totals of products with them would tell of each.
 
     a column of n people      other than zero for one to `least` - 1 of them, or
-                              the same for all but one to `least` - 1
+                              the same for all but one to `least` - 1, or
+                              an affine function of another column for all but as many (`alike`)
 
 The second is the complement of a group. Whoever holds columns looks at them before anything of them is masked.
 """
@@ -13,9 +14,11 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.errors import TooFewRecords
 
+from .alike import first_nearly_alike
+
 
 def first_of_few(rows: Array, least: int) -> tuple[int, int] | None:
-    """Return the first column that singles out few people, and how many; None where there is none.
+    """Return the first column that singles out few people, alone or with one before it, and how many; None where there is none.
 
     Parameters
     ----------
@@ -29,7 +32,8 @@ def first_of_few(rows: Array, least: int) -> tuple[int, int] | None:
     for n in (np.count_nonzero(rows, axis=0), np.count_nonzero(rows != middle, axis=0)):
         if few := np.flatnonzero((n > 0) & (n < least)).tolist():
             return few[0], int(n[few[0]])
-    return None
+    found = first_nearly_alike(rows, least)
+    return found and found[1:]
 
 
 def refuse_few(rows: Array, least: int, what: str, *, asked: bool = True) -> None:
