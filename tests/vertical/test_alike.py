@@ -5,6 +5,7 @@ import pytest
 
 from hedgerow.errors import TooFewRecords
 from hedgerow.vertical.alike import first_nearly_alike
+from hedgerow.vertical.few import refuse_weights_of_few
 from hedgerow.vertical.terms import refuse_few_of
 
 N = 300
@@ -47,3 +48,18 @@ def test_v11_few_people_in_a_small_table_cannot_hide_behind_few_pairs():
     other = 5 + 2 * column
     other[:9] += np.arange(1, 10) ** 2
     assert first_nearly_alike(np.stack([column, other], 1), 10) == (0, 1, 9)
+
+
+def test_v11_weights_and_rows_of_the_hub_that_count_one_person_are_refused():
+    tiny = 1e-9 * RNG.uniform(1, 2, (N, 1))
+    tiny[7] = 1.0
+    for rows, weights in ((tiny, True), (tiny, False), (1000 + tiny, False), (np.hstack([Z[:, None], -tiny]), False)):
+        with pytest.raises(TooFewRecords, match="counts 1 of 300"):
+            refuse_weights_of_few(rows, 10, weights=weights)
+
+
+def test_weights_and_rows_of_the_hub_that_count_many_are_not():
+    for column in (np.ones(N), AGE, (np.arange(N) < 10) * 1.0, np.exp(Z)):
+        refuse_weights_of_few(column[:, None], 10, weights=True)
+    for column in (np.ones(N), np.zeros(N), AGE, Z, Z[:12], 5 - (np.arange(N) < 10)):
+        refuse_weights_of_few(column[:, None], 10, weights=False)

@@ -51,3 +51,27 @@ def refuse_few(rows: Array, least: int, what: str, *, asked: bool = True) -> Non
             remedy="Join levels, or leave the column out.",
             asked=asked,
         )
+
+
+def refuse_weights_of_few(rows: Array, least: int, *, weights: bool) -> None:
+    """Refuse the hub's rows (n, c) in which few people count for nearly all: (sum of |w|)^2 / sum of w^2 of them are too few.
+
+    Weights are taken as they are; other columns less their middle value, which is that of most people where these are alike.
+    Half the people are then enough, since numbers about a middle never count alike.
+
+    Raises
+    ------
+    TooFewRecords (HR-604)
+    """
+    half = (len(rows) - 1) // 2
+    size = np.abs(rows if weights else rows - np.partition(rows, half, axis=0)[half])
+    size = size / np.maximum(size.max(0), np.finfo(float).tiny)
+    square = (size**2).sum(0)
+    count = np.divide(size.sum(0) ** 2, square, out=np.full(len(square), np.inf), where=square > 0)
+    due = least if weights else min(least, len(rows) / 2)
+    if (few := np.flatnonzero(count < due * (1 - 1e-9))).size:
+        raise TooFewRecords(
+            f"column {few[0]} of the hub's {'weights' if weights else 'rows'} counts {count[few[0]]:.3g} of {len(rows)} people "
+            f"for nearly all, and {least} are the fewest.",
+            remedy="Weigh people more alike.",
+        )

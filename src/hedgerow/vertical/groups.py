@@ -296,7 +296,10 @@ def hidden_cells(counts: Array, n: float, least: int) -> Array:
             for line, mark in zip(lines, marked, strict=True):  # views: marks are set in `hidden`
                 together = line[mark].sum()
                 if together and not mark.all() and (together < least or mark.sum() < 2):  # zeros last
-                    mark[np.argmin(np.where(mark, np.inf, np.where(line > 0, line, n + 1)))] = more = True
+                    price = np.where(line > 0, line, 2 * n + 2) + (n + 1) * ~marked.any(
+                        0
+                    )  # lines across that have some come first
+                    mark[np.argmin(np.where(mark, np.inf, price))] = more = True
     return hidden
 
 
