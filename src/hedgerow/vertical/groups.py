@@ -284,23 +284,25 @@ def contingency(aligned: Aligned, rows: str, columns: str, *, least: int | None 
 def hidden_cells(counts: Array, n: float, least: int) -> Array:
     """Which cells of a table (r, c) are not told: few people, or few in the rest of their row or column or of everybody.
 
-    The rest counts those that are not in the table, of levels that a party did not tell.
+    The rest counts those that are not in the table, of levels that a party did not tell. A row or column has at least two cells
+    that are not told, or none: its total, which `means` tells, less the cells that are told would be the one.
     """
     few = (counts > 0) & (counts < least)
     if least <= 0:
         return few
     rest = n - counts
     hidden = few | ((rest > 0) & (rest < least) & (counts > 0))
-    for _ in range(counts.size):
-        before = hidden.sum()
+    more = True
+    while more:
+        more = False
         for lines, marked in ((counts, hidden), (counts.T, hidden.T)):
             for line, mark in zip(lines, marked, strict=True):  # views: marks are set in `hidden`
                 together = line[mark].sum()
-                others = ~mark & (line > 0)
-                if 0 < together < least and others.any():
-                    mark[np.argmin(np.where(others, line, np.inf))] = True
-        if hidden.sum() == before:
-            break
+                if together and not mark.all() and (together < least or mark.sum() < 2):  # zeros last
+                    price = np.where(line > 0, line, 2 * n + 2) + (n + 1) * ~marked.any(
+                        0
+                    )  # lines across that have some come first
+                    mark[np.argmin(np.where(mark, np.inf, price))] = more = True
     return hidden
 
 

@@ -24,7 +24,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, travels
 from hedgerow.data import Column, Schema
-from hedgerow.errors import ColumnsDiffer, FormulaInvalid, NotFinite, SchemaInvalid, TooFewRecords, UnboundedSum
+from hedgerow.errors import ColumnsDiffer, FormulaInvalid, NotFinite, SchemaInvalid, UnboundedSum
 from hedgerow.stats.expressions import Interval, interval
 from hedgerow.stats.factors import Levels, Term
 
@@ -196,18 +196,8 @@ def own_columns(broadcast: Any, party: Party, rng: Any, *, terms: Terms, least: 
 
 
 def refuse_few_of(columns: Array, least: int) -> None:
-    """Refuse columns (n, d) that single out few people, alone or as a difference of two columns of zeros and ones."""
+    """Refuse columns (n, d) that single out few people, alone or two of them together."""
     refuse_few(columns, least, "a party's own")
-    ones = columns[:, ((columns == 0) | (columns == 1)).all(0)]
-    counts = ones.sum(0)
-    differ = (counts[:, None] + counts - 2 * ones.T @ ones)[np.triu_indices(len(counts), 1)]
-    few = np.minimum(differ, len(ones) - differ)
-    if ((few > 0) & (few < least)).any():
-        raise TooFewRecords(
-            f"two columns of zeros and ones differ, or agree, in fewer than {least} people.",
-            remedy="Leave one of the columns out.",
-            asked=True,
-        )
 
 
 def block_of(party: Party, own: Sequence[OwnTerm]) -> Array:
