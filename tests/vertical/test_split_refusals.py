@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from apart_double import AsHeld
@@ -94,6 +95,23 @@ def test_v16_labels_are_drawn_once_and_paid_once(both):
     paid = [entry for entry in both.ledger.entries if entry.event.kind == "pure"]
     assert [(entry.event.epsilon, entry.unit) for entry in paid] == [(1.0, "record")]
     assert paid[0].query.endswith(":say_labels")
+
+
+def test_v16_labels_of_each_column_are_paid_once_and_those_of_others_as_well():
+    rng, ids = np.random.default_rng(0), np.arange(70) + 1000
+    left = pd.DataFrame({"id": ids, "x": rng.uniform(size=70), "rich": rng.integers(0, 2, 70)})
+    right = pd.DataFrame({"id": ids, "y": rng.uniform(size=70), "ill": rng.integers(0, 2, 70)})
+    both = hr.simulate({"left": left, "right": right}, on="id", seed=0).align(on="id", by=AsHeld())
+
+    def paid(label, holder, column, epsilon):
+        how = {"features": {holder: [column]}, "scale": "none", "epochs": 1, "labels": LabelDP(epsilon)}
+        next(splitnn(both, {holder: bottom(1)}, top(6, 1), label=label, **how))
+        return [entry.event.epsilon for entry in both.ledger.entries if entry.event.kind == "pure"]
+
+    assert paid("ill", "left", "x", 1.0) == [1.0]
+    assert paid("rich", "right", "y", 1.0) == [1.0, 1.0]
+    assert paid("ill", "left", "x", 1.0) == [1.0, 1.0]
+    assert paid("ill", "left", "x", 0.5) == [1.0, 1.0]  # made of what was said at 1
 
 
 @pytest.mark.slow

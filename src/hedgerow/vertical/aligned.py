@@ -52,7 +52,7 @@ class _Facts:
     schemas: Mapping[str, Any]
     saw: dict[str, list[str]] = field(default_factory=dict)
     cohorts: dict[tuple[str, ...], Cohort] = field(default_factory=dict)
-
+    said: dict[Any, float] = field(default_factory=dict)  # epsilon that was paid for labels of a party, by their settings
     seats: dict[Any, PartySeat] = field(default_factory=dict)
 
     def seat(self, *how: Any) -> PartySeat:

@@ -32,7 +32,6 @@ from typing import Any, Literal
 import numpy as np
 from torch import nn
 
-from hedgerow.core.question import name_of
 from hedgerow.crypto.peers import HUB
 from hedgerow.errors import CheckpointMismatch, SettingsInvalid
 from hedgerow.vertical.aligned import Aligned
@@ -243,9 +242,10 @@ def starts(aligned: Any, network: SplitNetwork) -> dict[str, Any]:
         else:
             aligned.each(partial(begin, piece=piece, observer=top.observer), piece.initial, parties=[party])
     if top.privacy is not None:
-        say, paid = partial(say_labels, column=top.label.column, privacy=top.privacy), top.privacy.event()
-        before = any(entry.query == name_of(say_labels) and entry.event == paid for entry in aligned.ledger.entries)
-        aligned.each(say, parties=[network.seat], charge=None if before else paid)
+        say, paid = partial(say_labels, column=top.label.column, privacy=top.privacy), aligned._facts.said
+        whose, epsilon = (network.seat, top.label.column, top.privacy.classes), top.privacy.epsilon
+        aligned.each(say, parties=[network.seat], charge=None if paid.get(whose, 0.0) >= epsilon else top.privacy.event())
+        paid[whose] = max(epsilon, paid.get(whose, 0.0))
     return hub
 
 
