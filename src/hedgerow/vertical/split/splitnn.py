@@ -25,7 +25,7 @@ Source   : Sempere Hernández 2024, Algorithm 5 and Figure 3.1; Vepakomma et al.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -37,7 +37,7 @@ from hedgerow.errors import CheckpointMismatch, SettingsInvalid
 from hedgerow.vertical.aligned import Aligned
 from hedgerow.vertical.leaks import LabelDP, NoPeek, Observer
 
-from .lawful import lawful_columns, lawful_labels, lawful_merge
+from .lawful import SHARED, lawful_columns, lawful_labels, lawful_merge
 from .network import SplitNetwork, made_up
 from .steps import backward, begin, forward, learn, say_labels, scored, slopes
 from .ushape import train_u
@@ -201,7 +201,7 @@ def splitnn(
     own |= {"privacy": labels if isinstance(labels, LabelDP) else None, "defence": defence}
     own |= {"middle": middle, "middle_at": middle_at}
     own |= {"nopeek": nopeek, "observer": observer, "optimiser_settings": settings, "name": name}
-    network = SplitNetwork.of(aligned.schemas, bottoms, top, label, **own)
+    network = replace(SplitNetwork.of(aligned.schemas, bottoms, top, label, **own), shared=labels == SHARED)
     n = network.top.batches.trained(aligned.n)
     if epochs < 1 or n < 1 or (start is not None and start.n != n):
         raise SettingsInvalid(f"epochs is {epochs}, on {n} people.", remedy="Both are at least one, and those of the start.")
