@@ -54,7 +54,7 @@ class _Facts:
     schemas: Mapping[str, Any]
     saw: dict[str, list[str]] = field(default_factory=dict)
     cohorts: dict[tuple[str, ...], Cohort] = field(default_factory=dict)
-
+    said: dict[Any, float] = field(default_factory=dict)  # epsilon that was paid for labels of a party, by their settings
     seats: dict[Any, PartySeat] = field(default_factory=dict)
 
     def seat(self, *how: Any) -> PartySeat:
@@ -246,8 +246,8 @@ class Aligned(Closed):
     def open_rows(self, local: Local, broadcast: Arrays = None, *, parties: Collection[str], hidden: bool = False) -> Array:
         """Let the hub receive rows of some parties, in the order in which they stand there, and return their total.
 
-        It cannot name the people, but can follow each from question to question, which the secret order of `sum` keeps from it:
-        for rows of which parties say it is lawful, such as the middle of a split network. Parameters as of `send`.
+        It cannot name the people, but follows each from question to question, which the secret order of `sum` keeps from it, so
+        openings are not counted: for rows that it may have so, as in the middle of a split network. Parameters as of `send`.
         """
         self._without_noise("rows for the hub")
         self._known(parties)
