@@ -142,12 +142,12 @@ def parties_anew(parties):
     return hr.engines.on(parties, hr.InProcess())
 
 
-def test_the_ledger_has_rows_and_a_budget_refuses_them(parties):
+@pytest.mark.parametrize("size", [2, 3, 5, 0])
+def test_the_ledger_has_rows_and_a_budget_refuses_them(parties, size):
     fed = parties_anew(parties)
-    trained(fed)
-    rows = [entry for entry in run_of(fed).ledger.entries if entry.query.endswith("outputs")]
-    assert rows
-    assert all(entry.event.open for entry in rows)
+    trained(fed, batch_size=size)
+    entries = [entry for entry in run_of(fed).ledger.entries if entry.verb != "each"]
+    assert all(entry.event.kind == ("rows" if entry.query.endswith("outputs") else "nonprivate") for entry in entries)
     fed = parties_anew(parties)
     with pytest.raises(BudgetExhausted):
         trained(fed.within(hr.Budget(epsilon=10.0, delta=1e-5)))

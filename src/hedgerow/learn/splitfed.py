@@ -15,7 +15,7 @@ Nothing protects a record here, which is why `labels="shared"` has to be said: t
 bottom of every record, and knows the bottom too. A channel that clips, adds noise or hides rows is refused, and so is a budget.
 
 Releases : of each record its label, its weight and z, once for each pass; the bottoms, d numbers, each in turn or their
-           average. All is charged as `nonprivate`.
+           average. Charged as `rows`, batches of one record and the rest as `nonprivate`.
 State    : the bottom, and the order of the batches, at each party; the round begins both anew.
 Source   : Sempere Hernández 2024, section 3.2 (sequential); Thapa et al., AAAI 2022, SplitFed V2 (parallel). Differs: parties
            come in the federation's order and not in a drawn one; bottoms pass through the hub, and not from party to party.
@@ -34,6 +34,7 @@ import torch
 from torch import Tensor, nn
 
 from hedgerow.core.federation import Federation
+from hedgerow.core.layouts import FEW
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, travels
 from hedgerow.errors import LabelsExposed, ModelInvalid, NobodyAnswered, SettingsInvalid, StateLost, UnlawfulChannel
@@ -191,7 +192,7 @@ def passes(federation: Federation, turn: list[str], split: SplitParts, hub: Hub,
     for step in range(max(left.values())):
         for name in [name for name, count in left.items() if count > step]:
             try:
-                one, at = federation.pick([name]), np.array([t, step])
+                one, at = federation.pick([name]), place(t, step)
                 slopes = hub.learn(**one.gather(partial(outputs, **setting), at)[name])
                 one.each(partial(backward, **setting, rate=split.rate), {"at": at, "slopes": slopes})
             except NobodyAnswered:
@@ -204,6 +205,12 @@ def passes(federation: Federation, turn: list[str], split: SplitParts, hub: Hub,
         return w + mean_of(stayed.sum(moved, {"w": w, "round": np.asarray(t)}), stayed)
     except NobodyAnswered:
         return w
+
+
+def place(t: int, step: int) -> np.ndarray:
+    """[round, step] of a batch, and zeros: the ledger foresees answers to short broadcasts by their numbers, to long ones by
+    their length, and a later batch, of which made-up records fill none or one row, is to be charged like the first."""
+    return np.array([t, step, *[0] * FEW])
 
 
 @travels
