@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from .groups import CrossTable, contingency, means
     from .hidden_sums import HiddenMeans, hidden_means
     from .linear import lasso, linear_regression, ridge
-    from .split import SplitNetwork, SplitState, cut, evaluate, predict, splitnn
+    from .predict import predict
+    from .split import SplitNetwork, SplitState, cut, evaluate, splitnn
 
 __all__ = [
     "KKRT",
