@@ -190,8 +190,9 @@ def predict(
     To the hub linear predictors in secret order, which every party counts as an opening. To a party predictions of people whom
     it can name, so that it knows the total of the other senders' parts. **One sender besides the receiver: the total is that
     party's own part of the linear predictor**, masked or not. Coefficients are known: a part of one column is the column, one
-    of few values often tells them, and d parts with different coefficients give d columns. Each sender counts, and refuses as
-    many predictions to a party as the sender with the fewest columns has; it sends one, even of a single column.
+    of few values often tells them, and d parts with different coefficients give d columns. Each sender counts them in a
+    study, and refuses as many predictions to a party as the sender with the fewest columns has; it sends one, even of a single
+    column. Another study counts anew.
 
     Raises
     ------
