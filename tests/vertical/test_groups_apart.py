@@ -15,7 +15,7 @@ from statsmodels.stats.outliers_influence import variance_inflation_factor
 from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import DisclosureExceeded, NotIdentified, SchemaInvalid, SettingsInvalid, TooFewRecords
 from hedgerow.vertical.associations import correlation, pca, vif
-from hedgerow.vertical.groups import contingency, hidden_cells, hidden_levels, means
+from hedgerow.vertical.groups import contingency, hidden_cells, hidden_levels, hidden_shares, means
 
 N = 300
 TAX = Schema((Column("salary", "integer", low=0, high=200_000), Column("rich", "binary")))
@@ -86,8 +86,42 @@ def test_v11_a_mean_of_zeros_and_ones_that_counts_few_people_of_a_group_is_not_t
     rich[np.flatnonzero(GENDER == 0)[:4]] = 1
     tax = Table({"salary": SALARY, "rich": rich}, TAX, "tax")
     found = means(InMemory(TABLES | {"tax": tax}), ["rich", "age"], by="gender")
-    assert np.isnan(found.loc["woman", "rich"])
+    assert found["rich"].isna().all(), "the rich of both groups less the rich men are the four"
     assert found["age"].notna().all()
+
+
+def test_v11_few_ones_of_a_group_are_not_found_from_the_columns_total() -> None:
+    """Four rich people of Elm are left out with those of another street, so the total less the rest is not four."""
+    rich = (np.arange(N) % 3 == 0) * 1.0
+    rich[(STREET == 0) | (STREET == 3)] = 0
+    rich[np.flatnonzero(STREET == 0)[:4]] = 1
+    tax = Table({"salary": SALARY, "rich": rich}, TAX, "tax")
+    both, streets = TABLES | {"tax": tax}, np.where(STREET == 3, 2, STREET)
+    found = means(InMemory(both | {"town": few(streets)["town"]}), "rich", by="street")
+    assert np.isnan(found.loc["Elm", "rich"])
+    told = found["rich"].notna()
+    assert told.any()
+    assert rich.sum() - (found["count"] * found["rich"])[told].sum() >= 10
+    assert means(InMemory(both), "rich", by="street").loc[["Elm", "Ash", "Fir"], "rich"].isna().all()
+
+
+@settings(max_examples=40)
+@given(st.lists(st.integers(0, 30), min_size=8, max_size=8), st.integers(1, 12), st.integers(0, 1))
+def test_v11_means_that_are_left_out_have_no_few_ones_or_zeros_together(cells: list[int], least: int, others: int) -> None:
+    counts = np.array(cells, dtype=float).reshape(4, 2)
+    hidden = hidden_shares(counts, counts.sum() + others, least)
+    assert not ((counts[~hidden] > 0) & (counts[~hidden] < least)).any()
+    for cell in counts.T:
+        together = cell[hidden].sum()
+        assert together >= least or (together == 0 and not others) or not (cell[~hidden] > 0).any()
+
+
+def test_a_table_says_that_cells_beside_small_ones_are_not_told_either() -> None:
+    found = contingency(in_memory(), "rich", "street", least=30)
+    large = pd.crosstab(SALARY > 60_000, STREET).to_numpy()[found.counts.isna().to_numpy()]
+    assert (large >= 30).any()
+    assert f"{found.withheld} cells are not told" in str(found)
+    assert "or a total of their row" in str(found)
 
 
 def test_v11_a_caller_may_ask_for_more_people_and_not_for_fewer() -> None:

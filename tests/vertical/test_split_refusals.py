@@ -134,7 +134,7 @@ def test_who_saw_what(both):
     assert [said for said in both.saw["bank"] if "rows" in said] == ["rows, record by record, of alice (forward)"]
     assert [said for said in both.saw["alice"] if "rows" in said] == ["rows, record by record, of bank (slopes)"]
     assert not any("rows" in said for said in both.saw["hub"])
-    assert both.saw["world"] == ("sums over 70 people of bank (scored)",)
+    assert both.saw["world"] == ("sums over 70 people of bank: scored",)
     assert {entry.event.kind for entry in both.ledger.entries if entry.query.endswith((":forward", ":slopes"))} == {"rows"}
 
 

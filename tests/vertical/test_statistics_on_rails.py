@@ -78,8 +78,8 @@ def test_groups_and_correlations_on_the_rails_are_those_of_the_oracle() -> None:
 def test_who_saw_what_of_a_logistic_regression() -> None:
     both = aligned(TABLES)
     fit = logistic_regression(both, "default ~ rate + age")
-    assert any("predictor_rows" in one and "secret order" in one for one in both.saw["hub"])
-    assert not any("predictor_rows" in one for one in (*both.saw["bank"], *both.saw["bureau"], *both.saw["world"]))
+    assert any("linear predictors" in one and "secret order" in one for one in both.saw["hub"])
+    assert not any("linear predictors" in one for one in (*both.saw["bank"], *both.saw["bureau"], *both.saw["world"]))
     assert all("products" in one.purpose or "rows" in one.purpose or "alignment" in one.purpose for one in both.traffic)
     assert len(both.ledger) == 2 + 3 * fit.rounds
 
@@ -107,7 +107,7 @@ def test_noise_in_shares_goes_with_products_and_is_charged() -> None:
 
 
 def test_v1_a_budget_refuses_rows_for_the_hub() -> None:
-    both = aligned(PEOPLE).within(hr.Budget(epsilon=2, delta=1e-6))
+    both = aligned(PEOPLE).within(hr.Budget(epsilon=2, delta=1e-6, unit="record"))
     with pytest.raises(BudgetExhausted):
         logistic_regression(both, "rich ~ age")
 
@@ -120,4 +120,4 @@ def test_the_statistics_of_the_other_handle_are_named() -> None:
     together = hr.simulate(PEOPLE["town"], hr.data.iid(parties=2), seed=0)
     with pytest.raises(ArgumentInvalid, match="Federation") as caught:
         hr.vertical.linear_regression(together, "rooms ~ age")
-    assert "align(on=...)" in str(caught.value)
+    assert "federation.align(on=" in str(caught.value)

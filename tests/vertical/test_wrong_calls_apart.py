@@ -1,11 +1,17 @@
 """What a newcomer calls wrongly is refused before any party is asked, in words that say what to call."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
+from apart_double import AsHeld
 from tables_apart import tables
 
 import hedgerow as hr
-from hedgerow.errors import ArgumentInvalid, SettingsInvalid
+from hedgerow.errors import ArgumentInvalid, BudgetInvalid, NotBinary, SchemaInvalid, SettingsInvalid, UnboundedSum
 from hedgerow.vertical.boost import boosted_trees
+from hedgerow.vertical.channel import begun, provenance
+from hedgerow.vertical.glm import _separated
 
 
 @pytest.fixture
@@ -49,3 +55,69 @@ def test_functions_of_the_room_name_align_where_it_was_forgotten(federation, cal
     for handle in (federation, tables()[0]["town"]):
         with pytest.raises(ArgumentInvalid, match=r"an Aligned(.|\n)*align\(on="):
             call(handle)
+
+
+def test_a_budget_per_party_is_refused_at_once(federation):
+    with pytest.raises(BudgetInvalid, match='unit="record"'):
+        federation.within(hr.Budget(epsilon=1.0, delta=1e-6))
+    both = federation.align(on="nin", by=AsHeld())
+    asked = len(both.ledger)
+    with pytest.raises(BudgetInvalid, match='unit="record"'):
+        both.within(hr.Budget(epsilon=1.0, delta=1e-6))
+    assert len(both.ledger) == asked
+
+
+def test_the_remedy_for_a_missing_range_can_be_followed(federation):
+    town = tables()[0]["town"]
+    both = hr.simulate(tables()[0], on="nin", seed=0).align(on="nin", by=AsHeld())
+    with pytest.raises(UnboundedSum, match=r'declared=\{"patient": \{"role": "ignore"\}\}\)\.declare\(age=\(0, 120\)\)'):
+        hr.vertical.means(both, "dose", by="gender")
+    declared = hr.data.Table.from_frame(town, declared={"nin": {"role": "ignore"}}).declare(dose=(-8, 8))
+    both = hr.simulate({"tax": tables()[0]["tax"], "town": declared}, on="nin", seed=0).align(on="nin", by=AsHeld())
+    assert hr.vertical.means(both, "dose", by="gender")["count"].sum() == both.n
+
+
+def test_functions_of_parties_that_hold_the_same_columns_name_align(federation):
+    with pytest.raises(SchemaInvalid, match=r"align(.|\n)*hr\.vertical"):
+        hr.stats.means(federation, ["age"])
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "words"),
+    [
+        (hr.Gaussian(1.0), "Gaussian(1) at the server: central privacy"),
+        (hr.Gaussian(1.0, at="shares", least=2), "Gaussian(1) in shares of 2 parties: distributed privacy"),
+    ],
+)
+def test_a_fit_says_who_adds_noise(federation, mechanism, words):
+    both = federation.align(on="nin", by=AsHeld()).protect(mechanism=mechanism)
+    assert provenance(both, begun(both), 2)["protection"].startswith(words)
+
+
+def test_what_was_seen_names_the_pivot_of_a_star_coefficients_and_the_hub():
+    frames = tables()[0]
+    third = frames["tax"][["nin"]].assign(rich=(frames["tax"]["salary"] > frames["tax"]["salary"].median()).astype(int))
+    both = hr.simulate(frames | {"shop": third}, on="nin", seed=0).align(on="nin", by=hr.vertical.X25519())
+    assert all(any("shortest list" in one for one in both.saw[party]) for party in both.names)
+    hr.vertical.logistic_regression(both, "rich ~ gender", tol=1e-3)
+    assert all("the coefficients of all columns" in both.saw[party] for party in both.names)
+    assert any("sums over" in one for one in both.saw["hub"])
+    assert set(both.saw["world"]) <= set(both.saw["hub"])
+    assert not any("_" in one for said in both.saw.values() for one in said)
+
+
+def test_remedies_of_regressions_name_nothing_that_is_not_built_apart():
+    frames = tables()[0]
+    tax = frames["tax"].assign(
+        ward=np.resize(["a", "b", "c"], len(frames["tax"])), rich=(frames["tax"]["salary"] > 50).astype(int)
+    )
+    both = hr.simulate(frames | {"tax": tax}, on="nin", seed=0).align(on="nin", by=AsHeld())
+    with pytest.raises(NotBinary) as caught:
+        hr.vertical.logistic_regression(both, "ward ~ gender")
+    assert "multinomial" not in str(caught.value)
+    assert "1 for one level" in str(caught.value)
+    for family in ("binomial", "poisson"):
+        error = _separated(np.ones(2), np.ones(2), SimpleNamespace(spec=SimpleNamespace(names=["a", "b"])), family)
+        assert "firth" not in str(error)
+        assert "penalised" not in str(error)
+        assert "Drop the column" in str(error)

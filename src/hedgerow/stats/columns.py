@@ -23,6 +23,12 @@ BINARY_LEVELS = ("0", "1")
 
 def schema_of(federation: Federation) -> Schema:
     """Return the declared columns, without which no statistic can be asked for."""
+    if federation.apart:
+        raise SchemaInvalid(
+            "parties of this federation hold columns of their own, of people whom nobody has matched yet.",
+            remedy="Let them align first, and take a function of hr.vertical:\n"
+            "both = federation.align(on=..., by=hr.vertical.X25519()).",
+        )
     if federation.schema is None:
         raise SchemaInvalid(
             "this federation declares no schema, so its columns are unknown to the server.",

@@ -36,6 +36,7 @@ from .channel import is_noisy, least_of
 from .cross import Factors
 from .design import HeldColumns
 from .terms import CONSTANT, OwnTerm, Terms, admit_column, block_of, joint_schema, own_units, refuse_few_of, refuse_shared
+from .words import gives
 
 if TYPE_CHECKING:
     import pandas
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 
 # ---- at the parties -------------------------------------------------------------------------------------------------
+@gives("indicators of levels")
 @local
 def level_rows(broadcast: Any, party: Party, rng: Any, *, at: str, column: str, size: int, least: int = 0) -> Array:
     """Indicators of a column's levels at its party, shape (n, size); zeros of levels that are not told, none elsewhere."""
@@ -54,6 +56,7 @@ def level_rows(broadcast: Any, party: Party, rng: Any, *, at: str, column: str, 
     return indicators(party, column, size, least)
 
 
+@gives("values")
 @local
 def value_rows(broadcast: Any, party: Party, rng: Any, *, terms: Terms, size: int, least: int = 0) -> Array:
     """Columns of all parties side by side, each at its owner and zeros elsewhere, shape (n, size)."""
@@ -117,7 +120,8 @@ def means(aligned: Aligned, columns: str | Sequence[str], by: str, *, least: int
     -------
     pandas.DataFrame
         One row for each level of `by`, with `count` and the mean of every column; NaN of a group that is not told, and of one
-        that is empty, which look alike; NaN of the mean of a binary column that counts few people of a group.
+        that is empty, which look alike; NaN of the mean of a binary column that counts few people of a group, and of groups
+        beside it, without which the column's total would tell of those few.
 
     Releases
     --------
@@ -154,12 +158,38 @@ def means(aligned: Aligned, columns: str | Sequence[str], by: str, *, least: int
         found = held.centre[1:] + held.scale[1:] * sums[:, 1:] / told[:, None]
     for i, column in enumerate(read):
         if column.kind == "binary" and fewest:  # its sums are counts too: cells of the group by the column
-            cells = np.column_stack([found[:, i] * told, (1 - found[:, i]) * told])
-            few = (np.rint(cells) > 0) & (np.rint(cells) < fewest)
-            found[few.any(1), i] = np.nan
+            cells = np.rint(np.nan_to_num(np.column_stack([found[:, i] * told, (1 - found[:, i]) * told])))
+            found[hidden_shares(cells, aligned.n, fewest), i] = np.nan
     return pandas.DataFrame(
         np.column_stack([told, found]), index=pandas.Index(levels, name=by), columns=["count", *(c.name for c in read)]
     )
+
+
+def hidden_shares(cells: Array, n: float, least: int) -> Array:
+    """Of which groups the mean of a binary column is not told.
+
+    Those with few ones or few zeros, and the next smallest until those that are left out have no few together, since a total of
+    the column less the groups told would be theirs. Groups that a party did not tell at home may hold few of either.
+
+    Parameters
+    ----------
+    cells : array of shape (groups, 2)
+        Ones and zeros of each group; both zero of groups that are not told.
+    n : float
+        All people.
+    least : int
+
+    Returns
+    -------
+    array of bool, shape (groups,)
+    """
+    hidden: Array = ((cells > 0) & (cells < least)).any(1)
+    others = cells.sum() < n
+    for j in (0, 1) * len(cells):
+        together, rest = cells[hidden, j].sum(), ~hidden & (cells[:, j] > 0)
+        if together < least and (together > 0 or others) and rest.any():
+            hidden[np.argmin(np.where(rest, cells[:, j], np.inf))] = True
+    return hidden
 
 
 @displayed
@@ -188,7 +218,10 @@ class CrossTable:
     def __str__(self) -> str:
         lines = [self.counts.to_string(na_rep="-", float_format=lambda value: f"{value:g}")]
         if self.withheld:
-            lines.append(f"{self.withheld} cells are about too few people and are not told, and so is no test")
+            lines.append(
+                f"{self.withheld} cells are not told, and no test: they are about too few people, or a total of their row, of "
+                "their column or of everybody less the others would be"
+            )
         if self.test is not None:
             lines.append(f"chi-square {self.test.statistic:.6g}, df {self.test.df}, p {self.test.p_value:.3g}")
         return "\n".join(lines)

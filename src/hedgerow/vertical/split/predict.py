@@ -25,6 +25,7 @@ from hedgerow.crypto.peers import HUB
 from hedgerow.errors import MissingColumn, StateLost, suggestion
 from hedgerow.learn.models import hits
 from hedgerow.vertical.aligned import Aligned
+from hedgerow.vertical.words import gives
 
 from .network import SplitNetwork
 from .piece import tensor
@@ -70,6 +71,7 @@ def say(broadcast: np.ndarray, party: Party, rng: Any, *, top: Top, who: People)
     party.state[key] = kept
 
 
+@gives("predictions")
 @local
 def tell(broadcast: Any, party: Party, rng: Any, *, top: Top, seat: str) -> np.ndarray:
     """What was predicted of each person, shape (n, k); zeros where nothing was, and at the other parties."""
