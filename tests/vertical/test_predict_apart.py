@@ -150,7 +150,7 @@ def test_the_hub_counts_an_opening_and_sees_another_order() -> None:
     assert second is not None
     assert (first != second).any()
     np.testing.assert_allclose(np.sort(first), np.sort(second), atol=1e-8)
-    assert "predictor_part, in secret order" in both.saw["hub"][-1]
+    assert "totals of parts of linear predictors, record by record, in secret order" in both.saw["hub"][-1]
 
 
 @pytest.mark.slow
@@ -165,7 +165,7 @@ def test_openings_of_predictions_have_an_end() -> None:
 def test_saw_names_the_part_of_a_single_sender_and_the_total_of_two() -> None:
     both = aligned(NEW[0])
     predict(both, fitted("linear"), "town")
-    assert "the total of rows of bank, clinic (predictor_part)" in both.saw["town"]
+    assert "the total of rows of bank, clinic (parts of linear predictors)" in both.saw["town"]
     assert not any("the part of a linear predictor" in said for said in both.saw["town"])
     both = aligned(NEW[0])
     predict(both, fitted("linear"), "town", hidden=False)
@@ -204,7 +204,7 @@ def test_v2_the_receivers_own_columns_do_not_count() -> None:
     narrow = linear_regression(aligned(TRAIN[0]), "spent ~ age + I(age ** 2) + years")
     for _ in range(3):
         predict(both, narrow, "town")  # all columns are its own
-    assert not any("part" in said for said in both.saw["town"])
+    assert not any("predictor" in said for said in both.saw["town"])
 
 
 def with_column(party: str, name: str, **change: Any) -> dict[str, Table]:

@@ -32,6 +32,7 @@ from hedgerow.stats.penalty.penalised import PenalisedFit
 
 from .channel import refuse_noise
 from .terms import OwnTerm, Terms, admit_column, block_of, owner_of
+from .words import gives
 
 if TYPE_CHECKING:
     from .aligned import Aligned
@@ -42,6 +43,7 @@ FAMILIES = ("gaussian", "binomial", "poisson")
 
 
 # ---- at the parties -------------------------------------------------------------------------------------------------
+@gives("parts of linear predictors", told="the coefficients of all columns")
 @local
 def predictor_part(
     beta: Array, party: Party, rng: Any, *, terms: Terms, offset: tuple[str, str] | None, to: str | None, most: int
@@ -231,11 +233,12 @@ def predict(
     then = partial(keep_prediction, level=parts.level, family=fit.family, name=name)
     aligned.send(ask, parts.beta, parties=parts.senders, to=to, then=then, hidden=hidden)
     others = [sender for sender in parts.senders if sender != to]
+    aligned._note("the coefficients of all columns", *{*parts.senders, to})
     if len(others) == 1 or (others and not hidden):
         told = (
             f"the part of a linear predictor of {' and of '.join(others)}, person by person, from which with the coefficients"
         )
-        aligned._facts.note(to, f"{told} values of columns follow: of one column at once, of d columns from d predictions")
+        aligned._note(f"{told} values of columns follow: of one column at once, of d columns from d predictions", to)
     return None
 
 
