@@ -124,11 +124,6 @@ class Federation(Closed):
         return run.schema.with_columns(columns) if columns and run.schema is not None else run.schema
 
     @property
-    def apart(self) -> bool:
-        """Whether parties hold columns of their own."""
-        return bool(_INSIDE[self].run.schemas)
-
-    @property
     def size(self) -> int:
         """Parties in the whole federation, which is public."""
         return _INSIDE[self].run.size

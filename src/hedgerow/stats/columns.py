@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hedgerow.core.apart import columns_apart
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
@@ -23,7 +24,7 @@ BINARY_LEVELS = ("0", "1")
 
 def schema_of(federation: Federation) -> Schema:
     """Return the declared columns, without which no statistic can be asked for."""
-    if federation.apart:
+    if federation.schema is None and columns_apart(federation):
         raise SchemaInvalid(
             "parties of this federation hold columns of their own, of people whom nobody has matched yet.",
             remedy="Let them align first, and take a function of hr.vertical:\n"

@@ -35,10 +35,10 @@ from hedgerow.crypto.psi.interface import AlignmentProtocol
 from hedgerow.errors import BudgetInvalid, ColumnsDiffer, MissingColumn, NotAligned, UnlawfulChannel, suggestion
 
 from .align import Aligning, people, refuse_protocol
+from .given import given_by, told_for
 from .own_total import OwnTotal
 from .quiet import AtHome, Between
 from .seat import HubSeat, PartySeat
-from .words import given_by, told_for
 
 MOST_SEATS = 64
 """Seats that are kept for further questions."""

@@ -35,8 +35,8 @@ from hedgerow.stats.factors import Number, Term
 from .channel import is_noisy, least_of
 from .cross import Factors
 from .design import HeldColumns
+from .given import gives
 from .terms import CONSTANT, OwnTerm, Terms, admit_column, block_of, joint_schema, own_units, refuse_few_of, refuse_shared
-from .words import gives
 
 if TYPE_CHECKING:
     import pandas

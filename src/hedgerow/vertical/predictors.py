@@ -22,9 +22,9 @@ from hedgerow.stats.linear.loss import Loss
 from .channel import least_of
 from .cross import Factors
 from .design import Apart, HeldColumns
+from .given import gives
 from .linear import Normal
 from .terms import CONSTANT, OwnTerm, Terms, block_of, own_columns
-from .words import gives
 
 LINKED = 10.0
 """Rows that move, in the root mean square, by less than so many gaps between neighbours keep about their rank."""

@@ -28,8 +28,7 @@ from hedgerow.errors import ColumnsDiffer, FormulaInvalid, NotFinite, SchemaInva
 from hedgerow.stats.expressions import Interval, interval
 from hedgerow.stats.factors import Levels, Term
 
-from .few import refuse_few
-from .words import gives
+from .given import gives
 
 SINGLE_ROLES = ("target", "weight", "offset")
 

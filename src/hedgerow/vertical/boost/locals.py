@@ -10,8 +10,8 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.vertical.given import gives
 from hedgerow.vertical.rows import secret_order
-from hedgerow.vertical.words import gives
 
 from .results import BoostedTree, scores_of
 

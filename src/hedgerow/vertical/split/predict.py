@@ -25,7 +25,7 @@ from hedgerow.crypto.peers import HUB
 from hedgerow.errors import MissingColumn, StateLost, suggestion
 from hedgerow.learn.models import hits
 from hedgerow.vertical.aligned import Aligned
-from hedgerow.vertical.words import gives
+from hedgerow.vertical.given import gives
 
 from .network import SplitNetwork
 from .piece import tensor
