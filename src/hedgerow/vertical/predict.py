@@ -31,8 +31,8 @@ from hedgerow.stats.linear.losses import FamilyName, loss_of
 from hedgerow.stats.penalty.penalised import PenalisedFit
 
 from .channel import refuse_noise
+from .sentences import gives
 from .terms import OwnTerm, Terms, admit_column, block_of, owner_of
-from .words import gives
 
 if TYPE_CHECKING:
     from .aligned import Aligned
