@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from .hidden_sums import HiddenMeans, hidden_means
     from .leaks import LabelDP
     from .linear import lasso, linear_regression, ridge
-    from .split import SplitNetwork, SplitState, cut, evaluate, predict, splitnn
+    from .predict import predict
+    from .split import SplitNetwork, SplitState, cut, evaluate, splitnn
 
 __all__ = [
     "KKRT",
