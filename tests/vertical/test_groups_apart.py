@@ -206,6 +206,29 @@ def test_v11_totals_of_rows_and_columns_do_not_restore_a_cell() -> None:
     assert np.isnan(found[hidden]).all()
 
 
+@settings(max_examples=15)
+@given(st.lists(st.integers(0, 40), min_size=25, max_size=25), st.integers(2, 12))
+def test_v11_totals_of_rows_and_columns_never_tell_a_cell_of_few_people(cells: list[int], least: int) -> None:
+    counts = np.array(cells, dtype=float).reshape(5, 5)
+    _told_by_totals(counts, hidden_cells(counts, counts.sum(), least), least)
+
+
+def test_v11_a_cell_between_two_rectangles_is_not_told_by_totals() -> None:
+    counts = np.full((4, 4), 90.0)
+    counts[:2, :2] = counts[2:, 2:] = 6
+    counts[0, 2] = 3
+    _told_by_totals(counts, hidden_cells(counts, counts.sum(), 8), 8)
+
+
+def _told_by_totals(counts: np.ndarray, hidden: np.ndarray, least: int) -> None:
+    """Of two tables with the same totals and the same cells told, hidden cells of few people differ."""
+    where = np.argwhere(hidden)
+    totals = np.concatenate([where[:, 0] == np.arange(len(counts))[:, None], where[:, 1] == np.arange(len(counts.T))[:, None]])
+    free = np.eye(len(where)) - np.linalg.pinv(totals.astype(float)) @ totals
+    few = (counts[hidden] > 0) & (counts[hidden] < least)
+    assert (np.diag(free)[few] > 1e-6).all() or hidden.all()
+
+
 # ---- correlations ---------------------------------------------------------------------------------------------------
 def test_correlations_inflation_and_components_are_the_pooled_ones() -> None:
     names = ["salary", "age", "rooms"]

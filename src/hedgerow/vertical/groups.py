@@ -303,7 +303,32 @@ def hidden_cells(counts: Array, n: float, least: int) -> Array:
                         0
                     )  # lines across that have some come first
                     mark[np.argmin(np.where(mark, np.inf, price))] = more = True
+        for i, j in () if more else np.argwhere(few):
+            if (could := _would_hide(hidden, i, j)).any():
+                hidden[
+                    np.unravel_index(np.argmin(np.where(could, np.where(counts > 0, counts, n + 1), np.inf)), counts.shape)
+                ] = True
+                more = True
     return hidden
+
+
+def _would_hide(hidden: Array, i: int, j: int) -> Array:
+    """Cells of which one more keeps totals of rows and columns from telling cell (i, j); none where they do not tell it.
+
+    They tell it where no way leads from its row to its column through other hidden cells, along rows and columns.
+    """
+    others = hidden.copy()
+    others[i, j] = False
+    rows = np.arange(len(hidden)) == i
+    while True:
+        columns = others[rows].any(0)
+        reached = rows | others[:, columns].any(1)
+        if (reached == rows).all():
+            break
+        rows = reached
+    found: Array = ~others & (rows[:, None] != columns) if not columns[j] else np.zeros_like(hidden)
+    found[i, j] = False
+    return found
 
 
 def _of_levels(names: Sequence[str], party: str, size: int) -> dict[str, ColumnReach]:
