@@ -143,13 +143,37 @@ def test_lengths_of_rows_bound_what_largest_values_overstate():
     """One of many levels: a row of length one, where the largest values alone would allow the root of their number."""
     n, levels = 60, 16
     onehot = np.eye(levels)[np.random.default_rng(0).integers(0, levels, n)]
-    asked = Products(n, (levels, 1), 0, (ColumnReach((1.0,) * levels), ColumnReach((1.0,))), left_length=math.sqrt(2))
+    asked = Products(n, (levels, 1), 0, (ColumnReach((1.0,) * levels), ColumnReach((1.0,))), left_length=1.0)
     bits = Bits(20)
     bound = record_bound(asked, bits)
-    assert bound.radius == pytest.approx(math.sqrt(3), rel=1e-4)  # x1^2, x1 x2, x2^2
+    assert bound.radius == pytest.approx(math.sqrt(3), rel=1e-4)  # x1^2, x1 x2, x2^2: each party's part has length one
     w = World({"a": onehot, "b": np.ones((n, 1))}, bits=bits)
     moved, _ = distance(w, 0)
     assert moved <= squared(bound)
+
+
+@pytest.mark.parametrize("parties", [1, 2, 3])
+@pytest.mark.parametrize("right", [False, True])
+def test_lengths_hold_for_all_parties_together_though_each_cuts_its_own_part(parties, right):
+    """Everybody's row is as long as its cut leaves it, whatever local functions return."""
+    rng = np.random.default_rng(parties)
+    none, hub = ColumnReach(), ColumnReach((9.0, 9.0))
+    rows = none.cut(rng.normal(size=(40, parties, 2)).reshape(-1, 2) * 99, 1.0).reshape(40, parties, 2)
+    rows[0] = (0.6, 0.8)  # all in one direction, so that parts on the right add up
+    sides = {"right": 2, "right_reach": (none,) * parties, "hub_reach": hub, "right_length": 1.0} if right else {"right": 0}
+    asked = Products(40, (2,) * parties, left_reach=(none,) * parties, left_length=1.0, **sides)
+    bound = record_bound(asked, Bits(20, 20 if right else 0))
+    x = rows.reshape(40, -1)
+    r = rows.sum(1) + hub.cut(np.tile([6.0, 8.0], (40, 1)), 1.0) if right else x
+    each = np.einsum("ni,nj->nij", x, r)
+    moved = each.reshape(40, -1) if right else each[:, *np.triu_indices(2 * parties)]
+    assert 0.8 * bound.radius <= np.linalg.norm(moved, axis=1).max() <= bound.radius
+
+
+def test_a_length_is_no_longer_than_largest_values_allow():
+    reach = {name: (ColumnReach((1.0,)), ColumnReach((0.5,))) for name in ("left_reach", "right_reach")}
+    asked = Products(40, (1, 1), 1, **reach, left_length=1.0, right_length=1.0)
+    assert record_bound(asked, Bits(20, 20)).radius == pytest.approx(math.sqrt(1.25) * 1.5, rel=1e-4)
 
 
 def test_lengths_hold_after_rounding():

@@ -93,3 +93,14 @@ def failing(broadcast, party, rng):
 def ragged(broadcast, party, rng):
     """As many columns as people decide."""
     return np.ones((len(party["other"]), 1 + int(party["other"][0] > 0.5)))
+
+
+@hr.local
+def nearly_alike(broadcast, party, rng):
+    """A column of the town that is other than the rest for as many people as the broadcast says."""
+    found = np.zeros((len(party["other"]), 2 if party.id == "town" else 0))
+    if party.id == "town":
+        found[:, 0] = party["age"]
+        found[:, 1] = float(broadcast[1])
+        found[: int(broadcast[0]), 1] += 1.0
+    return found

@@ -3,14 +3,28 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import hedgerow as hr
-from hedgerow.errors import BudgetExhausted, CohortTooSmall, MissingColumn, SettingsInvalid
+from hedgerow.errors import ArgumentInvalid, BudgetExhausted, CohortTooSmall, MissingColumn, SettingsInvalid, UnlawfulChannel
 from hedgerow.vertical import X25519
-from hedgerow.vertical.boost import boosted_trees
-from hedgerow.vertical.boost.locals import left_out
+from hedgerow.vertical.boost import boosted_trees, predict
+from hedgerow.vertical.boost.locals import enough_between, left_out, totals
 
 N = 400
+
+
+@hr.local
+def as_in_training(broadcast, party, rng):
+    if party.id == "clinic":
+        np.testing.assert_allclose(party.state["predicted"], party.state["score"], rtol=1e-12)
+
+
+@hr.local
+def as_told(broadcast, party, rng):
+    if party.id == "laboratory":
+        np.testing.assert_allclose(np.sort(party.state["predicted"]), broadcast, atol=1e-9)
 
 
 def people(seed=0):
@@ -81,6 +95,34 @@ def test_trees_are_those_of_the_pooled_table(label, logistic):
     assert more.losses[2] == pytest.approx(loss.mean(), rel=1e-5)
 
 
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=60), st.integers(1, 12))
+def test_v11_every_bin_holds_enough_people(values, least):
+    drawn = np.sort(np.array(values, float))
+    edges = enough_between(np.unique(drawn), drawn, least)
+    counts = np.bincount(np.searchsorted(edges, drawn, side="left"), minlength=len(edges) + 1)
+    assert len(edges) == 0 or counts.min() >= least
+    if least == 1:
+        assert edges.tolist() == np.unique(drawn)[:-1].tolist()
+
+
+def test_v11_bins_of_few_people_are_joined_so_that_trees_grow():
+    """With 32 bins of 400 people and a level of three people, bins as quantiles cut them would be refused."""
+    frame = people()
+    frame["c"] = np.where(np.arange(N) < 3, -50.0, frame["c"].round(0))
+    fit = boosted_trees(apart(frame), "ill", trees=1, depth=2, bins=256, columns=["a", "b", "c", "d"])
+    assert fit.cuts()
+
+
+@pytest.mark.parametrize(("wrong", "told"), [(0, 60), (3, 0), (10, 50), (57, 0), (60, 0)])
+def test_v11_guesses_that_are_right_or_wrong_for_few_people_are_not_told(wrong, told):
+    y = np.arange(60) % 2 * 1.0
+    party = hr.Party("clinic", hr.data.Table.from_frame(pd.DataFrame({"ill": y})), np.ones(60))
+    score = np.where(np.arange(60) < wrong, 1 - 2 * y, 2 * y - 1)
+    party.state.update({"score": score, "in": np.ones(60, bool)})
+    ask = {"holder": "clinic", "label": "ill", "loss": "logistic", "scale": 1.0, "held_out": False}
+    assert totals(None, party, None, **ask, least=10)[:, 1].sum() == told
+
+
 @pytest.mark.slow
 def test_people_left_out_are_predicted_better_than_by_the_mean():
     frame = people()
@@ -120,3 +162,41 @@ def test_a_budget_refuses_sides_of_single_people():
     both = hr.simulate(tables, on="id", seed=0).within(hr.Budget(epsilon=1.0, delta=1e-6, unit="record"))
     with pytest.raises(BudgetExhausted):
         boosted_trees(both.align(on="id", by=X25519(least=10)), "ill", trees=1)
+
+
+def test_labels_of_several_levels_noise_and_unknown_settings_are_refused_before_anybody_is_asked():
+    frame = people()
+    frame["ward"] = np.resize(["surgery", "cardiology", "maternity"], N)
+    frame["sex"] = np.where(frame["a"] + frame["ill"] > 0, "male", "female")
+    tables = {"clinic": frame[["id", "a", "ill", "ward", "sex"]], "laboratory": frame[["id", "c"]]}
+    both = hr.simulate(tables, on="id", seed=0).align(on="id", by=X25519(least=10))
+    asked = len(both.ledger)
+    with pytest.raises(SettingsInvalid, match="'ward' is a category of 3 levels"):
+        boosted_trees(both, "ward", trees=1)
+    with pytest.raises(SettingsInvalid, match="loss='logistic'"):
+        boosted_trees(both, "a", trees=1, loss="logistic")
+    with pytest.raises(ArgumentInvalid, match="Did you mean 'trees'"):
+        hr.vertical.boost.boosted_trees(both, "ill", tree=1)
+    with pytest.raises(UnlawfulChannel, match="sides of single people"):
+        boosted_trees(both.protect(mechanism=hr.Gaussian(4.0, at="shares", least=2)), "ill", trees=1)
+    assert len(both.ledger) == asked
+    fit = boosted_trees(both, "sex", trees=1, depth=1, bins=4, columns=["a", "c"])
+    assert fit.loss == "logistic"
+    assert fit.losses[0] < 0.7  # log 2, at the base score
+
+
+def test_predictions_are_the_scores_of_the_training_at_whom_they_are_for():
+    frame = people()
+    both = apart(frame)
+    settings = {"trees": 2, "depth": 2, "bins": 8, "columns": ["a", "b", "c", "d"]}
+    fit = boosted_trees(both, "ill", **settings)
+    assert predict(both, fit, "clinic") is None
+    both.each(as_in_training)
+    boosted_trees(both, "cost", trees=1, depth=1, bins=4)  # other bins, other scores
+    told = predict(both, fit, "hub")
+    _, scores = pooled(frame, "ill", True, 2, 2)
+    np.testing.assert_allclose(np.sort(told), np.sort(scores), atol=1e-5)
+    predict(both, fit, "laboratory")
+    both.each(as_told, np.sort(told))
+    with pytest.raises(MissingColumn, match="Did you mean 'clinic'"):
+        predict(both, fit, "clinc")

@@ -5,7 +5,7 @@ import math
 import cross_locals as here
 import numpy as np
 import pytest
-from cross_locals import COLUMNS, Listed, ages, failing, long, own, predictor, ragged, tables, uneven
+from cross_locals import COLUMNS, Listed, ages, failing, long, nearly_alike, own, predictor, ragged, tables, uneven
 from scipy.stats import chi2
 
 import hedgerow as hr
@@ -143,7 +143,7 @@ def test_v11_rows_of_the_hub_that_single_out_few_people_are_refused(given, few):
     some[:few] = 1.0
     before = asked(both)
     for wrong in (some, 1 - some):
-        with pytest.raises(TooFewRecords, match=f"for {few} people"):
+        with pytest.raises(TooFewRecords, match=f"singles out {few} of 60"):
             both.cross(own, **{given: wrong})
     assert asked(both) == before
     some[:10] = 1.0
@@ -185,6 +185,26 @@ def test_rows_of_the_hub_that_make_no_sense_are_refused(given, error):
     with pytest.raises(error):
         both.cross(own, **given)
     assert asked(both) == before
+
+
+@pytest.mark.parametrize("rest", [0.0, 0.5])
+@pytest.mark.parametrize("n", [1, 9, 51, 59])
+def test_v11_a_column_of_few_people_is_refused_at_home(n, rest):
+    """The product of one person's indicator with pay is that person's pay; of everybody's but one, the total less it."""
+    both, _ = aligned()
+    for ask in (lambda b: both.cross(nearly_alike, None, b), lambda b: both.cross(own, nearly_alike, b)):
+        with pytest.raises(PartyDeclined) as refused:
+            ask(np.array([n, rest]))
+        assert set(refused.value.codes.values()) == {TooFewRecords.code}
+    for lawful in (0, 10, 50, 60):
+        both.cross(nearly_alike, None, np.array([lawful, rest]))
+
+
+def test_behind_noise_no_column_is_refused_for_few_people():
+    """A refusal would tell of single people, whom noise protects."""
+    noisy = aligned()[0].protect(mechanism=hr.Gaussian(1e-6, at="shares", least=2))
+    found = noisy.cross(nearly_alike, None, np.array([1.0, 0.0]), bound=Factors({"town": ColumnReach((1.0, 1.0))}))
+    assert found[1, 1] == pytest.approx(1.0, abs=1e-3)
 
 
 def test_rows_of_the_hub_need_a_sum_whose_order_they_have():

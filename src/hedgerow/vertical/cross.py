@@ -28,9 +28,10 @@ from hedgerow.core.events import Unit
 from hedgerow.core.mechanism import Mechanism
 from hedgerow.core.party import Local, Party
 from hedgerow.crypto.cross.bits import ColumnReach, choose, choose_private
-from hedgerow.errors import AlignmentRefused, SettingsInvalid, TooFewRecords, UnboundedSum, UnlawfulChannel
+from hedgerow.errors import AlignmentRefused, SettingsInvalid, UnboundedSum, UnlawfulChannel
 
 from .crossing import Crossing, Dealing, Widths
+from .few import refuse_few
 from .rows import rows_of
 
 if TYPE_CHECKING:
@@ -50,8 +51,9 @@ class Factors:
     hub : ColumnReach, optional
         Of the hub's rows or of its weights; without it the next power of two of the largest value, which parties see.
     lengths : (float, float), optional
-        Largest Euclidean length of one person's row on the left, over the columns of all parties, and of the right total.
-        Like any bound per record they hold by construction of the local functions; a party cuts its own part to them.
+        Largest Euclidean length of one person's row at each party on the left, and at each party and the hub on the right.
+        Each cuts its own part and sees no other, so that K parts on the left reach sqrt(K) times as far, and on the right K
+        times, less where largest values are declared that reach less far; the noise follows from that.
     """
 
     left: Mapping[str, ColumnReach] | ColumnReach = field(default_factory=ColumnReach)
@@ -70,7 +72,7 @@ class Factors:
 
     @property
     def radius(self) -> float:
-        """By how much a person moves a product without weights, before rounding; infinite where no lengths are declared."""
+        """By how much a person moves a product of one part with one, before rounding; infinite without lengths."""
         return math.inf if self.lengths is None else self.lengths[0] * self.lengths[1]
 
 
@@ -117,11 +119,13 @@ def cross(
     AlignmentRefused (HR-246)
         Fewer people are common than `least`.
     TooFewRecords (HR-604)
-        Without noise, rows of the hub are alike for all but fewer people than `least`.
+        Without noise, a column of the hub's rows singles out fewer people than `least`.
+    PartyDeclined (HR-221)
+        Without noise, a column of a party does (HR-604 there); or its columns reach further than declared (HR-243).
     UnboundedSum (HR-210)
         Noise is added, and the largest values of columns are not declared.
     RangeExceeded (HR-243)
-        The ring has no room for such sums, before anybody is asked; or columns reach further than declared.
+        The ring has no room for such sums, before anybody is asked.
     """
     if aligned.n < aligned.least:
         raise AlignmentRefused(
@@ -143,6 +147,7 @@ def cross(
         weights is not None,
         factors.lengths,
         _declared(names, factors, right is not None),
+        least=aligned.least,
     )
     declared: Any = bound
     if isinstance(bound, Factors):
@@ -155,10 +160,11 @@ def cross(
             )
         crossing, declared = _behind_noise(crossing, aligned, mechanism, left, broadcast)
         if rows is not None and hub_reach is not None:
-            rows = hub_reach.cut(rows)
+            rows = hub_reach.cut(rows, None if crossing.weighted or factors.lengths is None else factors.lengths[1])
     else:
         choose(crossing.asked(names, _smallest(crossing, names)))  # refuses reaches for which there is no room
-        _refuse_few(rows, aligned.least)
+        if rows is not None:
+            refuse_few(rows, aligned.least, "the hub's rows", asked=False)
     found: Array = aligned._ask("sum", left, broadcast, Dealing(crossing, rows), None, declared)
     return found if found.ndim == 2 else _symmetric(found)
 
@@ -178,17 +184,6 @@ def _of_hub(rows: Array | None, reach: ColumnReach | None, n: int) -> tuple[Arra
     return table, ColumnReach(
         tuple(2.0 ** math.ceil(math.log2(value)) for value in largest), reach.square if reach else math.inf
     )
-
-
-def _refuse_few(rows: Array | None, least: int) -> None:
-    """Refuse rows of the hub that are alike for all but a few people, whose columns alone a product would tell."""
-    for column in () if rows is None else rows.T:
-        others = len(column) - int(np.unique(column, return_counts=True)[1].max())
-        if 0 < others < least:
-            raise TooFewRecords(
-                f"rows of the hub that differ from all others for {others} people: products with them are about those people.",
-                remedy=f"Rows are to differ for {least} people or more, or for none.",
-            )
 
 
 def _each_of(

@@ -231,8 +231,7 @@ class HiddenMeans:
         lines = [self.means.to_string(na_rep="-", float_format=lambda value: f"{value:.6g}")]
         if withheld:
             lines.append(
-                f"{withheld} of {len(self.means)} groups are about too few people, or easily found ones, or beside such, and "
-                "are not told"
+                f"{withheld} of {len(self.means)} groups are not told: too few people, or easily found ones, or beside such"
             )
         return "\n".join([*lines, *(f"{who} saw {what}" for who, what in self.saw.items())])
 

@@ -28,6 +28,8 @@ from hedgerow.errors import ColumnsDiffer, FormulaInvalid, NotFinite, SchemaInva
 from hedgerow.stats.expressions import Interval, interval
 from hedgerow.stats.factors import Levels, Term
 
+from .few import refuse_few
+
 SINGLE_ROLES = ("target", "weight", "offset")
 
 
@@ -138,7 +140,8 @@ def own_units(term: Term, schema: Schema, *, centred: bool = True) -> OwnTerm:
         name = ":".join(factor.text for factor in term.factors)
         raise UnboundedSum(
             f"{name!r} has no declared range, and numbers of columns that lie apart are whole numbers of so many bits.",
-            remedy='Declare its ends: read(..., declared={"age": (0, 120)}), or [data.columns.age] low = 0, high = 120.\n'
+            remedy='Declare its ends: Table.from_frame(frame, declared={"patient": {"role": "ignore"}}).declare(age=(0, 120)),\n'
+            'where "patient" is the column of ids; or in a study [data.columns.age] low = 0, high = 120.\n'
             "An expression needs a range of its own: log(x) is bounded where x is above zero.",
         )
     low, high = found
@@ -186,14 +189,13 @@ def own_columns(broadcast: Any, party: Party, rng: Any, *, terms: Terms, least: 
         refuse_few_of(found, least)
         for one in own:  # people of the reference are those of no other level
             if len(one.term.factors) == 1 and isinstance(one.term.factors[0], Levels):
-                refuse_few(one.columns(party).sum(1), least)
+                refuse_few(one.columns(party).sum(1), least, "the other levels together")
     return found
 
 
 def refuse_few_of(columns: Array, least: int) -> None:
     """Refuse columns (n, d) that single out few people, alone or as a difference of two columns of zeros and ones."""
-    for column in columns.T:
-        refuse_few(column, least)
+    refuse_few(columns, least, "a party's own")
     ones = columns[:, ((columns == 0) | (columns == 1)).all(0)]
     counts = ones.sum(0)
     differ = (counts[:, None] + counts - 2 * ones.T @ ones)[np.triu_indices(len(counts), 1)]
@@ -216,20 +218,3 @@ def block_of(party: Party, own: Sequence[OwnTerm]) -> Array:
         wrong = [name for name, column in zip(names, found.T, strict=True) if not np.isfinite(column).all()]
         raise NotFinite(f"{wrong} are not finite in some records.", remedy="Change the expression.", asked=True)
     return found
-
-
-def refuse_few(column: Array, least: int) -> None:
-    """Refuse a column in which fewer than `least` people, but some, have another value than all others.
-
-    Raises
-    ------
-    TooFewRecords (HR-604)
-    """
-    _, counts = np.unique(column, return_counts=True)
-    others = len(column) - int(counts.max(initial=0))
-    if 0 < others < least:
-        raise TooFewRecords(
-            f"a column has one value for all but {others} people, and at least {least} must differ.",
-            remedy="Join levels, or leave the column out.",
-            asked=True,
-        )

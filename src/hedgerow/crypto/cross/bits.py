@@ -117,7 +117,8 @@ class Products:
     weighted : bool
         Whether the hub's rows are weights.
     left_length, right_length : float, optional
-        Largest Euclidean length of one person's row on the left, of all parties together, and of its total on the right.
+        Largest Euclidean length of one person's row at each party on the left, and of its row at each party, and at the hub, on
+        the right: each cuts its own part, and sees no other.
     """
 
     n: int
@@ -237,8 +238,8 @@ def _left_square(asked: Products, fraction: int) -> tuple[int, int]:
     steps = [r.steps(d, fraction) for r, d in zip(asked.left_reach, asked.widths, strict=True)]
     M = None if None in steps else [m for one in steps if one is not None for m in one]
     squares: list[int] = [] if M is None else [sum(m * m for m in M)]
-    if asked.left_length is not None:
-        squares.append(_longest(asked.left_length, fraction, sum(asked.widths), 1))
+    if asked.left_length is not None:  # parts stand side by side, so that their squares add up
+        squares.append(sum(_longest(asked.left_length, fraction, d, m) ** 2 for d, m in zip(asked.widths, steps, strict=True)))
     if not squares:
         raise _undeclared()
     square = min(squares)
@@ -252,17 +253,22 @@ def _right_square(asked: Products, fraction: int) -> int:
     found: list[int] = []
     if None not in steps:
         found.append(sum(sum(column) ** 2 for column in zip(*[one for one in steps if one is not None], strict=True)))
-    if asked.right_length is not None:
-        found.append(_longest(asked.right_length, fraction, asked.right, len(reaches)))
+    if asked.right_length is not None:  # parts are added up, and their lengths with them
+        found.append(sum(_longest(asked.right_length, fraction, asked.right, m) for m in steps) ** 2)
     if not found:
         raise _undeclared()
     return min(found)
 
 
-def _longest(length: float, fraction: int, columns: int, parts: int) -> int:
-    """The square of a length in steps, with half a step of rounding in each number of each part."""
-    steps: int = math.ceil(math.ldexp(length, fraction)) + parts * (math.isqrt(columns) + 1)
-    return steps * steps
+def _longest(length: float, fraction: int, columns: int, largest: list[int] | None) -> int:
+    """The length in steps of a part, cut to a length and to largest values, with half a step of rounding in each number."""
+    if not columns:
+        return 0
+    steps: int = math.ceil(math.ldexp(length, fraction)) + math.isqrt(columns) + 1
+    if largest is None:
+        return steps
+    square = sum(m * m for m in largest)
+    return min(steps, math.isqrt(square) + (math.isqrt(square) ** 2 < square))
 
 
 def _undeclared() -> RangeExceeded:

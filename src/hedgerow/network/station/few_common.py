@@ -16,6 +16,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.errors import TooFewRecords
+from hedgerow.vertical.few import first_of_few
 
 
 def refuse_few_common(made: Any, least: int) -> None:
@@ -31,15 +32,13 @@ def refuse_few_common(made: Any, least: int) -> None:
     TooFewRecords (HR-604)
     """
     for rows in _arrays(made):
-        middle = np.partition(rows, (len(rows) - 1) // 2, axis=0)[(len(rows) - 1) // 2]  # of most rows, where these are alike
-        for n in (np.count_nonzero(rows, axis=0), np.count_nonzero(rows != middle, axis=0)):
-            if few := np.flatnonzero((n > 0) & (n < least)).tolist():
-                raise TooFewRecords(
-                    f"column {few[0]} of what is multiplied singles out {n[few[0]]} of {len(rows)} common people, and "
-                    f"guard.vertical.least_common is {least}.",
-                    remedy="Join levels, or leave the column out.",
-                    asked=True,
-                )
+        if (found := first_of_few(rows, least)) is not None:
+            raise TooFewRecords(
+                f"column {found[0]} of what is multiplied singles out {found[1]} of {len(rows)} common people, and "
+                f"guard.vertical.least_common is {least}.",
+                remedy="Join levels, or leave the column out.",
+                asked=True,
+            )
 
 
 def watching(least: Callable[[], int]) -> Callable[[Any], None]:

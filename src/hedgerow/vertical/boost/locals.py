@@ -18,6 +18,10 @@ Columns = tuple[tuple[str, tuple[str, ...]], ...]
 """The columns of each party that cuts may ask."""
 
 
+Places = tuple[tuple[str, int, int], ...]
+"""Party, column and bin of cuts."""
+
+
 def left_out(n: int, holdout: float, seed: int) -> Array:
     """Which of n people are left out of training, by a seed that all know: a boolean array of shape (n,)."""
     out = np.zeros(n, bool)
@@ -26,18 +30,36 @@ def left_out(n: int, holdout: float, seed: int) -> Array:
 
 
 @local
-def cut_bins(broadcast: Any, party: Party, rng: Any, *, columns: Columns, n_bins: int) -> None:
-    """Find the bins of a party's own columns, by its own quantiles, and keep them; nothing leaves."""
+def cut_bins(broadcast: Any, party: Party, rng: Any, *, columns: Columns, n_bins: int, least: int = 1) -> None:
+    """Find the bins of a party's own columns, by its own quantiles, and keep them; nothing leaves.
+
+    Bins of fewer than `least` people are joined with their neighbours.
+    """
+    party.state["bins"], party.state["edges"] = _binned(party, columns, n_bins, least)
+
+
+def _binned(party: Party, columns: Columns, n_bins: int, least: int) -> tuple[Array, Array]:
+    """The bins of each person, shape (n, columns), and their edges; they follow from the party's columns alone."""
     own = dict(columns).get(party.id, ())
     bins = np.zeros((len(party.w), len(own)), np.uint8)
     edges = np.full((len(own), n_bins - 1), np.inf)
     for k, name in enumerate(own):
         values = np.asarray(party[name], np.float64)
         found = np.unique(np.quantile(values, np.linspace(0, 1, n_bins + 1)[1:-1], method="inverted_cdf"))
-        found = found[found < values.max()]
+        found = enough_between(found, np.sort(values), least)
         edges[k, : len(found)] = found
         bins[:, k] = np.searchsorted(found, values, side="left")
-    party.state["bins"], party.state["edges"] = bins, edges
+    return bins, edges
+
+
+def enough_between(edges: Array, values: Array, least: int) -> Array:
+    """Those of sorted edges that leave at least `least` of sorted values (n,) in every bin, the first and last included."""
+    kept, before = [], 0
+    for edge, below in zip(edges, np.searchsorted(values, edges, side="right"), strict=True):
+        if below - before >= least and len(values) - below >= least:
+            kept.append(edge)
+            before = below
+    return np.array(kept, dtype=np.float64)
 
 
 @local
@@ -79,15 +101,29 @@ def derivatives(
 
 @local
 def totals(
-    broadcast: Any, party: Party, rng: Any, *, holder: str, label: str, loss: str, scale: float, held_out: bool
+    broadcast: Any,
+    party: Party,
+    rng: Any,
+    *,
+    holder: str,
+    label: str,
+    loss: str,
+    scale: float,
+    held_out: bool,
+    least: int = 0,
 ) -> Array:
-    """Loss, right guesses, label and one for each person who counts, in units of `scale`: shape (n, 4)."""
+    """Loss, right guesses, label and one for each person who counts, in units of `scale`: shape (n, 4).
+
+    Guesses are zeros where fewer than `least` people, but some, are guessed right, or wrong.
+    """
     if party.id != holder:
         return np.zeros((len(party.w), 0))
     y, score = np.asarray(party[label], np.float64), party.state["score"]
     values = _loss(loss, y, score)[2]
     right = (score > 0) == (y > 0.5)
     counts = ~party.state["in"] if held_out else party.state["in"]
+    if any(0 < n < least for n in (right[counts].sum(), (~right[counts]).sum())):
+        right = np.zeros_like(right)
     return np.stack([values / scale**2, right, y / scale, np.ones(len(y))], 1) * counts[:, None]
 
 
@@ -98,12 +134,22 @@ def one(broadcast: Any, party: Party, rng: Any, *, holder: str) -> Array:
 
 
 @local
-def sides(broadcast: Any, party: Party, rng: Any, *, cuts: tuple[tuple[str, int, int], ...]) -> Array:
+def sides(broadcast: Any, party: Party, rng: Any, *, cuts: Places) -> Array:
     """Whether each person goes left at the cuts, zeros at those of other parties: shape (n, cuts)."""
-    found = np.zeros((len(party.w), len(cuts)), np.uint8)
+    return _left(party.id, party.state["bins"], cuts)
+
+
+@local
+def sides_anew(broadcast: Any, party: Party, rng: Any, *, cuts: Places, columns: Columns, n_bins: int, least: int) -> Array:
+    """As `sides`, by bins that are found anew, since other trees may have been grown in the meantime."""
+    return _left(party.id, _binned(party, columns, n_bins, least)[0], cuts)
+
+
+def _left(me: str, bins: Array, cuts: Places) -> Array:
+    found = np.zeros((len(bins), max(len(cuts), 1)), np.uint8)
     for k, (owner, column, bin) in enumerate(cuts):
-        if owner == party.id:
-            found[:, k] = party.state["bins"][:, column] <= bin
+        if owner == me:
+            found[:, k] = bins[:, column] <= bin
     return found
 
 
@@ -132,6 +178,12 @@ def add_leaves(broadcast: Mapping[str, Array], party: Party, rng: Any, *, holder
 def keep_scores(broadcast: Any, party: Party, rng: Any, *, trees: tuple[BoostedTree, ...], base: float, under: str) -> None:
     """Keep the scores that follow from the sides that came."""
     party.state[under] = scores_of(np.asarray(party.received) > 0.5, trees, base)
+
+
+@local
+def tell_scores(broadcast: Any, party: Party, rng: Any, *, holder: str, under: str) -> Array:
+    """The scores that a party keeps, zeros at the others: shape (n, 1)."""
+    return np.asarray(party.state[under])[:, None] if party.id == holder else np.zeros((len(party.w), 1))
 
 
 def _loss(loss: str, y: Array, score: Array) -> tuple[Array, Array, Array]:
