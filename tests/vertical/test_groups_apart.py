@@ -188,7 +188,22 @@ def test_v11_what_is_left_out_of_a_row_or_column_is_enough_people(cells: list[in
     assert not ((shown > 0) & (shown < least)).any()
     for line, mark in [*zip(counts, hidden, strict=True), *zip(counts.T, hidden.T, strict=True)]:
         together = line[mark].sum()
-        assert together == 0 or together >= least or not (line[~mark] > 0).any()
+        assert together == 0 or mark.all() or (together >= least and mark.sum() > 1)
+
+
+def test_v11_totals_of_rows_and_columns_do_not_restore_a_cell() -> None:
+    counts = np.array([[3.0, 12, 50], [40, 60, 70], [15, 80, 90]])
+    hidden = hidden_cells(counts, counts.sum(), 10)
+    assert hidden[0, 0]
+    assert hidden.sum() < hidden.size
+    rows, columns = counts.sum(1), counts.sum(0)
+    found = np.where(hidden, np.nan, counts)
+    for _ in range(6):
+        for lines, totals in ((found, rows), (found.T, columns)):
+            for line, total in zip(lines, totals, strict=True):
+                if np.isnan(line).sum() == 1:
+                    line[np.isnan(line)] = total - np.nansum(line)
+    assert np.isnan(found[hidden]).all()
 
 
 # ---- correlations ---------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .glm import logistic_regression, poisson_regression
     from .groups import CrossTable, contingency, means
     from .hidden_sums import HiddenMeans, hidden_means
+    from .leaks import LabelDP
     from .linear import lasso, linear_regression, ridge
     from .split import SplitNetwork, SplitState, cut, evaluate, predict, splitnn
 
@@ -30,6 +31,7 @@ __all__ = [
     "Factors",
     "HiddenMeans",
     "JoinSums",
+    "LabelDP",
     "PrincipalAxes",
     "SplitNetwork",
     "SplitState",

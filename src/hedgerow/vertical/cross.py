@@ -31,7 +31,7 @@ from hedgerow.crypto.cross.bits import ColumnReach, choose, choose_private
 from hedgerow.errors import AlignmentRefused, SettingsInvalid, UnboundedSum, UnlawfulChannel
 
 from .crossing import Crossing, Dealing, Widths
-from .few import refuse_few
+from .few import refuse_few, refuse_weights_of_few
 from .rows import rows_of
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def cross(
     AlignmentRefused (HR-246)
         Fewer people are common than `least`.
     TooFewRecords (HR-604)
-        Without noise, a column of the hub's rows singles out fewer people than `least`.
+        Without noise, a column of the hub's rows singles out fewer people than `least`, or its weights count fewer.
     PartyDeclined (HR-221)
         Without noise, a column of a party does (HR-604 there); or its columns reach further than declared (HR-243).
     UnboundedSum (HR-210)
@@ -165,6 +165,7 @@ def cross(
         choose(crossing.asked(names, _smallest(crossing, names)))  # refuses reaches for which there is no room
         if rows is not None:
             refuse_few(rows, aligned.least, "the hub's rows", asked=False)
+            refuse_weights_of_few(rows, aligned.least, weights=crossing.weighted)
     found: Array = aligned._ask("sum", left, broadcast, Dealing(crossing, rows), None, declared)
     return found if found.ndim == 2 else _symmetric(found)
 

@@ -35,6 +35,7 @@ from hedgerow.stats.factors import Number, Term
 from .channel import is_noisy, least_of
 from .cross import Factors
 from .design import HeldColumns
+from .given import gives
 from .terms import CONSTANT, OwnTerm, Terms, admit_column, block_of, joint_schema, own_units, refuse_few_of, refuse_shared
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 
 # ---- at the parties -------------------------------------------------------------------------------------------------
+@gives("indicators of levels")
 @local
 def level_rows(broadcast: Any, party: Party, rng: Any, *, at: str, column: str, size: int, least: int = 0) -> Array:
     """Indicators of a column's levels at its party, shape (n, size); zeros of levels that are not told, none elsewhere."""
@@ -54,6 +56,7 @@ def level_rows(broadcast: Any, party: Party, rng: Any, *, at: str, column: str, 
     return indicators(party, column, size, least)
 
 
+@gives("values")
 @local
 def value_rows(broadcast: Any, party: Party, rng: Any, *, terms: Terms, size: int, least: int = 0) -> Array:
     """Columns of all parties side by side, each at its owner and zeros elsewhere, shape (n, size)."""
@@ -281,23 +284,25 @@ def contingency(aligned: Aligned, rows: str, columns: str, *, least: int | None 
 def hidden_cells(counts: Array, n: float, least: int) -> Array:
     """Which cells of a table (r, c) are not told: few people, or few in the rest of their row or column or of everybody.
 
-    The rest counts those that are not in the table, of levels that a party did not tell.
+    The rest counts those that are not in the table, of levels that a party did not tell. A row or column has at least two cells
+    that are not told, or none: its total, which `means` tells, less the cells that are told would be the one.
     """
     few = (counts > 0) & (counts < least)
     if least <= 0:
         return few
     rest = n - counts
     hidden = few | ((rest > 0) & (rest < least) & (counts > 0))
-    for _ in range(counts.size):
-        before = hidden.sum()
+    more = True
+    while more:
+        more = False
         for lines, marked in ((counts, hidden), (counts.T, hidden.T)):
             for line, mark in zip(lines, marked, strict=True):  # views: marks are set in `hidden`
                 together = line[mark].sum()
-                others = ~mark & (line > 0)
-                if 0 < together < least and others.any():
-                    mark[np.argmin(np.where(others, line, np.inf))] = True
-        if hidden.sum() == before:
-            break
+                if together and not mark.all() and (together < least or mark.sum() < 2):  # zeros last
+                    price = np.where(line > 0, line, 2 * n + 2) + (n + 1) * ~marked.any(
+                        0
+                    )  # lines across that have some come first
+                    mark[np.argmin(np.where(mark, np.inf, price))] = more = True
     return hidden
 
 

@@ -24,11 +24,12 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, travels
 from hedgerow.data import Column, Schema
-from hedgerow.errors import ColumnsDiffer, FormulaInvalid, NotFinite, SchemaInvalid, TooFewRecords, UnboundedSum
+from hedgerow.errors import ColumnsDiffer, FormulaInvalid, NotFinite, SchemaInvalid, UnboundedSum
 from hedgerow.stats.expressions import Interval, interval
 from hedgerow.stats.factors import Levels, Term
 
 from .few import refuse_few
+from .given import gives
 
 SINGLE_ROLES = ("target", "weight", "offset")
 
@@ -139,9 +140,9 @@ def own_units(term: Term, schema: Schema, *, centred: bool = True) -> OwnTerm:
     if found is None:
         name = ":".join(factor.text for factor in term.factors)
         raise UnboundedSum(
-            f"{name!r} has no declared range, and numbers of columns that lie apart are whole numbers of so many bits.",
-            remedy='Declare its ends: Table.from_frame(frame, declared={"patient": {"role": "ignore"}}).declare(age=(0, 120)),\n'
-            'where "patient" is the column of ids; or in a study [data.columns.age] low = 0, high = 120.\n'
+            f"{name!r} has no declared range, and columns that lie apart become whole numbers of so many bits.",
+            remedy='Declare its ends: Table.from_frame(frame, declared={"patient": {"role": "ignore"}}).declare(age=(0, 120)),'
+            '\nwhere "patient" is the column of ids; or in a study [data.columns.age] low = 0, high = 120.\n'
             "An expression needs a range of its own: log(x) is bounded where x is above zero.",
         )
     low, high = found
@@ -167,6 +168,7 @@ def _product(first: Interval, second: Interval) -> Interval:
 
 
 # ---- at the parties -------------------------------------------------------------------------------------------------
+@gives("columns of the formula")
 @local
 def own_columns(broadcast: Any, party: Party, rng: Any, *, terms: Terms, least: int = 0) -> Array:
     """The columns of a party in its own units, shape (n, d_k); none of a party without terms.
@@ -194,18 +196,8 @@ def own_columns(broadcast: Any, party: Party, rng: Any, *, terms: Terms, least: 
 
 
 def refuse_few_of(columns: Array, least: int) -> None:
-    """Refuse columns (n, d) that single out few people, alone or as a difference of two columns of zeros and ones."""
+    """Refuse columns (n, d) that single out few people, alone or two of them together."""
     refuse_few(columns, least, "a party's own")
-    ones = columns[:, ((columns == 0) | (columns == 1)).all(0)]
-    counts = ones.sum(0)
-    differ = (counts[:, None] + counts - 2 * ones.T @ ones)[np.triu_indices(len(counts), 1)]
-    few = np.minimum(differ, len(ones) - differ)
-    if ((few > 0) & (few < least)).any():
-        raise TooFewRecords(
-            f"two columns of zeros and ones differ, or agree, in fewer than {least} people.",
-            remedy="Leave one of the columns out.",
-            asked=True,
-        )
 
 
 def block_of(party: Party, own: Sequence[OwnTerm]) -> Array:
