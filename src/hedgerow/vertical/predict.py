@@ -31,7 +31,7 @@ from hedgerow.stats.linear.losses import FamilyName, loss_of
 from hedgerow.stats.penalty.penalised import PenalisedFit
 
 from .channel import refuse_noise
-from .sentences import gives
+from .given import gives
 from .terms import OwnTerm, Terms, admit_column, block_of, owner_of
 
 if TYPE_CHECKING:
