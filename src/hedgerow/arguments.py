@@ -151,7 +151,8 @@ def _refusal(called: str, name: str, value: Any, wanted: str) -> ArgumentInvalid
 HANDLES = {
     ("Aligned", "a Federation"): "Its parties hold different columns: take a function of hr.vertical, such as\n"
     "hr.vertical.linear_regression.",
-    ("Federation", "an Aligned"): "Its functions read columns that lie apart. Let the parties align first:\n"
+    ("Federation", "an Aligned"): "Its functions read columns that lie apart. Let the parties align first,\n"
+    "federation.align(on=...), such as\n"
     "both = federation.align(on=..., by=hr.vertical.X25519()).",
     ("", "an Aligned"): "Make one of a table for each party:\n"
     "both = hr.simulate({party: table, ...}, on=...).align(on=..., by=hr.vertical.X25519()).",

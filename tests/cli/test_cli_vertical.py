@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from hedgerow.cli.main import app
+from hedgerow.cli.main import app, main
 from hedgerow.errors import StudyInvalid
 
 STUDY = """
@@ -77,3 +77,29 @@ def test_a_quick_run_prints_who_saw_what(study, tmp_path):
     assert told["metrics"]["people in common"] == 50
     assert list(told["saw"]) == ["clinic", "laboratory", "hub", "world"]
     assert told["letters"]["columns"][0] == "purpose"
+
+
+def test_why_a_party_of_a_simulation_declined_is_printed_with_its_remedy(tmp_path, monkeypatch, capsys):
+    rows = "nin,{}\n" + "".join(f"{i},{i % 7}\n" for i in range(30))
+    for name, column in (("a", "x"), ("b", "y")):
+        (tmp_path / f"{name}.csv").write_text(rows.format(column))
+    (tmp_path / "s.toml").write_text(FILES)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["hedgerow", "run", "s.toml"])
+    with pytest.raises(SystemExit):
+        main()
+    told = capsys.readouterr().err
+    assert "HR-221" in told
+    assert "Cause: IdsInvalid [HR-413]: ids look like one of about" in told
+    assert '  Say small_domain="accepted"' in told
+
+
+FILES = """
+[data.parties]
+a = "a.csv"
+b = "b.csv"
+[alignment]
+on = "nin"
+[program]
+name = "alignment"
+"""

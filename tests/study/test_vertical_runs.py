@@ -61,6 +61,7 @@ def test_the_folder_is_that_of_any_run_and_the_page_says_who_saw_what(fitted):
     assert list(saw) == ["clinic", "laboratory", "hub", "world"]
     assert any("secret order" in said for said in saw["hub"])
     assert read_report(fitted.folder).report == fitted.report
+    assert dict(fitted.report.facts)["run"] == "finished"  # how many steps the fit took is among its own numbers
     assert Report.from_json(json.loads((fitted.folder / "result.json").read_text())) == fitted.report
 
 
@@ -73,6 +74,7 @@ def test_the_ledger_has_every_question_and_rows_have_no_epsilon(fitted):
 
 
 def test_the_resolved_study_runs_again_to_the_same_coefficients(fitted, tmp_path):
+    assert "[partition]" not in (fitted.folder / "study.toml").read_text()
     again = run_study(load(fitted.folder / "study.toml"), tmp_path / "again")
     assert load(fitted.folder / "study.toml").digest == again_digest(fitted)
     np.testing.assert_allclose(again.outcome.coefficients["coef"], fitted.outcome.coefficients["coef"], rtol=1e-6)
@@ -119,14 +121,45 @@ def test_guessable_ids_are_refused_unless_the_study_accepts_them(tmp_path):
     assert run_study(parse(found), tmp_path / "accepted").outcome.metrics["people in common"] == 50
 
 
-def test_a_budget_stops_a_program_that_opens_rows(tmp_path):
-    one = study(
+PRIVATE = {"budget": {"epsilon": 1.0, "delta": 1e-5, "unit": "record"}}
+NOISY = {"protection": {"mechanism": {"noise_multiplier": 1.0, "at": "shares", "least": 2}}}
+
+
+@pytest.mark.parametrize("sections", [PRIVATE, NOISY], ids=["budget", "mechanism"])
+@pytest.mark.parametrize(
+    "program",
+    [
         {"name": "vertical_logistic_regression", "formula": FORMULA},
-        budget={"epsilon": 1.0, "delta": 1e-5, "unit": "record"},
-    )
-    result = run_study(one, tmp_path / "run")
-    assert result.run.stopped == "budget"
-    assert result.outcome.coefficients is None
+        {"name": "vertical_poisson_regression", "formula": FORMULA},
+        {"name": "vertical_boost", "trees": 1},
+        {"name": "splitnn", "epochs": 1},
+    ],
+    ids=lambda program: program["name"],
+)
+def test_a_program_that_shows_rows_is_refused_under_a_budget_or_noise_before_the_alignment(program, sections, tmp_path):
+    with pytest.raises(StudyInvalid, match="shows rows of records") as error:
+        run_study(study(program, **sections), tmp_path / "run")
+    assert not error.value.asked
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_a_hidden_join_would_not_keep_to_is_refused():
+    one = study({"name": "hidden_join_means", "of": ["serum_creatinine"], "by": "sex"}, **PRIVATE)
+    with pytest.raises(StudyInvalid, match="exact sums of a hidden join"):
+        build_apart(one)
+
+
+@pytest.mark.parametrize("given", [{"aggregation": "secagg"}, {"disclosure": 0.5}, {"clip": {"radius": 1.0}}])
+def test_protection_of_parties_with_the_same_columns_is_refused(given):
+    with pytest.raises(StudyInvalid, match=rf"protection\.{next(iter(given))}"):
+        build_apart(study({"name": "vertical_correlation"}, protection=given))
+
+
+def test_nobody_is_held_out_of_files(tmp_path):
+    data = {"parties": {"a": str(tmp_path / "a.csv"), "b": str(tmp_path / "b.csv")}}
+    found = {"data": data, "alignment": {"on": "nin"}, "program": {"name": "alignment"}, "evaluation": {"holdout": 0.2}}
+    with pytest.raises(StudyInvalid, match=r"evaluation\.holdout: files hold whom they hold"):
+        build_apart(parse(found))
 
 
 SLOW = set(VERTICAL) - {"alignment", "vertical_correlation", "vertical_vif"}

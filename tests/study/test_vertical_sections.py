@@ -209,15 +209,17 @@ def test_a_study_file_of_parties_with_the_same_columns_keeps_its_digest():
 DIGEST = "eaee266d396204a1"
 
 
-def test_the_study_on_the_page_is_lawful_and_its_columns_are_there():
+def test_the_studies_on_the_page_are_lawful_and_that_of_files_passes_its_check(tmp_path, monkeypatch):
     page = (Path(__file__).parents[2] / "docs" / "study.md").read_text(encoding="utf-8")
     section = page.partition("## Different columns of the same people")[2].partition("\n## ")[0]
     first, second = re.findall(r"```toml\n(.*?)```", section, flags=re.DOTALL)
     study = parse(tomllib.loads(first))
     refuse_sections(study)
     refuse_columns(study, catalogued(study))
-    files = {"data": tomllib.loads(second)["data"], "alignment": {"on": "nin"}, "program": {"name": "alignment"}}
-    refuse_sections(parse(files))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tax.csv").write_text("nin,salary\n" + "".join(f"p{i},{1000 + i * i}\n" for i in range(20)))
+    (tmp_path / "town.csv").write_text("nin,age,hours\n" + "".join(f"P{i},{20 + i},{30 + i % 7}\n" for i in range(20)))
+    assert check_study(parse(tomllib.loads(second)))["columns"] == {"tax": ("salary",), "town": ("age", "hours")}
 
 
 @pytest.mark.parametrize("name", [name for name in bundled() if load(name).apart])
@@ -230,7 +232,7 @@ def test_every_bundled_study_of_columns_apart_is_lawful_as_far_as_its_data_do_no
 
 
 @pytest.mark.parametrize(
-    "formula, code",
+    ("formula", "code"),
     [
         ("death_event ~ age:ejection_fraction", "HR-310"),
         ("death_event ~ age + smokes", "HR-403"),

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from tables_apart import tables
-from vertical_locals import ages, numbers, one_row, remember, salaries, three_times, told
+from vertical_locals import ages, numbers, one_row, remember, salaries, scaled, three_times, told
 
 import hedgerow as hr
 from hedgerow.errors import (
     BudgetExhausted,
+    BudgetInvalid,
     ColumnsDiffer,
     HedgerowError,
     MissingColumn,
@@ -65,6 +66,24 @@ def test_rows_do_not_go_through_noise(aligned):
         noisy.sum(numbers)
     with pytest.raises(UnlawfulChannel, match="rows"):
         noisy.send(salaries, parties=["tax"], to="town", then=remember)
+
+
+def test_rows_of_the_hub_in_two_orders_are_refused(aligned):
+    """As where a party failed after the others had written: a product by two orders would be of wrong people."""
+    from hedgerow.engines.simulation import records
+
+    weights = np.ones(len(aligned.sum(numbers)))
+    assert aligned.cross(scaled, weights=weights).shape == (2, 2)
+    records(aligned._federation).desks["tax"].put("last order", {"key": bytes(32)})
+    with pytest.raises(PartyDeclined) as refused:
+        aligned.cross(scaled, weights=weights)
+    assert set(refused.value.codes.values()) == {NotAligned.code}
+
+
+def test_a_budget_comes_before_answers_without_noise(aligned):
+    aligned.sum(numbers)
+    with pytest.raises(BudgetInvalid):
+        aligned.within(hr.Budget(epsilon=1.0, delta=1e-6, unit="record"))
 
 
 def test_v12_a_list_is_aligned_once(two):

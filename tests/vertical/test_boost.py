@@ -7,12 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hedgerow as hr
-from hedgerow.errors import BudgetExhausted, CohortTooSmall, MissingColumn, SettingsInvalid
+from hedgerow.errors import ArgumentInvalid, BudgetExhausted, CohortTooSmall, MissingColumn, SettingsInvalid, UnlawfulChannel
 from hedgerow.vertical import X25519
-from hedgerow.vertical.boost import boosted_trees
+from hedgerow.vertical.boost import boosted_trees, predict
 from hedgerow.vertical.boost.locals import enough_between, left_out, totals
 
 N = 400
+
+
+@hr.local
+def as_in_training(broadcast, party, rng):
+    if party.id == "clinic":
+        np.testing.assert_allclose(party.state["predicted"], party.state["score"], rtol=1e-12)
+
+
+@hr.local
+def as_told(broadcast, party, rng):
+    if party.id == "laboratory":
+        np.testing.assert_allclose(np.sort(party.state["predicted"]), broadcast, atol=1e-9)
 
 
 def people(seed=0):
@@ -150,3 +162,41 @@ def test_a_budget_refuses_sides_of_single_people():
     both = hr.simulate(tables, on="id", seed=0).within(hr.Budget(epsilon=1.0, delta=1e-6, unit="record"))
     with pytest.raises(BudgetExhausted):
         boosted_trees(both.align(on="id", by=X25519(least=10)), "ill", trees=1)
+
+
+def test_labels_of_several_levels_noise_and_unknown_settings_are_refused_before_anybody_is_asked():
+    frame = people()
+    frame["ward"] = np.resize(["surgery", "cardiology", "maternity"], N)
+    frame["sex"] = np.where(frame["a"] + frame["ill"] > 0, "male", "female")
+    tables = {"clinic": frame[["id", "a", "ill", "ward", "sex"]], "laboratory": frame[["id", "c"]]}
+    both = hr.simulate(tables, on="id", seed=0).align(on="id", by=X25519(least=10))
+    asked = len(both.ledger)
+    with pytest.raises(SettingsInvalid, match="'ward' is a category of 3 levels"):
+        boosted_trees(both, "ward", trees=1)
+    with pytest.raises(SettingsInvalid, match="loss='logistic'"):
+        boosted_trees(both, "a", trees=1, loss="logistic")
+    with pytest.raises(ArgumentInvalid, match="Did you mean 'trees'"):
+        hr.vertical.boost.boosted_trees(both, "ill", tree=1)
+    with pytest.raises(UnlawfulChannel, match="sides of single people"):
+        boosted_trees(both.protect(mechanism=hr.Gaussian(4.0, at="shares", least=2)), "ill", trees=1)
+    assert len(both.ledger) == asked
+    fit = boosted_trees(both, "sex", trees=1, depth=1, bins=4, columns=["a", "c"])
+    assert fit.loss == "logistic"
+    assert fit.losses[0] < 0.7  # log 2, at the base score
+
+
+def test_predictions_are_the_scores_of_the_training_at_whom_they_are_for():
+    frame = people()
+    both = apart(frame)
+    settings = {"trees": 2, "depth": 2, "bins": 8, "columns": ["a", "b", "c", "d"]}
+    fit = boosted_trees(both, "ill", **settings)
+    assert predict(both, fit, "clinic") is None
+    both.each(as_in_training)
+    boosted_trees(both, "cost", trees=1, depth=1, bins=4)  # other bins, other scores
+    told = predict(both, fit, "hub")
+    _, scores = pooled(frame, "ill", True, 2, 2)
+    np.testing.assert_allclose(np.sort(told), np.sort(scores), atol=1e-5)
+    predict(both, fit, "laboratory")
+    both.each(as_told, np.sort(told))
+    with pytest.raises(MissingColumn, match="Did you mean 'clinic'"):
+        predict(both, fit, "clinc")

@@ -117,7 +117,7 @@ def test_the_ledger_has_exact_sums_and_a_budget_refuses_them(apart):
     assert entry.numbers == 6
     assert entry.aggregation == "hidden join"
     assert entry.event == Event("nonprivate")
-    limited = hr.simulate(tables()[0], on="nin", seed=0).within(hr.Budget(epsilon=1.0, delta=1e-6))
+    limited = hr.simulate(tables()[0], on="nin", seed=0).within(hr.Budget(epsilon=1.0, delta=1e-6, unit="record"))
     with pytest.raises(BudgetExhausted):
         hidden_means(limited, "salary", "gender", on="nin", settings=SHORT)
 

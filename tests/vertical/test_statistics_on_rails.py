@@ -107,7 +107,7 @@ def test_noise_in_shares_goes_with_products_and_is_charged() -> None:
 
 
 def test_v1_a_budget_refuses_rows_for_the_hub() -> None:
-    both = aligned(PEOPLE).within(hr.Budget(epsilon=2, delta=1e-6))
+    both = aligned(PEOPLE).within(hr.Budget(epsilon=2, delta=1e-6, unit="record"))
     with pytest.raises(BudgetExhausted):
         logistic_regression(both, "rich ~ age")
 
@@ -120,4 +120,4 @@ def test_the_statistics_of_the_other_handle_are_named() -> None:
     together = hr.simulate(PEOPLE["town"], hr.data.iid(parties=2), seed=0)
     with pytest.raises(ArgumentInvalid, match="Federation") as caught:
         hr.vertical.linear_regression(together, "rooms ~ age")
-    assert "align(on=...)" in str(caught.value)
+    assert "federation.align(on=" in str(caught.value)

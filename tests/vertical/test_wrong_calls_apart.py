@@ -1,11 +1,13 @@
 """What a newcomer calls wrongly is refused before any party is asked, in words that say what to call."""
 
 import pytest
+from apart_double import AsHeld
 from tables_apart import tables
 
 import hedgerow as hr
-from hedgerow.errors import ArgumentInvalid, SettingsInvalid
+from hedgerow.errors import ArgumentInvalid, BudgetInvalid, SchemaInvalid, SettingsInvalid, UnboundedSum
 from hedgerow.vertical.boost import boosted_trees
+from hedgerow.vertical.channel import begun, provenance
 
 
 @pytest.fixture
@@ -49,3 +51,40 @@ def test_functions_of_the_room_name_align_where_it_was_forgotten(federation, cal
     for handle in (federation, tables()[0]["town"]):
         with pytest.raises(ArgumentInvalid, match=r"an Aligned(.|\n)*align\(on="):
             call(handle)
+
+
+def test_a_budget_per_party_is_refused_at_once(federation):
+    with pytest.raises(BudgetInvalid, match='unit="record"'):
+        federation.within(hr.Budget(epsilon=1.0, delta=1e-6))
+    both = federation.align(on="nin", by=AsHeld())
+    asked = len(both.ledger)
+    with pytest.raises(BudgetInvalid, match='unit="record"'):
+        both.within(hr.Budget(epsilon=1.0, delta=1e-6))
+    assert len(both.ledger) == asked
+
+
+def test_the_remedy_for_a_missing_range_can_be_followed(federation):
+    town = tables()[0]["town"]
+    both = hr.simulate(tables()[0], on="nin", seed=0).align(on="nin", by=AsHeld())
+    with pytest.raises(UnboundedSum, match=r'declared=\{"patient": \{"role": "ignore"\}\}\)\.declare\(age=\(0, 120\)\)'):
+        hr.vertical.means(both, "dose", by="gender")
+    declared = hr.data.Table.from_frame(town, declared={"nin": {"role": "ignore"}}).declare(dose=(-8, 8))
+    both = hr.simulate({"tax": tables()[0]["tax"], "town": declared}, on="nin", seed=0).align(on="nin", by=AsHeld())
+    assert hr.vertical.means(both, "dose", by="gender")["count"].sum() == both.n
+
+
+def test_functions_of_parties_that_hold_the_same_columns_name_align(federation):
+    with pytest.raises(SchemaInvalid, match=r"align(.|\n)*hr\.vertical"):
+        hr.stats.means(federation, ["age"])
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "words"),
+    [
+        (hr.Gaussian(1.0), "Gaussian(1) at the server: central privacy"),
+        (hr.Gaussian(1.0, at="shares", least=2), "Gaussian(1) in shares of 2 parties: distributed privacy"),
+    ],
+)
+def test_a_fit_says_who_adds_noise(federation, mechanism, words):
+    both = federation.align(on="nin", by=AsHeld()).protect(mechanism=mechanism)
+    assert provenance(both, begun(both), 2)["protection"].startswith(words)

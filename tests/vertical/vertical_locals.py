@@ -55,3 +55,9 @@ def patterned(broadcast, party, rng):
 def three_times(broadcast, party, rng):
     """Three columns of rows."""
     return np.ones((len(party.w), 3))
+
+
+@hr.local
+def scaled(broadcast, party, rng):
+    """A party's own numbers, brought to about one."""
+    return numbers(broadcast, party, rng) / 100

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from hedgerow.errors import HedgerowError, StudyInvalid
+from hedgerow.errors import HedgerowError, PartyDeclined, StudyInvalid
 
 from . import coordinator, export, pilot
 from .as_json import rehearsal_told, result_told
@@ -26,6 +26,8 @@ from .station import app as station_commands
 
 console = Console()
 errors = Console(stderr=True)
+MOST_CAUSES = 5
+"""Causes of an error that are printed, one below the other."""
 
 
 def _version(asked: bool) -> None:
@@ -232,11 +234,24 @@ def main() -> Any:
     try:
         app(prog_name="hedgerow")
     except HedgerowError as error:
-        errors.print(escape(str(error)), style="red", highlight=False, soft_wrap=True)
+        errors.print(escape(_with_causes(error)), style="red", highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
         errors.print("Interrupted at once. A run that had begun continues with --resume.", style="red")
         sys.exit(130)
+
+
+def _with_causes(error: HedgerowError) -> str:
+    """A message, and below it why: the party's reason and remedy, which a simulation knows and a station keeps to itself."""
+    lines, cause, seen = [str(error)], error.__cause__, 0
+    while isinstance(error, PartyDeclined) and cause is not None and seen < MOST_CAUSES:
+        if isinstance(cause, HedgerowError):
+            lines.append(f"Cause: {type(cause).__name__} [{cause.code}]: {cause.reason}")
+            lines += [f"  {line}" for line in cause.remedy.splitlines()]
+        else:
+            lines.append(f"Cause: {type(cause).__name__}: {cause}")
+        cause, seen = cause.__cause__, seen + 1
+    return "\n".join(lines)
 
 
 def _fresh(folder: Path, name: str, resume: bool) -> Path:

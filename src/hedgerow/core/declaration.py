@@ -122,6 +122,8 @@ class Declaration:
     takes : {"aligned", "apart", "anew"}
         Whether it is given the parties after their alignment; before it; or, for trainings that are studies of their own, a
         callable that begins and aligns them anew.
+    shows_rows : bool
+        Whether a seat sees rows of records, of parties with different columns: neither a budget nor noise goes with it.
     learns : callable
         `(settings, roles) -> mapping` from a party, "hub" or "world" to sentences on what it will learn from the program, for
         parties with different columns; "party" is all of them, "others" all but the holder of the label.
@@ -144,6 +146,7 @@ class Declaration:
     case: Callable[[], Case] | None = None
     columns: Literal["alike", "apart"] = "alike"
     takes: Literal["aligned", "apart", "anew"] = "aligned"
+    shows_rows: bool = False
     learns: Callable[[Settings, Any], Mapping[str, tuple[str, ...]]] = lambda settings, roles: {}
 
     @property

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.errors import ContributionInvalid, NobodyAnswered, UnlawfulChannel
+from hedgerow.errors import BudgetInvalid, ContributionInvalid, NobodyAnswered, UnlawfulChannel
 
 from .aggregation import Plain
 from .arrays import Array, Layout
@@ -125,6 +125,12 @@ class Run:
 
     def limit_to(self, limit: Limit) -> None:
         """Set the limit of the ledger; it warns where it protects nobody among the parties, or records where they are held."""
+        if self.schemas and limit.unit == "party":
+            raise BudgetInvalid(
+                "a budget per party limits what is told of a whole party, and over columns that lie apart all sums are bounded "
+                "per record.",
+                remedy='Give it per record: Budget(..., unit="record").',
+            )
         parties, self.ledger.limit = getattr(self.engine, "held", None), limit
         limit.warn_of(self.size if limit.unit == "party" else 0 if parties is None else int(parties.sizes.sum()))
 

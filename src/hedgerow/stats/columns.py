@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.federation import Federation
+from hedgerow.core.federation import Federation, inside
 from hedgerow.core.party import Party
 from hedgerow.errors import HedgerowWarning, SchemaInvalid, SettingsInvalid
 
@@ -23,6 +23,12 @@ BINARY_LEVELS = ("0", "1")
 
 def schema_of(federation: Federation) -> Schema:
     """Return the declared columns, without which no statistic can be asked for."""
+    if federation.schema is None and inside(federation).run.schemas:
+        raise SchemaInvalid(
+            "parties of this federation hold columns of their own, of people whom nobody has matched yet.",
+            remedy="Let them align first, and take a function of hr.vertical:\n"
+            "both = federation.align(on=..., by=hr.vertical.X25519()).",
+        )
     if federation.schema is None:
         raise SchemaInvalid(
             "this federation declares no schema, so its columns are unknown to the server.",

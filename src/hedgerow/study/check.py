@@ -21,7 +21,7 @@ RECORDS = 40
 """Made-up records with which `measures` finds the names of metrics."""
 
 
-class Asked(Exception):
+class FirstQuestion(Exception):
     """The program asked its first question."""
 
 
@@ -32,7 +32,7 @@ class Nobody:
     parties: Sequence[str]
 
     def exchange(self, outbox: Outbox) -> Inbox:
-        raise Asked
+        raise FirstQuestion
 
 
 def check(built: Built) -> None:
@@ -47,7 +47,7 @@ def check(built: Built) -> None:
     values = inside(built.federation)
     run = values.run.afresh(Nobody(built.federation.names), ledger=built.unspent)
     federation = handle(values._replace(run=run))
-    with suppress(Asked):
+    with suppress(FirstQuestion):
         next(iter(built.listing.program(built.settings)(federation)), None)
     evaluation = built.study.evaluation
     if evaluation.by_round and measures(built, ended=False) == []:

@@ -218,7 +218,8 @@ def write_results(folder: Path, report: Report, outcome: Outcome, schema: Mappin
 
 def write_study(study: Study, path: str | Path) -> None:
     """Write a study with all defaults filled in."""
-    _write(path, to_toml(study.model_dump(mode="json")) + "\n")
+    unused = {"partition"} if study.apart else None
+    _write(path, to_toml(study.model_dump(mode="json", exclude=unused)) + "\n")
 
 
 def _write(path: str | Path, text: str) -> None:

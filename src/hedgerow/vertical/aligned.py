@@ -32,7 +32,7 @@ from hedgerow.core.question import Question, Verb, function_of, name_of
 from hedgerow.crypto.peer_protocol import Traffic
 from hedgerow.crypto.peers import HUB
 from hedgerow.crypto.psi.interface import AlignmentProtocol
-from hedgerow.errors import ColumnsDiffer, MissingColumn, NotAligned, UnlawfulChannel, suggestion
+from hedgerow.errors import BudgetInvalid, ColumnsDiffer, MissingColumn, NotAligned, UnlawfulChannel, suggestion
 
 from .align import Aligning, people, refuse_protocol
 from .own_total import OwnTotal
@@ -88,7 +88,7 @@ class Aligned(Closed):
 
     @property
     def n(self) -> int:
-        """How many people are common to all parties, which is public."""
+        """How many people are common to all parties: public."""
         return self._facts.n
 
     @property
@@ -155,7 +155,9 @@ class Aligned(Closed):
         return Aligned(self._federation.protect(mechanism=mechanism), self._facts)
 
     def within(self, budget: Limit) -> Aligned:
-        """Limit what is released of these people; before the first question about their columns."""
+        """Limit what is released of these people; refused (HR-214) after an answer that no noise covers."""
+        if any(entry.event.open for entry in self.ledger.entries):
+            raise BudgetInvalid("a budget comes after answers without noise.", remedy="Call within(...) before the first one.")
         inside(self._federation).run.limit_to(budget)
         return self
 

@@ -48,8 +48,7 @@ def provenance(aligned: Any, before: tuple[int, int], columns: int) -> dict[str,
     by_role = ", ".join(f"{role} {size / 1e6:.3g} MB" for role, size in sorted(sent.items()))
     found = aligned.protection
     said = (
-        f"{found.mechanism} in the shares: {found.meaning}; no standard errors, since noise in the information would pass for "
-        "certainty"
+        f"{found.mechanism}: {found.meaning}; no standard errors, since noise in the information would pass for certainty"
         if found.noisy
         else "shares behind one-time pads, totals are opened, no mechanism: this release is not differentially private"
     )

@@ -27,6 +27,7 @@ from hedgerow.crypto.cross.noise import share_of_noise
 from hedgerow.crypto.cross.party import party_peer
 from hedgerow.crypto.cross.ring import decode, signed
 from hedgerow.crypto.cross.terms import Terms
+from hedgerow.crypto.keys import derive
 from hedgerow.crypto.peer_protocol import PeerProtocol, PeerSide
 from hedgerow.crypto.peers import HUB, Letters, Peer
 from hedgerow.crypto.sealing import PairSecrets
@@ -150,15 +151,20 @@ class Crossing(PeerProtocol):
         mechanism, entropy = at.release.mechanism, at.stream("pads").entropy
         rows = (self._rows if mechanism is None else self._rows_behind_noise)(at)
         memory = of_desk(at.desk, names, entropy)
-        widths, memory = yield from _shapes(me, names, rows, memory)
+        kept = at.desk.get(ORDER)
+        mark = bytes(MARK) if kept is None else derive(kept["key"], "mark of an order", b"")[:MARK]
+        widths, memory, alike = yield from _shapes(me, names, rows, memory, mark)
         terms = self.terms(at.question, names, widths)
         left, right = self._lawful(me, rows, noisy=mechanism is not None)
         noise = None if mechanism is None else self._noise(at, terms, mechanism)
         order = None
         if terms.hub_columns:
-            kept = at.desk.get(ORDER)
             if kept is None:
                 raise NotAligned("the hub has rows, and no sum whose rows it knows came before.", remedy="Ask for `sum` first.")
+            if not alike:
+                raise NotAligned(
+                    "parties have other orders of the hub's rows: the last sum failed.", remedy="Ask for `sum` again."
+                )
             order = secret_order(kept["key"], self.n)
         pairs = {name: shared.secret(name) for name in names if name != me}
         memory = yield from party_peer(
@@ -273,20 +279,23 @@ class Dealing(PeerProtocol):
 
 
 def _at_hub(crossing: Crossing, rows: Array | None, outbox: Outbox, names: tuple[str, ...]) -> Peer[Any]:
-    widths, _ = yield from _shapes(HUB, names, None, None)
+    widths, _, _ = yield from _shapes(HUB, names, None, None)
     terms = crossing.terms(outbox.question, names, widths)
     words = yield from hub_peer(terms, rows, outbox.stream("server", "pads").entropy)
     return terms, words
 
 
 def _shapes(
-    me: str, names: tuple[str, ...], rows: tuple[Array, Array] | None, memory: Any
-) -> Generator[Letters, Mapping[str, bytes], tuple[Widths, Any]]:
-    """Tell everybody shapes and marks of what is remembered; forget openings that are not remembered alike."""
-    length = _SHAPE.size + MARK * len(names)
+    me: str, names: tuple[str, ...], rows: tuple[Array, Array] | None, memory: Any, order: bytes = b""
+) -> Generator[Letters, Mapping[str, bytes], tuple[Widths, Any, bool]]:
+    """Tell everybody shapes and marks of what is remembered; forget openings that are not remembered alike.
+
+    Also whether all parties have the same order of the rows that the hub saw last.
+    """
+    length = _SHAPE.size + MARK * (len(names) + 1)
     own = b""
     if rows is not None:
-        own = _SHAPE.pack(rows[0].shape[1], rows[1].shape[1]) + b"".join(memory.mark(me, name, MARK) for name in names)
+        own = _SHAPE.pack(rows[0].shape[1], rows[1].shape[1]) + b"".join(memory.mark(me, name, MARK) for name in names) + order
     everyone = (*names, HUB)
     due = {name: (length,) for name in names if name != me}
     came = yield from exchange(me, {name: own for name in everyone if name != me}, everyone, due)
@@ -300,4 +309,4 @@ def _shapes(
     for name, letter in told.items():
         left, right = _SHAPE.unpack_from(letter)
         widths[name] = left, right
-    return widths, memory
+    return widths, memory, len({letter[-MARK:] for letter in told.values()}) == 1

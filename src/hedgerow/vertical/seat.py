@@ -78,13 +78,13 @@ class HubSeat(PeerProtocol):
         if group is None:
             raise NotAligned(f"{at.party.id} has no secret in common with the others.", remedy="Align the parties first.")
         key = derive(group["key"], "order of rows", at.context)
-        at.desk.put(ORDER, {"key": key})
         words = masked(encoded(rows, len(at.names)), shared, at.names, at.context, "hub's seat")
         raw = words[secret_order(key, self.n)].tobytes()
         head = _HEAD.pack(*words.shape)
         for part in parts(raw):
             yield {HUB: head + part}
             head = b""
+        at.desk.put(ORDER, {"key": key})  # the hub has the rows of all parties now
 
     def hub(self, outbox: Outbox, names: tuple[str, ...]) -> Peer[Array]:
         """The server's side: the total."""

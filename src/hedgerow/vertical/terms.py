@@ -140,7 +140,8 @@ def own_units(term: Term, schema: Schema, *, centred: bool = True) -> OwnTerm:
         name = ":".join(factor.text for factor in term.factors)
         raise UnboundedSum(
             f"{name!r} has no declared range, and numbers of columns that lie apart are whole numbers of so many bits.",
-            remedy='Declare its ends: read(..., declared={"age": (0, 120)}), or [data.columns.age] low = 0, high = 120.\n'
+            remedy='Declare its ends: Table.from_frame(frame, declared={"patient": {"role": "ignore"}}).declare(age=(0, 120)),\n'
+            'where "patient" is the column of ids; or in a study [data.columns.age] low = 0, high = 120.\n'
             "An expression needs a range of its own: log(x) is bounded where x is above zero.",
         )
     low, high = found

@@ -62,9 +62,11 @@ def built_at_stations(study: Study, schemas: Mapping[str, Schema]) -> BuiltApart
             f"the program {listed.name!r} begins a study for each training, which only a simulation does.",
             remedy="Submit one training: program.name = 'splitnn'.",
         )
-    if study.data.records is not None or study.roles.overlap != 1.0 or study.roles.keep:
+    chosen = study.data.records is not None or study.roles.overlap != 1.0 or study.roles.keep
+    if chosen or study.evaluation.holdout:
         raise StudyInvalid(
-            "data.records, roles.overlap and roles.keep choose records of a simulation, and those here are at stations.",
+            "data.records, roles.overlap, roles.keep and evaluation.holdout choose records of a simulation, and those here are "
+            "at stations.",
             remedy="Leave them out: stations answer with all.",
         )
     for party, columns in study.roles.columns.items():

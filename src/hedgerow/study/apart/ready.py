@@ -29,6 +29,14 @@ if TYPE_CHECKING:
 USED = {"partition": (), "evaluation": ("on", "holdout"), "engine": ("name", "threads", "shards")}
 """Sections of parties with the same columns, and which of their keys hold for others too."""
 
+USES = "it is of parties that hold the same columns; bounds of columns that lie apart follow from their ranges"
+HIDDEN = "products of columns that lie apart travel in shares already, which the hub cannot read"
+ROWS = (
+    "shows rows of records to a seat, which have no epsilon and bear no noise, so it cannot run under one. Leave it out, or "
+    "fit by products alone, such as vertical_linear_regression or vertical_means."
+)
+FILES = "files hold whom they hold, and nobody is kept out of their alignment. Leave it out, or cut one set (data.name)."
+
 
 @dataclass(frozen=True)
 class BuiltApart:
@@ -74,7 +82,7 @@ class BuiltApart:
 
     @cached_property
     def common(self) -> dict[str, np.ndarray]:
-        """Each party's records of the people whom all hold, in one order, by ids in the alignment's form; only a simulation knows it."""
+        """Each party's records of the people whom all hold, by ids in the alignment's form, as a simulation knows."""
         assert self.study.alignment is not None
         section = self.study.alignment
         rules = IdRules(most=section.most, normal=section.normal, small_domain="accepted")
@@ -141,6 +149,7 @@ def _problems(study: Study, listed: Declaration) -> Iterator[str]:
         yield from _of_roles(roles, parties, bool(files))
     if study.alignment is not None and study.alignment.by == "kkrt" and len(parties) > 2:
         yield f"alignment.by = 'kkrt' is for two parties, and there are {len(parties)}: choose by = 'x25519'."
+    yield from _of_protection(study, listed)
     if study.comparison is not None:
         yield "comparison: runs of columns that lie apart are single runs."
     defaults = type(study).model_validate({"data": {"name": "digits"}, "program": {"name": "none"}})
@@ -157,6 +166,21 @@ def _problems(study: Study, listed: Declaration) -> Iterator[str]:
         if getattr(study.data, key) is not None:
             instead = "roles.label = 'party.column'" if key == "target" else "the lists of [roles]" if key == "features" else ""
             yield f"data.{key} is of one table. " + (f"Say it by {instead}." if instead else "Weights apart are not supported.")
+
+
+def _of_protection(study: Study, listed: Declaration) -> Iterator[str]:
+    """What an alignment, or a program that shows rows, cannot keep to."""
+    asked = {"budget": study.budget, "protection.mechanism": study.protection.mechanism}
+    for key in (key for key, section in asked.items() if section is not None and listed.columns == "apart"):
+        if listed.shows_rows:
+            yield f"{key}: the program {listed.name!r} {ROWS}"
+        elif listed.takes == "apart":
+            yield f"{key}: the program {listed.name!r} tells exact sums of a hidden join. Leave it out, or take vertical_means."
+    for key in ("clip", "compression", "aggregation", "disclosure"):
+        if getattr(study.protection, key) is not None:
+            yield f"protection.{key}: {HIDDEN if key == 'aggregation' else USES}. Leave it out."
+    if study.evaluation.holdout and study.data.parties:
+        yield f"evaluation.holdout: {FILES}"
 
 
 def _of_roles(roles: RolesSection, parties: tuple[str, ...], files: bool) -> Iterator[str]:

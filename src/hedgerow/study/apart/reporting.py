@@ -92,6 +92,7 @@ def facts(
     assert study.alignment is not None
     rounds = history[-1]["round"] if history else 0
     endings = {"finished": "finished", "budget": "stopped by the budget"}
+    after = f" after {rounds} rounds" if rounds != 1 else ""  # steps of a single fit are its own to tell
     found: list[tuple[str, Cell]] = [("parties", len(built.held))]
     if built.simulated:
         found += [(f"people at {party}", len(one)) for party, one in built.held.items()]
@@ -100,7 +101,7 @@ def facts(
     found += [
         ("columns", ", ".join(f"{len(one.table.schema)} at {party}" for party, one in built.held.items())),
         ("program", study.program.name),
-        ("run", f"{endings.get(ended.stopped, ended.stopped)} after {rounds} round{'s' * (rounds != 1)}"),
+        ("run", endings.get(ended.stopped, ended.stopped) + after),
         ("alignment", f"{study.alignment.by} on {study.alignment.on}, at least {study.alignment.least} in common"),
         ("questions asked", len(entries)),
     ]

@@ -7,7 +7,7 @@ from contextlib import suppress
 from hedgerow.core.federation import Federation, inside
 from hedgerow.core.randomness import Streams
 
-from ..check import Asked, Nobody
+from ..check import FirstQuestion, Nobody
 from .opened import aligned_of
 from .protocols import protocol_of
 from .ready import BuiltApart
@@ -34,5 +34,5 @@ def refuse_unasked(built: BuiltApart) -> None:
     bound = {name: make(built, built.settings) for name, make in built.listing.bind.items()}
     own = {key: value for key, value in built.settings.items() if key not in built.listing.keys}
     given = (lambda: handle) if built.listing.takes == "anew" else handle
-    with suppress(Asked):
+    with suppress(FirstQuestion):
         next(built.listing.function(given, **own, **bound, start=None), None)

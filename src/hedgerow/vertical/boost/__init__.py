@@ -8,8 +8,9 @@ from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
     from .grow import boosted_trees, grow_trees
+    from .predict import predict
     from .results import BoostedTrees, BoostState, Cut
 
-__all__ = ["BoostState", "BoostedTrees", "Cut", "boosted_trees", "grow_trees"]
+__all__ = ["BoostState", "BoostedTrees", "Cut", "boosted_trees", "grow_trees", "predict"]
 
 lazily(__name__, checks=True)

@@ -29,7 +29,8 @@ from typing import Any, Literal
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.errors import CohortTooSmall, SettingsInvalid, UnboundedSum
+from hedgerow.data import Column
+from hedgerow.errors import CohortTooSmall, SettingsInvalid, UnboundedSum, UnlawfulChannel
 from hedgerow.vertical.aligned import Aligned
 
 from . import locals as at_party
@@ -38,14 +39,54 @@ from .results import BoostedTree, BoostedTrees, BoostState, Cut
 Loss = Literal["logistic", "squared"]
 
 
-def boosted_trees(aligned: Aligned, label: str, **settings: Any) -> BoostedTrees:
-    """Grow boosted trees to the end; parameters as `grow_trees`."""
+def boosted_trees(
+    aligned: Aligned,
+    label: str,
+    *,
+    trees: int = 20,
+    depth: int = 3,
+    bins: int = 32,
+    learning_rate: float = 0.3,
+    regularisation: float = 1.0,
+    loss: Loss | None = None,
+    columns: Collection[str] | None = None,
+    holdout: float = 0.0,
+    seed: int = 0,
+) -> BoostedTrees:
+    """Grow boosted trees to the end.
+
+    Parameters
+    ----------
+    aligned : Aligned
+    label, trees, depth, bins, learning_rate, regularisation, loss, columns, holdout, seed
+        As of `grow_trees`.
+
+    Returns
+    -------
+    BoostedTrees
+
+    Raises
+    ------
+    As `grow_trees`.
+    """
+    chosen = _Settings(
+        aligned,
+        label,
+        trees=trees,
+        depth=depth,
+        bins=bins,
+        learning_rate=learning_rate,
+        regularisation=regularisation,
+        loss=loss,
+        columns=columns,
+        holdout=holdout,
+        seed=seed,
+    )
     state = None
     losses = []
-    for state in grow_trees(aligned, label, **settings):
+    for state in _states(chosen):
         losses.append(state.loss)
     assert state is not None  # at least one tree, by _check
-    chosen = _Settings(aligned, label, **settings)
     made = BoostedTrees(
         label,
         chosen.holder,
@@ -56,28 +97,40 @@ def boosted_trees(aligned: Aligned, label: str, **settings: Any) -> BoostedTrees
         dict(chosen.columns),
         chosen.holdout,
         chosen.seed,
+        chosen.bins,
     )
     return made if not chosen.holdout else replace(made, measured=chosen.measured(held_out=True))
 
 
-def grow_trees(aligned: Aligned, label: str, **settings: Any) -> Iterator[BoostState]:
+def grow_trees(
+    aligned: Aligned,
+    label: str,
+    *,
+    trees: int = 20,
+    depth: int = 3,
+    bins: int = 32,
+    learning_rate: float = 0.3,
+    regularisation: float = 1.0,
+    loss: Loss | None = None,
+    columns: Collection[str] | None = None,
+    holdout: float = 0.0,
+    seed: int = 0,
+) -> Iterator[BoostState]:
     """Grow boosted trees, and yield a state after each.
 
     Parameters
     ----------
     aligned : Aligned
     label : str
-        The column to predict: 0 and 1, or a number.
-    trees : int
-        20.
-    depth : int
-        3.
+        The column to predict: binary, a category of two levels, of which the second counts as 1, or a number.
+    trees, depth : int
+        How many trees, and how many questions one asks of a person at most.
     bins : int
-        Bins of a column, at most 256; 32. Those of fewer people than the alignment's `least` are joined with neighbours.
+        Bins of a column, at most 256. Those of fewer people than the alignment's `least` are joined with neighbours.
     learning_rate : float
-        0.3.
+        What a tree's leaves are multiplied by.
     regularisation : float
-        Added to the second derivatives of a leaf; 1.
+        Added to the second derivatives of a leaf.
     loss : {"logistic", "squared"}, optional
         By the label's declaration if not given.
     columns : collection of str, optional
@@ -85,18 +138,40 @@ def grow_trees(aligned: Aligned, label: str, **settings: Any) -> Iterator[BoostS
     holdout : float
         Share of people who are left out of training, by `seed`.
     seed : int
+        Who is left out follows from it, and all parties know it.
+
+    Yields
+    ------
+    BoostState
 
     Raises
     ------
     UnboundedSum (HR-210)
         The label is a number without a declared range.
-    MissingColumn (HR-403), SettingsInvalid (HR-503), CohortTooSmall (HR-240)
+    MissingColumn (HR-403), SettingsInvalid (HR-511), CohortTooSmall (HR-240), UnlawfulChannel (HR-211)
         Before any party is asked.
     BudgetExhausted (HR-213)
         There is a budget: who goes left is told of single people.
     """
-    chosen = _Settings(aligned, label, **settings)
-    aligned.each(partial(at_party.cut_bins, columns=chosen.columns, n_bins=chosen.bins, least=chosen.least))
+    chosen = _Settings(
+        aligned,
+        label,
+        trees=trees,
+        depth=depth,
+        bins=bins,
+        learning_rate=learning_rate,
+        regularisation=regularisation,
+        loss=loss,
+        columns=columns,
+        holdout=holdout,
+        seed=seed,
+    )
+    yield from _states(chosen)
+
+
+def _states(chosen: _Settings) -> Iterator[BoostState]:
+    """The state after each tree."""
+    chosen.aligned.each(partial(at_party.cut_bins, columns=chosen.columns, n_bins=chosen.bins, least=chosen.least))
     _, _, sum_of_labels, people = chosen.totals_at_start()
     mean = sum_of_labels / people
     base = float(mean if chosen.loss == "squared" else np.log(mean / (1 - mean)))
@@ -116,15 +191,15 @@ class _Settings:
         aligned: Aligned,
         label: str,
         *,
-        trees: int = 20,
-        depth: int = 3,
-        bins: int = 32,
-        learning_rate: float = 0.3,
-        regularisation: float = 1.0,
-        loss: Loss | None = None,
-        columns: Collection[str] | None = None,
-        holdout: float = 0.0,
-        seed: int = 0,
+        trees: int,
+        depth: int,
+        bins: int,
+        learning_rate: float,
+        regularisation: float,
+        loss: Loss | None,
+        columns: Collection[str] | None,
+        holdout: float,
+        seed: int,
     ) -> None:
         self.aligned, self.label, self.holder = aligned, label, aligned.owner(label)
         declared = aligned.schemas[self.holder][label]
@@ -137,6 +212,7 @@ class _Settings:
             for party, schema in aligned.schemas.items()
         )
         self._check()
+        self._check_label(declared)
         self._about: dict[str, Any] = {"holder": self.holder, "label": label}
         self.scale = 1.0 if self.loss == "logistic" else _scale(label, declared.absolute)
         self._loss = {"loss": self.loss, "scale": self.scale}
@@ -169,6 +245,26 @@ class _Settings:
     def least(self) -> int:
         """Fewest people of a bin, of a node and of a part."""
         return max(2, self.aligned.least)
+
+    def _check_label(self, declared: Column) -> None:
+        """Refuse labels that no loss is for, and noise, which would not cover what trees tell of people."""
+        if declared.kind == "category" and len(declared.levels) != 2:
+            raise SettingsInvalid(
+                f"label {self.label!r} is a category of {len(declared.levels)} levels, and trees are grown for two classes or "
+                "a number.",
+                remedy="Make a column that is 1 for one level and 0 for the others, at the party that holds it.",
+            )
+        if self.loss == "logistic" and declared.kind not in ("binary", "category"):
+            raise SettingsInvalid(
+                f"label {self.label!r} is declared {declared.kind!r}, and loss='logistic' takes labels of 0 and 1.",
+                remedy="Declare it binary, or take loss='squared'.",
+            )
+        if self.aligned.protection.noisy:
+            raise UnlawfulChannel(
+                "boosted trees were asked for through a channel that adds noise: trees tell sides of single people, and noise "
+                "in histograms does not cover them.",
+                remedy="Leave the mechanism out, or fit by products alone: means, tables and linear regression go with noise.",
+            )
 
     # ---- sums -------------------------------------------------------------------------------------------------------
     def totals_at_start(self) -> Array:

@@ -18,6 +18,10 @@ Columns = tuple[tuple[str, tuple[str, ...]], ...]
 """The columns of each party that cuts may ask."""
 
 
+Places = tuple[tuple[str, int, int], ...]
+"""Party, column and bin of cuts."""
+
+
 def left_out(n: int, holdout: float, seed: int) -> Array:
     """Which of n people are left out of training, by a seed that all know: a boolean array of shape (n,)."""
     out = np.zeros(n, bool)
@@ -31,6 +35,11 @@ def cut_bins(broadcast: Any, party: Party, rng: Any, *, columns: Columns, n_bins
 
     Bins of fewer than `least` people are joined with their neighbours.
     """
+    party.state["bins"], party.state["edges"] = _binned(party, columns, n_bins, least)
+
+
+def _binned(party: Party, columns: Columns, n_bins: int, least: int) -> tuple[Array, Array]:
+    """The bins of each person, shape (n, columns), and their edges; they follow from the party's columns alone."""
     own = dict(columns).get(party.id, ())
     bins = np.zeros((len(party.w), len(own)), np.uint8)
     edges = np.full((len(own), n_bins - 1), np.inf)
@@ -40,7 +49,7 @@ def cut_bins(broadcast: Any, party: Party, rng: Any, *, columns: Columns, n_bins
         found = enough_between(found, np.sort(values), least)
         edges[k, : len(found)] = found
         bins[:, k] = np.searchsorted(found, values, side="left")
-    party.state["bins"], party.state["edges"] = bins, edges
+    return bins, edges
 
 
 def enough_between(edges: Array, values: Array, least: int) -> Array:
@@ -125,12 +134,22 @@ def one(broadcast: Any, party: Party, rng: Any, *, holder: str) -> Array:
 
 
 @local
-def sides(broadcast: Any, party: Party, rng: Any, *, cuts: tuple[tuple[str, int, int], ...]) -> Array:
+def sides(broadcast: Any, party: Party, rng: Any, *, cuts: Places) -> Array:
     """Whether each person goes left at the cuts, zeros at those of other parties: shape (n, cuts)."""
-    found = np.zeros((len(party.w), len(cuts)), np.uint8)
+    return _left(party.id, party.state["bins"], cuts)
+
+
+@local
+def sides_anew(broadcast: Any, party: Party, rng: Any, *, cuts: Places, columns: Columns, n_bins: int, least: int) -> Array:
+    """As `sides`, by bins that are found anew, since other trees may have been grown in the meantime."""
+    return _left(party.id, _binned(party, columns, n_bins, least)[0], cuts)
+
+
+def _left(me: str, bins: Array, cuts: Places) -> Array:
+    found = np.zeros((len(bins), max(len(cuts), 1)), np.uint8)
     for k, (owner, column, bin) in enumerate(cuts):
-        if owner == party.id:
-            found[:, k] = party.state["bins"][:, column] <= bin
+        if owner == me:
+            found[:, k] = bins[:, column] <= bin
     return found
 
 
@@ -159,6 +178,12 @@ def add_leaves(broadcast: Mapping[str, Array], party: Party, rng: Any, *, holder
 def keep_scores(broadcast: Any, party: Party, rng: Any, *, trees: tuple[BoostedTree, ...], base: float, under: str) -> None:
     """Keep the scores that follow from the sides that came."""
     party.state[under] = scores_of(np.asarray(party.received) > 0.5, trees, base)
+
+
+@local
+def tell_scores(broadcast: Any, party: Party, rng: Any, *, holder: str, under: str) -> Array:
+    """The scores that a party keeps, zeros at the others: shape (n, 1)."""
+    return np.asarray(party.state[under])[:, None] if party.id == holder else np.zeros((len(party.w), 1))
 
 
 def _loss(loss: str, y: Array, score: Array) -> tuple[Array, Array, Array]:

@@ -88,6 +88,8 @@ class BoostedTrees:
         Share of the common people who were left out of training.
     seed : int
         By which they were chosen.
+    bins : int
+        Bins of a column.
     measured : mapping
         Loss, and for classes accuracy, of the people left out; empty where there are none.
     """
@@ -101,6 +103,7 @@ class BoostedTrees:
     columns: dict[str, tuple[str, ...]]
     holdout: float
     seed: int
+    bins: int
     measured: dict[str, float] = field(default_factory=dict)
 
     def importance(self) -> dict[str, float]:

@@ -127,6 +127,7 @@ def case_of_defences() -> Case:
     bind={"label": label_of},
     outcome=show_defended,
     watch=watch_defended,
+    shows_rows=True,
     learns=learns_of_defences,
     case=case_of_defences,
 )

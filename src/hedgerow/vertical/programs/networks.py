@@ -183,6 +183,7 @@ def leaks_of(state: SplitState, opened: Any, name: str = "", defence: Any = None
     bind={"label": label_of},
     outcome=show_training,
     watch=watch_training,
+    shows_rows=True,
     learns=learns_of_training,
     case=case_of_digits,
 )

@@ -103,6 +103,7 @@ def vertical_linear_regression(aligned: Aligned, *, formula: str, start: FittedA
     "Logistic regression over columns that lie apart, with standard errors; equal to the pooled fit up to fixed point.",
     columns="apart",
     outcome=show_fitted,
+    shows_rows=True,
     learns=learns_of_predictors,
     case=lambda: heart(formula="death_event ~ age + sex + ejection_fraction + serum_creatinine", tol=1e-3),
 )
@@ -135,6 +136,7 @@ def vertical_logistic_regression(
     "Poisson regression of counts over columns that lie apart, log link, with standard errors.",
     columns="apart",
     outcome=show_fitted,
+    shows_rows=True,
     learns=learns_of_predictors,
     case=lambda: visits(formula="mdvis ~ lncoins + lpi + disea + hlthg"),
 )

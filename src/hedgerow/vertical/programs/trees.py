@@ -78,6 +78,7 @@ def learns_of_trees(settings: Settings, roles: Any) -> dict[str, tuple[str, ...]
     bind={"label": label_of},
     outcome=show_trees,
     watch=watch_trees,
+    shows_rows=True,
     learns=learns_of_trees,
     case=lambda: heart(trees=2, depth=2, bins=8),
 )

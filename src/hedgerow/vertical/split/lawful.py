@@ -42,7 +42,9 @@ def lawful_labels(labels: Any, told: Collection[str], seat: str) -> None:
     LabelsExposed (HR-247), SettingsInvalid (HR-511)
     """
     if labels is not None and labels != SHARED and not isinstance(labels, LabelDP):
-        raise SettingsInvalid(f"labels is {labels!r}.", remedy='Say "shared", or give hr.vertical.LabelDP(epsilon).')
+        raise SettingsInvalid(
+            f"labels is {labels!r}.", remedy='Say "shared", or give hedgerow.vertical.leaks.LabelDP(epsilon).'
+        )
     if labels is None and told:
         raise LabelsExposed(
             f"{', '.join(sorted(told))} would receive the slopes of the loss for each record, which tell {seat}'s labels.",
