@@ -15,7 +15,7 @@ from hedgerow.crypto.paillier import PaillierKey
 from hedgerow.crypto.peers import meet
 from hedgerow.crypto.psi import join_sums as room
 from hedgerow.crypto.psi.join_sums import JoinSums
-from hedgerow.errors import MessageRefused, RangeExceeded, SettingsInvalid
+from hedgerow.errors import AlignmentRefused, MessageRefused, RangeExceeded, SettingsInvalid
 
 KEY = PaillierKey.fresh(512, insecure=True)
 NAMES = ("town", "tax")
@@ -48,9 +48,9 @@ def joined(groups, values, least=3, tape=None, ambiguous=True, **more):
     return got["town"], got["tax"]
 
 
-def toy(single=500):
-    """The note's, section 6; whoever is alone in group x is not common."""
-    groups = {**dict.fromkeys(range(60), "f"), **dict.fromkeys(range(60, 100), "m"), single: "x"}
+def toy(x=range(500, 510)):
+    """The note's, section 6, with ten people in group x, of whom nobody is common."""
+    groups = {**dict.fromkeys(range(60), "f"), **dict.fromkeys(range(60, 100), "m"), **dict.fromkeys(x, "x")}
     return groups, {i: 20000 + 100 * i for i in range(30, 200)}
 
 
@@ -61,10 +61,68 @@ def test_the_notes_toy():
 
 
 def test_v11_groups_that_are_not_told_are_not_few_people_together():
-    """Whoever is alone in group x would be the total, which another question tells, less the two other groups."""
-    counts, sums = joined(*toy(single=199), least=10)
+    """Who alone of group x is common would be the total, which another question tells, less the two other groups."""
+    counts, sums = joined(*toy(x=[199, *range(500, 509)]), least=10)
     assert counts == {"f": None, "m": 40, "x": None}
     assert sums == [None, (1_118_000,), None]
+
+
+def test_v11_a_level_for_each_person_reads_no_list():
+    """With a count for each person, the groups' owner would read the list that the join hides."""
+    tape = Tape()
+    with pytest.raises(AlignmentRefused):
+        joined({i: f"person {i}" for i in range(48)}, dict.fromkeys(range(24, 90), 1), least=10, tape=tape, value_bits=1)
+    assert not any(letter for sender, _, letter in tape.letters if sender == "town"), "it is refused before anything leaves"
+
+
+def test_v11_small_groups_stay_at_home_with_the_next_smallest():
+    groups, values = toy(x=[150])
+    assert joined(groups, values, least=10) == ({"f": 30, "m": None, "x": None}, [(733_500,), None, None])
+    sizes = room._GROUPS
+    with pytest.MonkeyPatch.context() as patch:
+        told = []
+        patch.setattr(
+            room,
+            "_GROUPS",
+            type(
+                "Watched",
+                (),
+                {"most": sizes.most, "unpack": sizes.unpack, "pack": lambda self, **got: told.append(got) or sizes.pack(**got)},
+            )(),
+        )
+        joined(groups, values, least=10)
+    assert told == [{"sizes": [60, 0, 0]}]
+
+
+@given(st.lists(st.integers(0, 40), max_size=6))
+def test_v11_people_who_are_not_listed_are_none_or_many(sizes):
+    kept = JoinSums(least=5).listed(sizes)
+    left = sum(n for n, one in zip(sizes, kept, strict=True) if not one)
+    assert all(n >= 5 for n, one in zip(sizes, kept, strict=True) if one)
+    assert left == 0 or left >= 5 or not any(kept)
+
+
+@pytest.mark.parametrize(("made_up", "match"), [(0, "a group of 1"), (9, "asks for 48 groups")])
+def test_v11_the_owner_of_values_answers_no_group_of_few_people(monkeypatch, made_up, match):
+    """A groups' owner that keeps to no rule: a group for each person, alone or among made-up ids."""
+    monkeypatch.setattr(JoinSums, "listed", lambda self, sizes: [True] * len(sizes))
+    honest = JoinSums._most_groups
+    groups = {i: f"person {i}" for i in range(48)}
+    groups |= {1000 + 48 * j + i: f"person {i}" for i in range(48) for j in range(made_up)}
+    values = dict.fromkeys(range(24, 90), 1)
+    by = JoinSums(least=10, bits=512, insecure=True, ratio=1000, small_domain="accepted", value_bits=1)
+    asks = dataclasses.replace(by)
+    monkeypatch.setattr(JoinSums, "_most_groups", lambda self, begun: 100 if self is asks else honest(self, begun))
+    town = asks.counts("town", NAMES, by.read(list(groups)), list(groups.values()))
+    tax, tape = by.sums("tax", NAMES, by.read(list(values)), np.array(list(values.values()))), Tape()
+    with pytest.raises(MessageRefused, match=match):
+        meet({"town": town, "tax": tax}, tape.carried)
+
+
+def test_v11_more_groups_than_the_shorter_list_has_people_for_are_refused_at_home():
+    groups = {i: f"group {i % 48}" for i in range(480)}
+    with pytest.raises(AlignmentRefused, match="48 groups"):
+        joined(groups, dict.fromkeys(range(24, 90), 1), least=10, value_bits=1)
 
 
 @given(st.lists(st.integers(0, 40), max_size=6), st.integers(0, 60), st.sampled_from([1, 20]))
@@ -83,9 +141,18 @@ def test_v11_what_is_left_of_the_total_is_nobody_or_lawful_or_everybody(common, 
     st.dictionaries(st.integers(0, 30), st.integers(0, 2**40), min_size=3, max_size=20),
 )
 def test_sums_are_those_of_the_join(groups, values):
-    counts, sums = joined(groups, values, ambiguous=False, value_bits=41)
-    common = {label: [i for i in groups if groups[i] == label and i in values] for label in counts}
     by = AnySubset(least=3)
+    people = {label: [i for i in groups if groups[i] == label] for label in sorted(set(groups.values()))}
+    kept = by.listed([len(found) for found in people.values()])
+    listed = [len(found) for found, one in zip(people.values(), kept, strict=True) if one]
+    if not listed or len(listed) > min(sum(listed), len(values)) // 3:
+        with pytest.raises(AlignmentRefused):
+            joined(groups, values, ambiguous=False, value_bits=41)
+        return
+    counts, sums = joined(groups, values, ambiguous=False, value_bits=41)
+    common = {
+        label: [i for i in found if one and i in values] for (label, found), one in zip(people.items(), kept, strict=True)
+    }
     told = by.told([len(found) for found in common.values()], len(values))
     for found, one, count, total in zip(common.values(), told, counts.values(), sums, strict=True):
         assert count == (len(found) if one else None)
@@ -153,7 +220,7 @@ def test_v21_answers_for_a_group_come_in_another_order_than_it_was_sent(monkeypa
     monkeypatch.setattr(room, "permutation", watched)
     joined(*toy(), least=10)
     sizes = [len(order) for order in drawn]
-    assert sorted(sizes) == sorted([60, 40, 1, 170, 60, 40, 1])  # the groups, the values, and the groups once more
+    assert sorted(sizes) == sorted([60, 40, 10, 170, 60, 40, 10])  # the groups, the values, and the groups once more
     orders = [tuple(order) for order in drawn if len(order) == 60]
     assert len(set(orders)) == 2
 
@@ -167,7 +234,7 @@ def test_a_sum_is_drawn_anew_so_that_no_product_of_boxes_is_what_comes():
     assert sent[0] != sent[1]
     assert KEY.decrypt(sent[0]) == 733_500
     raw = tape.pipe("tax", "town")
-    begun = len(raw) - (60 + 40 + 1) * 12 - 170 * (32 + box)
+    begun = len(raw) - (60 + 40 + 10) * 12 - 170 * (32 + box)
     boxes = KEY.public.unpack(raw[begun + 170 * 32 : begun + 170 * (32 + box)], 170)
     values = {KEY.decrypt(c): c for c in boxes}
     product = 1

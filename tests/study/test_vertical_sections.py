@@ -9,6 +9,7 @@ import pytest
 
 from hedgerow.errors import HedgerowError, StudyInvalid
 from hedgerow.study import VERTICAL, bundled, check_study, load, parse, run_study, will_learn
+from hedgerow.study.apart.at_stations import built_at_stations
 from hedgerow.study.apart.ready import build_apart, refuse_sections
 from hedgerow.study.apart.tables import catalogued, refuse_columns, tables_apart
 from hedgerow.study.build import build
@@ -247,3 +248,10 @@ def test_what_columns_refuse_is_refused_before_anybody_is_asked(formula, code, t
             refused_by(study)
         assert (error.value.code, error.value.asked) == (code, False)
     assert not (tmp_path / "run").exists()
+
+
+def test_nobody_is_held_out_at_stations():
+    schemas = build_apart(parse(heart())).schemas
+    built_at_stations(parse(heart()), schemas)
+    with pytest.raises(StudyInvalid, match=r"evaluation\.holdout choose records of a simulation"):
+        built_at_stations(parse(heart(evaluation={"holdout": 0.2})), schemas)

@@ -24,7 +24,7 @@ def test_a_total_is_the_sum_over_the_common_people():
     np.testing.assert_allclose(both.total(first_two, party="alice"), people.x["alice"][:, :2].sum(0), rtol=1e-12)
     entry = both.ledger.entries[-1]
     assert (entry.event.kind, entry.verb) == ("nonprivate", "sum")
-    assert both.saw["world"] == ("sums over 70 people of alice (first_two)",)
+    assert both.saw["world"] == ("sums over 70 people of alice: first_two",)
 
 
 def test_v1_more_numbers_than_a_total_has_are_refused_by_the_party():

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from apart_double import AsHeld
@@ -14,7 +15,7 @@ import hedgerow as hr
 from hedgerow.errors import LabelsExposed, MissingColumn, ModelInvalid, NotFinite, SettingsInvalid, UnlawfulChannel
 from hedgerow.vertical.leaks import LabelDP, MaxNormNoise, NoPeek, Observer
 from hedgerow.vertical.leaks.label_dp import SAID
-from hedgerow.vertical.split import splitnn
+from hedgerow.vertical.split import predict, splitnn
 from hedgerow.vertical.split.lawful import is_affine
 
 
@@ -51,6 +52,24 @@ def test_v15_a_u_shape_tells_no_party_where_the_hub_has_the_middle_and_the_bank_
         last_of(three, own, middle=between(), middle_at="carol", labels=None)
     with pytest.raises(LabelsExposed, match="alice would receive"):
         last_of(both, {"alice": bottom(5)}, middle=between(), labels=None)
+
+
+def test_v15_predictions_go_to_a_party_only_where_it_may_know_the_labels(both):
+    fit = last_of(both, {"bank": own_bottom(3)}, middle=between(), labels=None, columns="shared", epochs=1)
+    before = asked(both)
+    for network in (fit, fit.fit):
+        with pytest.raises(LabelsExposed, match="alice would receive predictions"):
+            predict(both, network, to="alice")
+    with pytest.raises(SettingsInvalid, match="labels is 'mine'"):
+        predict(both, fit, to="alice", labels="mine")
+    assert asked(both) == before
+    assert "split/kept/predicted" not in kept(both).get("alice", {})
+    assert predict(both, fit, to="bank") is None
+    assert predict(both, fit, to="hub").shape == (70, 3)
+    assert predict(both, fit, to="alice", labels="shared") is None
+    assert kept(both)["alice"]["split/kept/predicted"].shape == (70, 3)
+    private = last_of(both, {"alice": bottom(5)}, labels=LabelDP(1.0, classes=3), epochs=1, name="private")
+    assert predict(both, private, to="alice") is None
 
 
 def test_v2_an_affine_part_is_refused_where_it_is_opened_more_than_once(both):
@@ -96,6 +115,23 @@ def test_v16_labels_are_drawn_once_and_paid_once(both):
     assert paid[0].query.endswith(":say_labels")
 
 
+def test_v16_labels_of_each_column_are_paid_once_and_those_of_others_as_well():
+    rng, ids = np.random.default_rng(0), np.arange(70) + 1000
+    left = pd.DataFrame({"id": ids, "x": rng.uniform(size=70), "rich": rng.integers(0, 2, 70)})
+    right = pd.DataFrame({"id": ids, "y": rng.uniform(size=70), "ill": rng.integers(0, 2, 70)})
+    both = hr.simulate({"left": left, "right": right}, on="id", seed=0).align(on="id", by=AsHeld())
+
+    def paid(label, holder, column, epsilon):
+        how = {"features": {holder: [column]}, "scale": "none", "epochs": 1, "labels": LabelDP(epsilon)}
+        next(splitnn(both, {holder: bottom(1)}, top(6, 1), label=label, **how))
+        return [entry.event.epsilon for entry in both.ledger.entries if entry.event.kind == "pure"]
+
+    assert paid("ill", "left", "x", 1.0) == [1.0]
+    assert paid("rich", "right", "y", 1.0) == [1.0, 1.0]
+    assert paid("ill", "left", "x", 1.0) == [1.0, 1.0]
+    assert paid("ill", "left", "x", 0.5) == [1.0, 1.0]  # made of what was said at 1
+
+
 @pytest.mark.slow
 def test_v16_labels_that_were_said_are_those_that_are_learned(both):
     last_of(both, {"alice": bottom(5)}, labels=LabelDP(0.5, classes=3), epochs=1)
@@ -134,7 +170,7 @@ def test_who_saw_what(both):
     assert [said for said in both.saw["bank"] if "rows" in said] == ["rows, record by record, of alice (forward)"]
     assert [said for said in both.saw["alice"] if "rows" in said] == ["rows, record by record, of bank (slopes)"]
     assert not any("rows" in said for said in both.saw["hub"])
-    assert both.saw["world"] == ("sums over 70 people of bank (scored)",)
+    assert both.saw["world"] == ("sums over 70 people of bank: scored",)
     assert {entry.event.kind for entry in both.ledger.entries if entry.query.endswith((":forward", ":slopes"))} == {"rows"}
 
 

@@ -78,8 +78,8 @@ def test_groups_and_correlations_on_the_rails_are_those_of_the_oracle() -> None:
 def test_who_saw_what_of_a_logistic_regression() -> None:
     both = aligned(TABLES)
     fit = logistic_regression(both, "default ~ rate + age")
-    assert any("predictor_rows" in one and "secret order" in one for one in both.saw["hub"])
-    assert not any("predictor_rows" in one for one in (*both.saw["bank"], *both.saw["bureau"], *both.saw["world"]))
+    assert any("linear predictors" in one and "secret order" in one for one in both.saw["hub"])
+    assert not any("linear predictors" in one for one in (*both.saw["bank"], *both.saw["bureau"], *both.saw["world"]))
     assert all("products" in one.purpose or "rows" in one.purpose or "alignment" in one.purpose for one in both.traffic)
     assert len(both.ledger) == 2 + 3 * fit.rounds
 

@@ -1,13 +1,17 @@
 """What a newcomer calls wrongly is refused before any party is asked, in words that say what to call."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 from apart_double import AsHeld
 from tables_apart import tables
 
 import hedgerow as hr
-from hedgerow.errors import ArgumentInvalid, BudgetInvalid, SchemaInvalid, SettingsInvalid, UnboundedSum
+from hedgerow.errors import ArgumentInvalid, BudgetInvalid, NotBinary, SchemaInvalid, SettingsInvalid, UnboundedSum
 from hedgerow.vertical.boost import boosted_trees
 from hedgerow.vertical.channel import begun, provenance
+from hedgerow.vertical.glm import _separated
 
 
 @pytest.fixture
@@ -88,3 +92,32 @@ def test_functions_of_parties_that_hold_the_same_columns_name_align(federation):
 def test_a_fit_says_who_adds_noise(federation, mechanism, words):
     both = federation.align(on="nin", by=AsHeld()).protect(mechanism=mechanism)
     assert provenance(both, begun(both), 2)["protection"].startswith(words)
+
+
+def test_what_was_seen_names_the_pivot_of_a_star_coefficients_and_the_hub():
+    frames = tables()[0]
+    third = frames["tax"][["nin"]].assign(rich=(frames["tax"]["salary"] > frames["tax"]["salary"].median()).astype(int))
+    both = hr.simulate(frames | {"shop": third}, on="nin", seed=0).align(on="nin", by=hr.vertical.X25519())
+    assert all(any("shortest list" in one for one in both.saw[party]) for party in both.names)
+    hr.vertical.logistic_regression(both, "rich ~ gender", tol=1e-3)
+    assert all("the coefficients of all columns" in both.saw[party] for party in both.names)
+    assert any("sums over" in one for one in both.saw["hub"])
+    assert set(both.saw["world"]) <= set(both.saw["hub"])
+    assert not any("_" in one for said in both.saw.values() for one in said)
+
+
+def test_remedies_of_regressions_name_nothing_that_is_not_built_apart():
+    frames = tables()[0]
+    tax = frames["tax"].assign(
+        ward=np.resize(["a", "b", "c"], len(frames["tax"])), rich=(frames["tax"]["salary"] > 50).astype(int)
+    )
+    both = hr.simulate(frames | {"tax": tax}, on="nin", seed=0).align(on="nin", by=AsHeld())
+    with pytest.raises(NotBinary) as caught:
+        hr.vertical.logistic_regression(both, "ward ~ gender")
+    assert "multinomial" not in str(caught.value)
+    assert "1 for one level" in str(caught.value)
+    for family in ("binomial", "poisson"):
+        error = _separated(np.ones(2), np.ones(2), SimpleNamespace(spec=SimpleNamespace(names=["a", "b"])), family)
+        assert "firth" not in str(error)
+        assert "penalised" not in str(error)
+        assert "Drop the column" in str(error)

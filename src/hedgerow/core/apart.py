@@ -118,3 +118,10 @@ def prepared_apart(held: Parties, preparations: tuple[Any, ...]) -> Parties:
 
 
 aligned_rows.rearranges = prepared_apart  # type: ignore[attr-defined]
+
+
+def columns_apart(federation: Any) -> bool:
+    """Whether parties of a federation hold columns of their own, of some of the same people."""
+    from .federation import inside  # which itself imports from here
+
+    return bool(inside(federation).run.schemas)

@@ -45,10 +45,8 @@ class Inside(NamedTuple):
     ----------
     run : Run
         Engine, schema, randomness, ledger and counters: the one mutable thing, which all handles of a federation share.
-    cohort : Cohort
-        Who is asked.
-    channel : Channel
-        How sums travel.
+    cohort, channel : Cohort, Channel
+        Who is asked, and how sums travel.
     view : tuple of Preparation
         The columns that parties prepare.
     branch : str
@@ -168,7 +166,7 @@ class Federation(Closed):
 
     @property
     def missing(self) -> int:
-        """Answers that never came, of parties that dropped out."""
+        """Answers that never came."""
         return _INSIDE[self].run.missing
 
     @property
@@ -189,7 +187,7 @@ class Federation(Closed):
         number : int
             Of the round; the same number and purpose give the same stream of a seeded run.
         purpose : str
-            In words; those by which the waist draws noise and samples are refused.
+            In words; those of the waist's own draws are refused.
         """
         return _INSIDE[self].run.streams.for_program(number, purpose)
 
@@ -212,11 +210,11 @@ class Federation(Closed):
         size : int
             Exactly this many parties, without replacement.
         spare : int
-            With `size`: so many more are asked, and the first `size` answers count.
+            With `size`: so many more are asked; the first `size` count.
         records : float
-            Everybody is asked, about records of which each joins by itself with this probability; a party may have none.
+            Everybody is asked, about records of which each joins by itself with this probability.
         every : int
-            Parties take turns: the cohort is the next of so many groups, to which each party belongs once and for all.
+            Parties take turns: the cohort is the next of so many groups of parties.
         """
         run = _INSIDE[self].run
         check_sampling(rate, size, spare, records, every, n=run.size, of_cohort=self.is_cohort)
@@ -246,10 +244,7 @@ class Federation(Closed):
         A party's group follows from its name and from randomness of the server, whatever the data are. A unit is in one group,
         so questions to all groups cost what those to the dearest one cost. Groups differ in size, and one may be empty.
 
-        Raises
-        ------
-        BudgetInvalid (HR-214)
-            There are fewer parties than groups, or this is a cohort.
+        Raises BudgetInvalid (HR-214) where there are fewer parties than groups, or this is a cohort.
         """
         run = _INSIDE[self].run
         whole = isinstance(groups, int) and not isinstance(groups, bool)
@@ -334,7 +329,7 @@ class Federation(Closed):
         function : callable
             Top-level function `(columns, **settings) -> new columns`.
         declares : sequence of hedgerow.data.Column
-            What columns are from then on: new ones, and those in place of columns of the same names. Parties are not told.
+            What columns are from then on, new ones and others. Parties are not told.
         """
         name_of(function)
         made = Preparation(function, tuple(sorted(settings.items())), tuple(declares))
@@ -343,8 +338,7 @@ class Federation(Closed):
     def aside(self) -> Federation:
         """Return this federation for a measurement that leaves a program as it is: same parties, channel and ledger.
 
-        A question's number names its random streams, so one asked in between would shift those of the program; questions
-        aside are a branch with numbers of its own. Nor is a measurement counted: what parties keep stays as it was.
+        Questions aside have numbers of their own, so that streams of the program stay as they are; so does what parties keep.
         """
         return handle(_INSIDE[self]._replace(branch=ASIDE))
 

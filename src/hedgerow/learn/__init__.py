@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .results import declares
     from .scaffold import ScaffoldState, scaffold
     from .settings import Settings, StepSettings
+    from .splitfed import splitfed
     from .subfedavg import SubState, evaluate_subnetworks, subfedavg
     from .tasks import Input, Metric, Task
     from .training import Training, above, at_least, mean_of, with_weights
@@ -116,6 +117,7 @@ __all__ = [
     "predict",
     "resnet18",
     "scaffold",
+    "splitfed",
     "spread",
     "spread_clip",
     "subfedavg",

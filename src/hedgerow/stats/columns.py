@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hedgerow.core.apart import columns_apart
 from hedgerow.core.arrays import Array
-from hedgerow.core.federation import Federation, inside
+from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.errors import HedgerowWarning, SchemaInvalid, SettingsInvalid
 
@@ -23,7 +24,7 @@ BINARY_LEVELS = ("0", "1")
 
 def schema_of(federation: Federation) -> Schema:
     """Return the declared columns, without which no statistic can be asked for."""
-    if federation.schema is None and inside(federation).run.schemas:
+    if federation.schema is None and columns_apart(federation):
         raise SchemaInvalid(
             "parties of this federation hold columns of their own, of people whom nobody has matched yet.",
             remedy="Let them align first, and take a function of hr.vertical:\n"

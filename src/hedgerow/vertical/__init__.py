@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from .glm import logistic_regression, poisson_regression
     from .groups import CrossTable, contingency, means
     from .hidden_sums import HiddenMeans, hidden_means
+    from .leaks import LabelDP
     from .linear import lasso, linear_regression, ridge
-    from .split import SplitNetwork, SplitState, cut, evaluate, predict, splitnn
+    from .predict import predict
+    from .split import SplitNetwork, SplitState, cut, evaluate, splitnn
 
 __all__ = [
     "KKRT",
@@ -30,6 +32,7 @@ __all__ = [
     "Factors",
     "HiddenMeans",
     "JoinSums",
+    "LabelDP",
     "PrincipalAxes",
     "SplitNetwork",
     "SplitState",

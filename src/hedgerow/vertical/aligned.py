@@ -35,7 +35,9 @@ from hedgerow.crypto.psi.interface import AlignmentProtocol
 from hedgerow.errors import BudgetInvalid, ColumnsDiffer, MissingColumn, NotAligned, UnlawfulChannel, suggestion
 
 from .align import Aligning, people, refuse_protocol
+from .given import given_by, told_for
 from .own_total import OwnTotal
+from .quiet import AtHome, Between
 from .seat import HubSeat, PartySeat
 
 MOST_SEATS = 64
@@ -52,7 +54,7 @@ class _Facts:
     schemas: Mapping[str, Any]
     saw: dict[str, list[str]] = field(default_factory=dict)
     cohorts: dict[tuple[str, ...], Cohort] = field(default_factory=dict)
-
+    said: dict[Any, float] = field(default_factory=dict)  # epsilon that was paid for labels of a party, by their settings
     seats: dict[Any, PartySeat] = field(default_factory=dict)
 
     def seat(self, *how: Any) -> PartySeat:
@@ -119,9 +121,8 @@ class Aligned(Closed):
             known = [name for schema in self.schemas.values() for name in schema.names]
             raise MissingColumn(f"no party holds a column {column!r}.", remedy=suggestion(column, known))
         if len(owners) > 1:
-            raise ColumnsDiffer(
-                f"{' and '.join(owners)} both hold a column {column!r}.", remedy="Rename one, or leave it out at one of them."
-            )
+            said = f"{' and '.join(owners)} both hold a column {column!r}."
+            raise ColumnsDiffer(said, remedy="Rename one, or leave it out at one of them.")
         return owners[0]
 
     @property
@@ -201,7 +202,8 @@ class Aligned(Closed):
         """
         self._without_noise("a sum whose rows are records")
         total: Array = self._ask("sum", local, broadcast, HubSeat(self.n), None)
-        what = f"totals record by record of {name_of(function_of(local)).split(':')[1]}, in secret order"
+        what = f"totals of {given_by(local)}, record by record, in secret order"
+        self._note(told_for(local), *self.names)
         self._facts.note(HUB, f"{what}; with the coefficients, values of columns with few of them follow, unnamed")
         return total
 
@@ -239,20 +241,20 @@ class Aligned(Closed):
             alone = hidden and len(whose) > 1
             what = "the total of rows" if alone else "rows, record by record,"
             if whose:
-                self._facts.note(name, f"{what} of {', '.join(whose)} ({function_of(local).__name__})")
+                self._facts.note(name, f"{what} of {', '.join(whose)} ({given_by(local)})")
 
     def open_rows(self, local: Local, broadcast: Arrays = None, *, parties: Collection[str], hidden: bool = False) -> Array:
         """Let the hub receive rows of some parties, in the order in which they stand there, and return their total.
 
-        It cannot name the people, but can follow each from question to question, which the secret order of `sum` keeps from it:
-        for rows of which parties say it is lawful, such as the middle of a split network. Parameters as of `send`.
+        It cannot name the people, but follows each from question to question, which the secret order of `sum` keeps from it, so
+        openings are not counted: for rows that it may have so, as in the middle of a split network. Parameters as of `send`.
         """
         self._without_noise("rows for the hub")
         self._known(parties)
         senders = tuple(name for name in self.names if name in set(parties))
         found: Array = self._ask("each", local, broadcast, self._facts.seat(senders, (HUB,), None, hidden), senders)
         what = "the total of rows" if hidden and len(senders) > 1 else "rows, record by record,"
-        self._facts.note(HUB, f"{what} of {', '.join(senders)} ({function_of(local).__name__}), of people whom it cannot name")
+        self._facts.note(HUB, f"{what} of {', '.join(senders)} ({given_by(local)}), of people whom it cannot name")
         return found
 
     def total(self, local: Local, broadcast: Arrays = None, *, party: str) -> Array:
@@ -275,7 +277,7 @@ class Aligned(Closed):
         self._without_noise("a party's own total")
         self._known([party])
         found: Array = self._ask("sum", local, broadcast, OwnTotal(), [party])
-        self._facts.note("world", f"sums over {self.n} people of {party} ({function_of(local).__name__})")
+        self._note(f"sums over {self.n} people of {party}: {given_by(local)}", HUB, "world")
         return found
 
     def cross(
@@ -292,12 +294,17 @@ class Aligned(Closed):
         from .cross import cross  # the only module that needs the ring
 
         found: Array = cross(self, left, right, broadcast, bound=bound, hub=hub, weights=weights)
-        self._facts.note(
-            "world", f"{' x '.join(map(str, found.shape))} sums over {self.n} people ({function_of(left).__name__})"
-        )
+        what = f"{' x '.join(map(str, found.shape))} sums over {self.n} people: {given_by(left)}"
+        of = what if right is None else f"{what}, by {given_by(right)}"
+        self._note(f"{of}, before noise" if getattr(self._mechanism, "at", None) == "server" else of, HUB)
+        self._note(of, "world")
         return found
 
     # ---- inside -----------------------------------------------------------------------------------------------------
+    def _note(self, what: str | None, *who: str) -> None:
+        for one in who if what else ():
+            self._facts.note(one, str(what))
+
     def _known(self, parties: Collection[str]) -> None:
         if not parties or (unknown := set(parties) - set(self.names)):
             named = sorted(unknown)[0] if parties else ""
@@ -337,31 +344,6 @@ class Aligned(Closed):
         return run.ask(Question(verb, local, broadcast, bound, None, told, cohort, branch, run.next_question(branch)), how)
 
 
-@dataclass(frozen=True)
-class Between(Plain):
-    """How products travel until a verb says it: rows are hidden whatever the verb, so noise in shares is lawful."""
-
-    name: str = "between parties"
-    shows: str = "the server sees shares that look random, and totals"
-
-    @property
-    def hides_rows(self) -> bool:
-        return True
-
-    @property
-    def largest(self) -> float | None:
-        return 1.0
-
-
-@dataclass(frozen=True)
-class AtHome(Plain):
-    """Parties compute and keep, and what follows from it is paid now."""
-
-    name: str = "at home"
-    shows: str = "the server sees nothing"
-    charge: Event | None = None
-
-
 def align(federation: Federation, on: str, by: AlignmentProtocol) -> Aligned:
     """Let parties find the people they have in common; what `federation.align` calls.
 
@@ -397,5 +379,7 @@ def aligned_before(federation: Federation, on: str, by: AlignmentProtocol, name:
     facts = _Facts(on, by, n, schemas)
     for party in schemas:
         facts.note(party, by.shows.get("party", "the sizes of the lists, and which of its own people are common"))
+        if len(schemas) > 2 and "pivot" in by.shows:  # the hub does not know whose list is the shortest
+            facts.note(party, by.shows["pivot"])
     facts.note(HUB, by.shows.get("hub", "sizes of sealed letters, and how many people are common"))
     return Aligned(view, facts)

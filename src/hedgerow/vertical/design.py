@@ -10,7 +10,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.crypto.cross.bits import ColumnReach
 from hedgerow.data import Schema
-from hedgerow.errors import DisclosureExceeded, SettingsInvalid
+from hedgerow.errors import DisclosureExceeded, NotBinary, SettingsInvalid
 from hedgerow.stats.design import Design, design_of
 from hedgerow.stats.factors import INTERCEPT, Term
 from hedgerow.stats.formula import read_number
@@ -158,7 +158,12 @@ def apart(
     schema, owners, shared = joint_schema(parties)
     refuse_shared([formula, *([offset] if offset else [])], shared)
     offset = offset or schema.offset
-    spec = design_of(schema, formula, family, offset=offset)
+    try:
+        spec = design_of(schema, formula, family, offset=offset)
+    except NotBinary as error:
+        raise NotBinary(
+            error.reason, remedy="Make a column that is 1 for one level and 0 for the others, at its party."
+        ) from None
     for name in spec.schema.names:
         admit_column(schema[name])
     if schema.weight is not None:

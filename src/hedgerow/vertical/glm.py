@@ -35,7 +35,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from hedgerow.core.arrays import Array
-from hedgerow.errors import DisclosureExceeded, NotConverged, SettingsInvalid, UnboundedSum, UnlawfulChannel
+from hedgerow.errors import DisclosureExceeded, NotConverged, Separated, SettingsInvalid, UnboundedSum, UnlawfulChannel
 from hedgerow.stats.difficulties import check_counts, check_identified, check_target, separated
 from hedgerow.stats.factors import INTERCEPT, Number, Term
 from hedgerow.stats.fit import Fit
@@ -316,7 +316,7 @@ def _newton(
         try:
             step = point.step
         except np.linalg.LinAlgError:
-            raise separated(point.beta, point.beta, one.spec.names, counts=family == "poisson") from None
+            raise _separated(point.beta, point.beta, one, family) from None
         length = math.sqrt(max(float(step @ point.score), 0.0))
         lengths.append(length)
         if length < tol:
@@ -327,12 +327,19 @@ def _newton(
 def _unfinished(one: Apart, point: Point | None, lengths: list[float], times: int, family: FamilyName) -> Exception:
     """Classes that are separated: steps gain nothing and hardly shrink. Otherwise the cap came too early."""
     if point is not None and len(lengths) > 3 and lengths[-1] > 0.5 * lengths[-2] and lengths[-1] < 1.0:
-        return separated(point.step, point.beta, one.spec.names, counts=family == "poisson")
+        return _separated(point.step, point.beta, one, family)
     return NotConverged(
         f"after {times} openings of linear predictors the next step is {lengths[-1] if lengths else math.inf:.2g} standard "
         "errors.",
         remedy="Allow more with openings=, a larger tol=, or take fewer columns.",
     )
+
+
+def _separated(step: Array, beta: Array, one: Apart, family: FamilyName) -> Separated:
+    """As of any fit; what keeps coefficients finite elsewhere is not built for columns that lie apart."""
+    found = separated(step, beta, one.spec.names, counts=family == "poisson")
+    remedy = "Drop the column, or merge the level with another; or align parties that have more people in common."
+    return Separated(found.reason, remedy=remedy)
 
 
 def _null_deviance(one: Apart, totals: TargetSums) -> float | None:

@@ -35,6 +35,7 @@ from hedgerow.stats.factors import Number, Term
 from .channel import is_noisy, least_of
 from .cross import Factors
 from .design import HeldColumns
+from .given import gives
 from .terms import CONSTANT, OwnTerm, Terms, admit_column, block_of, joint_schema, own_units, refuse_few_of, refuse_shared
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 
 # ---- at the parties -------------------------------------------------------------------------------------------------
+@gives("indicators of levels")
 @local
 def level_rows(broadcast: Any, party: Party, rng: Any, *, at: str, column: str, size: int, least: int = 0) -> Array:
     """Indicators of a column's levels at its party, shape (n, size); zeros of levels that are not told, none elsewhere."""
@@ -54,6 +56,7 @@ def level_rows(broadcast: Any, party: Party, rng: Any, *, at: str, column: str, 
     return indicators(party, column, size, least)
 
 
+@gives("values")
 @local
 def value_rows(broadcast: Any, party: Party, rng: Any, *, terms: Terms, size: int, least: int = 0) -> Array:
     """Columns of all parties side by side, each at its owner and zeros elsewhere, shape (n, size)."""

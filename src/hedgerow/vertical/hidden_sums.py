@@ -1,14 +1,14 @@
 """Means by group where nobody learns who is in both tables: salary by gender, without saying whose salary is known.
 
-    the groups' owner    learns how many people of each group the other has
+    the groups' owner    learns how many people of each group the other has; it leaves out its groups of few people before
     the values' owner    learns sums of its values over them, of groups that are told
     hub, world           counts and sums of groups that are told
 
 `federation.align` tells each party which of its people the other has; here nobody learns it. The price is encryption of every
 value, and that nothing but sums by group comes out. See `hedgerow.crypto.psi.join_sums` for the protocol and what it refuses.
 
-A list is joined as it is: a party whose list has changed within a study refuses, since two joins would differ by a person, and
-every list is joined MOST_JOINS times at most.
+A list is joined once in a study, whatever comes of it: counts are exact, so that those of two joins could be subtracted.
+For the same reason a party whose list has changed within a study refuses.
 
 Releases : counts and sums of the groups that are told, exactly; the ledger charges them as every exact sum.
 Source   : Ion, Kreuter et al. 2020; the example is Sempere 2024, section 3.1.
@@ -49,11 +49,8 @@ if TYPE_CHECKING:
 
     from hedgerow.data import Column
 
-MOST_JOINS = 16
-"""Hidden joins of a list in a study."""
-
 JOINS = "hidden joins"
-"""The entry of a desk that counts them."""
+"""The entry of a desk that has the digest of the list that was joined."""
 
 _COUNT = struct.Struct("<Q")
 _SUM_BYTES = 12
@@ -190,16 +187,20 @@ class HiddenJoin(PeerProtocol):
 
 
 def _count_join(me: str, desk: Desk, ids: Sequence[bytes]) -> None:
-    """Refuse a list that has changed since it was joined in this study, and one join too many."""
-    before = desk.get(JOINS) or {"n": 0, "key": secrets.token_bytes(32), "digest": b""}
-    digest = list_digest(ids, before["key"])
-    if before["digest"] not in (b"", digest):
+    """Refuse a second join in this study, of the same list or of another."""
+    before = desk.get(JOINS)
+    if before is None:
+        key = secrets.token_bytes(32)
+        desk.put(JOINS, {"key": key, "digest": list_digest(ids, key)})
+        return
+    if before["digest"] != list_digest(ids, before["key"]):
         raise NotAligned(
             f"{me} joined another list in this study; the two would differ by single people.", remedy="Begin a new study."
         )
-    if int(before["n"]) >= MOST_JOINS:
-        raise NotAligned(f"{me} joined its list {before['n']} times in this study.", remedy="Ask for fewer tables.")
-    desk.put(JOINS, {"n": int(before["n"]) + 1, "key": before["key"], "digest": digest})
+    raise NotAligned(
+        f"{me} joined its list before in this study; counts of two joins could be subtracted.",
+        remedy="Ask for all columns at once.",
+    )
 
 
 @displayed
@@ -269,7 +270,7 @@ def hidden_means(
     AlignmentRefused (HR-246)
         No group is told.
     PartyDeclined (HR-221), RoundRefused (HR-241)
-        A party refused: its list has changed, or has ids that cannot be joined.
+        A party refused: it joined its list before in this study, has ids that cannot be joined, or small groups or many.
     """
     import pandas
 
@@ -309,7 +310,9 @@ def hidden_means(
     means = low + step * found[:, 1:] / counts[:, None]
     table = pandas.DataFrame(np.column_stack([counts, means]), index=pandas.Index(levels, name=by), columns=["count", *names])
     saw = {
-        owners[by]: f"how many people of each of its {len(levels)} groups {value_owner} has, and lengths of lists",
+        owners[
+            by
+        ]: f"how many people of each of its groups of {settings.least} or more {value_owner} has, and lengths of lists",
         value_owner: "sums of its values over the groups that are told, and lengths of lists and of groups without names",
         HUB: "counts and sums of the groups that are told",
         "world": f"{int((~np.isnan(counts)).sum())} counts and {found[~np.isnan(counts), 1:].size} means",

@@ -22,6 +22,7 @@ from hedgerow.stats.linear.loss import Loss
 from .channel import least_of
 from .cross import Factors
 from .design import Apart, HeldColumns
+from .given import gives
 from .linear import Normal
 from .terms import CONSTANT, OwnTerm, Terms, block_of, own_columns
 
@@ -30,6 +31,7 @@ LINKED = 10.0
 
 
 # ---- at the parties -------------------------------------------------------------------------------------------------
+@gives("linear predictors", told="the coefficients of all columns")
 @local
 def predictor_rows(
     beta: Array, party: Party, rng: Any, *, terms: Terms, places: int, offset: tuple[str, str] | None = None
@@ -51,12 +53,14 @@ def predictor_rows(
     return found
 
 
+@gives("the target")
 @local
 def target_rows(broadcast: Any, party: Party, rng: Any, *, at: str, target: OwnTerm) -> Array:
     """The target in own units at its party, no columns elsewhere; shape (n, 1)."""
     return block_of(party, (target,) if party.id == at else ())
 
 
+@gives("logarithms of the target")
 @local
 def perfect_rows(broadcast: Any, party: Party, rng: Any, *, at: str, target: OwnTerm, unit: float) -> Array:
     """What a perfect fit of counts says: y log y - y and the logarithm of y!, divided by `unit`; shape (n, 2)."""

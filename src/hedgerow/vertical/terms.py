@@ -29,6 +29,7 @@ from hedgerow.stats.expressions import Interval, interval
 from hedgerow.stats.factors import Levels, Term
 
 from .few import refuse_few
+from .given import gives
 
 SINGLE_ROLES = ("target", "weight", "offset")
 
@@ -139,9 +140,9 @@ def own_units(term: Term, schema: Schema, *, centred: bool = True) -> OwnTerm:
     if found is None:
         name = ":".join(factor.text for factor in term.factors)
         raise UnboundedSum(
-            f"{name!r} has no declared range, and numbers of columns that lie apart are whole numbers of so many bits.",
-            remedy='Declare its ends: Table.from_frame(frame, declared={"patient": {"role": "ignore"}}).declare(age=(0, 120)),\n'
-            'where "patient" is the column of ids; or in a study [data.columns.age] low = 0, high = 120.\n'
+            f"{name!r} has no declared range, and columns that lie apart become whole numbers of so many bits.",
+            remedy='Declare its ends: Table.from_frame(frame, declared={"patient": {"role": "ignore"}}).declare(age=(0, 120)),'
+            '\nwhere "patient" is the column of ids; or in a study [data.columns.age] low = 0, high = 120.\n'
             "An expression needs a range of its own: log(x) is bounded where x is above zero.",
         )
     low, high = found
@@ -167,6 +168,7 @@ def _product(first: Interval, second: Interval) -> Interval:
 
 
 # ---- at the parties -------------------------------------------------------------------------------------------------
+@gives("columns of the formula")
 @local
 def own_columns(broadcast: Any, party: Party, rng: Any, *, terms: Terms, least: int = 0) -> Array:
     """The columns of a party in its own units, shape (n, d_k); none of a party without terms.

@@ -12,6 +12,11 @@ Shows    : A learns how many people of each of its groups B has, and not who the
            B, is what makes them anonymous. B learns, for each group that is not refused, the sums of its values over them, and
            how long the groups' lists are; not their names, nor how many people the sums are over. Both learn the lengths of
            both lists.
+           A count is exact: of a group with none or all of its people in common it says so of each. Whoever fills a group
+           with made-up ids learns the count of the others.
+Left out : by A, before anything leaves, groups with fewer than `least` of its own people, whose count would say who B has, and
+           the next smallest until those left out have as many together. B answers no group of fewer, and no more groups than
+           the shorter list has times `least` people, so that made-up ids fill no more.
 Refused  : a group with fewer than `least` people in common, whose sums would tell of them; one that leaves fewer than `least`
            of B's people out; and one for which B, who knows its own values, could find the people by their sum: where subsets
            of that size are not 2^10 times as many as sums. The next smallest groups too, until those refused are lawful
@@ -36,7 +41,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.question import travels
 from hedgerow.core.randomness import Entropy
-from hedgerow.errors import MessageRefused, RangeExceeded, SettingsInvalid
+from hedgerow.errors import AlignmentRefused, MessageRefused, RangeExceeded, SettingsInvalid
 
 from ..cohort import lawful_least, whole
 from ..messages import MessageForm, Octets, Several, Whole, digest
@@ -70,7 +75,8 @@ class JoinSums:
     Parameters
     ----------
     least : int
-        Fewest people in a group's sums, at least 3; and fewest of the values' owner who are not in them.
+        Fewest people in a group, as its owner lists it, and in its sums, at least 3; and fewest of the values' owner who are
+        not in them.
     most, ratio, normal, small_domain
         As for `X25519`.
     value_bits : int
@@ -139,7 +145,12 @@ class JoinSums:
         Returns
         -------
         dict from group to int or None
-            In the order of the labels; None where a group is refused.
+            In the order of the labels; None where a group is refused or was left out.
+
+        Raises
+        ------
+        AlignmentRefused (HR-246)
+            Before a group leaves: all groups are small, or there are too many of them.
         """
         plain = _plain(groups)
         named = sorted(set(plain), key=lambda label: (str(type(label)), label)) if labels is None else list(labels)
@@ -147,11 +158,19 @@ class JoinSums:
             raise RangeExceeded(
                 f"{len(set(plain))} groups of {len(ids)} ids.", remedy=f"At most {MOST_GROUPS} groups, one for each id."
             )
-        pipes, begun = yield from self._begun(me, names, len(ids), entropy)
-        other, scalar = names[1], Scalar.fresh(entropy)
         of_group: dict[Hashable, list[bytes]] = {label: [] for label in named}
         for id, label in zip(ids, plain, strict=True):
             of_group[label].append(id)
+        for label, one in zip(named, self.listed([len(found) for found in of_group.values()]), strict=True):
+            if not one:
+                of_group[label] = []
+        n_listed, n_groups = sum(len(found) for found in of_group.values()), sum(bool(found) for found in of_group.values())
+        if not n_groups:
+            raise AlignmentRefused(f"no group has {self.least} people of {me}.", remedy="Join levels.")
+        pipes, begun = yield from self._begun(me, names, n_listed, entropy)
+        other, scalar = names[1], Scalar.fresh(entropy)
+        if n_groups > (most := self._most_groups(begun)):
+            raise AlignmentRefused(f"{n_groups} groups, where lists so long allow {most}.", remedy="Join levels.")
         _written(pipes, other, _GROUPS.pack(sizes=[len(found) for found in of_group.values()]))
         for found in of_group.values():
             yield from self._write_masked(pipes, other, found, permutation(len(found), entropy), scalar, begun.salt)
@@ -217,6 +236,15 @@ class JoinSums:
         (sizes,) = _GROUPS.unpack((yield from _read(pipes, other, _GROUPS.most)))
         if sum(sizes) != begun.sizes[other]:
             raise MessageRefused(f"{other} has groups of {sum(sizes)} people in a list of {begun.sizes[other]}.")
+        if few := [size for size in sizes if 0 < size < self.least]:
+            raise MessageRefused(
+                f"{other} asks for a group of {min(few)}, whose count would say who is in the list here.",
+                remedy=f"Groups have {self.least} people or none.",
+            )
+        if (n_groups := sum(size > 0 for size in sizes)) > (most := self._most_groups(begun)):
+            raise MessageRefused(
+                f"{other} asks for {n_groups} groups, where lists so long allow {most}.", remedy="Join levels."
+            )
         came = bytearray()
         for size in sizes:
             points = yield from pipes.read(other, size * POINT_BYTES)
@@ -231,6 +259,17 @@ class JoinSums:
         raw = yield from pipes.read(other, sum(told) * public.ciphertext_bytes)
         totals = iter(public.unpack(raw, sum(told)))
         return [_unpacked(key.decrypt(next(totals)), columns, other) if one else None for one in told]
+
+    def listed(self, sizes: Sequence[int]) -> list[bool]:
+        """Which groups of so many own people are put on the list: none of few people, nor few people beside it."""
+        kept = [size >= self.least for size in sizes]
+        while any(kept) and 0 < sum(size for size, one in zip(sizes, kept, strict=True) if not one) < self.least:
+            kept[min((size, i) for i, size in enumerate(sizes) if kept[i])[1]] = False
+        return kept
+
+    def _most_groups(self, begun: Beginning) -> int:
+        """How many groups may have people: the shorter list has `least` for each."""
+        return min(begun.sizes.values()) // self.least
 
     def lawful(self, common: int, size: int, columns: int = 1) -> bool:
         """Whether sums of values over so many people of a list of `size` may be told to its owner."""

@@ -241,11 +241,6 @@ class _Settings:
                 remedy="Leave out others.",
             )
 
-    @property
-    def least(self) -> int:
-        """Fewest people of a bin, of a node and of a part."""
-        return max(2, self.aligned.least)
-
     def _check_label(self, declared: Column) -> None:
         """Refuse labels that no loss is for, and noise, which would not cover what trees tell of people."""
         if declared.kind == "category" and len(declared.levels) != 2:
@@ -265,6 +260,11 @@ class _Settings:
                 "in histograms does not cover them.",
                 remedy="Leave the mechanism out, or fit by products alone: means, tables and linear regression go with noise.",
             )
+
+    @property
+    def least(self) -> int:
+        """Fewest people of a bin, of a node and of a part."""
+        return max(2, self.aligned.least)
 
     # ---- sums -------------------------------------------------------------------------------------------------------
     def totals_at_start(self) -> Array:

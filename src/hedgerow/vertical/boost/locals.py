@@ -10,6 +10,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.vertical.given import gives
 from hedgerow.vertical.rows import secret_order
 
 from .results import BoostedTree, scores_of
@@ -30,7 +31,7 @@ def left_out(n: int, holdout: float, seed: int) -> Array:
 
 
 @local
-def cut_bins(broadcast: Any, party: Party, rng: Any, *, columns: Columns, n_bins: int, least: int = 1) -> None:
+def cut_bins(broadcast: Any, party: Party, rng: Any, *, columns: Columns, n_bins: int, least: int) -> None:
     """Find the bins of a party's own columns, by its own quantiles, and keep them; nothing leaves.
 
     Bins of fewer than `least` people are joined with their neighbours.
@@ -73,6 +74,7 @@ def begin(broadcast: Any, party: Party, rng: Any, *, holder: str, label: str, ba
     party.state["in"] = ~left_out(n, holdout, seed)
 
 
+@gives("indicators of bins")
 @local
 def in_bins(broadcast: Any, party: Party, rng: Any, *, columns: Columns, n_bins: int) -> Array:
     """One-hot rows of a party's bins, shape (n, columns x bins)."""
@@ -83,6 +85,7 @@ def in_bins(broadcast: Any, party: Party, rng: Any, *, columns: Columns, n_bins:
     return hot
 
 
+@gives("derivatives of the loss by node")
 @local
 def derivatives(
     broadcast: Any, party: Party, rng: Any, *, holder: str, label: str, loss: str, scale: float, nodes: tuple[int, ...]
@@ -99,6 +102,7 @@ def derivatives(
     return rows
 
 
+@gives("loss, right guesses, labels and number of people")
 @local
 def totals(
     broadcast: Any,
@@ -127,18 +131,21 @@ def totals(
     return np.stack([values / scale**2, right, y / scale, np.ones(len(y))], 1) * counts[:, None]
 
 
+@gives("ones")
 @local
 def one(broadcast: Any, party: Party, rng: Any, *, holder: str) -> Array:
     """A column of ones at the holder of labels."""
     return np.ones((len(party.w), int(party.id == holder)))
 
 
+@gives("sides of chosen cuts")
 @local
 def sides(broadcast: Any, party: Party, rng: Any, *, cuts: Places) -> Array:
     """Whether each person goes left at the cuts, zeros at those of other parties: shape (n, cuts)."""
     return _left(party.id, party.state["bins"], cuts)
 
 
+@gives("sides of chosen cuts")
 @local
 def sides_anew(broadcast: Any, party: Party, rng: Any, *, cuts: Places, columns: Columns, n_bins: int, least: int) -> Array:
     """As `sides`, by bins that are found anew, since other trees may have been grown in the meantime."""
@@ -180,6 +187,7 @@ def keep_scores(broadcast: Any, party: Party, rng: Any, *, trees: tuple[BoostedT
     party.state[under] = scores_of(np.asarray(party.received) > 0.5, trees, base)
 
 
+@gives("scores")
 @local
 def tell_scores(broadcast: Any, party: Party, rng: Any, *, holder: str, under: str) -> Array:
     """The scores that a party keeps, zeros at the others: shape (n, 1)."""

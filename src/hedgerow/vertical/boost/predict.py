@@ -52,7 +52,11 @@ def predict(aligned: Aligned, fit: BoostedTrees, to: str) -> Array | None:
     owners = sorted({cut.party for cut in fit.cuts()}) or [seat]
     aligned.send(
         partial(
-            at_party.sides_anew, cuts=cuts, columns=tuple(fit.columns.items()), n_bins=fit.bins, least=max(2, aligned.least)
+            at_party.sides_anew,
+            cuts=cuts,
+            columns=tuple(fit.columns.items()),
+            n_bins=fit.bins,
+            least=max(2, aligned.least),
         ),
         parties=owners,
         to=seat,

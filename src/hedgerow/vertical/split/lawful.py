@@ -7,7 +7,8 @@
 
 Labels are protected where randomised response flips them before training (`LabelDP`). In a U-shape slopes go to the holder of
 the middle; where that is the hub, which cannot name the people, and the label holder's own features are the only ones, no
-party is told. Everything else has to be said: labels="shared", columns="shared".
+party is told. Everything else has to be said: labels="shared", columns="shared". Predictions that go to a party tell labels of
+people whom it can name, and have to be said as well.
 
 Source : Li et al., ICLR 2022 (label leakage in two-party split learning); figures are measurements of ours.
 """
@@ -21,6 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from hedgerow.crypto.peers import HUB
 from hedgerow.errors import LabelsExposed, SettingsInvalid, UnlawfulChannel
 from hedgerow.vertical.leaks import LabelDP
 
@@ -50,6 +52,31 @@ def lawful_labels(labels: Any, told: Collection[str], seat: str) -> None:
             f"{', '.join(sorted(told))} would receive the slopes of the loss for each record, which tell {seat}'s labels.",
             remedy="Protect them: labels=LabelDP(epsilon=1.0), or train with the label holder's own features and a middle at\n"
             'the hub. Where these parties may know the labels, say so: labels="shared".',
+        )
+
+
+def lawful_predictions(labels: Any, protected: bool, to: str, seat: str) -> None:
+    """Refuse predictions of named people to a party that may not know the labels: a model that learned them repeats them.
+
+    Parameters
+    ----------
+    labels : None or "shared"
+    protected : bool
+        Whether training said that labels are shared, or replaced them at random.
+    to, seat : str
+        Who would receive predictions, and the label holder.
+
+    Raises
+    ------
+    LabelsExposed (HR-247), SettingsInvalid (HR-511)
+    """
+    if labels not in (None, SHARED):
+        raise SettingsInvalid(f"labels is {labels!r}.", remedy='Say "shared", or leave it out.')
+    if labels is None and not protected and to not in (seat, HUB):
+        raise LabelsExposed(
+            f"{to} would receive predictions of people whom it can name, which tell most of {seat}'s labels.",
+            remedy=f"Keep them at {seat}, or train with labels=LabelDP(epsilon=1.0). Where {to} may know the labels, say so:\n"
+            'predict(..., labels="shared").',
         )
 
 

@@ -41,6 +41,8 @@ class SplitNetwork:
     schemas : mapping from party to Schema
     middle : Middle, optional
         The part between, of a U-shape.
+    shared : bool
+        Whether training said that the parties may know the labels.
     """
 
     seat: str
@@ -48,6 +50,7 @@ class SplitNetwork:
     top: Top
     schemas: Mapping[str, Schema]
     middle: Middle | None = None
+    shared: bool = False
 
     @property
     def receiver(self) -> str:

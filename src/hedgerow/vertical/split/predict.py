@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -25,7 +25,9 @@ from hedgerow.crypto.peers import HUB
 from hedgerow.errors import MissingColumn, StateLost, suggestion
 from hedgerow.learn.models import hits
 from hedgerow.vertical.aligned import Aligned
+from hedgerow.vertical.given import gives
 
+from .lawful import lawful_predictions
 from .network import SplitNetwork
 from .piece import tensor
 from .reading import People
@@ -70,6 +72,7 @@ def say(broadcast: np.ndarray, party: Party, rng: Any, *, top: Top, who: People)
     party.state[key] = kept
 
 
+@gives("predictions")
 @local
 def tell(broadcast: Any, party: Party, rng: Any, *, top: Top, seat: str) -> np.ndarray:
     """What was predicted of each person, shape (n, k); zeros where nothing was, and at the other parties."""
@@ -102,7 +105,13 @@ def predicted(party: Party, top: Top) -> np.ndarray:
 
 
 def predict(
-    aligned: Aligned, fit: SplitState | SplitNetwork, to: str, *, hidden: bool = True, who: People = "all"
+    aligned: Aligned,
+    fit: SplitState | SplitNetwork,
+    to: str,
+    *,
+    hidden: bool = True,
+    who: People = "all",
+    labels: Literal["shared"] | None = None,
 ) -> np.ndarray | None:
     """What a split network says of people, to whom may know it.
 
@@ -115,6 +124,10 @@ def predict(
     hidden : bool
         As in training.
     who : {"all", "trained", "held out"}
+    labels : None or "shared"
+        Whether a party other than the label holder may know the labels. It has to be said, here or in training, where training
+        did not replace labels at random: predictions tell the party most labels of people whom it can name. To the hub
+        predictions of people who were trained on tell their labels as well, of people whom it cannot name.
 
     Returns
     -------
@@ -125,6 +138,8 @@ def predict(
 
     Raises
     ------
+    LabelsExposed (HR-247)
+        A party would be told labels that were not said to be shared. Nobody was asked.
     MissingColumn (HR-403)
         No party has this name.
     """
@@ -132,6 +147,7 @@ def predict(
     top, seat = network.top, network.seat
     if to != HUB and to not in aligned.names:
         raise MissingColumn(f"no party is called {to!r}.", remedy=suggestion(to, [*aligned.names, HUB]))
+    lawful_predictions(labels, network.shared or top.privacy is not None, to, seat)
     ask(aligned, network, hidden=hidden, who=who, hub=hub)
     width = top.label.n_classes if top.label.kind == "category" else 1
     local = partial(tell, top=top, seat=seat)

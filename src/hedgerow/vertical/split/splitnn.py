@@ -25,20 +25,19 @@ Source   : Sempere Hernández 2024, Algorithm 5 and Figure 3.1; Vepakomma et al.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from torch import nn
 
-from hedgerow.core.question import name_of
 from hedgerow.crypto.peers import HUB
 from hedgerow.errors import CheckpointMismatch, SettingsInvalid
 from hedgerow.vertical.aligned import Aligned
 from hedgerow.vertical.leaks import LabelDP, NoPeek, Observer
 
-from .lawful import lawful_columns, lawful_labels, lawful_merge
+from .lawful import SHARED, lawful_columns, lawful_labels, lawful_merge
 from .network import SplitNetwork, made_up
 from .steps import backward, begin, forward, learn, say_labels, scored, slopes
 from .ushape import train_u
@@ -202,7 +201,7 @@ def splitnn(
     own |= {"privacy": labels if isinstance(labels, LabelDP) else None, "defence": defence}
     own |= {"middle": middle, "middle_at": middle_at}
     own |= {"nopeek": nopeek, "observer": observer, "optimiser_settings": settings, "name": name}
-    network = SplitNetwork.of(aligned.schemas, bottoms, top, label, **own)
+    network = replace(SplitNetwork.of(aligned.schemas, bottoms, top, label, **own), shared=labels == SHARED)
     n = network.top.batches.trained(aligned.n)
     if epochs < 1 or n < 1 or (start is not None and start.n != n):
         raise SettingsInvalid(f"epochs is {epochs}, on {n} people.", remedy="Both are at least one, and those of the start.")
@@ -243,9 +242,10 @@ def starts(aligned: Any, network: SplitNetwork) -> dict[str, Any]:
         else:
             aligned.each(partial(begin, piece=piece, observer=top.observer), piece.initial, parties=[party])
     if top.privacy is not None:
-        say, paid = partial(say_labels, column=top.label.column, privacy=top.privacy), top.privacy.event()
-        before = any(entry.query == name_of(say_labels) and entry.event == paid for entry in aligned.ledger.entries)
-        aligned.each(say, parties=[network.seat], charge=None if before else paid)
+        say, paid = partial(say_labels, column=top.label.column, privacy=top.privacy), aligned._facts.said
+        whose, epsilon = (network.seat, top.label.column, top.privacy.classes), top.privacy.epsilon
+        aligned.each(say, parties=[network.seat], charge=None if paid.get(whose, 0.0) >= epsilon else top.privacy.event())
+        paid[whose] = max(epsilon, paid.get(whose, 0.0))
     return hub
 
 
