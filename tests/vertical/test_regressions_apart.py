@@ -320,7 +320,7 @@ def test_v11_a_column_that_singles_out_few_people_is_refused_at_home() -> None:
     nearly = (np.asarray(TABLES["bureau"]["age"]) > 50) * 1.0
     nearly[:4] = 1 - nearly[:4]
     pair = Table({**TABLES["bureau"].columns, "default": nearly}, BUREAU, "bureau")
-    with pytest.raises(TooFewRecords, match="column 2 of .* singles out 4 of 600"):
+    with pytest.raises(TooFewRecords, match=r"column 2 of .* singles out 4 of 600"):
         linear_regression(InMemory(TABLES | {"bureau": pair}), "spent ~ default + I(age > 50) + rate")
     grade = np.where(np.arange(N) < 4, 0, 1 + np.arange(N) % 2)
     third = Table({**TABLES["bank"].columns, "grade": grade}, BANK, "bank")
