@@ -16,6 +16,12 @@ from hedgerow.data import Table, load
 DATA = Path(os.environ.get("HEDGEROW_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="set HEDGEROW_DATA to the folder of public data sets")
 
+
+@pytest.fixture(autouse=True)
+def folder_of_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEDGEROW_DATA", str(DATA))
+
+
 CLINIC = ("age", "gender", "height", "weight", "smoke")
 LABORATORY = ("ap_hi", "ap_lo", "cholesterol", "gluc", "alco", "active")
 FORMULA = "cardio ~ " + " + ".join((*CLINIC, *LABORATORY))

@@ -289,11 +289,12 @@ class Aligned(Closed):
         bound: Bounds | None = None,
         hub: Array | None = None,
         weights: Array | None = None,
+        pairs: bool = True,
     ) -> Array:
         """Sums over records of products of columns that lie apart; see `hedgerow.vertical.cross`."""
         from .cross import cross  # the only module that needs the ring
 
-        found: Array = cross(self, left, right, broadcast, bound=bound, hub=hub, weights=weights)
+        found: Array = cross(self, left, right, broadcast, bound=bound, hub=hub, weights=weights, pairs=pairs)
         what = f"{' x '.join(map(str, found.shape))} sums over {self.n} people: {given_by(left)}"
         of = what if right is None else f"{what}, by {given_by(right)}"
         self._note(f"{of}, before noise" if getattr(self._mechanism, "at", None) == "server" else of, HUB)

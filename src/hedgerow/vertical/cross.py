@@ -85,6 +85,7 @@ def cross(
     bound: Bounds | Factors | None = None,
     hub: Array | None = None,
     weights: Array | None = None,
+    pairs: bool = True,
 ) -> Array:
     """Sum products of columns that lie apart over the common people.
 
@@ -104,6 +105,9 @@ def cross(
         Further right rows, in the order of the last `sum`.
     weights : array of shape (n,), optional
         Not below zero, in the order of the last `sum`: left' diag(weights) left.
+    pairs : bool
+        Whether parties refuse two columns that are affine functions of one another but for fewer than `least` people. Only for
+        columns that no formula makes, such as derivatives of a loss, is there a reason not to.
 
     Returns
     -------
@@ -148,6 +152,7 @@ def cross(
         factors.lengths,
         _declared(names, factors, right is not None),
         least=aligned.least,
+        pairs=pairs,
     )
     declared: Any = bound
     if isinstance(bound, Factors):

@@ -72,6 +72,8 @@ class Crossing(PeerProtocol):
         Where noise has fixed them; otherwise they follow from the shapes of what parties have.
     least : int
         Fewest people whom a party's column may single out where no noise is added; a station keeps its own number besides.
+    pairs : bool
+        Whether two columns are also compared with one another.
     """
 
     n: int
@@ -84,6 +86,7 @@ class Crossing(PeerProtocol):
     shapes: tuple[tuple[str, int, int], ...] = ()
     bits: Bits | None = None
     least: int = 0
+    pairs: bool = True
 
     @property
     def name(self) -> str:
@@ -213,7 +216,7 @@ class Crossing(PeerProtocol):
         for reach, one, side in zip(reaches, rows, ("left", "right"), strict=True):
             if one.shape[1]:
                 reach.refuse(one, f"what {me} has on the {side}")
-                refuse_few(one, self.least, f"what {me} has on the {side}")
+                refuse_few(one, self.least, f"what {me} has on the {side}", pairs=self.pairs)
         return rows
 
     def _noise(self, at: AtParty, terms: Terms, mechanism: Mechanism) -> Any:

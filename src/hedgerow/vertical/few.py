@@ -17,7 +17,7 @@ from hedgerow.errors import TooFewRecords
 from .alike import first_nearly_alike
 
 
-def first_of_few(rows: Array, least: int) -> tuple[int, int] | None:
+def first_of_few(rows: Array, least: int, *, pairs: bool = True) -> tuple[int, int] | None:
     """Return the first column that singles out few people, alone or with one before it, and how many; None where there is none.
 
     Parameters
@@ -32,12 +32,12 @@ def first_of_few(rows: Array, least: int) -> tuple[int, int] | None:
     for n in (np.count_nonzero(rows, axis=0), np.count_nonzero(rows != middle, axis=0)):
         if few := np.flatnonzero((n > 0) & (n < least)).tolist():
             return few[0], int(n[few[0]])
-    found = first_nearly_alike(rows, least)
+    found = first_nearly_alike(rows, least) if pairs else None
     return found and found[1:]
 
 
-def refuse_few(rows: Array, least: int, what: str, *, asked: bool = True) -> None:
-    """Refuse columns (n,) or (n, d) that single out fewer than `least` people.
+def refuse_few(rows: Array, least: int, what: str, *, asked: bool = True, pairs: bool = True) -> None:
+    """Refuse columns (n,) or (n, d) that single out fewer than `least` people, alone or, of `pairs`, one beside another.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def refuse_few(rows: Array, least: int, what: str, *, asked: bool = True) -> Non
         A party tells it by its code alone.
     """
     columns = rows.reshape(len(rows), -1)
-    if (found := first_of_few(columns, least)) is not None:
+    if (found := first_of_few(columns, least, pairs=pairs)) is not None:
         raise TooFewRecords(
             f"column {found[0]} of {what} singles out {found[1]} of {len(columns)} people, and {least} are the fewest.",
             remedy="Join levels, or leave the column out.",

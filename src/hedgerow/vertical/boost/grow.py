@@ -313,7 +313,9 @@ class _Settings:
         """The best cut of every node that one is worth making for; `sums` learns what nodes and children hold."""
         left = partial(at_party.in_bins, columns=self.columns, n_bins=self.bins)
         right = partial(at_party.derivatives, **self._about, **self._loss, nodes=tuple(nodes))
-        histogram = self.aligned.cross(left, right).reshape(-1, self.bins, len(nodes), 3) * np.array([self.scale, 1.0, 1.0])
+        histogram = self.aligned.cross(left, right, pairs=False).reshape(-1, self.bins, len(nodes), 3) * np.array(
+            [self.scale, 1.0, 1.0]
+        )
         places = [(party, k) for party, names in self.columns for k in range(len(names))]
         found = []
         for at, node in enumerate(nodes):
