@@ -188,11 +188,20 @@ class Design:
         ------
         MissingColumn, NotFinite, OutOfRange (HR-403, 404, 405)
         """
-        found = RawTable.of(frame.to_pandas() if isinstance(frame, Table) else frame, needed=self.reads)
-        given = {name: series_values(values) if _lacks(values) else uncoded(values) for name, values in found.columns.items()}
-        columns, n = self.schema.select(self.reads).admit(given), found.n
+        columns, n = self.admitted(frame)
         eta = self.matrix(columns, n) @ coef.T
         return eta + (self.offsets(columns, n) if coef.ndim == 1 else 0.0)
+
+    def admitted(self, frame: Any) -> tuple[Mapping[str, Array], int]:
+        """Return the columns of the right-hand side of new records, checked, and how many records there are.
+
+        Raises
+        ------
+        MissingColumn, NotFinite, OutOfRange (HR-403, 404, 405)
+        """
+        found = RawTable.of(frame.to_pandas() if isinstance(frame, Table) else frame, needed=self.reads)
+        given = {name: series_values(values) if _lacks(values) else uncoded(values) for name, values in found.columns.items()}
+        return self.schema.select(self.reads).admit(given), found.n
 
     @property
     def _offset(self) -> tuple[Number, ...]:

@@ -48,7 +48,7 @@ def read_formula(
     """
     target, groups = _parse(formula, schema, aside)
     texts = list(dict.fromkeys(text for group in groups for text in group))
-    factors = {text: _factor(text, schema) for text in texts}
+    factors = {text: read_factor(text, schema) for text in texts}
     coded = _coding(groups, factors)
     terms = tuple(Term(tuple(_coded(factors[text], reduced) for text, reduced in group)) for group in coded)
     if not terms:
@@ -63,7 +63,7 @@ def read_number(text: str, schema: Schema) -> Number:
     ------
     FormulaInvalid (HR-310), MissingColumn (HR-403)
     """
-    factor = _factor(text, schema)
+    factor = read_factor(text, schema)
     if isinstance(factor, Levels):
         raise FormulaInvalid(f"{text!r} is a category, not a number.", remedy="Name a column of numbers.")
     return factor
@@ -208,7 +208,7 @@ def _words(text: str) -> set[str]:
     return set(re.findall(r"`([^`]*)`", text)) | set(re.findall(r"\w+", text))
 
 
-def _factor(text: str, schema: Schema) -> Factor:
+def read_factor(text: str, schema: Schema) -> Factor:
     """Return a factor with all its levels; `_coded` drops the reference."""
     call = _category_call(text) if text not in schema else None
     if call is not None:
@@ -290,7 +290,7 @@ def _coding(groups: list[list[str]], factors: dict[str, Factor]) -> list[list[tu
 
 
 def _response(target: str, schema: Schema, classes: bool) -> Factor:
-    factor = _factor(target, schema)
+    factor = read_factor(target, schema)
     if classes and isinstance(factor, Number):
         raise FormulaInvalid(
             f"target {target!r} is a number, not a category.",

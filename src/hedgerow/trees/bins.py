@@ -22,6 +22,7 @@ import numpy as np
 from hedgerow.core.bound import Bound, l2
 from hedgerow.core.question import elementwise, travels
 from hedgerow.data import Column, Schema
+from hedgerow.data.cuts import cut_points, cuts_of_whole_numbers
 from hedgerow.errors import SchemaInvalid, SettingsInvalid
 
 MOST_BINS = 2**15
@@ -139,9 +140,7 @@ def _cuts(column: Column, n_bins: int) -> tuple[float, ...]:
     if column.kind == "category":
         return tuple(np.arange(0.5, len(column.levels) - 1).tolist())
     low, high = cast(float, column.low), cast(float, column.high)  # declared: see `_refuse_unbinnable`
-    if column.kind == "integer" and math.floor(high) - math.ceil(low) < n_bins:
-        return tuple(np.arange(math.ceil(low) + 0.5, high).tolist())
-    return tuple(np.linspace(low, high, n_bins + 1)[1:-1].tolist())
+    return (cuts_of_whole_numbers if column.kind == "integer" else cut_points)(low, high, n_bins)
 
 
 def _refuse_unbinnable(features: tuple[Column, ...], target: Column) -> None:

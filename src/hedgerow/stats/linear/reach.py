@@ -107,7 +107,8 @@ class Reach:
 
 
 # ---- ranges ---------------------------------------------------------------------------------------------------------
-def _term_range(term: Term, spec: Design) -> Interval:
+def term_range(term: Term, spec: Design) -> Interval:
+    """Return the range of a product of numbers and indicators, whose ranges are declared."""
     low, high = 1.0, 1.0
     for factor in term.factors:
         found = spec.factor_range(factor)
@@ -123,7 +124,7 @@ def predictor_range(spec: Design, beta: Array) -> Interval:
     beta = beta / np.array(spec.scales or np.ones(spec.size))
     starts = np.cumsum([0, *(len(term.names) for term in spec.terms)])
     for term, (a, b) in zip(spec.terms, pairwise(starts), strict=True):
-        ends = np.outer(beta[a:b], _term_range(term, spec))  # of the columns of a term at most one differs from zero
+        ends = np.outer(beta[a:b], term_range(term, spec))  # of the columns of a term at most one differs from zero
         reduced = any(isinstance(f, Levels) and not f.full for f in term.factors)
         low += min(float(ends.min()), 0.0 if reduced else np.inf)
         high += max(float(ends.max()), 0.0 if reduced else -np.inf)

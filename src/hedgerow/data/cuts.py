@@ -1,0 +1,31 @@
+"""Cut points: public bins of a column, from its declared range alone.
+
+Bin `b` holds the values above cut `b - 1` and up to cut `b`, included. Nothing here looks at data, so bins reveal nothing.
+
+    equal     bins of equal width
+    log       bins of equal width of log(1 + value - low): narrow where values are small, as incomes need
+    whole     one bin for each whole number, where there are no more of them than bins
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+Widths = Literal["equal", "log"]
+
+
+def cut_points(low: float, high: float, n_bins: int, widths: Widths = "equal") -> tuple[float, ...]:
+    """Return `n_bins` - 1 ascending cut points inside a range."""
+    if widths == "log":
+        return tuple((low + np.expm1(np.linspace(0.0, math.log1p(high - low), n_bins + 1)[1:-1])).tolist())
+    return tuple(np.linspace(low, high, n_bins + 1)[1:-1].tolist())
+
+
+def cuts_of_whole_numbers(low: float, high: float, n_bins: int, widths: Widths = "equal") -> tuple[float, ...]:
+    """The same for whole numbers: one bin for each of them where there are no more than `n_bins`."""
+    if math.floor(high) - math.ceil(low) < n_bins:
+        return tuple(np.arange(math.ceil(low) + 0.5, high).tolist())
+    return cut_points(low, high, n_bins, widths)

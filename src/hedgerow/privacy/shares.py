@@ -1,0 +1,123 @@
+"""Shares: one budget divided over questions that are known before the first of them is asked.
+
+    mu            of the whole budget: N(0, 1) beside N(mu, 1) is exactly (epsilon, delta)-private
+    part i        share_i of mu^2, asked times_i times:  noise multiplier sqrt(times_i / share_i) / mu
+
+Gaussian releases compose by adding up mu^2 (Dong, Roth & Su 2022, Corollary 3.3), so nothing of the budget is lost. With delta
+zero the noise is Laplace, shares are of epsilon, and bounds must be l1: noise multiplier times_i / (share_i epsilon).
+
+A program asks each part through a handle of its own. Where the federation's channel adds noise already, every part is asked
+through that channel as it is; without noise or budget every sum is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hedgerow.core.federation import Federation
+from hedgerow.core.mechanism import Position
+from hedgerow.errors import BudgetInvalid, SlotFilled
+
+from .accounting.gaussian import gaussian_noise
+from .mechanisms import Gaussian, Laplace, Noise
+
+UP = 1 + 1e-9
+"""Multipliers are larger by this, against the rounding of their composition."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some questions of one kind.
+
+    Parameters
+    ----------
+    share : float
+        Of the budget, for all of them together; shares of all parts add up to 1.
+    times : int
+        How often it is asked.
+    """
+
+    share: float
+    times: int = 1
+
+
+@dataclass(frozen=True)
+class Spending:
+    """A budget that a program spends by itself, and where its noise is added.
+
+    Parameters
+    ----------
+    epsilon : float or None
+        None leaves protection to the channel.
+    delta : float or None
+        None or zero for pure epsilon.
+    at : {"server", "shares", "party"}
+    least : int
+        For shares: as many parties' shares make the whole noise.
+
+    Raises
+    ------
+    BudgetInvalid (HR-214)
+        Epsilon or delta is out of its range, or delta comes without an epsilon.
+    """
+
+    epsilon: float | None = None
+    delta: float | None = None
+    at: Position = "server"
+    least: int = 0
+
+    def __post_init__(self) -> None:
+        if self.epsilon is None:
+            if self.delta is not None:
+                raise BudgetInvalid(f"delta {self.delta!r} without an epsilon.", remedy="Give both: epsilon=1.0, delta=1e-5.")
+            return
+        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
+            raise BudgetInvalid(f"an epsilon of {self.epsilon!r} buys nothing.", remedy="Give a finite number above zero.")
+        if not 0 <= (self.delta or 0.0) < 1:
+            raise BudgetInvalid(f"a delta of {self.delta!r}.", remedy="Give a number well below one over the records: 1e-5.")
+
+    @property
+    def mu(self) -> float:
+        """The distance of two normal laws of variance one that are exactly (epsilon, delta)-close."""
+        assert self.epsilon is not None
+        assert self.delta
+        return 1 / gaussian_noise(self.epsilon, self.delta)
+
+    def noise(self, part: Part) -> Noise:
+        """The noise of each question of a part."""
+        assert self.epsilon is not None
+        if self.delta:
+            return Gaussian(UP * math.sqrt(part.times / part.share) / self.mu, self.at, self.least)
+        return Laplace(UP * part.times / (part.share * self.epsilon), self.at, self.least)
+
+    def handles(self, federation: Federation, parts: Mapping[str, Part]) -> dict[str, Federation]:
+        """Return the federation as each part is asked.
+
+        Parameters
+        ----------
+        parts : mapping from name to Part
+            Everything that will be asked.
+
+        Raises
+        ------
+        SlotFilled (HR-212)
+            The channel adds noise already, and a budget is given besides.
+        BudgetInvalid (HR-214)
+            Shares do not add up to 1.
+        """
+        if self.epsilon is None:
+            return dict.fromkeys(parts, federation)
+        if federation.protection.noisy:
+            noise = federation.protection.mechanism
+            raise SlotFilled(
+                f"the channel already adds noise ({noise}), and epsilon={self.epsilon:g} would plan its own.",
+                remedy="Leave epsilon out, and the channel's noise is used as it is; or start from the unprotected federation.",
+            )
+        if any(part.share <= 0 or part.times < 1 for part in parts.values()) or not math.isclose(
+            math.fsum(part.share for part in parts.values()), 1.0, rel_tol=1e-9
+        ):
+            shares = ", ".join(f"{name} {part.share:g} for {part.times}" for name, part in parts.items())
+            raise BudgetInvalid(f"shares of a budget: {shares}.", remedy="Shares are above zero and add up to 1.")
+        return {name: federation.protect(mechanism=self.noise(part)) for name, part in parts.items()}

@@ -1,0 +1,202 @@
+"""A private fit: coefficients of unit rows, what they cost, and what may be said of their uncertainty."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from scipy import special
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.federation import Federation
+from hedgerow.data import LeftOut
+from hedgerow.display import displayed
+from hedgerow.errors import SettingsInvalid
+from hedgerow.report.numerals import show, show_column
+
+from ..columns import upper_end
+from ..provenance import provenance
+from .rows import UnitRows
+
+if TYPE_CHECKING:
+    import pandas
+
+Model = Literal["logistic", "multinomial", "linear", "huber", "quantile", "svm"]
+TITLES: Mapping[str, str] = {
+    "logistic": "logistic regression",
+    "multinomial": "multinomial logistic regression",
+    "linear": "linear regression",
+    "huber": "robust linear regression",
+    "quantile": "quantile regression",
+    "svm": "support vector machine",
+}
+WIDTH = 79
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class PrivateFit:
+    """A linear model of unit rows, fitted by bounded sums.
+
+    Attributes
+    ----------
+    rows : UnitRows
+        How a record becomes a row.
+    model : {"logistic", "multinomial", "linear", "huber", "quantile", "svm"}
+    method : str
+        How it was estimated, in words.
+    coef_ : array of shape (d,), or (K, d) for K classes
+        Of the columns of unit rows. A binary target's are log-odds, or margins of a support vector machine; a number's are in
+        halves of its declared range.
+    rounds : int
+        Questions asked.
+    shares : mapping from part to float
+        Of the budget, where this fit divided one; else empty.
+    spent : (float, float) or None
+        Epsilon and delta of everything that this federation's ledger holds; None where it has no finite epsilon.
+    covariance : array of shape (d, d) or None
+        Of `coef_`, noise included; None where nothing was proved of it.
+    inference : str
+        Where intervals come from, in words; or why there are none.
+    n_parties, n_missing : int
+    left, protection : str
+        What left each party, and how it was protected, in words.
+    cases : LeftOut or None
+    """
+
+    rows: UnitRows
+    model: Model
+    method: str
+    coef_: Array
+    rounds: int
+    n_parties: int
+    n_missing: int
+    left: str
+    protection: str
+    cases: LeftOut | None = None
+    shares: Mapping[str, float] = field(default_factory=dict)
+    spent: tuple[float, float] | None = None
+    covariance: Array | None = None
+    inference: str = "no intervals: none are proved for this method"
+
+    # ---- estimates --------------------------------------------------------------------------------------------------
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self.rows.names
+
+    @property
+    def se_(self) -> Array:
+        """Standard errors, shape (d,).
+
+        Raises
+        ------
+        SettingsInvalid (HR-511)
+            This fit has none; `inference` says why.
+        """
+        if self.covariance is None:
+            raise SettingsInvalid(self.inference + ".", remedy="Take rows='fixed' and a method with intervals, for inference.")
+        se: Array = np.sqrt(np.diag(self.covariance))
+        return se
+
+    def conf_int(self, level: float = 0.95) -> Array:
+        """Confidence intervals of the coefficients, shape (d, 2), which hold sampling and the noise of the release."""
+        reach = special.ndtri(upper_end(level)) * self.se_
+        return np.column_stack([self.coef_ - reach, self.coef_ + reach])
+
+    # ---- use --------------------------------------------------------------------------------------------------------
+    def decide(self, frame: Any) -> Array:
+        """Linear predictor of new records, shape (n,) or (n, K).
+
+        Raises
+        ------
+        MissingColumn, NotFinite, OutOfRange (HR-403, 404, 405)
+        """
+        return self.rows.predictor(self.coef_, frame)
+
+    def predict(self, frame: Any) -> Array:
+        """Expected target of new records: probability, probabilities (n, K), number in its own units, or class 0 or 1."""
+        eta = self.decide(frame)
+        if self.model == "logistic":
+            return np.asarray(special.expit(eta))
+        if self.model == "multinomial":
+            return np.asarray(special.softmax(eta, axis=-1))
+        if self.model == "svm":
+            return (eta > 0).astype(np.float64)
+        if not self.rows.numeric:
+            return np.asarray(eta)
+        return np.asarray(np.clip(eta, -1.0, 1.0) * self.rows.half + self.rows.middle)
+
+    def to_frame(self, level: float = 0.95) -> pandas.DataFrame:
+        """Return one row for each column, with intervals where there are any."""
+        import pandas
+
+        index = pandas.Index(self.names, name="column")
+        if self.coef_.ndim == 2:
+            return pandas.DataFrame(self.coef_.T, index=index, columns=[f"coef {k}" for k in range(len(self.coef_))])
+        if self.covariance is None:
+            return pandas.DataFrame({"coef": self.coef_}, index=index)
+        low, high = self.conf_int(level).T
+        return pandas.DataFrame({"coef": self.coef_, "se": self.se_, "low": low, "high": high}, index=index)
+
+    def summary(self, level: float = 0.95) -> str:
+        """Return the fit as text: what was spent and on what, the coefficients, and where intervals come from."""
+        title = f"hedgerow private {TITLES[self.model]}"
+        frame = self.to_frame(level)
+        width = max(map(len, self.names))
+        cells = [[str(name), *show_column(str(name), frame[name].tolist())] for name in frame]
+        lines = [
+            title + f"{self.rounds} questions".rjust(WIDTH - len(title)),
+            *textwrap.wrap(self.rows.spec.formula, WIDTH, subsequent_indent="  "),
+            "",
+            *(name.ljust(width) + "".join(f"  {cell[i]:>12}" for cell in cells) for i, name in enumerate(("", *self.names))),
+            "",
+            *(line for heading, words in self._said().items() for line in _paragraph(heading, words)),
+        ]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _said(self) -> dict[str, str]:
+        length = "every row is divided by its own length: coefficients are of x / |x|, for prediction"
+        if self.rows.same_length:
+            length = f"every row is divided by {self.rows.factor:.4g}, the largest length that there can be"
+        spent = "no finite epsilon" if self.spent is None else f"epsilon {show(self.spent[0])} at delta {self.spent[1]:g}"
+        parts = "; ".join(f"{name} {share:.0%}" for name, share in self.shares.items())
+        return {
+            "method": self.method,
+            "spent": f"{spent}{': ' + parts if parts else ''}",
+            "row length one": length,
+            "intervals": self.inference,
+            "protection": self.protection,
+            "left each party": self.left,
+        }
+
+    def __str__(self) -> str:
+        return self.summary()
+
+
+def private_fit(
+    federation: Federation,
+    rows: UnitRows,
+    model: Model,
+    coef: Array,
+    *,
+    method: str,
+    rounds: int,
+    delta: float | None,
+    asked_before: int = 0,
+    **more: Any,
+) -> PrivateFit:
+    """Make a fit, with what the ledger of its federation says; `asked_before` is the ledger's length before it."""
+    spent = federation.ledger.epsilon(delta=delta or 0.0, unit="record") if len(federation.ledger) else math.inf
+    known = provenance(federation, asked_before, rows.spec.schema.names)
+    return PrivateFit(
+        rows, model, method, coef, rounds, **known, spent=(spent, delta or 0.0) if math.isfinite(spent) else None, **more
+    )
+
+
+def _paragraph(heading: str, words: str) -> list[str]:
+    return textwrap.wrap(words, WIDTH, initial_indent=heading.ljust(17), subsequent_indent=" " * 17)
