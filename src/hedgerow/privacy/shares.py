@@ -28,7 +28,7 @@ UP = 1 + 1e-9
 
 
 @dataclass(frozen=True)
-class Part:
+class Share:
     """Some questions of one kind.
 
     Parameters
@@ -44,7 +44,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Spending:
+class BudgetShares:
     """A budget that a program spends by itself, and where its noise is added.
 
     Parameters
@@ -85,19 +85,19 @@ class Spending:
         assert self.delta
         return 1 / gaussian_noise(self.epsilon, self.delta)
 
-    def noise(self, part: Part) -> Noise:
+    def noise(self, part: Share) -> Noise:
         """The noise of each question of a part."""
         assert self.epsilon is not None
         if self.delta:
             return Gaussian(UP * math.sqrt(part.times / part.share) / self.mu, self.at, self.least)
         return Laplace(UP * part.times / (part.share * self.epsilon), self.at, self.least)
 
-    def handles(self, federation: Federation, parts: Mapping[str, Part]) -> dict[str, Federation]:
+    def handles(self, federation: Federation, parts: Mapping[str, Share]) -> dict[str, Federation]:
         """Return the federation as each part is asked.
 
         Parameters
         ----------
-        parts : mapping from name to Part
+        parts : mapping from name to Share
             Everything that will be asked.
 
         Raises

@@ -46,7 +46,7 @@ SHORTEST = 1e-12
 
 @travels
 @dataclass(frozen=True)
-class Block:
+class RowBlock:
     """Columns of which at most one differs from zero in a record, and is at most 1.
 
     Attributes
@@ -95,13 +95,13 @@ class UnitRows:
     ----------
     spec : Design
         Target, weights, and the columns that are read.
-    blocks : tuple of Block
+    blocks : tuple of RowBlock
     length : {"unit", "fixed"}
         By what a row is divided: its own length, or the largest that there can be.
     """
 
     spec: Design
-    blocks: tuple[Block, ...]
+    blocks: tuple[RowBlock, ...]
     length: Length = "unit"
 
     @classmethod
@@ -249,10 +249,10 @@ def unit_rows(columns: Mapping[str, Array], *, spec: UnitRows) -> dict[str, Arra
     return prepared | {WEIGHTS: np.clip(np.asarray(columns[spec.spec.weights], np.float64), 0.0, spec.heaviest)}
 
 
-def _block(term: Term, spec: Design, bins: int | None, widths: Widths) -> Block:
+def _block(term: Term, spec: Design, bins: int | None, widths: Widths) -> RowBlock:
     """The block of a term: its range, its bins, and all levels of its categories."""
     if not term.factors:
-        return Block(term)
+        return RowBlock(term)
     full = Term(tuple(read_factor(factor.text, spec.schema) for factor in term.factors))
     numbers = [factor for factor in full.factors if isinstance(factor, Number)]
     if len(numbers) < len(full.factors):
@@ -260,13 +260,13 @@ def _block(term: Term, spec: Design, bins: int | None, widths: Widths) -> Block:
             raise FormulaInvalid(
                 f"{':'.join(full.names[:1])} is a product, which has no bins.", remedy="Leave bins out, or the product."
             )
-        return Block(full, 0.0, full.limit(spec.schema) or 1.0)
+        return RowBlock(full, 0.0, full.limit(spec.schema) or 1.0)
     low, high = term_range(full, spec)
     if bins is None:
-        return Block(full, low, high if high > low else low + 1.0)
+        return RowBlock(full, low, high if high > low else low + 1.0)
     if len(numbers) > 1:
         raise FormulaInvalid(f"{full.names[0]} is a product, which has no bins.", remedy="Leave bins out, or the product.")
     if is_binary(numbers[0].text, spec.schema):
-        return Block(full, low, high, (0.5,))
+        return RowBlock(full, low, high, (0.5,))
     whole = numbers[0].text in spec.schema and spec.schema[numbers[0].text].kind == "integer"
-    return Block(full, low, high, (cuts_of_whole_numbers if whole else cut_points)(low, high, bins, widths))
+    return RowBlock(full, low, high, (cuts_of_whole_numbers if whole else cut_points)(low, high, bins, widths))
