@@ -200,7 +200,7 @@ def majorised(
         point = replace(point, round=point.round + 1, gram=point.gram + sums.gram())
         yield point
     last = times + (max_rounds if rounds is None else rounds)
-    metric = Metric.of(point.gram / times, sums.gram_noise() / math.sqrt(times), sums.loss.curvature, penalty)
+    metric = Majoriser.of(point.gram / times, sums.gram_noise() / math.sqrt(times), sums.loss.curvature, penalty)
     while point.round < last and not point.converged:
         found = sums.score(point.ahead)
         if rounds is None:
@@ -217,14 +217,14 @@ def majorised(
 
 
 @dataclass(frozen=True)
-class Metric:
+class Majoriser:
     """A symmetric matrix above every information: its eigenvalues (d,), infinite where there is nothing, and vectors."""
 
     values: Array
     vectors: Array
 
     @classmethod
-    def of(cls, gram: Array, noise: float, curvature: float, penalty: float) -> Metric:
+    def of(cls, gram: Array, noise: float, curvature: float, penalty: float) -> Majoriser:
         """Of products of rows (d, d), `noise` being the deviation on their diagonal."""
         values, vectors = np.linalg.eigh(gram)
         values = np.maximum(values, 0.0) + FLOOR * math.sqrt(len(values)) * noise
@@ -237,7 +237,7 @@ class Metric:
         return found
 
 
-def accelerated(point: DescentPoint, found: Array, metric: Metric, penalty: float, tol: float) -> DescentPoint:
+def accelerated(point: DescentPoint, found: Array, metric: Majoriser, penalty: float, tol: float) -> DescentPoint:
     """One step of Nesterov's method without noise, begun anew where the last one led uphill (O'Donoghue & Candes 2015)."""
     slope = found - penalty * point.ahead
     step = metric.solve(slope)
