@@ -35,6 +35,8 @@ TITLES: Mapping[str, str] = {
     "svm": "support vector machine",
 }
 WIDTH = 79
+PURE = 1e-300
+"""The delta at which pure epsilon is read off a ledger."""
 
 
 @displayed
@@ -191,7 +193,7 @@ def private_fit(
     **more: Any,
 ) -> PrivateFit:
     """Make a fit, with what the ledger of its federation says; `asked_before` is the ledger's length before it."""
-    spent = federation.ledger.epsilon(delta=delta or 0.0, unit="record") if len(federation.ledger) else math.inf
+    spent = federation.ledger.epsilon(delta=delta or PURE, unit="record") if len(federation.ledger) else math.inf
     known = provenance(federation, asked_before, rows.spec.schema.names)
     return PrivateFit(
         rows, model, method, coef, rounds, **known, spent=(spent, delta or 0.0) if math.isfinite(spent) else None, **more
