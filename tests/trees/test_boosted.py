@@ -182,4 +182,4 @@ def test_weights_count_as_repeated_records(table, federate):
     growing = partial(grow_boosted, trees=2, depth=2, features=["age", "dose", "smoker", "stage"])
     found, expected = last(growing(federate(weighted))), last(growing(simulate(repeated, iid(parties=3))))
     assert_array_equal(found.feature, expected.feature)
-    assert_allclose(found.value, expected.value, rtol=1e-9)
+    assert_allclose(found.value, expected.value, rtol=1e-9, atol=1e-14)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from .additive import AdditiveState, additive, additive_model
     from .bins import Bins, binned
     from .boosted import boosted_trees, gradient_histogram, grow_boosted
     from .boosted_forest import BoostedForest, BoostingState
@@ -14,15 +15,20 @@ if TYPE_CHECKING:
     from .forest import Forest, drawn_histogram, grow_forest, random_forest, whole_histogram
     from .id3 import grow_id3, id3
     from .quantiles import quantile_bins
+    from .shapes import AdditiveModel
     from .tree import DecisionTree, TreeState
 
 __all__ = [
+    "AdditiveModel",
+    "AdditiveState",
     "Bins",
     "BoostedForest",
     "BoostingState",
     "DecisionTree",
     "Forest",
     "TreeState",
+    "additive",
+    "additive_model",
     "binned",
     "boosted_trees",
     "decision_tree",
