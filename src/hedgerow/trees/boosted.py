@@ -49,7 +49,7 @@ from . import results
 from .bins import Bins, binned, root_bound
 from .boosted_forest import BoostedForest, BoostingState, scores
 from .growing import split_nodes
-from .histograms import Layout, every_feature, padded, slots, tally
+from .histograms import CellLayout, every_feature, padded, slots, tally
 from .second_order import Loss, derivatives, newton_score, newton_step
 from .split import splits_by
 from .tree import LEAF, TreeState, descend
@@ -104,7 +104,7 @@ def gradient_histogram(
     if bounds is not None:
         added = whole(added, bound_in(bounds, ""), times=len(sizes))
     slot = slots(descend(trees, bins, np.array([root])), trees["open"], len(trees["feature"]))
-    layout = Layout.of(every_feature(len(trees["open"]), len(sizes)), sizes)
+    layout = CellLayout.of(every_feature(len(trees["open"]), len(sizes)), sizes)
     found = tally(slot, bins, added.T[:, None], layout, parties=int(np.prod(lead, dtype=int)))
     return found.reshape((*lead, *found.shape[1:]))
 

@@ -106,13 +106,14 @@ class BoostedForest:
         return {column.name: float(share) for column, share in zip(self.bins.features, shares, strict=True)}
 
     def to_text(self, tree: int = 0) -> str:
-        """Return one of the trees as rules; a leaf says what it adds to the score."""
+        """Return one of the trees as rules; a leaf says what it adds to the log odds, or to the number in its units."""
         if not 0 <= tree < self.state.round:
             raise SettingsInvalid(f"tree {tree!r} of {self.state.round}.", remedy="Trees are numbered from zero.")
         return "\n".join(rules(self.state, self.bins, self._leaf, int(self.state.roots[tree])))
 
     def _leaf(self, node: int) -> str:
-        return f"{self.state.value[node, 0]:+.6g}"
+        added = self.state.value[node, 0] * (1.0 if self.bins.classes else self.bins.scale)
+        return f"{added:+.6g}"
 
     def __repr__(self) -> str:
         return f"BoostedForest({self.bins.target.name!r}, {self.state.round} trees, depth {self.depth})"

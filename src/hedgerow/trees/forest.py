@@ -45,7 +45,7 @@ from . import results
 from .bins import Bins, binned, root_bound
 from .bootstrap import draws, subsets
 from .growing import broadcast_of, count_open, grown
-from .histograms import Layout, padded
+from .histograms import CellLayout, padded
 from .tree import LEAF, DecisionTree, TreeState, descend, numbered, owners, subtree
 
 
@@ -58,7 +58,7 @@ def drawn_histogram(
     The broadcast is that of `growing.broadcast_of`, with the features `chosen` (open nodes, m) besides.
     """
     drawn = draws(seed, party.id, len(party.w), trees)
-    layout = Layout.of(forest["chosen"], sizes)
+    layout = CellLayout.of(forest["chosen"], sizes)
     return count_open(forest, party, layout, n_classes=n_classes, trees=trees, drawn=drawn)
 
 
@@ -74,7 +74,7 @@ def whole_histogram(
     bounds: Bounds | None = None,
 ) -> Array:
     """The same where every tree counts every record once; a record is held to `bounds` behind noise."""
-    layout = Layout.of(forest["chosen"], sizes)
+    layout = CellLayout.of(forest["chosen"], sizes)
     return count_open(forest, party, layout, n_classes=n_classes, trees=trees, bounds=bounds)
 
 
@@ -158,8 +158,7 @@ def grow_forest(
     UnboundedSum (HR-210)
         The channel adds noise, and target or weights declare no range.
     """
-    chosen = {"features": features, "target": target, "n_bins": n_bins, "log": log}
-    bins = Bins.of(federation.schema, **chosen)
+    bins = Bins.of(federation.schema, features=features, target=target, n_bins=n_bins, log=log)
     yield from _grown(
         federation,
         bins,
@@ -300,7 +299,8 @@ class Forest:
         if not self.bins.classes:
             return found[:, 0]
         best = found.argmax(-1)
-        return best.astype(float) if self.bins.target.kind == "binary" else np.array(self.bins.classes)[best]
+        found = best.astype(float) if self.bins.target.kind == "binary" else np.array(self.bins.classes)[best]
+        return found
 
     def probabilities(self, data: Any) -> Array:
         """Return the mean over trees of the probability of each class, shape (n, classes); of a regression of the mean."""
