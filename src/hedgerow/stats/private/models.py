@@ -27,8 +27,9 @@ from ..columns import schema_of, warn_of_fractions
 from ..expressions import is_binary
 from ..factors import Levels, Number
 from .bounded import BoundedLoss, BoundedModel
+from .bounded_sums import BoundedSums
 from .fit import PrivateFit, private_fit
-from .majorised import FEW_ROUNDS, LITTLE, ROUNDS, BoundedSums, DescentPoint, majorised, majorised_parts
+from .majorised import FEW_ROUNDS, LITTLE, ROUNDS, DescentPoint, majorised, majorised_parts
 from .rows import Length, UnitRows, unit_rows
 
 Method = Literal["majorised", "gradient"]
