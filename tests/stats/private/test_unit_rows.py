@@ -1,0 +1,86 @@
+"""Unit rows: never longer than one, whatever the record; the same for one record as for many."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from hedgerow.data import Column
+from hedgerow.data.entry import binary, category, declare, integer, number
+from hedgerow.errors import FormulaInvalid, SettingsInvalid, UnboundedSum
+from hedgerow.stats.private.rows import UnitRows, unit_rows
+
+SCHEMA = declare(
+    number("age", 18, 90),
+    integer("visits", 0, 5),
+    number("income", 0, 100_000),
+    category("site", "north south west"),
+    binary("smoker"),
+    binary("ill", role="target"),
+)
+
+
+def corners() -> dict[str, np.ndarray]:
+    """Every record at an end of every range."""
+    cells = itertools.product((18.0, 90.0), (0, 5), (0.0, 100_000.0), (0, 1, 2), (0.0, 1.0), (0.0, 1.0))
+    return dict(zip(SCHEMA.names, map(np.array, zip(*cells, strict=True)), strict=True))
+
+
+@pytest.mark.parametrize("formula", ["ill ~ .", "ill ~ age*site + visits", "ill ~ age + I(age**2) - 1"])
+@pytest.mark.parametrize("length", ["unit", "fixed"])
+def test_rows_reach_length_one_and_never_exceed_it(formula, length):
+    rows = unit_rows(corners(), spec=UnitRows.of(formula, SCHEMA, length=length))["X"]
+    longest = np.linalg.norm(rows, axis=1)
+    assert longest.max() == pytest.approx(1.0, abs=1e-15) or (length == "fixed" and longest.max() <= 1.0)
+    assert longest.max() <= 1.0 + 1e-15
+
+
+def test_with_bins_all_rows_have_the_same_length():
+    spec = UnitRows.of("ill ~ .", SCHEMA, bins=8, log=("income",))
+    rows = unit_rows(corners(), spec=spec)["X"]
+    assert spec.same_length
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-15)
+    assert ((rows > 0).sum(1) == len(spec.blocks)).all()
+
+
+def test_logarithmic_bins_are_narrow_where_values_are_small():
+    spec = UnitRows.of("ill ~ income", SCHEMA, bins=8, log=("income",))
+    cuts = np.array(next(block.cuts for block in spec.blocks if block.cuts))
+    assert (np.diff(cuts) > 0).all()
+    assert cuts[0] < 10 < 20_000 < cuts[-1]
+
+
+def test_a_record_has_the_same_bits_alone():
+    spec, columns = UnitRows.of("ill ~ .", SCHEMA), corners()
+    together = unit_rows(columns, spec=spec)["X"]
+    assert spec.is_arithmetic
+    for i in range(0, len(together), 7):
+        alone = unit_rows({name: values[i : i + 1] for name, values in columns.items()}, spec=spec)["X"]
+        assert (alone[0] == together[i]).all()
+
+
+def test_numeric_targets_are_scaled_to_their_range():
+    spec = UnitRows.of("income ~ age", SCHEMA)
+    y = unit_rows(corners(), spec=spec)["y"]
+    assert set(y) == {-1.0, 1.0}
+    assert (spec.middle, spec.half) == (50_000.0, 50_000.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"formula": "ill ~ age", "bins": 1}, SettingsInvalid),
+        ({"formula": "ill ~ age", "length": "two"}, SettingsInvalid),
+        ({"formula": "ill ~ age", "log": ("age",)}, SettingsInvalid),
+        ({"formula": "ill ~ age:smoker", "bins": 8}, FormulaInvalid),
+        ({"formula": "ill ~ age:site", "bins": 8}, FormulaInvalid),
+    ],
+)
+def test_what_has_no_bound_or_no_bins_is_refused(settings, error):
+    with pytest.raises(error):
+        UnitRows.of(settings.pop("formula"), SCHEMA, **settings)
+
+
+def test_a_column_without_a_range_is_refused():
+    with pytest.raises(UnboundedSum, match="weight"):
+        UnitRows.of("ill ~ weight", declare(Column("weight", "number"), binary("ill", role="target")))
