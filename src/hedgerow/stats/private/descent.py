@@ -31,7 +31,7 @@ import numpy as np
 from hedgerow.privacy.shares import Share
 
 from .bounded_sums import BoundedSums
-from .majorised import DescentPoint, Majoriser, to_minimum
+from .majorised import MOST_ROUNDS, DescentPoint, Majoriser, to_minimum
 
 COUNT = 0.02
 """Share of the budget for the number of records."""
@@ -52,7 +52,7 @@ def descent(
     penalty: float = 0.0,
     rounds: int | None = None,
     tol: float = 1e-8,
-    max_rounds: int = 20_000,
+    max_rounds: int = MOST_ROUNDS,
     start: DescentPoint | None = None,
 ) -> Iterator[DescentPoint]:
     """Yield a point for each question; parameters and errors as `hedgerow.stats.private.majorised.majorised`."""

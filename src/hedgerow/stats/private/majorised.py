@@ -40,6 +40,8 @@ GRAM = 0.3
 """Share of the budget for the sum of products."""
 FLOOR = 1.0
 """Times sqrt(d) standard deviations of the noise: by how much eigenvalues are raised."""
+MOST_ROUNDS = 10_000
+"""Scores without noise before giving up."""
 FLAT = 1e-12
 """Eigenvalues below this share of the largest are zero."""
 
@@ -107,7 +109,7 @@ def majorised(
     penalty: float = 0.0,
     rounds: int | None = None,
     tol: float = 1e-8,
-    max_rounds: int = 5000,
+    max_rounds: int = MOST_ROUNDS,
     start: DescentPoint | None = None,
 ) -> Iterator[DescentPoint]:
     """Yield a point for each question; see the module.

@@ -11,6 +11,7 @@ Unit     : record.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -19,23 +20,25 @@ from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
 from hedgerow.data import Schema, Table, complete_cases, load
-from hedgerow.errors import FormulaInvalid, NotBinary, SettingsInvalid
+from hedgerow.errors import FormulaInvalid, HedgerowWarning, NotBinary, SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.report import Outcome
 
-from ..columns import schema_of, warn_of_fractions
+from ..columns import schema_of
 from ..expressions import is_binary
 from ..factors import Levels, Number
 from .bounded import BoundedLoss, BoundedModel
 from .bounded_sums import BoundedSums
 from .descent import descent, descent_parts
 from .fit import PrivateFit, outcome_of, private_fit
-from .majorised import DescentPoint, majorised, majorised_parts
+from .majorised import MOST_ROUNDS, DescentPoint, majorised, majorised_parts
 from .rows import Length, UnitRows, unit_rows
 from .scoring import judged
 
 Method = Literal["majorised", "gradient"]
 CLASSIFIERS = ("logistic", "multinomial", "svm")
+MANY = 20
+"""Columns beyond which a pure epsilon buys nothing good."""
 LITTLE = 0.2
 """Below this epsilon fewer scores are asked."""
 
@@ -102,7 +105,6 @@ class PrivateModel:
         """Read the settings of `private_model`; nobody is asked."""
         given = settings
         model: BoundedModel = given["model"]
-        warn_of_fractions(schema, given["weights"])
         rows = UnitRows.of(
             given["formula"],
             schema,
@@ -118,9 +120,19 @@ class PrivateModel:
                 f"method={given['method']!r} with rounds={given['rounds']!r}.",
                 remedy=f"Methods are {' and '.join(get_args(Method))}; rounds are one or more, or left out.",
             )
+        if given["max_rounds"] < 1 or not given["tol"] > 0:
+            raise SettingsInvalid(
+                f"max_rounds={given['max_rounds']!r}, tol={given['tol']!r}.", remedy="Rounds are one or more, tol above zero."
+            )
         if not (math.isfinite(given["penalty"]) and given["penalty"] >= 0):
             raise SettingsInvalid(f"penalty={given['penalty']!r}.", remedy="Give a finite number, zero or more.")
         loss = BoundedLoss.of(model, rows, threshold=given["threshold"], corner=given["corner"], share=given["share"])
+        if given["epsilon"] is not None and not given["delta"] and rows.size > MANY:
+            warnings.warn(
+                f"without a delta, noise follows sums of absolute values, and {rows.size} columns drown in it.",
+                HedgerowWarning,
+                stacklevel=4,
+            )
         budget = BudgetShares(given["epsilon"], given["delta"], given["noise_at"], given["least"])
         return cls(rows, loss, budget, given["method"], given["rounds"])
 
@@ -272,6 +284,7 @@ def private_model(
     least: int = 0,
     weights: str | None = None,
     tol: float = 1e-8,
+    max_rounds: int = MOST_ROUNDS,
     start: DescentPoint | None = None,
 ) -> Iterator[DescentPoint]:
     """Fit a linear model of rows of length one by noisy sums whose number is fixed before the first.
@@ -315,6 +328,8 @@ def private_model(
         Column of record weights; its declared range scales the noise.
     tol : float
         Without noise: stop where a step promises less than its square of what all steps have gained.
+    max_rounds : int
+        Without noise: scores before giving up.
 
     Yields
     ------
@@ -336,4 +351,4 @@ def private_model(
     """
     asked = PrivateModel.of(schema_of(federation), {key: value for key, value in locals().items() if key != "federation"})
     sums, parts, scores = asked.asked(federation), asked.parts(federation), asked.scores(federation)
-    return METHODS[method].run(sums, parts, penalty=penalty, rounds=scores, tol=tol, start=start)
+    return METHODS[method].run(sums, parts, penalty=penalty, rounds=scores, tol=tol, max_rounds=max_rounds, start=start)
