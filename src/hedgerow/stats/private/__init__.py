@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from .fit import PrivateFit
     from .rows import UnitRows
+    from .sufficient import sufficient, sufficient_moments
 
-__all__ = ["UnitRows"]
+__all__ = ["PrivateFit", "UnitRows", "sufficient", "sufficient_moments"]
 
 lazily(__name__, checks=True)
