@@ -7,10 +7,24 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from .bounded import BoundedLoss
     from .fit import PrivateFit
+    from .majorised import DescentPoint
+    from .models import PrivateModel, logistic, private_model
     from .rows import UnitRows
-    from .sufficient import sufficient, sufficient_moments
+    from .sufficient import MomentState, sufficient, sufficient_moments
 
-__all__ = ["PrivateFit", "UnitRows", "sufficient", "sufficient_moments"]
+__all__ = [
+    "BoundedLoss",
+    "DescentPoint",
+    "MomentState",
+    "PrivateFit",
+    "PrivateModel",
+    "UnitRows",
+    "logistic",
+    "private_model",
+    "sufficient",
+    "sufficient_moments",
+]
 
 lazily(__name__, checks=True)

@@ -26,8 +26,7 @@ def row_length(rows: str | None, formula: str, schema: Schema, **more: Any) -> U
 
 def judge(rows: UnitRows, coef: Array, table: Table) -> float:
     """Share of labels on the right side of the boundary; of a number the share of variance that is explained."""
-    weights = [rows.spec.weights] if rows.spec.weights else []
-    table = whole_cases(table, [*rows.spec.reads, *rows.spec.response.reads(rows.spec.schema), *weights])
+    table = whole_cases(table, rows.spec.schema.names)
     w = np.asarray(table.columns[rows.spec.weights], np.float64) if rows.spec.weights else np.ones(len(table))
     eta, t = rows.rows(table.columns, len(table)) @ coef, rows.targets(table.columns)
     if not rows.numeric:

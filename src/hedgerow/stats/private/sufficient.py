@@ -113,9 +113,7 @@ def norm_of(asked: Federation) -> int:
 
 def prepared(federation: Federation, rows: UnitRows, *, planned: bool) -> Federation:
     """The federation with unit rows, records that lack a value left out; nothing is counted where a budget is planned."""
-    weights = [rows.spec.weights] if rows.spec.weights else []
-    read = [*rows.spec.reads, *rows.spec.response.reads(rows.spec.schema), *weights]
-    return complete_cases(federation, read, count=not planned).prepare(unit_rows, spec=rows)
+    return complete_cases(federation, rows.spec.schema.names, count=not planned).prepare(unit_rows, spec=rows)
 
 
 def rows_of(schema: Schema, settings: Settings) -> UnitRows:
@@ -273,7 +271,8 @@ def sufficient(
     asked_before = len(federation.ledger)
     given: dict[str, Any] = {"formula": formula, "method": method, "epsilon": epsilon, **settings}
     *_, state = sufficient_moments(federation, **given)
-    return fit_of_state(federation, given, state.coef, WORDS[method], asked_before=asked_before)
+    budget = {"moments": Share(1.0)}
+    return fit_of_state(federation, given, state.coef, WORDS[method], asked_before=asked_before, parts=budget)
 
 
 def fit_of_state(
@@ -283,22 +282,29 @@ def fit_of_state(
     method: str,
     *,
     asked_before: int,
-    rounds: int = 1,
-    shares: Mapping[str, float] | None = None,
+    parts: Mapping[str, Share],
 ) -> PrivateFit:
-    """The fit of coefficients that settings describe."""
+    """The fit of coefficients that settings describe; `parts` are all questions that they asked."""
     rows = rows_of(schema_of(federation), settings)
+    *_, last = budget_of(settings).handles(federation, parts).values()
+    planned = settings.get("epsilon") is not None
     return private_fit(
-        federation,
+        last,
         rows,
         "linear" if rows.numeric else "logistic",
         np.asarray(coef),
         method=method,
-        rounds=rounds,
+        rounds=len(parts),
         delta=settings.get("delta"),
         asked_before=asked_before,
-        shares=dict(shares or {}) if settings.get("epsilon") is not None else {},
+        shares={name: part.share for name, part in parts.items()} if planned else {},
     )
+
+
+def budget_of(settings: Settings) -> BudgetShares:
+    """The budget that settings describe."""
+    given = settings.get
+    return BudgetShares(given("epsilon"), given("delta"), given("noise_at") or "server", given("least") or 0)
 
 
 def numeric_only(federation: Federation, formula: str) -> None:
