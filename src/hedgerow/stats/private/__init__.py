@@ -9,22 +9,30 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .bounded import BoundedLoss
     from .fit import PrivateFit
+    from .histogram import HistogramState, whole_histogram
+    from .linear import linear, sufficient
     from .majorised import DescentPoint
     from .models import PrivateModel, logistic, private_model
+    from .relevance import RelevanceState, relevance_moments
     from .rows import UnitRows
-    from .sufficient import MomentState, sufficient, sufficient_moments
+    from .sufficient import MomentState, sufficient_moments
 
 __all__ = [
     "BoundedLoss",
     "DescentPoint",
+    "HistogramState",
     "MomentState",
     "PrivateFit",
     "PrivateModel",
+    "RelevanceState",
     "UnitRows",
+    "linear",
     "logistic",
     "private_model",
+    "relevance_moments",
     "sufficient",
     "sufficient_moments",
+    "whole_histogram",
 ]
 
 lazily(__name__, checks=True)
