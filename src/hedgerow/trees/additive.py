@@ -44,13 +44,13 @@ from hedgerow.core.question import local
 from hedgerow.core.whole import BITS, bound_in, whole
 from hedgerow.data import Schema, Table, complete_cases, load
 from hedgerow.display import displayed
-from hedgerow.errors import SchemaInvalid, SettingsInvalid, UnboundedSum
+from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.report import Outcome
 
 from .bins import Bins, binned
 from .noise import ball, deviation
-from .reading import name_of_score, public_bins, score_of
+from .reading import name_of_score, public_bins, refuse_undeclared, score_of, two_classes_or_a_number
 from .shapes import AdditiveModel, shape_drawings
 
 COUNTS = 0.1
@@ -273,24 +273,6 @@ def additive(
         **settings,
     )
     return model_of(settings, state, federation.schema)
-
-
-def two_classes_or_a_number(bins: Bins) -> None:
-    """Refuse a target of more than two classes."""
-    if len(bins.classes) > 2:
-        raise SchemaInvalid(
-            f"{bins.target.name} has {len(bins.classes)} classes, and this model is of two classes or of a number.",
-            remedy="Fit one model for each class against the others, or grow a decision_tree.",
-        )
-
-
-def refuse_undeclared(bins: Bins, *, noisy: bool) -> None:
-    """Refuse noise that would have no scale, before anybody is asked."""
-    if noisy and bins.bound is None:
-        raise UnboundedSum(
-            f"how far one record moves a sum is not known: {bins.target.name} or the record weights declare no range.",
-            remedy=f"Declare what values are possible:  table.declare({bins.target.name}=(low, high))",
-        )
 
 
 def model_of(settings: Mapping[str, Any], state: AdditiveState, schema: Schema) -> AdditiveModel:

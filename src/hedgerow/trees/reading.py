@@ -14,7 +14,7 @@ from hedgerow.data.cases import whole_cases
 from hedgerow.data.cuts import cut_points, cuts_of_whole_numbers
 from hedgerow.data.declared import series_values
 from hedgerow.data.frames import RawTable
-from hedgerow.errors import NotFinite, SettingsInvalid
+from hedgerow.errors import NotFinite, SchemaInvalid, SettingsInvalid, UnboundedSum
 
 from .bins import Bins
 from .tree import WHOLE
@@ -54,6 +54,24 @@ def public_bins(
             make = cuts_of_whole_numbers if column.kind == "integer" else cut_points
             cuts[place] = make(column.low, column.high, n_bins, "log")
     return replace(bins, cuts=tuple(cuts))
+
+
+def two_classes_or_a_number(bins: Bins) -> None:
+    """Refuse a target of more than two classes."""
+    if len(bins.classes) > 2:
+        raise SchemaInvalid(
+            f"{bins.target.name} has {len(bins.classes)} classes, and this model is of two classes or of a number.",
+            remedy="Fit one model for each class against the others, or grow a decision_tree.",
+        )
+
+
+def refuse_undeclared(bins: Bins, *, noisy: bool) -> None:
+    """Refuse noise that would have no scale, before anybody is asked."""
+    if noisy and bins.bound is None:
+        raise UnboundedSum(
+            f"how far one record moves a sum is not known: {bins.target.name} or the record weights declare no range.",
+            remedy=f"Declare what values are possible:  table.declare({bins.target.name}=(low, high))",
+        )
 
 
 def bin_numbers(bins: Bins, data: Any) -> Array:
