@@ -251,7 +251,6 @@ def random_trees(
     return model_of(bins | drawn, state, federation.schema)
 
 
-@displayed
 @dataclass(frozen=True, eq=False, repr=False)
 class RandomTrees:
     """Boosted random trees.
