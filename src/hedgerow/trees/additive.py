@@ -50,7 +50,7 @@ from hedgerow.report import Outcome
 
 from .bins import Bins, binned
 from .noise import ball, deviation
-from .reading import name_of_score, public_bins, refuse_undeclared, score_of, two_classes_or_a_number
+from .reading import name_of_score, refuse_undeclared, score_of, two_classes_or_a_number
 from .shapes import AdditiveModel, shape_drawings
 
 COUNTS = 0.1
@@ -210,7 +210,7 @@ def additive_model(
             f"{rounds!r} rounds with a momentum of {momentum!r} and a caution of {caution!r}.",
             remedy="Give one round or more, a momentum in [0, 1) and a caution above zero.",
         )
-    bins = public_bins(federation.schema, features=features, target=target, n_bins=n_bins, log=log)
+    bins = Bins.of(federation.schema, features=features, target=target, n_bins=n_bins, log=log)
     two_classes_or_a_number(bins)
     shares = {"counts": Share(COUNTS), "residuals": Share(1 - COUNTS, times=rounds)}
     noisy = federation.protection.noisy or epsilon is not None
@@ -277,7 +277,7 @@ def additive(
 
 def model_of(settings: Mapping[str, Any], state: AdditiveState, schema: Schema) -> AdditiveModel:
     """The model of a state."""
-    bins = public_bins(schema, **{name: settings[name] for name in ("features", "target", "n_bins", "log")})
+    bins = Bins.of(schema, **{name: settings[name] for name in ("features", "target", "n_bins", "log")})
     return AdditiveModel(bins, state.theta, state.counts, tuple(settings["log"]), state.round)
 
 

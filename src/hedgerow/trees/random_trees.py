@@ -46,7 +46,7 @@ from hedgerow.privacy.shares import BudgetShares, Share
 
 from .bins import Bins, binned
 from .noise import ball, deviation
-from .reading import bin_numbers, name_of_score, named, public_bins, refuse_undeclared, score_of, two_classes_or_a_number
+from .reading import bin_numbers, name_of_score, named, refuse_undeclared, score_of, two_classes_or_a_number
 from .structures import RandomStructure, reached
 
 LONGEST = math.sqrt((71 + 8 * math.sqrt(2)) / 64) * (1 + 1e-15)
@@ -203,7 +203,7 @@ def boost_random_trees(
             f"{trees!r} trees of depth {depth!r} in batches of {batch!r}, at rate {rate!r} with a floor of {floor!r}.",
             remedy="Give a depth from 1 to 12, a multiple of the batch as trees, and a rate and a floor above zero.",
         )
-    bins = public_bins(federation.schema, features=features, target=target, n_bins=n_bins, log=log)
+    bins = Bins.of(federation.schema, features=features, target=target, n_bins=n_bins, log=log)
     two_classes_or_a_number(bins)
     refuse_undeclared(bins, noisy=federation.protection.noisy or epsilon is not None)
     rounds = trees // batch
@@ -303,7 +303,7 @@ class RandomTrees:
 
 def model_of(settings: Mapping[str, Any], state: RandomTreesState, schema: Schema) -> RandomTrees:
     """The model of a state."""
-    bins = public_bins(schema, **{name: settings[name] for name in ("features", "target", "n_bins", "log")})
+    bins = Bins.of(schema, **{name: settings[name] for name in ("features", "target", "n_bins", "log")})
     drawn = RandomStructure.draw(bins, trees=settings["trees"], depth=settings["depth"], seed=settings["structure"])
     return RandomTrees(bins, drawn.some(slice(0, len(state.value))), state.value)
 

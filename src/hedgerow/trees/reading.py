@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,10 +10,9 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.data import Schema, Table
 from hedgerow.data.cases import whole_cases
-from hedgerow.data.cuts import cut_points, cuts_of_whole_numbers
 from hedgerow.data.declared import series_values
 from hedgerow.data.frames import RawTable
-from hedgerow.errors import NotFinite, SchemaInvalid, SettingsInvalid, UnboundedSum
+from hedgerow.errors import NotFinite, SchemaInvalid, UnboundedSum
 
 from .bins import Bins
 from .tree import WHOLE
@@ -29,31 +27,6 @@ class BinModel(Protocol):
     def predict(self, data: Any) -> Array:
         """Class or mean of each record, shape (n,)."""
         ...
-
-
-def public_bins(
-    schema: Schema, *, features: Sequence[str] | None, target: str | None, n_bins: int, log: Sequence[str] = ()
-) -> Bins:
-    """Bins of a schema, some of them of equal width on a logarithmic scale.
-
-    Raises
-    ------
-    SettingsInvalid (HR-511)
-        `log` names what is no feature with a range; other errors are those of `Bins.of`.
-    """
-    bins = Bins.of(schema, features=features, target=target, n_bins=n_bins)
-    ranged = {column.name: column for column in bins.features if column.kind in ("number", "integer")}
-    if unknown := [name for name in log if name not in ranged]:
-        raise SettingsInvalid(
-            f"log={unknown!r}: bins on a logarithmic scale are of numbers among the features.",
-            remedy=f"Name some of {sorted(ranged)}.",
-        )
-    cuts = list(bins.cuts)
-    for place, column in enumerate(bins.features):
-        if column.name in log and column.low is not None and column.high is not None:
-            make = cuts_of_whole_numbers if column.kind == "integer" else cut_points
-            cuts[place] = make(column.low, column.high, n_bins, "log")
-    return replace(bins, cuts=tuple(cuts))
 
 
 def two_classes_or_a_number(bins: Bins) -> None:
