@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .histogram import HistogramState, whole_histogram
     from .linear import linear, sufficient
     from .majorised import DescentPoint
-    from .models import PrivateModel, logistic, private_model
+    from .models import PrivateModel, private_model
     from .relevance import RelevanceState, relevance_moments
     from .rows import UnitRows
     from .sufficient import MomentState, sufficient_moments
