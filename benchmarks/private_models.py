@@ -198,9 +198,9 @@ def report(data: Data, fits: list[dict[str, Any]], seeds: int) -> None:
         print(f"goal: {model}, epsilon {epsilon:g}: {what} {got:.4g}, wanted {goal:g}: {met}")
 
 
-SAME = """Same for all: training and test records, columns, epsilon, declared ranges and levels where a model takes them. Different:
-  adjacency  ours and interpret's noise hides whether a record is there; diffprivlib's hides its values, as noise of about
-             twice the scale would here, and takes the number of records as public
+SAME = """Same for all: training and test records, columns, epsilon, declared ranges; levels, where a model takes them. Different:
+  adjacency  ours and interpret's noise hides whether a record is there; diffprivlib's hides what values it has, for which ours
+             would do at half the epsilon, and takes the number of records as public
   delta      1e-5, but 0 for diffprivlib, whose guarantee is the stronger one
   who sees   ours are sums over parties; the peers hold all records in one place
   tuning     defaults throughout; ours were chosen on these test records before (shares, rounds, ridge, 16 bins, log scale), and
