@@ -8,9 +8,10 @@ from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
     from .bounded import BoundedLoss
+    from .calls import huber, logistic, multinomial, quantile, svm
     from .fit import PrivateFit
     from .majorised import DescentPoint
-    from .models import PrivateModel, logistic, private_model
+    from .models import PrivateModel, private_model
     from .rows import UnitRows
 
 __all__ = [
@@ -19,8 +20,12 @@ __all__ = [
     "PrivateFit",
     "PrivateModel",
     "UnitRows",
+    "huber",
     "logistic",
+    "multinomial",
     "private_model",
+    "quantile",
+    "svm",
 ]
 
 lazily(__name__, checks=True)
