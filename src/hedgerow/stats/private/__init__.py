@@ -7,8 +7,20 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from .bounded import BoundedLoss
+    from .fit import PrivateFit
+    from .majorised import DescentPoint
+    from .models import PrivateModel, logistic, private_model
     from .rows import UnitRows
 
-__all__ = ["UnitRows"]
+__all__ = [
+    "BoundedLoss",
+    "DescentPoint",
+    "PrivateFit",
+    "PrivateModel",
+    "UnitRows",
+    "logistic",
+    "private_model",
+]
 
 lazily(__name__, checks=True)
