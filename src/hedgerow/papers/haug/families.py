@@ -169,6 +169,13 @@ WAYS: Mapping[str, tuple[Way, ...]] = {
             by_channel=3,
             without=("log",),
         ),
+        Way(
+            "additive histograms",
+            "ours",
+            "additive_model",
+            why="Twenty histograms of residuals over all features' bins: a shape for each feature.",
+            without=("formula",),
+        ),
         Way("logistic regression on bins", "without noise", "private_logistic", BINNED),
     ),
 }

@@ -31,6 +31,7 @@ from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.stats.columns import schema_of
 from hedgerow.stats.private import UnitRows
 from hedgerow.stats.private.rows import unit_rows
+from hedgerow.stats.scores import accuracy, reading, score
 from hedgerow.study import PROGRAMS
 from hedgerow.study.keys import settings_of
 
@@ -213,12 +214,15 @@ def right(rows: UnitRows, coef: Array, table: Table) -> float:
 
 def measured(one: Any, settings: Mapping[str, Any], state: Any, schema: Schema, test: Table) -> float:
     """Accuracy on a table; of a number the mean squared error, its declared range scaled to [-1, 1]."""
+    metric = one.metric(schema)[0]
     if one.score is None:  # coefficients of unit rows
         keys = ("bins", "log", "weights")
         rows = UnitRows.of(settings["formula"], schema, **{key: settings[key] for key in keys if settings.get(key)})
         return right(rows, np.asarray(state.coef), test)
+    if metric == "log-loss":
+        return float(score(reading("binomial"), accuracy)(settings, state, schema, test))
     found = one.score(settings, state, schema, test)
-    if one.metric(schema)[0] != "R2":
+    if metric == "accuracy":
         return float(found)
     target = schema[str(settings["formula"]).partition("~")[0].strip()]
     half = (float(target.high or 1.0) - float(target.low or 0.0)) / 2
