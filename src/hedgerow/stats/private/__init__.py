@@ -12,15 +12,19 @@ if TYPE_CHECKING:
     from .majorised import DescentPoint
     from .models import PrivateModel, logistic, private_model
     from .rows import UnitRows
+    from .sufficient import MomentState, sufficient, sufficient_moments
 
 __all__ = [
     "BoundedLoss",
     "DescentPoint",
+    "MomentState",
     "PrivateFit",
     "PrivateModel",
     "UnitRows",
     "logistic",
     "private_model",
+    "sufficient",
+    "sufficient_moments",
 ]
 
 lazily(__name__, checks=True)
