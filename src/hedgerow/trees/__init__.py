@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .additive import AdditiveState, additive, additive_model
     from .bins import Bins, binned
     from .cart import decision_tree, grow, histogram
+    from .random_trees import RandomTrees, RandomTreesState, boost_random_trees, random_trees
     from .shapes import AdditiveModel
     from .tree import DecisionTree, TreeState
 
@@ -18,13 +19,17 @@ __all__ = [
     "AdditiveState",
     "Bins",
     "DecisionTree",
+    "RandomTrees",
+    "RandomTreesState",
     "TreeState",
     "additive",
     "additive_model",
     "binned",
+    "boost_random_trees",
     "decision_tree",
     "grow",
     "histogram",
+    "random_trees",
 ]
 
 lazily(__name__, checks=True)
