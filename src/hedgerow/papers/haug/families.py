@@ -34,15 +34,13 @@ class Way:
     program : str
         As a study names it, or `DUALS`.
     settings : mapping
-        Of that program, beside `formula`, `log`, `epsilon` and `delta`.
+        Of that program, beside those of `formula`, `log`, `seed`, `epsilon` and `delta` that it takes.
     why : str
         What is to be known of it, in a sentence.
     pure : bool
         Whether it is given no delta.
     by_channel : int
         Questions of a program that knows no epsilon: the channel adds the noise that they may have together.
-    without : tuple of str
-        Which of the four settings the program does not take.
     """
 
     name: str
@@ -52,7 +50,6 @@ class Way:
     why: str = ""
     pure: bool = False
     by_channel: int = 0
-    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,10 +117,62 @@ SURVEY: Mapping[str, PrintedFamily] = {
     ),
 }
 BINNED: Mapping[str, Any] = {"bins": 16}
+PRINTED_CONSTANTS = Way(
+    "functional mechanism, printed constants",
+    "as printed",
+    "functional_mechanism",
+    why="Private: the constants are those of longer rows and of replaced records, and add 2 to 11 times the noise that is due.",
+    pure=True,
+)
+EXACT_CONSTANTS = Way(
+    "functional mechanism, exact constants",
+    "corrected",
+    "functional_mechanism",
+    {"constants": "exact"},
+    why="The same polynomial with the bound that a record of length one reaches.",
+    pure=True,
+)
+GONG = Way(
+    "noise by relevance, not charged",
+    "as printed",
+    "relevance_regression",
+    why="No epsilon holds: the relevance of features is an exact statistic of all records, used as if it were public.",
+    pure=True,
+)
+SUFFICIENT = Way(
+    "sufficient statistics",
+    "ours",
+    "private_linear",
+    why="Least squares on noisy second moments, with a ridge of the size of the noise; Gaussian noise.",
+)
+LEAST_SQUARES = Way(
+    "least squares",
+    "without noise",
+    "private_linear",
+)
 
 WAYS: Mapping[str, tuple[Way, ...]] = {
-    "linear": (),
-    "error": (),
+    "linear": (
+        PRINTED_CONSTANTS,
+        GONG,
+        EXACT_CONSTANTS,
+        SUFFICIENT,
+        Way(
+            "majorised logistic regression on bins",
+            "ours",
+            "private_logistic",
+            BINNED,
+            why="One noisy matrix, then noisy scores preconditioned by it; 16 public bins for each number.",
+        ),
+        LEAST_SQUARES,
+    ),
+    "error": (
+        PRINTED_CONSTANTS,
+        GONG,
+        EXACT_CONSTANTS,
+        SUFFICIENT,
+        LEAST_SQUARES,
+    ),
     "machines": (
         Way(
             "noise on dual variables",
@@ -141,14 +190,12 @@ WAYS: Mapping[str, tuple[Way, ...]] = {
             "gain_ratio_forest",
             why="No epsilon holds: one record moves a gain ratio by up to its whole range, so that the exponential choice has "
             "no scale; and its histograms are exact.",
-            without=("formula", "delta", "log"),
         ),
         Way(
             "the same without noise",
             "without noise",
             "gain_ratio_forest",
             {"epsilon": 1e9},
-            without=("formula", "delta", "log"),
         ),
     ),
     "networks": (),
@@ -161,21 +208,33 @@ WAYS: Mapping[str, tuple[Way, ...]] = {
             why="One noisy matrix, then noisy scores preconditioned by it; 16 public bins for each number.",
         ),
         Way(
+            "sufficient statistics on bins",
+            "ours",
+            "private_linear",
+            BINNED,
+            why="Least squares on noisy second moments, one question, with a ridge of the size of the noise.",
+        ),
+        Way(
             "noisy Newton",
             "ours",
             "logistic_regression",
             {"rounds": 3},
             why="Columns in their own units: a record may be as long as their ranges allow.",
             by_channel=3,
-            without=("log",),
         ),
         Way(
             "additive histograms",
             "ours",
             "additive_model",
             why="Twenty histograms of residuals over all features' bins: a shape for each feature.",
-            without=("formula",),
         ),
+        Way(
+            "random trees",
+            "ours",
+            "random_trees",
+            why="400 trees whose splits follow a public seed, boosted in batches of 20: of them only leaves are asked.",
+        ),
+        PRINTED_CONSTANTS,
         Way("logistic regression on bins", "without noise", "private_logistic", BINNED),
     ),
 }

@@ -15,6 +15,7 @@ from .trials import SPENT, ModelTrialState, Trial, trials_of
 
 LINES = 5
 """So many lines of a figure have a colour of their own."""
+OUR_BEST = "our best at the largest epsilon"
 OURS = PrintedFamily("What a budget is worth", "accuracy", {}, "", "")
 
 
@@ -30,17 +31,17 @@ def outcome(settings: Mapping[str, Any], state: ModelTrialState) -> Outcome:
         for epsilon in values
         if way.form == "ours" and epsilon == max(values)
     }
-    first = {"best of ours": _best(family, metrics)} if metrics else {}
     return Outcome(
-        first | metrics,
+        {OUR_BEST: _best(family, metrics), **metrics},
         grids=(table(title, family, found, epsilons), worth(title, settings, state)),
         curves=tuple(figure(title, family, found)),
-        notes=tuple(filter(None, (family.unnamed, f"Printed numbers: {family.source}." if family.source else ""))),
     )
 
 
 def _best(family: PrintedFamily, metrics: Mapping[str, float]) -> float:
-    return max(metrics.values()) if family.measure == "accuracy" else min(metrics.values())
+    """The best of our ways at its largest epsilon; no number where nothing was measured."""
+    pick = max if family.measure == "accuracy" else min
+    return pick(metrics.values(), default=math.nan)
 
 
 def by_way(settings: Mapping[str, Any], state: ModelTrialState) -> dict[Way, dict[float, np.ndarray]]:
@@ -66,6 +67,7 @@ def table(title: str, family: PrintedFamily, found: Mapping[Way, Mapping[float, 
     widest = max((float(v.std(ddof=1)) for one in found.values() for v in one.values() if len(v) > 1), default=math.nan)
     note = "Columns are epsilons. Means over repeats on the server's table"
     note += f", whose standard deviations are at most {widest:.2g}." if math.isfinite(widest) else "."
+    note += f" Printed numbers: {family.source}. {family.unnamed}" if family.lines else ""
     return Grid(title, ("way", "form", *(f"{e:g}" for e in columns), "no noise"), tuple(rows), note)
 
 

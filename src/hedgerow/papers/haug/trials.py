@@ -15,7 +15,7 @@ Source   : T. Haug, A survey of federated learning and differential privacy, 202
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ from hedgerow.stats.private import UnitRows
 from hedgerow.stats.private.rows import unit_rows
 from hedgerow.stats.scores import accuracy, reading, score
 from hedgerow.study import PROGRAMS
-from hedgerow.study.keys import settings_of
+from hedgerow.study.keys import keys_of, settings_of
 
 from .dual_svm import dual_variables, gathered, with_noise
 from .families import DUALS, WAYS, FamilyOfModels, Way
@@ -167,16 +167,7 @@ def _fitted(
 ) -> float:
     """Fit by a program of the catalogue, and measure."""
     way, one = trial.way, PROGRAMS[trial.way.program]
-    own = {key: value for key, value in given.items() if key not in way.without}
-    if way.form == "without noise" or way.by_channel:
-        own.pop("delta", None)
-    elif way.pure:
-        own["delta"] = 0.0
-    if not (way.form == "without noise" or way.by_channel):
-        own["epsilon"] = trial.epsilon
-    if "seed" in _keys(one):
-        own["seed"] = number
-    settings = settings_of(one, own | way.settings)
+    settings = program_settings(trial, given | {"seed": number})
     asked = federation
     if way.by_channel and math.isfinite(trial.epsilon):
         budget = BudgetShares(trial.epsilon, given["delta"])
@@ -185,10 +176,22 @@ def _fitted(
     return math.nan if test is None else measured(one, settings, state, schema_of(federation), test)
 
 
-def _keys(one: Any) -> Sequence[str]:
-    from hedgerow.study.keys import keys_of
+def program_settings(trial: Trial, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a trial's program: those of `given` that it takes, and the way's own.
 
-    return [*keys_of(one).model_fields]
+    Raises
+    ------
+    StudyInvalid (HR-101)
+        The way has a setting that the program does not take.
+    """
+    way, one = trial.way, PROGRAMS[trial.way.program]
+    own = dict(given)
+    if way.form == "without noise" or way.by_channel:
+        del own["delta"]
+    else:
+        own |= {"epsilon": trial.epsilon} | ({"delta": 0.0} if way.pure else {})
+    taken = keys_of(one).model_fields
+    return settings_of(one, {key: value for key, value in own.items() if key in taken} | way.settings)
 
 
 def _duals(
