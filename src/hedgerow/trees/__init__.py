@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .forest import Forest, drawn_histogram, grow_forest, random_forest, whole_histogram
     from .id3 import grow_id3, id3
     from .quantiles import quantile_bins
+    from .random_trees import RandomTrees, RandomTreesState, boost_random_trees, random_trees
     from .shapes import AdditiveModel
     from .tree import DecisionTree, TreeState
 
@@ -26,10 +27,13 @@ __all__ = [
     "BoostingState",
     "DecisionTree",
     "Forest",
+    "RandomTrees",
+    "RandomTreesState",
     "TreeState",
     "additive",
     "additive_model",
     "binned",
+    "boost_random_trees",
     "boosted_trees",
     "decision_tree",
     "drawn_histogram",
@@ -42,6 +46,7 @@ __all__ = [
     "id3",
     "quantile_bins",
     "random_forest",
+    "random_trees",
     "whole_histogram",
 ]
 
