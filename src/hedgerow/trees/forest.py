@@ -15,9 +15,10 @@ pooled records.
 
 Releases : H, once per level, of shape (cells of the open nodes, classes), or (.., 2) for a regression.
 State    : none at the parties; draws follow from the seed (see `bootstrap`).
-Unit     : record. Behind noise there is no bootstrap, since Poisson weights have no bound: a record then lies in m bins of one
-           node of each of B trees, and its l2 length is sqrt(B m), or sqrt(2 B m), times the heaviest weight. Trees share a
-           budget, so few trees, or those of `private_forest`, are better.
+Unit     : record. It lies in m bins of one node of each of B trees: its l2 length is sqrt(B m), or sqrt(2 B m), times the
+           heaviest weight. Draws are 20 at most and make that 20 times as long, which is enough for the range of masked sums,
+           and too much for noise: behind noise there is no bootstrap. Trees share a budget, so few trees, or those of
+           `private_forest`, are better.
 Source   : Breiman 2001. Differs: Poisson weights, bins with public cut points, trees of one depth.
 """
 
@@ -43,7 +44,7 @@ from hedgerow.privacy.shares import BudgetShares, Share
 
 from . import results
 from .bins import Bins, binned, root_bound
-from .bootstrap import draws, subsets
+from .bootstrap import MOST_DRAWS, draws, subsets
 from .growing import broadcast_of, count_open, grown
 from .histograms import CellLayout, padded
 from .tree import LEAF, DecisionTree, TreeState, descend, numbered, owners, subtree
@@ -199,10 +200,11 @@ class ForestPlan:
         return size
 
     def bound(self, bins: Bins) -> Bound | None:
-        """How far one record moves a level of all trees without a bootstrap: it lies in m bins of a node of each tree."""
+        """How far one record moves a level of all trees: it lies in m bins of a node of each, as often as it is drawn."""
         if bins.bound is None or bins.heaviest is None:
             return None
-        return root_bound(self.trees * self.drawn_features(bins) * (1 if bins.classes else 2), bins.heaviest)
+        heaviest = bins.heaviest * (MOST_DRAWS if self.bootstrap else 1)
+        return root_bound(self.trees * self.drawn_features(bins) * (1 if bins.classes else 2), heaviest)
 
 
 def _grown(
@@ -212,7 +214,8 @@ def _grown(
     m = plan.drawn_features(bins)
     if plan.bootstrap and (federation.protection.noisy or budget.epsilon is not None):
         raise UnlawfulChannel(
-            f"a bootstrap of {plan.trees} trees behind noise: how often a tree draws a record has no bound.",
+            f"a bootstrap of {plan.trees} trees behind noise: a tree may draw a record {MOST_DRAWS} times, and the noise would be "
+            "as much larger.",
             remedy="Give bootstrap=False and few trees; or take private_forest, whose trees ask for their leaves alone.",
         )
     federation = complete_cases(federation, [*(column.name for column in bins.features), bins.target.name])
@@ -224,7 +227,7 @@ def _grown(
     while state.round < plan.depth and len(state.open):
         chosen = subsets(plan.seed, state.round, len(state.open), len(bins.features), m)
         broadcast = broadcast_of(state) | {"chosen": chosen}
-        flat = asked.sum(count, broadcast, bound=None if plan.bootstrap else plan.bound(bins))
+        flat = asked.sum(count, broadcast, bound=plan.bound(bins))
         root = owners(vars(state), roots, bins.sizes)[state.open]
         found = padded(flat, chosen, bins.sizes)
         state = grown(state, found, bins, min_records=plan.min_records, min_gain=plan.min_gain, chosen=chosen, root=root)
