@@ -214,8 +214,8 @@ def _grown(
     m = plan.drawn_features(bins)
     if plan.bootstrap and (federation.protection.noisy or budget.epsilon is not None):
         raise UnlawfulChannel(
-            f"a bootstrap of {plan.trees} trees behind noise: a tree may draw a record {MOST_DRAWS} times, and the noise would be "
-            "as much larger.",
+            f"a bootstrap of {plan.trees} trees behind noise: a tree may draw a record {MOST_DRAWS} times, and noise would "
+            "be as much larger.",
             remedy="Give bootstrap=False and few trees; or take private_forest, whose trees ask for their leaves alone.",
         )
     federation = complete_cases(federation, [*(column.name for column in bins.features), bins.target.name])
