@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -123,6 +124,18 @@ def test_every_state_resumes(table, federate):
         again = last(grow_forest(federate(table), trees=4, depth=3, start=join(TreeState, *split(state))))
         for name in vars(again):
             assert_array_equal(getattr(again, name), getattr(states[-1], name))
+
+
+def test_parties_without_records_answer_zeros_and_missing_values_keep_the_places_of_others(table):
+    some = simulate({"none": table.take(range(0)), "all": table}, seed=0)
+    alone = simulate({"all": table}, seed=0)
+    assert_array_equal(*(random_forest(handle, trees=3, depth=2).state.feature for handle in (some, alone)))
+    schema = table.schema.allowing(missing=True)
+    lost = np.arange(len(table)) % 7 == 3
+    columns = table.columns | {"age": np.where(lost, np.nan, table["age"])}
+    holed = simulate({"all": replace(table, schema=schema, columns=columns)}, seed=0)
+    drawn = draws(0, "all", len(table), 3) * ~lost
+    assert_array_equal(random_forest(holed, trees=3, depth=1).state.records[:3], drawn.sum(1))
 
 
 def test_a_level_of_all_trees_is_one_question(table, federate):
