@@ -20,9 +20,10 @@ from hedgerow.errors import SettingsInvalid, UnlawfulChannel
 from hedgerow.privacy import Gaussian
 from hedgerow.store import last
 from hedgerow.store.checkpoint import join, split
-from hedgerow.trees import Bins, TreeState, binned, grow_forest, histogram, random_forest, whole_histogram
+from hedgerow.trees import Bins, TreeState, binned, drawn_histogram, grow_forest, histogram, random_forest, whole_histogram
 from hedgerow.trees.bootstrap import LIMITS, MOST_DRAWS, draws, subsets
 from hedgerow.trees.forest import ForestPlan
+from hedgerow.trees.growing import broadcast_of
 
 TARGETS = ["ill", "arm", "days"]
 
@@ -126,10 +127,16 @@ def test_every_state_resumes(table, federate):
             assert_array_equal(getattr(again, name), getattr(states[-1], name))
 
 
-def test_parties_without_records_answer_zeros_and_missing_values_keep_the_places_of_others(table):
-    some = simulate({"none": table.take(range(0)), "all": table}, seed=0)
-    alone = simulate({"all": table}, seed=0)
-    assert_array_equal(*(random_forest(handle, trees=3, depth=2).state.feature for handle in (some, alone)))
+def test_a_party_without_records_answers_zeros(table):
+    bins = Bins.of(table.schema, n_bins=4)
+    told = broadcast_of(TreeState.root(bins, 3)) | {"chosen": subsets(0, 0, 3, 5, 2)}
+    columns = binned({name: column[:0] for name, column in table.columns.items()}, bins=bins)
+    found = drawn_histogram(told, Party("none", columns, np.ones(0)), None, sizes=bins.sizes, n_classes=2, trees=3, seed=0)
+    assert found.shape == (np.array(bins.sizes)[told["chosen"]].sum(), 2)
+    assert not found.any()
+
+
+def test_records_with_missing_values_keep_the_places_of_others(table):
     schema = table.schema.allowing(missing=True)
     lost = np.arange(len(table)) % 7 == 3
     columns = table.columns | {"age": np.where(lost, np.nan, table["age"])}
