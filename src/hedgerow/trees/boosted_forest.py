@@ -10,12 +10,14 @@ import numpy as np
 import scipy
 
 from hedgerow.core.arrays import Array
+from hedgerow.display import cell, displayed
 from hedgerow.errors import SettingsInvalid
 
 from .bins import Bins
 from .tree import LEAF, descend, numbered, rules
 
 
+@displayed
 @dataclass(frozen=True)
 class BoostingState:
     """Trees after a round, one after the other: fields of nodes are those of `TreeState`.
@@ -55,7 +57,7 @@ def scores(trees: Mapping[str, Array], bins: Array, roots: Sequence[int] | Array
     return score
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BoostedForest:
     """Boosted trees.
 
@@ -114,6 +116,8 @@ class BoostedForest:
     def _leaf(self, node: int) -> str:
         added = self.state.value[node, 0] * (1.0 if self.bins.classes else self.bins.scale)
         return f"{added:+.6g}"
+
+    _repr_html_ = cell
 
     def __repr__(self) -> str:
         return f"BoostedForest({self.bins.target.name!r}, {self.state.round} trees, depth {self.depth})"

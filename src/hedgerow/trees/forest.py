@@ -41,6 +41,7 @@ from hedgerow.core.mechanism import Position
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.data import complete_cases, load
+from hedgerow.display import cell
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel
 from hedgerow.privacy.shares import BudgetShares, Share
 
@@ -280,7 +281,7 @@ noise_at, least
     return Forest(state, bins, trees)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Forest:
     """A grown forest.
 
@@ -335,6 +336,8 @@ class Forest:
     def to_text(self, tree: int = 0) -> str:
         """Return one of the trees as rules, one line for each node."""
         return self.tree(tree).to_text()
+
+    _repr_html_ = cell
 
     def __repr__(self) -> str:
         leaves = int((self.state.feature == LEAF).sum())
