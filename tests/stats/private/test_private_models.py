@@ -181,7 +181,7 @@ def test_a_fit_says_what_was_spent_and_on_what():
     assert "epsilon 1 at delta 1e-05" in said
     assert "x / |x|" in said
     assert "Gaussian" in said
-    assert "<svg" in fit.plot().to_svg()
+    assert "<svg" in fit.plot()._repr_svg_()
     assert list(fit.to_frame().index) == list(fit.names)
 
 
