@@ -48,10 +48,10 @@ from hedgerow.privacy.shares import BudgetShares, Share
 
 from ..columns import schema_of
 from .fit import PrivateFit
-from .judged import Settings, row_length, told
 from .rows import SHORTEST, Length, RowBlock, UnitRows
 from .solving import spectral
 from .sufficient import fit_of_state, rows_of
+from .told import Settings, row_length, told
 
 HistogramMethod = Literal["histogram", "filter-priority"]
 MOST_CELLS = 10**6
@@ -184,10 +184,16 @@ def model_rows(schema: Schema, settings: Settings) -> UnitRows:
     return rows_of(schema, {**settings, "bins": None, "log": ()})
 
 
+def histogram_fit(federation: Federation, settings: Settings, state: HistogramState, asked_before: int = 0) -> PrivateFit:
+    """The fit of a last state."""
+    given, words = {**settings, "bins": None, "log": ()}, WORDS[settings.get("method") or "histogram"]
+    return fit_of_state(federation, given, state.coef, words, asked_before=asked_before, parts=SHARES)
+
+
 @program(
     "A private linear model from a noisy histogram of whole records: DPME, filter-priority.",
     name="private_histogram",
-    **told(model_rows),
+    **told(model_rows, histogram_fit),
     case=lambda: Case(
         load("diabetes").take(range(200)), {"formula": "progression ~ bmi + sex", "epsilon": 2.0, "bins": 4}, tolerance=1e-8
     ),
@@ -324,6 +330,6 @@ def by_histogram(
 ) -> PrivateFit:
     """Run `whole_histogram` to its end, and make a fit; settings are its own."""
     asked_before = len(federation.ledger)
-    *_, state = whole_histogram(federation, formula=formula, method=method, epsilon=epsilon, **settings)
-    given = {"formula": formula, "epsilon": epsilon, **settings, "bins": None, "log": ()}  # as in model_rows
-    return fit_of_state(federation, given, state.coef, WORDS[method], asked_before=asked_before, parts=SHARES)
+    given: dict[str, Any] = {"formula": formula, "method": method, "epsilon": epsilon, **settings}
+    *_, state = whole_histogram(federation, **given)
+    return histogram_fit(federation, given, state, asked_before)
