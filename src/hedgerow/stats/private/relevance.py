@@ -42,11 +42,11 @@ from hedgerow.privacy.shares import BudgetShares, Share
 
 from ..columns import schema_of
 from .fit import PrivateFit
+from .reported import Settings, reported, row_length
 from .rows import Length, UnitRows
 from .second_moments import MomentParts, SecondMoments
 from .solving import TAYLOR, solve_moments
 from .sufficient import LABELS_IN_LOG_ODDS, ask_moments, fit_of_state, norm_of, prepared, rows_of
-from .told import Settings, row_length, told
 
 SHARES = {"relevance": Share(0.1), "moments": Share(0.9)}
 RELEVANCE = MomentParts(0.0, 1.0)
@@ -100,7 +100,7 @@ def relevance_fit(federation: Federation, settings: Settings, state: RelevanceSt
 @program(
     "A functional mechanism whose noise adapts to features' relevance, which is charged.",
     name="private_relevance",
-    **told(rows_of, relevance_fit),
+    **reported(rows_of, relevance_fit),
     case=lambda: Case(load("diabetes").take(range(200)), {"formula": "progression ~ bmi + bp + sex", "epsilon": 5.0}),
 )
 def relevance_moments(

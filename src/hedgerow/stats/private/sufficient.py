@@ -43,10 +43,10 @@ from hedgerow.privacy.shares import BudgetShares, Share
 
 from ..columns import schema_of
 from .fit import PrivateFit, private_fit
+from .reported import Settings, reported, row_length
 from .rows import Length, UnitRows, unit_rows
 from .second_moments import MomentParts, SecondMoments, unit_moments
 from .solving import WORDS, MomentMethod, parts_of, solve_moments
-from .told import Settings, row_length, told
 
 LABELS_IN_LOG_ODDS = 2.0
 """Least squares on 2 y - 1 times this is four times least squares on y - 1/2."""
@@ -156,7 +156,7 @@ def moment_fit(federation: Federation, settings: Settings, state: MomentState, a
 @program(
     "A private linear model from one noisy question of second moments: SSP, AdaSSP, functional mechanism, DPME.",
     name="private_linear",
-    **told(rows_of, moment_fit),
+    **reported(rows_of, moment_fit),
     case=lambda: Case(
         load("diabetes").take(range(200)), {"formula": "progression ~ bmi + bp + sex", "epsilon": 1.0, "delta": 1e-5}
     ),

@@ -24,7 +24,7 @@ def row_length(rows: str | None, formula: str, schema: Schema, **more: Any) -> U
     return UnitRows.of(formula, schema, length="fixed", **more) if found.numeric else found
 
 
-def told(
+def reported(
     rows_of: Callable[[Schema, Settings], UnitRows], fit_of: Callable[[Federation, Settings, Any], PrivateFit]
 ) -> dict[str, Any]:
     """What `program` is told of a linear model of unit rows: what its report shows, and how it is scored.
