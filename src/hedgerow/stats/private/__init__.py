@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .bounded import BoundedLoss
     from .calls import huber, logistic, multinomial, quantile, svm
     from .fit import PrivateFit
-    from .histogram import HistogramState, whole_histogram
+    from .histogram import RecordHistogram, whole_histogram
     from .linear import linear, sufficient
     from .majorised import DescentPoint
     from .models import PrivateModel, private_model
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 __all__ = [
     "BoundedLoss",
     "DescentPoint",
-    "HistogramState",
     "MomentState",
     "PrivateFit",
     "PrivateModel",
+    "RecordHistogram",
     "RelevanceState",
     "UnitRows",
     "huber",
