@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from .locally import LocalState, locally, private_local
     from .rows import UnitRows
 
-__all__ = ["UnitRows"]
+__all__ = ["LocalState", "UnitRows", "locally", "private_local"]
 
 lazily(__name__, checks=True)
