@@ -13,5 +13,9 @@ def pytest_collection_modifyitems(items):
     places = own()
     for item in items:
         name = getattr(item, "callspec", None) and item.callspec.params.get("name")
-        if item.path.parent == HERE and name in places and places[name].path.startswith("hedgerow.learn."):
+        if (
+            item.path.parent == HERE
+            and name in places
+            and places[name].path.startswith(("hedgerow.learn.", "hedgerow.papers."))
+        ):
             item.add_marker(pytest.mark.slow)

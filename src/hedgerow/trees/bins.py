@@ -3,7 +3,7 @@
 A tree looks at data only through bins, so no threshold can reveal a record's exact value, and parties agree on the cut
 points before anybody is asked. Bin `b` of a feature holds the values above cut `b - 1` and up to cut `b`, included.
 
-    number     `n_bins` bins of equal width over the declared range
+    number     `n_bins` bins over the declared range, of equal width, or of equal width of a logarithm
     integer    the same, or one bin for each whole number where there are no more than `n_bins`
     category   one bin for each level, in the order of the levels: a split sends the first levels left, the others right
     binary     two bins
@@ -22,7 +22,7 @@ import numpy as np
 from hedgerow.core.bound import Bound, l2
 from hedgerow.core.question import elementwise, travels
 from hedgerow.data import Column, Schema
-from hedgerow.data.cuts import cut_points, cuts_of_whole_numbers
+from hedgerow.data.cuts import Widths, cut_points, cuts_of_whole_numbers
 from hedgerow.errors import SchemaInvalid, SettingsInvalid
 
 MOST_BINS = 2**15
@@ -51,7 +51,15 @@ class Bins:
     heaviest: float | None = 1.0
 
     @classmethod
-    def of(cls, schema: Schema, *, features: Sequence[str] | None = None, target: str | None = None, n_bins: int = 32) -> Bins:
+    def of(
+        cls,
+        schema: Schema,
+        *,
+        features: Sequence[str] | None = None,
+        target: str | None = None,
+        n_bins: int = 32,
+        log: Sequence[str] = (),
+    ) -> Bins:
         """Place cut points by a schema.
 
         Parameters
@@ -60,11 +68,13 @@ class Bins:
             The columns with these roles by default.
         n_bins : int
             Bins of a number.
+        log : sequence of str
+            Features whose bins have equal widths of log(1 + value - low), as incomes need; others have equal widths.
 
         Raises
         ------
         SettingsInvalid (HR-511)
-            `n_bins` is below 2 or above 2^15.
+            `n_bins` is below 2 or above 2^15, or `log` names what is no number among the features.
         MissingColumn (HR-403), SchemaInvalid (HR-409)
             No such column, no target, no features; a feature without a declared range, or with a shape.
         """
@@ -78,7 +88,13 @@ class Bins:
             )
         chosen = tuple(schema[name] for name in schema.features)
         _refuse_unbinnable(chosen, schema[schema.target])
-        return cls(chosen, tuple(_cuts(column, n_bins) for column in chosen), schema[schema.target], heaviest)
+        if strange := sorted(set(log) - {column.name for column in chosen if column.kind in ("number", "integer")}):
+            raise SettingsInvalid(
+                f"log={list(log)!r} names {strange[:5]}, which are no numbers among the features.",
+                remedy="Name features that are declared as number or integer.",
+            )
+        cuts = tuple(_cuts(column, n_bins, "log" if column.name in log else "equal") for column in chosen)
+        return cls(chosen, cuts, schema[schema.target], heaviest)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -113,14 +129,18 @@ class Bins:
         """
         if (self.target.absolute is None and not self.classes) or self.heaviest is None:
             return None
-        times = len(self.features) * (1 if self.classes else 2)
-        length, exact = self.heaviest * math.sqrt(times), times * Fraction(self.heaviest) ** 2
-        return l2(length if Fraction(length) ** 2 >= exact else math.nextafter(length, math.inf), "record")
+        return root_bound(len(self.features) * (1 if self.classes else 2), self.heaviest)
 
     def number(self, columns: Mapping[str, Any]) -> np.ndarray:
         """Return the bin numbers of admitted columns: array of shape (n, f), int16."""
         found = [np.searchsorted(cuts, columns[column.name]) for column, cuts in zip(self.features, self.cuts, strict=True)]
         return np.stack(found, axis=-1).astype(np.int16)
+
+
+def root_bound(squares: float, heaviest: float) -> Bound:
+    """l2(heaviest x sqrt(squares)) per record, rounded up."""
+    length, exact = heaviest * math.sqrt(squares), Fraction(squares) * Fraction(heaviest) ** 2
+    return l2(length if Fraction(length) ** 2 >= exact else math.nextafter(length, math.inf), "record")
 
 
 @travels
@@ -134,13 +154,13 @@ def binned(columns: Mapping[str, Any], *, bins: Bins) -> dict[str, np.ndarray]:
     return {"bins": bins.number(columns), "target": target}
 
 
-def _cuts(column: Column, n_bins: int) -> tuple[float, ...]:
+def _cuts(column: Column, n_bins: int, widths: Widths) -> tuple[float, ...]:
     if column.kind == "binary":
         return (0.5,)
     if column.kind == "category":
         return tuple(np.arange(0.5, len(column.levels) - 1).tolist())
     low, high = cast(float, column.low), cast(float, column.high)  # declared: see `_refuse_unbinnable`
-    return (cuts_of_whole_numbers if column.kind == "integer" else cut_points)(low, high, n_bins)
+    return (cuts_of_whole_numbers if column.kind == "integer" else cut_points)(low, high, n_bins, widths)
 
 
 def _refuse_unbinnable(features: tuple[Column, ...], target: Column) -> None:

@@ -18,8 +18,13 @@ from .tree import DecisionTree, TreeState
 
 def tree_of(settings: Mapping[str, Any], state: TreeState, schema: Schema) -> DecisionTree:
     """The tree of a state."""
-    bins = Bins.of(schema, features=settings["features"], target=settings["target"], n_bins=settings["n_bins"])
-    return DecisionTree(state, bins)
+    return DecisionTree(state, bins_of(settings, schema))
+
+
+def bins_of(settings: Mapping[str, Any], schema: Schema) -> Bins:
+    """The bins by which a program with these settings grew."""
+    chosen = {name: settings[name] for name in ("features", "target", "n_bins", "log") if name in settings}
+    return Bins.of(schema, **chosen)
 
 
 def score(settings: Mapping[str, Any], state: TreeState, schema: Schema, table: Table) -> float:

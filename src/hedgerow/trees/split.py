@@ -13,13 +13,16 @@ Source: Breiman, Friedman, Olshen & Stone 1984, sections 4.3 and 8.4.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
 
 from .bins import Bins
+from .histograms import every_feature, padded
 
 TIE = 1e-13
 """Gains closer than this share of the scores they come from are equal: sums in another order differ by as much."""
@@ -62,34 +65,53 @@ def score(cells: Array, classified: bool) -> Array:
 
 def by_feature(histogram: Array, bins: Bins) -> Array:
     """Give every feature as many bins as the largest has, at least two: (k, sum of sizes, s) to (k, f, largest, s)."""
-    sizes = np.array(bins.sizes)
-    real = np.arange(max(2, sizes.max())) < sizes[:, None]
-    found = np.zeros((len(histogram), *real.shape, histogram.shape[-1]))
-    found[:, real] = histogram
-    return found
+    every = every_feature(len(histogram), len(bins.features))
+    return padded(histogram.reshape(-1, histogram.shape[-1]), every, bins.sizes)
 
 
-def best_splits(histogram: Array, bins: Bins, *, min_records: float) -> Splits:
+def best_splits(histogram: Array, bins: Bins, *, min_records: float, chosen: Array | None = None) -> Splits:
     """Choose the split of largest gain in each node; among equals the first feature, then the lowest threshold.
 
     Parameters
     ----------
-    histogram : array of shape (k, f, largest, s)
-        As `by_feature` returns it.
+    histogram : array of shape (k, m, largest, s)
+        As `by_feature`, or `histograms.padded`, returns it.
     min_records : float
         Weighted records that both children must have.
+    chosen : array of int, shape (k, m), optional
+        The features of each node, where they are not all.
     """
     classified = bool(bins.classes)
+    return splits_by(
+        partial(score, classified=classified),
+        lambda cells: weigh(cells, classified)[0],
+        histogram,
+        every_feature(len(histogram), len(bins.features)) if chosen is None else chosen,
+        bins.sizes,
+        least=min_records,
+    )
+
+
+def splits_by(
+    scored: Callable[[Array], Array],
+    weighed: Callable[[Array], Array],
+    histogram: Array,
+    chosen: Array,
+    sizes: tuple[int, ...],
+    *,
+    least: float,
+) -> Splits:
+    """Choose the splits that raise a score most, of two children that weigh at least `least` each."""
     below = histogram.cumsum(2)
     both, left = below[:, :, -1:], below[:, :, :-1]
     right = both - left
-    children = score(left, classified) + score(right, classified)
-    smaller = np.minimum(weigh(left, classified)[0], weigh(right, classified)[0])
-    is_cut = np.arange(left.shape[2]) < np.array(bins.sizes)[:, None] - 1
-    gain = np.where(is_cut & (smaller >= min_records), children - score(both, classified), 0.0)
+    children = scored(left) + scored(right)
+    smaller = np.minimum(weighed(left), weighed(right))
+    is_cut = np.arange(left.shape[2]) < (np.array(sizes)[chosen] - 1)[..., None]
+    gain = np.where(is_cut & (smaller >= least), children - scored(both), 0.0)
     tie = TIE * children.max((1, 2))
     first = (gain >= (gain.max((1, 2)) - tie)[:, None, None]).reshape(len(gain), -1).argmax(1)
     feature, threshold = np.divmod(first, left.shape[2])
     at = np.arange(len(gain)), feature, threshold
     found = gain[at]
-    return Splits(feature, threshold, np.where(found > tie, found, 0.0), left[at], right[at])
+    return Splits(chosen[at[0], feature], threshold, np.where(found > tie, found, 0.0), left[at], right[at])

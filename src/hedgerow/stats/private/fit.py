@@ -35,8 +35,9 @@ TITLES: Mapping[str, str] = {
     "svm": "support vector machine",
 }
 WIDTH = 79
-PURE = 1e-300
-"""The delta at which pure epsilon is read off a ledger."""
+USUAL_DELTA = 1e-5
+LEAST_DELTA = 1e-300
+"""At which the sum of pure epsilons is read."""
 
 
 @displayed
@@ -192,12 +193,31 @@ def private_fit(
     asked_before: int = 0,
     **more: Any,
 ) -> PrivateFit:
-    """Make a fit, with what the ledger of its federation says; `asked_before` is the ledger's length before it."""
-    spent = federation.ledger.epsilon(delta=delta or PURE, unit="record") if len(federation.ledger) else math.inf
+    """Make a fit, with what the ledger of its federation says.
+
+    Parameters
+    ----------
+    federation : Federation
+        As its last question was asked: through the handle that adds the noise.
+    delta : float or None
+        Of the budget; None or zero for a pure one, or where the channel's own noise is used.
+    asked_before : int
+        Length of the ledger before the fit.
+    """
     known = provenance(federation, asked_before, rows.spec.schema.names)
-    return PrivateFit(
-        rows, model, method, coef, rounds, **known, spent=(spent, delta or 0.0) if math.isfinite(spent) else None, **more
-    )
+    return PrivateFit(rows, model, method, coef, rounds, **known, spent=spent_on(federation, delta), **more)
+
+
+def spent_on(federation: Federation, delta: float | None) -> tuple[float, float] | None:
+    """Epsilon and delta of everything in a ledger; where no delta is given, 0 of pure noise, else 1e-5; None if not finite."""
+    if not federation.protection.noisy or not len(federation.ledger):
+        return None
+    pure = not delta and federation.protection.law in ("laplace", "geometric")
+    if pure:
+        found = federation.ledger.epsilon(delta=LEAST_DELTA, accountant="basic")
+    else:
+        found = federation.ledger.epsilon(delta=delta or USUAL_DELTA)
+    return (found, 0.0 if pure else delta or USUAL_DELTA) if math.isfinite(found) else None
 
 
 def _paragraph(heading: str, words: str) -> list[str]:

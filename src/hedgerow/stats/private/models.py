@@ -1,0 +1,286 @@
+"""Private models by one call: logistic, multinomial, robust and quantile regression, and support vector machines.
+
+    rows     <- unit rows of the formula, with public bins                        hedgerow.stats.private.rows
+    parts    <- everything that will be asked, and its share of the budget
+    coef     <- majorised Newton, or gradient descent, on noisy sums              majorised.py, descent.py
+
+Releases : as the method.
+Unit     : record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+from hedgerow.core.declaration import Case, program
+from hedgerow.core.federation import Federation
+from hedgerow.core.mechanism import Position
+from hedgerow.data import Schema, complete_cases, load
+from hedgerow.errors import FormulaInvalid, NotBinary, SettingsInvalid
+from hedgerow.privacy.shares import BudgetShares, Share
+
+from ..columns import schema_of, warn_of_fractions
+from ..expressions import is_binary
+from ..factors import Levels, Number
+from .bounded import BoundedLoss, BoundedModel
+from .fit import PrivateFit, private_fit
+from .majorised import FEW_ROUNDS, LITTLE, ROUNDS, BoundedSums, DescentPoint, majorised, majorised_parts
+from .rows import Length, UnitRows, unit_rows
+
+Method = Literal["majorised", "gradient"]
+CLASSIFIERS = ("logistic", "multinomial", "svm")
+
+
+@dataclass(frozen=True)
+class PrivateModel:
+    """A model as it will be asked for: its rows, its loss, and the budget.
+
+    Attributes
+    ----------
+    rows : UnitRows
+    loss : BoundedLoss
+    budget : BudgetShares
+    method : {"majorised", "gradient"}
+    rounds : int or None
+        Scores, where they were given.
+    """
+
+    rows: UnitRows
+    loss: BoundedLoss
+    budget: BudgetShares
+    method: Method = "majorised"
+    rounds: int | None = None
+
+    @classmethod
+    def of(cls, schema: Schema, settings: Mapping[str, Any]) -> PrivateModel:
+        """Read the settings of `private_model`; nobody is asked."""
+        given = settings
+        model: BoundedModel = given["model"]
+        warn_of_fractions(schema, given["weights"])
+        rows = UnitRows.of(
+            given["formula"],
+            schema,
+            bins=given["bins"],
+            log=tuple(given["log"]),
+            length=given["rows"],
+            weights=given["weights"],
+            classes=model == "multinomial",
+        )
+        _check_target(rows, model)
+        if given["method"] not in get_args(Method) or (given["rounds"] is not None and given["rounds"] < 1):
+            raise SettingsInvalid(
+                f"method={given['method']!r} with rounds={given['rounds']!r}.",
+                remedy=f"Methods are {' and '.join(get_args(Method))}; rounds are one or more, or left out.",
+            )
+        if not (math.isfinite(given["penalty"]) and given["penalty"] >= 0):
+            raise SettingsInvalid(f"penalty={given['penalty']!r}.", remedy="Give a finite number, zero or more.")
+        loss = BoundedLoss.of(model, rows, threshold=given["threshold"], corner=given["corner"], share=given["share"])
+        budget = BudgetShares(given["epsilon"], given["delta"], given["noise_at"], given["least"])
+        return cls(rows, loss, budget, given["method"], given["rounds"])
+
+    def scores(self, federation: Federation) -> int | None:
+        """How many scores are asked; None until steps end at the minimum, where sums are exact."""
+        if self.rounds is not None or not (self.budget.epsilon or federation.protection.noisy):
+            return self.rounds
+        return FEW_ROUNDS if self.budget.epsilon and self.budget.epsilon < LITTLE else ROUNDS
+
+    def parts(self, federation: Federation) -> dict[str, Share]:
+        """Everything that is asked."""
+        own = self.budget.epsilon is not None or not federation.protection.noisy
+        return majorised_parts(self.scores(federation) or 1, own=own)
+
+    def asked(self, federation: Federation) -> BoundedSums:
+        """The sums as they are asked; records that lack a value are left out, and counted where no budget is spent."""
+        federation = complete_cases(federation, self.rows.spec.schema.names, count=self.budget.epsilon is None)
+        prepared = federation.prepare(unit_rows, spec=self.rows)
+        return BoundedSums(self.budget.handles(prepared, self.parts(federation)), self.rows, self.loss)
+
+    def fit(self, federation: Federation, point: DescentPoint, asked_before: int = 0) -> PrivateFit:
+        """Make a fit of a last point."""
+        sums = self.asked(federation)
+        parts = self.parts(federation) if self.budget.epsilon else {}
+        return private_fit(
+            sums.handles["score"],
+            self.rows,
+            self.loss.model,
+            point.coef,
+            method=self.words,
+            rounds=point.round,
+            delta=self.budget.delta,
+            asked_before=asked_before,
+            shares={name: part.share for name, part in parts.items()},
+        )
+
+    @cached_property
+    def words(self) -> str:
+        """The method, for people."""
+        return "majorised Newton: one sum of products of rows above every information, then scores preconditioned by it"
+
+
+def _check_target(rows: UnitRows, model: BoundedModel) -> None:
+    """Refuse a target that the model does not read."""
+    response, schema = rows.spec.response, rows.spec.schema
+    if model == "multinomial":
+        return
+    if model in CLASSIFIERS and isinstance(response, Number) and not is_binary(response.text, schema):
+        raise NotBinary(
+            f"target {response.text!r} is not declared binary.",
+            remedy="Take huber or quantile; or compare it, e.g. I(visits > 0); or declare its kind binary in the schema.",
+        )
+    if model not in CLASSIFIERS and isinstance(response, Levels):
+        raise FormulaInvalid(f"target {response.column!r} is a category.", remedy="Take logistic or multinomial.")
+
+
+@program(
+    "Logistic regression on rows of length one, by noisy sums.",
+    name="private_logistic",
+    fixed={"model": "logistic", "threshold": None, "corner": None, "share": 0.5},
+    case=lambda: Case(
+        load("breast_cancer").take(range(200)),
+        {"formula": "malignant ~ mean_texture + mean_smoothness", "epsilon": 2.0, "delta": 1e-5, "rounds": 4},
+    ),
+)
+def private_model(
+    federation: Federation,
+    *,
+    formula: str,
+    model: BoundedModel,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    method: Method = "majorised",
+    bins: int | None = None,
+    log: Sequence[str] = (),
+    rows: Length = "unit",
+    rounds: int | None = None,
+    penalty: float = 1.0,
+    threshold: float | None = None,
+    corner: float | None = None,
+    share: float = 0.5,
+    noise_at: Position = "server",
+    least: int = 0,
+    weights: str | None = None,
+    tol: float = 1e-8,
+    start: DescentPoint | None = None,
+) -> Iterator[DescentPoint]:
+    """Fit a linear model of rows of length one by noisy sums whose number is fixed before the first.
+
+    Parameters
+    ----------
+    formula : str
+        As of `hedgerow.stats.regression`; every column declares its range.
+    model : {"logistic", "multinomial", "huber", "svm", "quantile"}
+    epsilon : float, optional
+        Budget of everything that is asked. Left out, the channel's own noise is used as it is; without any, sums are exact
+        and the fit is that of the pooled records.
+    delta : float, optional
+        Left out or zero for pure epsilon: noise is Laplace, and far larger beyond some twenty columns.
+    method : {"majorised", "gradient"}
+        Newton steps under a noisy majoriser, or gradient descent with momentum.
+    bins : int, optional
+        So many public bins for each number of the formula; 16 is a good number.
+    log : sequence of str
+        Columns whose bins have equal widths on a logarithmic scale, such as incomes.
+    rows : {"unit", "fixed"}
+        Whether each row is divided by its own length, for prediction; or all by the largest that there can be, for
+        coefficients.
+    rounds : int, optional
+        Scores asked; by default 6 where epsilon is below 0.2, else 12, and without noise until the minimum is reached.
+    penalty : float
+        Times half the squared length of all coefficients, added to the sum of losses; 1 is scikit-learn's `C=1`.
+    threshold : float, optional
+        Of a robust regression: residuals beyond it pull with a constant force, in the target's own units; a tenth of the
+        declared range by default.
+    corner : float, optional
+        Over what width a corner is rounded: of a quantile in the target's own units, a twentieth of its range by default;
+        of a support vector machine in margins, 1 by default.
+    share : float
+        Of targets below a quantile.
+    noise_at : {"server", "shares", "party"}
+        Where the noise of a budget is added.
+    least : int
+        Of noise in shares: as many parties' shares make the whole noise.
+    weights : str, optional
+        Column of record weights; its declared range scales the noise.
+    tol : float
+        Without noise: stop where a step promises less than its square of what all steps have gained.
+
+    Yields
+    ------
+    DescentPoint
+        After each question.
+
+    Raises
+    ------
+    FormulaInvalid (HR-310), NotBinary (HR-311), UnboundedSum (HR-210), SettingsInvalid (HR-511), BudgetInvalid (HR-214)
+        Before any party is asked.
+    SlotFilled (HR-212)
+        An epsilon is given, and the channel adds noise already.
+    NotConverged (HR-322)
+        Without noise.
+
+    Releases
+    --------
+    As `hedgerow.stats.private.majorised` or `hedgerow.stats.private.descent`.
+    """
+    asked = PrivateModel.of(schema_of(federation), {key: value for key, value in locals().items() if key != "federation"})
+    return majorised(
+        asked.asked(federation),
+        asked.parts(federation),
+        penalty=penalty,
+        rounds=asked.scores(federation),
+        tol=tol,
+        start=start,
+    )
+
+
+DEFAULTS: Mapping[str, Any] = {
+    name: parameter for name, parameter in (private_model.__kwdefaults__ or {}).items() if name != "start"
+}
+
+
+def fitted(federation: Federation, model: BoundedModel, formula: str, settings: Mapping[str, Any]) -> PrivateFit:
+    """Run `private_model` to its end, and make a fit of its last point."""
+    known = {**DEFAULTS, **settings, "model": model, "formula": formula}
+    if unknown := known.keys() - DEFAULTS.keys() - {"model", "formula"}:
+        raise TypeError(f"{model}() got an unexpected keyword argument {min(unknown)!r}")
+    asked_before = len(federation.ledger)
+    *_, point = private_model(federation, **known)
+    return PrivateModel.of(schema_of(federation), known).fit(federation, point, asked_before)
+
+
+def logistic(
+    federation: Federation,
+    formula: str,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    method: Method = "majorised",
+    bins: int | None = None,
+    log: Sequence[str] = (),
+    **settings: Any,
+) -> PrivateFit:
+    """Logistic regression within a budget, by sums alone; parameters are those of `private_model`.
+
+    Parameters
+    ----------
+    federation : Federation
+    formula : str
+        For example `"income_over_50k ~ ."`.
+    epsilon, delta : float, optional
+        The budget of the whole fit. Left out, the channel's own noise is used, and without any the fit is exact.
+    method : {"majorised", "gradient"}
+    bins, log
+        Public bins of numbers, and which of them are logarithmic; 16 bins are a good number.
+    **settings
+        `rows`, `rounds`, `penalty`, `noise_at`, `least`, `weights`, `tol`.
+    """
+    return fitted(
+        federation,
+        "logistic",
+        formula,
+        {"epsilon": epsilon, "delta": delta, "method": method, "bins": bins, "log": log, **settings},
+    )
