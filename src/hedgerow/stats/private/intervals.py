@@ -33,6 +33,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 
+from ..factors import Levels
 from .rows import UnitRows
 
 MOST_NOISE = 0.5
@@ -61,9 +62,17 @@ class Estimated:
 
 
 def kept_columns_of(rows: UnitRows) -> Array:
-    """Which columns of unit rows a design of full rank keeps, shape (size,): a category loses its reference as in the formula."""
-    kept = set(rows.spec.names)
-    return np.array([name in kept for name in rows.names])
+    """Which columns of unit rows the formula's own design has, shape (size,): all but the reference levels of categories."""
+    found = []
+    for block, term in zip(rows.blocks, rows.spec.terms, strict=True):
+        kept = np.ones(1, bool)
+        for whole, own in zip(block.term.factors, term.factors, strict=True):
+            same = (
+                np.isin(whole.codes, own.codes) if isinstance(whole, Levels) and isinstance(own, Levels) else np.ones(1, bool)
+            )
+            kept = np.logical_and.outer(kept, same).ravel()
+        found.append(kept)
+    return np.concatenate(found)
 
 
 def noise_along(theta: Array, noise: float) -> Array:
@@ -72,9 +81,7 @@ def noise_along(theta: Array, noise: float) -> Array:
     return found
 
 
-def from_moments(
-    gram: Array, score: Array, square: float, *, n: float, noise: tuple[float, float, float]
-) -> Estimated:
+def from_moments(gram: Array, score: Array, square: float, *, n: float, noise: tuple[float, float, float]) -> Estimated:
     """Least squares of noisy moments.
 
     Parameters
@@ -99,7 +106,9 @@ def from_moments(
         why = f"no intervals: residual squares are {squares:.3g}, less than {LEAST_RESIDUAL:g} deviations of their own noise"
         return Estimated(theta, None, why)
     covariance = inverse @ (squares / (n - d) * gram + extra) @ inverse
-    return Estimated(theta, (covariance + covariance.T) / 2, "of sampling and of the moments' noise, which is known (delta method)")
+    return Estimated(
+        theta, (covariance + covariance.T) / 2, "of sampling and of the moments' noise, which is known (delta method)"
+    )
 
 
 def from_last_step(start: Array, score: Array, information: Array, *, noise: tuple[float, float]) -> Estimated:
