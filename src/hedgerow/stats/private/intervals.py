@@ -3,10 +3,11 @@
 Linear regression, of noisy moments G = X'X + E, v = X'y + e and q = y'y + f, E symmetric of deviation s on its diagonal and
 s / sqrt(2) off it:
 
-    theta       = G^-1 v - bias,    bias = G^-1 (s^2/2) (G^-1 + tr(G^-1) I) theta            of E, to second order
-    N           = var(e) I + (s^2/2) (|theta|^2 I + theta theta')                              noise of v - G theta
-    variance    = (q - v'theta + tr(G^-1 N)) / (n - d)                                         of a residual
-    covariance  = G^-1 (variance G + N) G^-1
+    B           = G^-1 - G^-1 (s^2/2) (G^-1 + tr(G^-1) I) G^-1             (X'X)^-1, the bias of E off to second order
+    theta       = B v
+    N           = var(e) I + (s^2/2) (|theta|^2 I + theta theta')          noise of v - G theta
+    variance    = (q - v'G^-1 v + tr(G^-1 N)) / (n - d)                    of a residual
+    covariance  = B (variance G + N) B'
 
 Logistic regression, by one Newton step from wherever noisy scores have led, which is to first order as good as the maximum of
 the likelihood: an error of the starting point leaves only its square. J = information + E at the starting point:
@@ -36,7 +37,7 @@ from hedgerow.core.arrays import Array
 from ..factors import Levels
 from .rows import UnitRows
 
-MOST_NOISE = 0.5
+MOST_NOISE = {"moments": 0.4, "last step": 0.5}
 """Of sqrt(d) deviations of a matrix's noise over its smallest eigenvalue."""
 LONGEST_STEP = 0.3
 """Root mean square of what a last Newton step changes in log-odds, rows being of length one."""
@@ -94,14 +95,15 @@ def from_moments(gram: Array, score: Array, square: float, *, n: float, noise: t
         Standard deviations: on the diagonal of `gram`, of a number of `score`, of `square`.
     """
     d = len(score)
-    if refused := too_noisy(gram, noise[0]):
+    if refused := too_noisy(gram, noise[0], MOST_NOISE["moments"]):
         return Estimated(_least_norm(gram, score), None, refused)
     inverse = np.linalg.inv(gram)
     theta = inverse @ score
     extra = noise[1] ** 2 * np.eye(d) + noise_along(theta, noise[0])
     squares = square - float(score @ theta) + float(np.trace(inverse @ extra))
     doubt = math.sqrt(noise[2] ** 2 + 4 * noise[1] ** 2 * float(theta @ theta) + (noise[0] * float(theta @ theta)) ** 2)
-    theta = theta - inverse @ (noise[0] ** 2 / 2 * (inverse + np.trace(inverse) * np.eye(d))) @ theta
+    bias = inverse @ (noise[0] ** 2 / 2 * (inverse + np.trace(inverse) * np.eye(d)))
+    theta = theta - bias @ theta
     if not squares > LEAST_RESIDUAL * doubt or n <= d:
         why = f"no intervals: residual squares are {squares:.3g}, less than {LEAST_RESIDUAL:g} deviations of their own noise"
         return Estimated(theta, None, why)
@@ -122,7 +124,7 @@ def from_last_step(start: Array, score: Array, information: Array, *, noise: tup
         Standard deviations: of a number of the score, and on the diagonal of the information.
     """
     d = len(start)
-    if refused := too_noisy(information, noise[1]):
+    if refused := too_noisy(information, noise[1], MOST_NOISE["last step"]):
         return Estimated(start, None, refused)
     inverse = np.linalg.inv(information)
     step = inverse @ score
@@ -136,13 +138,13 @@ def from_last_step(start: Array, score: Array, information: Array, *, noise: tup
     return Estimated(start + step, (covariance + covariance.T) / 2, words)
 
 
-def too_noisy(matrix: Array, noise: float) -> str:
-    """Why a noisy matrix gives no intervals, or nothing where it does."""
+def too_noisy(matrix: Array, noise: float, share: float) -> str:
+    """Why a matrix gives no intervals, where its noise is more than this share of its smallest eigenvalue; else nothing."""
     least, most = float(np.linalg.eigvalsh(matrix)[0]), math.sqrt(len(matrix)) * noise
-    if least > 0 and most <= MOST_NOISE * least and np.linalg.cond(matrix) < 1e12:
+    if least > 0 and most <= share * least and np.linalg.cond(matrix) < 1e12:
         return ""
     return (
-        f"no intervals: the smallest eigenvalue of the released matrix is {least:.3g}, less than {1 / MOST_NOISE:g} times its "
+        f"no intervals: the smallest eigenvalue of the released matrix is {least:.3g}, less than {1 / share:g} times its "
         f"noise of {most:.3g}; more records, a larger epsilon or fewer columns would help"
     )
 
