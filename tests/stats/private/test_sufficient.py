@@ -10,10 +10,10 @@ from hedgerow.data import Table, load
 from hedgerow.data.entry import binary, category, declare, number
 from hedgerow.errors import BudgetInvalid, NotBinary, SettingsInvalid, SlotFilled, UnboundedSum
 from hedgerow.privacy.mechanisms import Gaussian, Laplace
+from hedgerow.stats.private import sufficient, sufficient_moments
 from hedgerow.stats.private.rows import UnitRows, unit_rows
 from hedgerow.stats.private.second_moments import SecondMoments
 from hedgerow.stats.private.solving import solve_moments
-from hedgerow.stats.private.sufficient import sufficient, sufficient_moments
 
 METHODS = ("ssp", "adassp", "functional", "dpme")
 MU = {0.05: 0.017309814, 0.1: 0.032520784, 0.5: 0.142210559, 1.0: 0.268051123, 2.0: 0.501551689, 8.0: 1.666030598}

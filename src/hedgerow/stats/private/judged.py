@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, Table
 from hedgerow.data.cases import whole_cases
+from hedgerow.report import Outcome
 
+from ..columns import schema_of
 from .rows import UnitRows
 
 Settings = Mapping[str, Any]
@@ -33,6 +36,34 @@ def judge(rows: UnitRows, coef: Array, table: Table) -> float:
         return float(np.average((eta > 0) == (t > 0.5), weights=w))
     error = np.average((t - np.clip(eta, -1.0, 1.0)) ** 2, weights=w)
     return 1 - float(error / np.average((t - np.average(t, weights=w)) ** 2, weights=w))
+
+
+def told(rows_of: Callable[[Schema, Settings], UnitRows]) -> dict[str, Any]:
+    """What `program` is told of a linear model of unit rows: what its report shows, and how it is scored.
+
+    Parameters
+    ----------
+    rows_of : callable
+        `(schema, settings) -> UnitRows` to which the state's `coef` belong.
+    """
+
+    def show(federation: Federation, settings: Settings, state: Any) -> Outcome:
+        import pandas
+
+        names = pandas.Index(rows_of(schema_of(federation), settings).names, name="column")
+        frame = pandas.DataFrame({"coef": state.coef}, index=names)
+        return Outcome(tables={"Coefficients of unit rows": frame}, coefficients=frame)
+
+    def score(settings: Settings, state: Any, schema: Schema, table: Table) -> float:
+        return judge(rows_of(schema, settings), state.coef, table)
+
+    def watch(settings: Settings, state: Any, schema: Schema, test: Table | None) -> dict[str, float]:
+        if test is None:
+            return {}
+        name = "R2" if rows_of(schema, settings).numeric else "accuracy"
+        return {f"test {name}": score(settings, state, schema, test)}
+
+    return {"outcome": show, "score": score, "watch": watch, "metric": metric}
 
 
 def metric(schema: Schema) -> tuple[str, bool]:

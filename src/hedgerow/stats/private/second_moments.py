@@ -58,7 +58,7 @@ class MomentParts:
     square: float = 0.0
     by_coefficient: bool = False
 
-    def bound(self, norm: int, blocks: int, heaviest: float = 1.0) -> Bound:
+    def bound(self, norm: int, blocks: int, heaviest: float = 1.0, *, l1: float | None = None, l2: float = 1.0) -> Bound:
         """The ball of one record.
 
         Parameters
@@ -66,15 +66,18 @@ class MomentParts:
         norm : {1, 2}
             That of the noise: 1 for Laplace.
         blocks : int
-            Of a row; the squared l1 length of a row is at most this.
+            Of a row, in each of which one column at most differs from zero.
         heaviest : float
             Largest weight of a record.
+        l1, l2 : float
+            Largest lengths of a row; sqrt(blocks) and 1 by default.
         """
         a, b, c = self.gram, self.score, self.square
         if norm == 1:
-            return Bound(1, heaviest * (blocks * a + math.sqrt(blocks) * b + c), "record")
+            l1 = math.sqrt(blocks) * l2 if l1 is None else l1
+            return Bound(1, heaviest * (l1 * l1 * a + l1 * b + c), "record")
         alike = 2 - 1 / blocks if self.by_coefficient else 1.0
-        return Bound(2, heaviest * math.sqrt(alike * a * a + b * b + c * c), "record")
+        return Bound(2, heaviest * math.sqrt(alike * (a * l2 * l2) ** 2 + (b * l2) ** 2 + c * c), "record")
 
     def size(self, d: int) -> int:
         """Numbers of a contribution."""

@@ -71,17 +71,17 @@ def solve_moments(method: MomentMethod, moments: SecondMoments, noise: float, ri
     d = len(score)
     if method == "dpme":
         gram, score = _nearest(moments)
-        return _spectral(gram, score)
+        return spectral(gram, score)
     if method == "ssp":
-        return _spectral(gram, score, clip=True, add=ridge * math.sqrt(d) * noise)
+        return spectral(gram, score, clip=True, add=ridge * math.sqrt(d) * noise)
     if method == "functional":
-        return _spectral(gram, score, add=DEVIATIONS * noise)
+        return spectral(gram, score, add=DEVIATIONS * noise)
     reach = noise * (math.sqrt(2 * d) + math.sqrt(2 * math.log(2 / MISSED)))
     least = max(0.0, float(np.linalg.eigvalsh(gram)[0]) - reach)
-    return _spectral(gram, score, add=max(0.0, reach - least))
+    return spectral(gram, score, add=max(0.0, reach - least))
 
 
-def _spectral(gram: Array, score: Array, *, clip: bool = False, add: float = 0.0) -> Array:
+def spectral(gram: Array, score: Array, *, clip: bool = False, add: float = 0.0) -> Array:
     """Solve by eigenvalues, raised by `add` (`clip`: those below zero from zero on); what is not above zero is dropped."""
     values, vectors = np.linalg.eigh(gram)
     least = NEGLIGIBLE * float(np.abs(values).max(initial=0.0))

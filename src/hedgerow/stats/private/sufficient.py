@@ -35,22 +35,22 @@ from hedgerow.core.bound import Bound
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
-from hedgerow.data import Schema, Table, complete_cases, load
+from hedgerow.data import Schema, complete_cases, load
 from hedgerow.display import displayed
-from hedgerow.errors import FormulaInvalid, SettingsInvalid
+from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.level import noise_level
 from hedgerow.privacy.shares import BudgetShares, Share
-from hedgerow.report import Outcome
 
 from ..columns import schema_of
 from .fit import PrivateFit, private_fit
-from .judged import Settings, judge, metric, row_length
+from .judged import Settings, row_length, told
 from .rows import Length, UnitRows, unit_rows
 from .second_moments import MomentParts, SecondMoments, unit_moments
 from .solving import WORDS, MomentMethod, parts_of, solve_moments
 
 LABELS_IN_LOG_ODDS = 2.0
 """Least squares on 2 y - 1 times this is four times least squares on y - 1/2."""
+PARTS = {"moments": Share(1.0)}
 PURE = ("laplace", "geometric")
 """Laws whose noise is scaled to l1 lengths."""
 
@@ -81,21 +81,14 @@ class MomentState:
 
 
 def ask_moments(
-    federation: Federation,
-    asked: Federation,
-    rows: UnitRows,
-    parts: MomentParts,
-    scale: Array | None = None,
-    bound: Bound | None = None,
+    asked: Federation, rows: UnitRows, parts: MomentParts, scale: Array | None = None, bound: Bound | None = None
 ) -> tuple[SecondMoments, float]:
     """Ask for moments, and return them with the standard deviation of the noise in a number of the answer.
 
     Parameters
     ----------
-    federation : Federation
-        Whose records are asked, prepared by `unit_rows`.
     asked : Federation
-        The same through the channel that protects this question.
+        With records prepared by `unit_rows`, through the channel that protects this question.
     scale : array of shape (d,), optional
         By what columns are multiplied before; then `bound` is the ball.
     """
@@ -122,34 +115,10 @@ def rows_of(schema: Schema, settings: Settings) -> UnitRows:
     return row_length(settings.get("rows"), settings["formula"], schema, log=tuple(settings.get("log") or ()), **given)
 
 
-def show(federation: Federation, settings: Settings, state: Any) -> Outcome:
-    """Coefficients of unit rows."""
-    import pandas
-
-    rows = rows_of(schema_of(federation), settings)
-    frame = pandas.DataFrame({"coef": state.coef}, index=pandas.Index(rows.names, name="column"))
-    return Outcome(tables={"Coefficients of unit rows": frame}, coefficients=frame)
-
-
-def score(settings: Settings, state: Any, schema: Schema, table: Table) -> float:
-    """Accuracy for labels, R2 for a number."""
-    return judge(rows_of(schema, settings), state.coef, table)
-
-
-def watch(settings: Settings, state: Any, schema: Schema, test: Table | None) -> dict[str, float]:
-    """The same where the server holds records."""
-    if test is None:
-        return {}
-    return {f"test {'R2' if rows_of(schema, settings).numeric else 'accuracy'}": score(settings, state, schema, test)}
-
-
 @program(
     "A private linear model from one noisy question of second moments: SSP, AdaSSP, functional mechanism, DPME.",
     name="private_linear",
-    outcome=show,
-    score=score,
-    metric=metric,
-    watch=watch,
+    **told(rows_of),
     case=lambda: Case(
         load("diabetes").take(range(200)), {"formula": "progression ~ bmi + bp + sex", "epsilon": 1.0, "delta": 1e-5}
     ),
@@ -226,11 +195,11 @@ def sufficient_moments(
         return
     budget = BudgetShares(epsilon, delta, noise_at, least)
     records = prepared(federation, unit, planned=epsilon is not None)
-    asked = budget.handles(records, {"moments": Share(1.0)})["moments"]
+    asked = budget.handles(records, PARTS)["moments"]
     if pure := norm_of(asked) == 1:
         _refuse_pure(method)
     parts = parts_of(method, labels=not unit.numeric, pure=pure)
-    moments, level = ask_moments(records, asked, unit, parts)
+    moments, level = ask_moments(asked, unit, parts)
     noise = level / parts.gram
     coef = solve_moments(method, moments, noise, ridge) * (1.0 if unit.numeric else LABELS_IN_LOG_ODDS)
     yield MomentState(1, coef, moments.gram, moments.score, moments.square, noise)
@@ -244,35 +213,14 @@ def _refuse_pure(method: MomentMethod) -> None:
         )
 
 
-def sufficient(
+def by_moments(
     federation: Federation, formula: str, *, method: MomentMethod = "ssp", epsilon: float | None = None, **settings: Any
 ) -> PrivateFit:
-    """Fit a private linear model of a number or of labels, by one noisy question of second moments.
-
-    Parameters
-    ----------
-    federation : Federation
-    formula : str
-        For example `"charges ~ age + bmi"`, or `"income_over_50k ~ ."`.
-    method : {"ssp", "adassp", "functional", "dpme"}
-    epsilon, **settings
-        `delta`, `noise_at`, `least`, `bins`, `log`, `rows`, `weights` and `ridge`, as `sufficient_moments`.
-
-    Returns
-    -------
-    PrivateFit
-        Of a number with rows of length fixed, unless `rows` says otherwise; of labels, a logistic model by its polynomial at
-        zero, with rows of length one.
-
-    Raises
-    ------
-    As `sufficient_moments`.
-    """
+    """Run `sufficient_moments` to its end, and make a fit; settings are its own."""
     asked_before = len(federation.ledger)
     given: dict[str, Any] = {"formula": formula, "method": method, "epsilon": epsilon, **settings}
     *_, state = sufficient_moments(federation, **given)
-    budget = {"moments": Share(1.0)}
-    return fit_of_state(federation, given, state.coef, WORDS[method], asked_before=asked_before, parts=budget)
+    return fit_of_state(federation, given, state.coef, WORDS[method], asked_before=asked_before, parts=PARTS)
 
 
 def fit_of_state(
@@ -305,13 +253,3 @@ def budget_of(settings: Settings) -> BudgetShares:
     """The budget that settings describe."""
     given = settings.get
     return BudgetShares(given("epsilon"), given("delta"), given("noise_at") or "server", given("least") or 0)
-
-
-def numeric_only(federation: Federation, formula: str) -> None:
-    """Refuse a target that is no number, before anybody is asked."""
-    found = UnitRows.of(formula, schema_of(federation))
-    if not found.numeric:
-        raise FormulaInvalid(
-            f"the target of {formula!r} is binary, and a linear regression has a number.",
-            remedy="Use hr.stats.private.logistic, or hr.stats.private.sufficient, which takes labels too.",
-        )
