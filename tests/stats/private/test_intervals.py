@@ -10,9 +10,9 @@ import pytest
 import hedgerow as hr
 from hedgerow.data import iid, load
 from hedgerow.engines import simulate
-from hedgerow.errors import FormulaInvalid, SettingsInvalid
+from hedgerow.errors import FormulaInvalid, NotBinary, SettingsInvalid
 from hedgerow.stats import linear_regression, logistic_regression
-from hedgerow.stats.private import inference, private_inference
+from hedgerow.stats.private import inference, linear, logistic, private_inference
 from hedgerow.stats.private.inference import InferencePlan
 from hedgerow.stats.private.intervals import MOST_NOISE, from_last_step, from_moments, kept_columns_of, noise_along
 from hedgerow.stats.private.rows import UnitRows
@@ -180,6 +180,18 @@ def test_refusals(cancer):
         inference(cancer, CLASSES, epsilon=1.0)
     with pytest.raises(SettingsInvalid, match="Gaussian"):
         inference(cancer.protect(mechanism=hr.Laplace(1.0)), CLASSES)
+
+
+def test_the_calls_have_intervals(cancer):
+    fit = logistic(cancer, CLASSES, intervals=True)
+    assert fit.coef_ == pytest.approx(inference(cancer, CLASSES).coef_)
+    assert fit.covariance is not None
+    numbers = simulate(load("diabetes").declare(progression=(1, 400)), iid(parties=2), seed=0)
+    assert linear(numbers, "progression ~ bmi", intervals=True).covariance is not None
+    with pytest.raises(SettingsInvalid, match="bins=4"):
+        logistic(cancer, CLASSES, intervals=True, bins=4)
+    with pytest.raises(NotBinary, match="a number"):
+        logistic(numbers, "progression ~ bmi", intervals=True)
 
 
 # ---- coverage -----------------------------------------------------------------------------------------------------------

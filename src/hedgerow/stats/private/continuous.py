@@ -35,7 +35,7 @@ def normal_numbers(size: int, entropy: Entropy) -> Array:
     """Return independent standard normal numbers, shape (size,)."""
     positive = np.frombuffer(entropy(size), np.uint8) & 1
     magnitude = -scipy.special.ndtri(uniform_numbers(size, entropy) / 2)
-    return np.where(positive, magnitude, -magnitude)
+    return np.asarray(np.where(positive, magnitude, -magnitude))
 
 
 def noise_by_length(scale: float, size: int, entropy: Entropy) -> Array:

@@ -42,7 +42,7 @@ from hedgerow.core.mechanism import Position
 from hedgerow.core.question import elementwise, travels
 from hedgerow.data import complete_cases, load
 from hedgerow.display import displayed
-from hedgerow.errors import FormulaInvalid, SettingsInvalid
+from hedgerow.errors import FormulaInvalid, NotBinary, SettingsInvalid
 from hedgerow.privacy.level import noise_level
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.report import Outcome
@@ -334,7 +334,7 @@ def inference(
     coef, covariance = scattered(found, plan.kept)
     words = "least squares of noisy moments" if plan.linear else f"{SCORES} noisy scores and a last Newton step"
     parts = {"gram": 0.5, "score": 0.4, "square": 0.1} if plan.linear else {name: one.share for name, one in PARTS.items()}
-    fit = private_fit(
+    return private_fit(
         next(iter(plan.handles(federation).values())),
         plan.rows,
         "linear" if plan.linear else "logistic",
@@ -347,4 +347,26 @@ def inference(
         covariance=covariance,
         inference=found.words,
     )
-    return replace(fit, protection=fit.protection.partition("; no standard errors")[0])
+
+
+def with_intervals(federation: Federation, model: str, formula: str, settings: Mapping[str, Any]) -> PrivateFit:
+    """`inference` for a call that has other settings as well, which are refused: they would be of another plan.
+
+    Raises
+    ------
+    SettingsInvalid (HR-511), NotBinary (HR-311)
+    """
+    lawful = ("epsilon", "delta", "noise_at", "least", "weights")
+    other = {name: value for name, value in settings.items() if name not in lawful and value not in (None, (), [], "fixed")}
+    if other:
+        raise SettingsInvalid(
+            f"intervals=True with {', '.join(f'{name}={value!r}' for name, value in other.items())}.",
+            remedy="Intervals have a plan of their own, of the formula's columns: leave these settings out.",
+        )
+    numeric = UnitRows.of(formula, schema_of(federation), weights=settings.get("weights")).numeric
+    if numeric != (model == "linear"):
+        raise NotBinary(
+            f"the target of {formula!r} is {'a number' if numeric else 'of two values'}, and this is {model} regression.",
+            remedy="Take hr.stats.private.inference, which goes by the target.",
+        )
+    return inference(federation, formula, **{name: settings[name] for name in lawful if name in settings})
