@@ -71,7 +71,8 @@ FEWEST = 1e-3
 def target_total(broadcast: Any, party: Party, rng: Any, *, bounds: Bounds | None = None) -> Array:
     """Records and the sum of their targets, shape (2,): the class 1, or the number in units of `Bins.scale`."""
     added = np.stack([party.w, party.w * party["target"]], axis=-1)
-    return (added if bounds is None else whole(added, bound_in(bounds, ""))).sum(-2)
+    total: Array = (added if bounds is None else whole(added, bound_in(bounds, ""))).sum(-2)
+    return total
 
 
 @local(additive=True, stackable=True, holds=True)
