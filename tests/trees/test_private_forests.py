@@ -18,7 +18,8 @@ from hedgerow.core.events import Event
 from hedgerow.errors import BudgetInvalid, SchemaInvalid, SettingsInvalid, SlotFilled
 from hedgerow.privacy import Gaussian
 from hedgerow.trees import Bins, binned, grow_hybrid_forest, grow_private_forest, hybrid_forest, private_forest
-from hedgerow.trees.hybrid import HeapTrees, SplitRule, node_counts
+from hedgerow.trees.heaps import HeapTrees, SplitRule
+from hedgerow.trees.hybrid import node_counts
 from hedgerow.trees.private_forest import leaf_votes
 from hedgerow.trees.structures import RandomStructure, part_of
 from hedgerow.trees.votes import shares_of
