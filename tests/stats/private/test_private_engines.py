@@ -46,7 +46,8 @@ def federation(name, seed=3, parties=5):
 def result(name, federated, **more):
     """The last state of a program's own case, within the budget, as arrays and numbers."""
     listing = PROGRAMS[name]
-    settings = settings_of(listing, {**case_of(name).settings, **BUDGET, **more})
+    drawn = {"bootstrap": False} if any(one.name == "bootstrap" for one in parameters_of(listing)) else {}
+    settings = settings_of(listing, {**case_of(name).settings, **drawn, **BUDGET, **more})
     state = hr.last(listing.program(settings)(federated))
     return {one.name: getattr(state, one.name) for one in fields(state)}
 
