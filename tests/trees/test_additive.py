@@ -21,7 +21,7 @@ from hedgerow.privacy import Gaussian
 from hedgerow.trees import AdditiveModel, Bins, additive, additive_model, binned
 from hedgerow.trees.additive import bin_records, bin_residuals
 from hedgerow.trees.noise import ball
-from hedgerow.trees.reading import bin_numbers, public_bins
+from hedgerow.trees.reading import bin_numbers
 
 TWO = ("ill", "days")
 
@@ -163,7 +163,7 @@ def test_what_has_no_bound_or_follows_from_data_is_refused(federate, table):
         additive(federate(table), epsilon=1.0, delta=1e-5, tol=1e-3)
     with pytest.raises(SchemaInvalid, match="3 classes"):
         additive(federate(table), target="arm")
-    with pytest.raises(SettingsInvalid, match="logarithmic"):
+    with pytest.raises(SettingsInvalid, match="log="):
         additive(federate(table), log=["stage"])
     with pytest.raises(SettingsInvalid, match="HR-511"):
         additive(federate(table), rounds=0)
@@ -233,5 +233,5 @@ def weighted_schema_table(schema: Schema) -> dict[str, Table]:
 def test_models_are_values(federate, table):
     model = additive(federate(table), rounds=2)
     assert isinstance(model, AdditiveModel)
-    assert public_bins(table.schema, features=None, target=None, n_bins=16) == model.bins
+    assert Bins.of(table.schema, n_bins=16) == model.bins
     assert l2(model.bins.bound.radius, "record") == model.bins.bound

@@ -1,4 +1,4 @@
-"""Decision trees by histograms: a program without gradients over the same waist."""
+"""Trees and forests by histograms: programs without gradients over the same waist."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .additive import AdditiveState, additive, additive_model
     from .bins import Bins, binned
+    from .boosted import boosted_trees, gradient_histogram, grow_boosted
+    from .boosted_forest import BoostedForest, BoostingState
     from .cart import decision_tree, grow, histogram
+    from .forest import Forest, drawn_histogram, grow_forest, random_forest, whole_histogram
+    from .id3 import grow_id3, id3
+    from .quantiles import quantile_bins
+    from .random_trees import RandomTrees, RandomTreesState, boost_random_trees, random_trees
     from .shapes import AdditiveModel
     from .tree import DecisionTree, TreeState
 
@@ -17,14 +23,31 @@ __all__ = [
     "AdditiveModel",
     "AdditiveState",
     "Bins",
+    "BoostedForest",
+    "BoostingState",
     "DecisionTree",
+    "Forest",
+    "RandomTrees",
+    "RandomTreesState",
     "TreeState",
     "additive",
     "additive_model",
     "binned",
+    "boost_random_trees",
+    "boosted_trees",
     "decision_tree",
+    "drawn_histogram",
+    "gradient_histogram",
     "grow",
+    "grow_boosted",
+    "grow_forest",
+    "grow_id3",
     "histogram",
+    "id3",
+    "quantile_bins",
+    "random_forest",
+    "random_trees",
+    "whole_histogram",
 ]
 
 lazily(__name__, checks=True)

@@ -44,13 +44,13 @@ from hedgerow.core.question import local
 from hedgerow.core.whole import BITS, bound_in, whole
 from hedgerow.data import Schema, Table, complete_cases, load
 from hedgerow.display import displayed
-from hedgerow.errors import SchemaInvalid, SettingsInvalid, UnboundedSum
+from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.report import Outcome
 
 from .bins import Bins, binned
 from .noise import ball, deviation
-from .reading import name_of_score, public_bins, score_of
+from .reading import name_of_score, refuse_undeclared, score_of, two_classes_or_a_number
 from .shapes import AdditiveModel, shape_drawings
 
 COUNTS = 0.1
@@ -210,7 +210,7 @@ def additive_model(
             f"{rounds!r} rounds with a momentum of {momentum!r} and a caution of {caution!r}.",
             remedy="Give one round or more, a momentum in [0, 1) and a caution above zero.",
         )
-    bins = public_bins(federation.schema, features=features, target=target, n_bins=n_bins, log=log)
+    bins = Bins.of(federation.schema, features=features, target=target, n_bins=n_bins, log=log)
     two_classes_or_a_number(bins)
     shares = {"counts": Share(COUNTS), "residuals": Share(1 - COUNTS, times=rounds)}
     noisy = federation.protection.noisy or epsilon is not None
@@ -276,27 +276,9 @@ def additive(
     return model_of(settings, state, federation.schema)
 
 
-def two_classes_or_a_number(bins: Bins) -> None:
-    """Refuse a target of more than two classes."""
-    if len(bins.classes) > 2:
-        raise SchemaInvalid(
-            f"{bins.target.name} has {len(bins.classes)} classes, and this model is of two classes or of a number.",
-            remedy="Fit one model for each class against the others, or grow a decision_tree.",
-        )
-
-
-def refuse_undeclared(bins: Bins, *, noisy: bool) -> None:
-    """Refuse noise that would have no scale, before anybody is asked."""
-    if noisy and bins.bound is None:
-        raise UnboundedSum(
-            f"how far one record moves a sum is not known: {bins.target.name} or the record weights declare no range.",
-            remedy=f"Declare what values are possible:  table.declare({bins.target.name}=(low, high))",
-        )
-
-
 def model_of(settings: Mapping[str, Any], state: AdditiveState, schema: Schema) -> AdditiveModel:
     """The model of a state."""
-    bins = public_bins(schema, **{name: settings[name] for name in ("features", "target", "n_bins", "log")})
+    bins = Bins.of(schema, **{name: settings[name] for name in ("features", "target", "n_bins", "log")})
     return AdditiveModel(bins, state.theta, state.counts, tuple(settings["log"]), state.round)
 
 

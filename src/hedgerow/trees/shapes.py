@@ -12,7 +12,7 @@ from scipy import special
 
 from hedgerow.core.arrays import Array
 from hedgerow.data import Column
-from hedgerow.display import cell, displayed
+from hedgerow.display import cell
 from hedgerow.errors import MissingColumn, suggestion
 from hedgerow.report import Curve, Dots, Figure, Series
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import pandas
 
 
-@displayed
 @dataclass(frozen=True, eq=False, repr=False)
 class AdditiveModel:
     """A generalised additive model: the sum of one step function of each feature.

@@ -41,19 +41,18 @@ def checked(form: Form, federation: Federation, epsilon: float | None) -> bool:
 
 
 def descending(
-    federation: Federation, epsilon: float | None, delta: float | None, rounds: int, sampling_rate: float, share: float = 1.0
+    federation: Federation, epsilon: float | None, delta: float | None, rounds: int, sampling_rate: float
 ) -> Federation:
-    """The federation with the least Gaussian noise with which so many noisy steps keep a share of a budget.
+    """The federation with the least Gaussian noise with which so many noisy steps keep a budget.
 
     Without an epsilon it stays as it is, and the noise is its channel's.
     """
-    if epsilon is None or sampling_rate >= 1.0:
-        parts = {"steps": Share(share, rounds)} | ({"rest": Share(1 - share)} if share < 1 else {})
-        return BudgetShares(epsilon, delta).handles(federation, parts)["steps"]
-    BudgetShares(epsilon, delta).handles(federation, {"steps": Share(1.0, rounds)})  # refuses what it would refuse
-    spent = epsilon * share
-    z = calibrate(spent, (delta or 0.0) * share, rounds=rounds, rate=sampling_rate, sampling="records")
-    return federation.protect(mechanism=Gaussian(z))
+    planned = BudgetShares(epsilon, delta).handles(federation, {"steps": Share(1.0, rounds)})["steps"]
+    if epsilon is None or not delta or sampling_rate >= 1.0:
+        return planned
+    return federation.protect(
+        mechanism=Gaussian(calibrate(epsilon, delta, rounds=rounds, rate=sampling_rate, sampling="records"))
+    )
 
 
 def claimed(settings: Mapping[str, Any], why: str, what: str = "") -> str:

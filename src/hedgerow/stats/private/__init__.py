@@ -10,22 +10,34 @@ if TYPE_CHECKING:
     from .bounded import BoundedLoss
     from .calls import huber, logistic, multinomial, quantile, svm
     from .fit import PrivateFit
+    from .histogram import HistogramState, whole_histogram
+    from .linear import linear, sufficient
     from .majorised import DescentPoint
     from .models import PrivateModel, private_model
+    from .relevance import RelevanceState, relevance_moments
     from .rows import UnitRows
+    from .sufficient import MomentState, sufficient_moments
 
 __all__ = [
     "BoundedLoss",
     "DescentPoint",
+    "HistogramState",
+    "MomentState",
     "PrivateFit",
     "PrivateModel",
+    "RelevanceState",
     "UnitRows",
     "huber",
+    "linear",
     "logistic",
     "multinomial",
     "private_model",
     "quantile",
+    "relevance_moments",
+    "sufficient",
+    "sufficient_moments",
     "svm",
+    "whole_histogram",
 ]
 
 lazily(__name__, checks=True)

@@ -206,6 +206,19 @@ class PrivateFit:
             drawn.append(Intervals(title, "coefficient", names, values, *both[largest].T.tolist(), level=level))
         return Figure(*drawn)
 
+    def own_units(self) -> pandas.Series[float]:
+        """Coefficients of the columns in their own units, of a model with rows of length fixed; see `units.own_units`.
+
+        Raises
+        ------
+        SettingsInvalid (HR-511)
+        """
+        import pandas
+
+        from .units import own_units
+
+        return pandas.Series(own_units(self.rows, self.coef_), pandas.Index(self.names, name="column"), name="coef")
+
     def to_frame(self, level: float = 0.95) -> pandas.DataFrame:
         """Return one row for each column, with intervals where there are any."""
         import pandas

@@ -1,0 +1,241 @@
+"""Chapter 6.2 of the survey: its five families of models, the numbers that it prints, and the ways in which we fit each.
+
+A way is a program with its settings. Its form says what its epsilon is worth:
+
+    as printed      the paper's algorithm, with its constants; where it is not private, it says why
+    corrected       the same algorithm with a bound that is proved and, where there is one, reached
+    ours            what we would take for this budget
+    without noise   the same records without any privacy
+
+Source : T. Haug, A survey of federated learning and differential privacy, 2022, chapters 4 and 6.2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Form = Literal["as printed", "corrected", "ours", "without noise"]
+FamilyOfModels = Literal["linear", "error", "machines", "forests", "networks", "adult"]
+DUALS = "dual variables"
+"""The way that needs all records in one place, and is no program."""
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """How a model is fitted.
+
+    Attributes
+    ----------
+    name : str
+    form : {"as printed", "corrected", "ours", "without noise"}
+    program : str
+        As a study names it, or `DUALS`.
+    settings : mapping
+        Of that program, beside those of `formula`, `log`, `seed`, `epsilon` and `delta` that it takes.
+    why : str
+        What is to be known of it, in a sentence.
+    pure : bool
+        Whether it is given no delta.
+    by_channel : int
+        Questions of a program that knows no epsilon: the channel adds the noise that they may have together.
+    """
+
+    name: str
+    form: Form
+    program: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    why: str = ""
+    pure: bool = False
+    by_channel: int = 0
+
+
+@dataclass(frozen=True)
+class PrintedFamily:
+    """What the survey prints of a family.
+
+    Attributes
+    ----------
+    title : str
+    measure : {"accuracy", "mean squared error"}
+    lines : mapping from a name to (epsilon, value) pairs
+        Infinite epsilon is without noise.
+    source : str
+        Where the numbers stand.
+    unnamed : str
+        What the survey leaves out.
+    """
+
+    title: str
+    measure: Literal["accuracy", "mean squared error"]
+    lines: Mapping[str, tuple[tuple[float, float], ...]]
+    source: str
+    unnamed: str
+
+
+NONE = math.inf
+SURVEY: Mapping[str, PrintedFamily] = {
+    "linear": PrintedFamily(
+        "Linear regression as a classifier",
+        "accuracy",
+        {"Gong et al. 2019": ((0.05, 0.83), (1.6, 0.85), (NONE, 0.86))},
+        "Haug 2022, section 6.2, from Gong et al. 2019",
+        "The survey names neither data set nor how a linear regression was made a classifier: compare orders, not digits.",
+    ),
+    "error": PrintedFamily(
+        "Linear regression of a number",
+        "mean squared error",
+        {
+            "functional mechanism, printed": ((0.1, 0.10), (3.2, 0.10), (NONE, 0.10)),
+            "filter-priority and DPME, printed": ((0.1, 0.35), (3.2, 0.15)),
+        },
+        "Haug 2022, section 6.2, from Zhang et al. 2012",
+        "The census extracts of the paper are not at hand. Targets are scaled to [-1, 1]: compare orders, not digits.",
+    ),
+    "machines": PrintedFamily(
+        "Support vector machines",
+        "accuracy",
+        {"Zhang et al. 2019": ((0.005, 0.65), (0.05, 0.85), (1.0, 0.90), (NONE, 0.90))},
+        "Haug 2022, section 6.2, from Zhang et al. 2019",
+        "The survey names no data set: compare orders, not digits.",
+    ),
+    "forests": PrintedFamily(
+        "Random forests",
+        "accuracy",
+        {"Hou et al. 2019": ((0.1, 0.85), (1.0, 0.85), (NONE, 0.875))},
+        "Haug 2022, section 6.2, from Hou et al. 2019: around 85 % from 0.1 to 1, where it hardly changes",
+        "The survey names neither data set nor number of trees: compare orders, not digits.",
+    ),
+    "networks": PrintedFamily(
+        "Networks",
+        "accuracy",
+        {"most of six methods": ((0.2, 0.70), (8.0, 0.80))},
+        "Haug 2022, section 6.2, from Gong et al. 2020: above 80 % at 8, and around 10 points less at 0.2",
+        "The survey gives no number of any single method: compare orders, not digits.",
+    ),
+}
+BINNED: Mapping[str, Any] = {"bins": 16}
+PRINTED_CONSTANTS = Way(
+    "functional mechanism, printed constants",
+    "as printed",
+    "functional_mechanism",
+    why="Private: the constants are those of longer rows and of replaced records, and add 2 to 11 times the noise that is due.",
+    pure=True,
+)
+EXACT_CONSTANTS = Way(
+    "functional mechanism, exact constants",
+    "corrected",
+    "functional_mechanism",
+    {"constants": "exact"},
+    why="The same polynomial with the bound that a record of length one reaches.",
+    pure=True,
+)
+GONG = Way(
+    "noise by relevance, not charged",
+    "as printed",
+    "relevance_regression",
+    why="No epsilon holds: the relevance of features is an exact statistic of all records, used as if it were public.",
+    pure=True,
+)
+SUFFICIENT = Way(
+    "sufficient statistics",
+    "ours",
+    "private_linear",
+    why="Least squares on noisy second moments, with a ridge of the size of the noise; Gaussian noise.",
+)
+LEAST_SQUARES = Way(
+    "least squares",
+    "without noise",
+    "private_linear",
+)
+
+WAYS: Mapping[str, tuple[Way, ...]] = {
+    "linear": (
+        PRINTED_CONSTANTS,
+        GONG,
+        EXACT_CONSTANTS,
+        SUFFICIENT,
+        Way(
+            "majorised logistic regression on bins",
+            "ours",
+            "private_logistic",
+            BINNED,
+            why="One noisy matrix, then noisy scores preconditioned by it; 16 public bins for each number.",
+        ),
+        LEAST_SQUARES,
+    ),
+    "error": (
+        PRINTED_CONSTANTS,
+        GONG,
+        EXACT_CONSTANTS,
+        SUFFICIENT,
+        LEAST_SQUARES,
+    ),
+    "machines": (
+        Way(
+            "noise on dual variables",
+            "as printed",
+            DUALS,
+            why="No epsilon holds: one record moves the others' dual variables together by many times C, to which their noise "
+            "is scaled; and all records have to be in one place.",
+        ),
+        Way("the same without noise", "without noise", DUALS),
+    ),
+    "forests": (
+        Way(
+            "splits by gain ratio",
+            "as printed",
+            "gain_ratio_forest",
+            why="No epsilon holds: one record moves a gain ratio by up to its whole range, so that the exponential choice has "
+            "no scale; and its histograms are exact.",
+        ),
+        Way(
+            "the same without noise",
+            "without noise",
+            "gain_ratio_forest",
+            {"epsilon": 1e9},
+        ),
+    ),
+    "networks": (),
+    "adult": (
+        Way(
+            "majorised Newton on bins",
+            "ours",
+            "private_logistic",
+            BINNED,
+            why="One noisy matrix, then noisy scores preconditioned by it; 16 public bins for each number.",
+        ),
+        Way(
+            "sufficient statistics on bins",
+            "ours",
+            "private_linear",
+            BINNED,
+            why="Least squares on noisy second moments, one question, with a ridge of the size of the noise.",
+        ),
+        Way(
+            "noisy Newton",
+            "ours",
+            "logistic_regression",
+            {"rounds": 3},
+            why="Columns in their own units: a record may be as long as their ranges allow.",
+            by_channel=3,
+        ),
+        Way(
+            "additive histograms",
+            "ours",
+            "additive_model",
+            why="Twenty histograms of residuals over all features' bins: a shape for each feature.",
+        ),
+        Way(
+            "random trees",
+            "ours",
+            "random_trees",
+            why="400 trees whose splits follow a public seed, boosted in batches of 20: of them only leaves are asked.",
+        ),
+        PRINTED_CONSTANTS,
+        Way("logistic regression on bins", "without noise", "private_logistic", BINNED),
+    ),
+}
+"""Ways of each family, in the order of its table."""
