@@ -21,6 +21,9 @@ Form = Literal["as printed", "corrected", "ours", "without noise"]
 FamilyOfModels = Literal["linear", "error", "machines", "forests", "networks", "adult"]
 DUALS = "dual variables"
 """The way that needs all records in one place, and is no program."""
+GRID = "as many as a grid of `CELLS` allows"
+"""Bins of a histogram of whole records, which follow from the number of features."""
+CELLS = 60_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +49,7 @@ class Way:
     name: str
     form: Form
     program: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
     why: str = ""
     pure: bool = False
     by_channel: int = 0
@@ -116,7 +119,7 @@ SURVEY: Mapping[str, PrintedFamily] = {
         "The survey gives no number of any single method: compare orders, not digits.",
     ),
 }
-BINNED: Mapping[str, Any] = {"bins": 16}
+BINNED: dict[str, Any] = {"bins": 16}
 PRINTED_CONSTANTS = Way(
     "functional mechanism, printed constants",
     "as printed",
@@ -139,6 +142,13 @@ GONG = Way(
     why="No epsilon holds: the relevance of features is an exact statistic of all records, used as if it were public.",
     pure=True,
 )
+CHARGED = Way(
+    "noise by relevance, charged",
+    "corrected",
+    "private_relevance",
+    why="A tenth of the budget asks for the relevances; the rest for coefficients, with less noise where they are high.",
+    pure=True,
+)
 SUFFICIENT = Way(
     "sufficient statistics",
     "ours",
@@ -156,6 +166,7 @@ WAYS: Mapping[str, tuple[Way, ...]] = {
         PRINTED_CONSTANTS,
         GONG,
         EXACT_CONSTANTS,
+        CHARGED,
         SUFFICIENT,
         Way(
             "majorised logistic regression on bins",
@@ -168,8 +179,25 @@ WAYS: Mapping[str, tuple[Way, ...]] = {
     ),
     "error": (
         PRINTED_CONSTANTS,
+        Way(
+            "DPME, one histogram of whole records",
+            "as printed",
+            "private_histogram",
+            {"bins": GRID},
+            why="Private: one noisy count for each cell of a grid, which grows with every feature.",
+            pure=True,
+        ),
+        Way(
+            "filter-priority",
+            "as printed",
+            "private_histogram",
+            {"bins": GRID, "method": "filter-priority"},
+            why="Private: the same histogram, of which counts above a threshold are kept.",
+            pure=True,
+        ),
         GONG,
         EXACT_CONSTANTS,
+        CHARGED,
         SUFFICIENT,
         LEAST_SQUARES,
     ),
@@ -181,7 +209,13 @@ WAYS: Mapping[str, tuple[Way, ...]] = {
             why="No epsilon holds: one record moves the others' dual variables together by many times C, to which their noise "
             "is scaled; and all records have to be in one place.",
         ),
-        Way("the same without noise", "without noise", DUALS),
+        Way(
+            "majorised smoothed hinge",
+            "ours",
+            "private_svm",
+            why="A smoothed hinge by noisy sums: one matrix, then scores preconditioned by it; records stay where they are.",
+        ),
+        Way("dual variables without noise", "without noise", DUALS),
     ),
     "forests": (
         Way(
@@ -192,11 +226,19 @@ WAYS: Mapping[str, tuple[Way, ...]] = {
             "no scale; and its histograms are exact.",
         ),
         Way(
-            "the same without noise",
-            "without noise",
-            "gain_ratio_forest",
-            {"epsilon": 1e9},
+            "random trees",
+            "ours",
+            "random_trees",
+            why="400 trees whose splits follow a public seed, boosted in batches of 20: of them only leaves are asked.",
         ),
+        Way(
+            "additive histograms",
+            "ours",
+            "additive_model",
+            why="Twenty histograms of residuals over all features' bins: a shape for each feature.",
+        ),
+        Way("splits by gain ratio without noise", "without noise", "gain_ratio_forest", {"epsilon": 1e9}),
+        Way("random forest", "without noise", "random_forest", {"trees": 40, "depth": 8}),
     ),
     "networks": (),
     "adult": (
@@ -213,6 +255,13 @@ WAYS: Mapping[str, tuple[Way, ...]] = {
             "private_linear",
             BINNED,
             why="Least squares on noisy second moments, one question, with a ridge of the size of the noise.",
+        ),
+        Way(
+            "gradient descent on bins",
+            "ours",
+            "private_logistic",
+            BINNED | {"method": "gradient"},
+            why="Noisy gradients with momentum.",
         ),
         Way(
             "noisy Newton",

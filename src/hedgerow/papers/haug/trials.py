@@ -36,7 +36,7 @@ from hedgerow.study import PROGRAMS
 from hedgerow.study.keys import keys_of, settings_of
 
 from .dual_svm import dual_variables, gathered, with_noise
-from .families import DUALS, WAYS, FamilyOfModels, Way
+from .families import CELLS, DUALS, GRID, WAYS, FamilyOfModels, Way
 
 if TYPE_CHECKING:
     from hedgerow.report import Outcome
@@ -190,8 +190,14 @@ def program_settings(trial: Trial, given: Mapping[str, Any]) -> dict[str, Any]:
         del own["delta"]
     else:
         own |= {"epsilon": trial.epsilon} | ({"delta": 0.0} if way.pure else {})
-    taken = keys_of(one).model_fields
-    return settings_of(one, {key: value for key, value in own.items() if key in taken} | way.settings)
+    taken = set(keys_of(one).model_fields)
+    if "bins" in taken and "bins" not in way.settings:
+        taken -= {"log"}  # which is of bins
+    settings = {key: value for key, value in own.items() if key in taken} | way.settings
+    if settings.get("bins") == GRID:
+        columns = 2 + str(given["formula"]).count("+")  # the target is one
+        settings["bins"] = max(2, int(CELLS ** (1 / columns)))
+    return settings_of(one, settings)
 
 
 def _duals(
