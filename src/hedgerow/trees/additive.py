@@ -220,7 +220,8 @@ def additive_model(
             f"tol={tol:g} stops by what the sums say, which is a release of its own.",
             remedy="Leave tol out: behind noise the number of rounds is fixed beforehand.",
         )
-    federation = complete_cases(federation, [*(column.name for column in bins.features), bins.target.name])
+    read = [*(column.name for column in bins.features), bins.target.name]
+    federation = complete_cases(federation, read, count=epsilon is None)
     asked = BudgetShares(epsilon, delta, noise_at, least).handles(federation.prepare(binned, bins=bins), shares)
     bound = None if bins.bound is None else ball(asked["residuals"], len(bins.features), bins.heaviest or 1.0)
     state = start or AdditiveState(0, *np.zeros((3, sum(bins.sizes))))
