@@ -91,7 +91,10 @@ def trials_of(settings: Mapping[str, Any]) -> list[Trial]:
 @program(
     "The survey's families of private models: as printed, corrected and ours, at several epsilons (Haug 2022, section 6.2).",
     name="haug_models",
-    keys={"called": Key(str, "", "the data set, in the title of its table")},
+    keys={
+        "called": Key(str, "", "the data set, in the title of its table"),
+        "reasons": Key(bool, True, "whether a table says what is to be known of each way"),
+    },
     fixed={"test": None},
     with_test=True,
     outcome=outcome,
