@@ -11,7 +11,7 @@ import hedgerow as hr
 from hedgerow.compare import cells
 from hedgerow.papers.haug.families import DUALS, SURVEY, WAYS
 from hedgerow.papers.haug.pages import OUR_BEST, by_ledger, outcome
-from hedgerow.papers.haug.trials import SPENT, ModelTrialState, Trial, model_trials, program_settings, trials_of
+from hedgerow.papers.haug.trials import SPENT, ModelTrial, ModelTrialState, model_trials, program_settings, trials_of
 from hedgerow.study import bundled, load, run_study
 
 DATA = Path(os.environ.get("HEDGEROW_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
@@ -36,7 +36,7 @@ def fitted(federation, test, **settings):
 @pytest.mark.parametrize("way", EVERY)
 def test_every_way_has_settings_that_its_program_takes_and_says_what_is_to_be_known(way):
     if way.program != DUALS:
-        program_settings(Trial(way, 1.0, 0), {"formula": "a ~ b + c", "log": [], "delta": 1e-5, "seed": 0})
+        program_settings(ModelTrial(way, 1.0, 0), {"formula": "a ~ b + c", "log": [], "delta": 1e-5, "seed": 0})
     assert way.form == "without noise" or way.why.endswith(".")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hedgerow.report import Curve, Grid, Outcome, Series
 
-from .families import NONE, SURVEY, WAYS, PrintedFamily, Way
+from .families import NONE, SURVEY, WAYS, ModelWay, PrintedFamily
 from .trials import SPENT, ModelTrialState, trials_of
 
 LINES = 5
@@ -48,7 +48,7 @@ def _best(family: PrintedFamily, metrics: Mapping[str, float]) -> float:
     return pick(metrics.values(), default=math.nan)
 
 
-def by_way(settings: Mapping[str, Any], state: ModelTrialState) -> dict[Way, dict[float, np.ndarray]]:
+def by_way(settings: Mapping[str, Any], state: ModelTrialState) -> dict[ModelWay, dict[float, np.ndarray]]:
     """Values of all repeats, by way and epsilon; those that were measured."""
     found: dict[str, dict[float, list[float]]] = {}
     for trial, (value, _) in zip(trials_of(settings), state.results, strict=True):
@@ -61,7 +61,7 @@ def by_way(settings: Mapping[str, Any], state: ModelTrialState) -> dict[Way, dic
 def table(
     title: str,
     family: PrintedFamily,
-    found: Mapping[Way, Mapping[float, np.ndarray]],
+    found: Mapping[ModelWay, Mapping[float, np.ndarray]],
     epsilons: list[float],
     ledger: Mapping[str, str],
 ) -> Grid:
@@ -83,7 +83,7 @@ def table(
     return Grid(title, ("way", "form", "by the ledger", *(f"{e:g}" for e in columns), "no noise"), tuple(rows), note)
 
 
-def reasons(family: PrintedFamily, found: Mapping[Way, Any]) -> Grid:
+def reasons(family: PrintedFamily, found: Mapping[ModelWay, Any]) -> Grid:
     """What is to be known of each way, in a sentence."""
     rows = tuple((way.name, way.form, way.why) for way in found if way.why)
     return Grid(f"{REASONS}: {family.title}", ("way", "form", "what is to be known"), rows)
@@ -102,7 +102,7 @@ def by_ledger(settings: Mapping[str, Any], state: ModelTrialState) -> dict[str, 
     return found
 
 
-def figure(title: str, family: PrintedFamily, found: Mapping[Way, Mapping[float, np.ndarray]]) -> list[Curve]:
+def figure(title: str, family: PrintedFamily, found: Mapping[ModelWay, Mapping[float, np.ndarray]]) -> list[Curve]:
     """A line for each way over epsilon; the survey's lines are grey, and fits without noise a level."""
     series = []
     for way, values in found.items():
