@@ -240,7 +240,8 @@ def _boosted(
     """The trees after each round."""
     loss, names = loss_of(bins), [column.name for column in bins.features]
     parts = {"base": Share(BASE), "levels": Share(1 - BASE, plan.trees * plan.depth)}
-    handles = budget.handles(complete_cases(federation, [*names, bins.target.name]), parts)
+    known = complete_cases(federation, [*names, bins.target.name], count=budget.epsilon is None)
+    handles = budget.handles(known, parts)
     asked = {name: handle.prepare(binned, bins=bins) for name, handle in handles.items()}
     if start is None:
         bound = None if bins.bound is None or bins.heaviest is None else root_bound(2, bins.heaviest)

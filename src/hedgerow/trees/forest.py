@@ -221,7 +221,8 @@ def _grown(
             "be as much larger.",
             remedy="Give bootstrap=False and few trees; or take private_forest, whose trees ask for their leaves alone.",
         )
-    federation = complete_cases(federation, [*(column.name for column in bins.features), bins.target.name])
+    read = [*(column.name for column in bins.features), bins.target.name]
+    federation = complete_cases(federation, read, count=budget.epsilon is None)
     asked = budget.handles(federation, {"levels": Share(1.0, plan.depth)})["levels"].prepare(binned, bins=bins)
     counting = {"sizes": bins.sizes, "n_classes": len(bins.classes), "trees": plan.trees}
     count = partial(drawn_histogram, **counting, seed=plan.seed) if plan.bootstrap else partial(whole_histogram, **counting)
