@@ -10,6 +10,7 @@ from hedgerow.errors import NotBinary, SettingsInvalid, suggestion
 from ..columns import schema_of
 from .fit import PrivateFit
 from .histogram import HistogramMethod, by_histogram
+from .inference import with_intervals
 from .relevance import adaptive
 from .rows import UnitRows
 from .solving import MomentMethod
@@ -76,10 +77,12 @@ def linear(
     epsilon: float | None = None,
     delta: float | None = None,
     method: LinearMethod = "ssp",
+    intervals: bool = False,
     **settings: Any,
 ) -> PrivateFit:
     """Linear regression of a number within a budget; parameters and errors are those of `sufficient`.
 
+    With `intervals` there are confidence intervals, by a plan of their own: `hedgerow.stats.private.inference`.
     A target with two values is refused (NotBinary, HR-311): `logistic` is better there, and `sufficient` takes it.
     """
     if not UnitRows.of(formula, schema_of(federation), weights=settings.get("weights")).numeric:
@@ -87,4 +90,6 @@ def linear(
             f"the target of {formula!r} has two values, and this is linear regression of a number.",
             remedy="Take hr.stats.private.logistic; or hr.stats.private.sufficient, for least squares on labels.",
         )
+    if intervals:
+        return with_intervals(federation, "linear", formula, {"epsilon": epsilon, "delta": delta} | settings)
     return sufficient(federation, formula, epsilon=epsilon, delta=delta, method=method, **settings)
