@@ -185,6 +185,7 @@ def test_a_fit_says_what_was_spent_and_on_what():
     assert list(fit.to_frame().index) == list(fit.names)
 
 
+@pytest.mark.slow
 def test_noise_in_shares_and_at_parties_is_charged_alike():
     shares = parties(k=4).protect(aggregation=hr.crypto.SecAgg())
     fit = private.logistic(shares, FORMULA, epsilon=4.0, delta=1e-5, noise_at="shares", least=3, rounds=2)
