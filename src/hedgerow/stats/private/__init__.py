@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from .bounded import BoundedLoss
     from .calls import huber, logistic, multinomial, quantile, svm
     from .fit import PrivateFit
-    from .histogram import HistogramState, whole_histogram
+    from .histogram import HistogramState, RecordHistogram, whole_histogram
+    from .inference import InferenceState, inference, private_inference
     from .linear import linear, sufficient
+    from .locally import LocalState, locally, private_local
     from .majorised import DescentPoint
     from .models import PrivateModel, private_model
     from .relevance import RelevanceState, relevance_moments
@@ -22,15 +24,22 @@ __all__ = [
     "BoundedLoss",
     "DescentPoint",
     "HistogramState",
+    "InferenceState",
+    "LocalState",
     "MomentState",
     "PrivateFit",
     "PrivateModel",
+    "RecordHistogram",
     "RelevanceState",
     "UnitRows",
     "huber",
+    "inference",
     "linear",
+    "locally",
     "logistic",
     "multinomial",
+    "private_inference",
+    "private_local",
     "private_model",
     "quantile",
     "relevance_moments",

@@ -11,6 +11,7 @@ from hedgerow.core.federation import Federation
 from ..columns import schema_of
 from .bounded import BoundedModel
 from .fit import PrivateFit
+from .inference import with_intervals
 from .models import Method, PrivateModel, private_model
 
 DEFAULTS: Mapping[str, Any] = {
@@ -37,6 +38,7 @@ def logistic(
     method: Method = "majorised",
     bins: int | None = None,
     log: Sequence[str] = (),
+    intervals: bool = False,
     **settings: Any,
 ) -> PrivateFit:
     """Logistic regression within a budget, by sums alone.
@@ -57,6 +59,8 @@ def logistic(
         So many public bins for each number of the formula; 16 is a good number.
     log : sequence of str
         Columns whose bins have equal widths on a logarithmic scale, such as incomes.
+    intervals : bool
+        Confidence intervals, by a plan of their own: `hedgerow.stats.private.inference`, which has neither bins nor penalty.
     **settings
         `rows`, `rounds`, `penalty`, `noise_at`, `least`, `weights`, `tol`, as `private_model`.
 
@@ -76,6 +80,9 @@ def logistic(
     --------
     As `hedgerow.stats.private.majorised`, or `hedgerow.stats.private.descent`.
     """
+    if intervals:
+        given = {"epsilon": epsilon, "delta": delta, "bins": bins, "log": log} | settings
+        return with_intervals(federation, "logistic", formula, given)
     own = {"epsilon": epsilon, "delta": delta, "method": method, "bins": bins, "log": log}
     return fitted(federation, "logistic", formula, own | settings)
 

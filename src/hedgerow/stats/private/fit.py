@@ -105,7 +105,7 @@ class PrivateFit:
             This fit has none; `inference` says why.
         """
         if self.covariance is None:
-            raise SettingsInvalid(self.inference + ".", remedy="Take rows='fixed' and a method with intervals, for inference.")
+            raise SettingsInvalid(self.inference + ".", remedy="Take intervals=True, or hr.stats.private.inference.")
         se: Array = np.sqrt(np.diag(self.covariance))
         return se
 
@@ -220,6 +220,26 @@ class PrivateFit:
         from .units import own_units
 
         return pandas.Series(own_units(self.rows, self.coef_), pandas.Index(self.names, name="column"), name="coef")
+
+    def own_intervals(self, level: float = 0.95) -> pandas.DataFrame:
+        """Return the coefficients of `own_units` with standard errors and confidence intervals, one row for each column.
+
+        Raises
+        ------
+        SettingsInvalid (HR-511)
+            This fit has none, or its coefficients have no units.
+        """
+        import pandas
+
+        from .intervals import in_own_units
+
+        index = pandas.Index(self.names, name="column")
+        if self.covariance is None:
+            raise SettingsInvalid(self.inference + ".", remedy="Take intervals=True, or hr.stats.private.inference.")
+        coef, covariance = in_own_units(self.rows, self.coef_, self.covariance)
+        se = np.sqrt(np.diag(covariance))
+        reach = special.ndtri(upper_end(level)) * se
+        return pandas.DataFrame({"coef": coef, "se": se, "low": coef - reach, "high": coef + reach}, index=index)
 
     def to_frame(self, level: float = 0.95) -> pandas.DataFrame:
         """Return one row for each column, with intervals where there are any."""

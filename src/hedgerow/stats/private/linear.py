@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from hedgerow.core.federation import Federation
 from hedgerow.errors import NotBinary, SettingsInvalid, suggestion
@@ -10,6 +10,7 @@ from hedgerow.errors import NotBinary, SettingsInvalid, suggestion
 from ..columns import schema_of
 from .fit import PrivateFit
 from .histogram import HistogramMethod, by_histogram
+from .inference import with_intervals
 from .relevance import adaptive
 from .rows import UnitRows
 from .solving import MomentMethod
@@ -39,8 +40,9 @@ def sufficient(
         The budget of the whole fit; without delta noise is Laplace. Without epsilon the channel's own noise is used, and
         without any the fit is that of the pooled records.
     method : {"ssp", "adassp", "functional", "dpme", "histogram", "filter-priority", "relevance"}
-        ssp, the default, was best on Adult, cardio, insurance and CASP. The others are what it is compared with: the first
-        four are in `hedgerow.stats.private.solving`, the others in `hedgerow.stats.private.histogram` and `.relevance`.
+        ssp, the default, was the best of the first four on Adult, cardio, insurance and CASP, also with Laplace noise
+        (`hedgerow.stats.private.solving`). filter-priority was better still where a formula has three or four columns and
+        epsilon is small (`hedgerow.stats.private.histogram`); relevance is in `hedgerow.stats.private.relevance`.
     **settings
         `bins`, `log`, `rows`, `weights`, `noise_at`, `least`; `ridge` of ssp; `target_bins` and `threshold` of histograms;
         `ratio` of relevance.
@@ -62,9 +64,9 @@ def sufficient(
     if method == "relevance":
         return adaptive(federation, formula, **given)
     if method in get_args(HistogramMethod):
-        return by_histogram(federation, formula, method=method, **given)
+        return by_histogram(federation, formula, method=cast(HistogramMethod, method), **given)
     if method in get_args(MomentMethod):
-        return by_moments(federation, formula, method=method, **given)
+        return by_moments(federation, formula, method=cast(MomentMethod, method), **given)
     raise SettingsInvalid(f"no method is called {method!r}.", remedy=suggestion(method, get_args(LinearMethod)))
 
 
@@ -75,10 +77,12 @@ def linear(
     epsilon: float | None = None,
     delta: float | None = None,
     method: LinearMethod = "ssp",
+    intervals: bool = False,
     **settings: Any,
 ) -> PrivateFit:
     """Linear regression of a number within a budget; parameters and errors are those of `sufficient`.
 
+    With `intervals` there are confidence intervals, by a plan of their own: `hedgerow.stats.private.inference`.
     A target with two values is refused (NotBinary, HR-311): `logistic` is better there, and `sufficient` takes it.
     """
     if not UnitRows.of(formula, schema_of(federation), weights=settings.get("weights")).numeric:
@@ -86,4 +90,6 @@ def linear(
             f"the target of {formula!r} has two values, and this is linear regression of a number.",
             remedy="Take hr.stats.private.logistic; or hr.stats.private.sufficient, for least squares on labels.",
         )
+    if intervals:
+        return with_intervals(federation, "linear", formula, {"epsilon": epsilon, "delta": delta} | settings)
     return sufficient(federation, formula, epsilon=epsilon, delta=delta, method=method, **settings)
