@@ -51,6 +51,7 @@ def test_a_number_is_no_class():
 
 
 # ---- the budget -----------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["majorised", "gradient"])
 @pytest.mark.parametrize("epsilon", [0.1, 2.0])
 def test_every_method_spends_what_it_was_given(method, epsilon):
