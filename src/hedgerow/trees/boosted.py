@@ -49,8 +49,8 @@ from . import results
 from .bins import Bins, binned, root_bound
 from .boosted_forest import BoostedForest, BoostingState, scores
 from .growing import split_nodes
-from .histograms import Layout, every_feature, padded, slots, tally
-from .second_order import Loss, derivatives, newton_score, newton_step
+from .histograms import CellLayout, every_feature, padded, slots, tally
+from .second_order import Loss, loss_parts, newton_score, newton_step
 from .split import splits_by
 from .tree import LEAF, TreeState, descend
 
@@ -99,12 +99,12 @@ def gradient_histogram(
     bins = bins.reshape(-1, bins.shape[-1])
     *before, root = trees["roots"]
     score = scores(trees, bins, before)
-    g, h, _ = derivatives(loss, party["target"].reshape(-1).astype(np.float64), _within(score, loss, bounds))
+    g, h, _ = loss_parts(loss, party["target"].reshape(-1).astype(np.float64), _within(score, loss, bounds))
     added = np.stack([w * g, w * (CURVED[loss] * h)], axis=-1)
     if bounds is not None:
         added = whole(added, bound_in(bounds, ""), times=len(sizes))
     slot = slots(descend(trees, bins, np.array([root])), trees["open"], len(trees["feature"]))
-    layout = Layout.of(every_feature(len(trees["open"]), len(sizes)), sizes)
+    layout = CellLayout.of(every_feature(len(trees["open"]), len(sizes)), sizes)
     found = tally(slot, bins, added.T[:, None], layout, parties=int(np.prod(lead, dtype=int)))
     return found.reshape((*lead, *found.shape[1:]))
 
@@ -240,7 +240,8 @@ def _boosted(
     """The trees after each round."""
     loss, names = loss_of(bins), [column.name for column in bins.features]
     parts = {"base": Share(BASE), "levels": Share(1 - BASE, plan.trees * plan.depth)}
-    handles = budget.handles(complete_cases(federation, [*names, bins.target.name]), parts)
+    known = complete_cases(federation, [*names, bins.target.name], count=budget.epsilon is None)
+    handles = budget.handles(known, parts)
     asked = {name: handle.prepare(binned, bins=bins) for name, handle in handles.items()}
     if start is None:
         bound = None if bins.bound is None or bins.heaviest is None else root_bound(2, bins.heaviest)

@@ -21,10 +21,13 @@ Form = Literal["as printed", "corrected", "ours", "without noise"]
 FamilyOfModels = Literal["linear", "error", "machines", "forests", "networks", "adult"]
 DUALS = "dual variables"
 """The way that needs all records in one place, and is no program."""
+GRID = "as many as a grid of `CELLS` allows"
+"""Bins of a histogram of whole records, which follow from the number of features."""
+CELLS = 60_000
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
+class ModelWay:
     """How a model is fitted.
 
     Attributes
@@ -46,7 +49,7 @@ class Way:
     name: str
     form: Form
     program: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
     why: str = ""
     pure: bool = False
     by_channel: int = 0
@@ -116,15 +119,15 @@ SURVEY: Mapping[str, PrintedFamily] = {
         "The survey gives no number of any single method: compare orders, not digits.",
     ),
 }
-BINNED: Mapping[str, Any] = {"bins": 16}
-PRINTED_CONSTANTS = Way(
+BINNED: dict[str, Any] = {"bins": 16}
+PRINTED_CONSTANTS = ModelWay(
     "functional mechanism, printed constants",
     "as printed",
     "functional_mechanism",
     why="Private: the constants are those of longer rows and of replaced records, and add 2 to 11 times the noise that is due.",
     pure=True,
 )
-EXACT_CONSTANTS = Way(
+EXACT_CONSTANTS = ModelWay(
     "functional mechanism, exact constants",
     "corrected",
     "functional_mechanism",
@@ -132,32 +135,40 @@ EXACT_CONSTANTS = Way(
     why="The same polynomial with the bound that a record of length one reaches.",
     pure=True,
 )
-GONG = Way(
+GONG = ModelWay(
     "noise by relevance, not charged",
     "as printed",
     "relevance_regression",
     why="No epsilon holds: the relevance of features is an exact statistic of all records, used as if it were public.",
     pure=True,
 )
-SUFFICIENT = Way(
+CHARGED = ModelWay(
+    "noise by relevance, charged",
+    "corrected",
+    "private_relevance",
+    why="A tenth of the budget asks for the relevances; the rest for coefficients, with less noise where they are high.",
+    pure=True,
+)
+SUFFICIENT = ModelWay(
     "sufficient statistics",
     "ours",
     "private_linear",
     why="Least squares on noisy second moments, with a ridge of the size of the noise; Gaussian noise.",
 )
-LEAST_SQUARES = Way(
+LEAST_SQUARES = ModelWay(
     "least squares",
     "without noise",
     "private_linear",
 )
 
-WAYS: Mapping[str, tuple[Way, ...]] = {
+WAYS: Mapping[str, tuple[ModelWay, ...]] = {
     "linear": (
         PRINTED_CONSTANTS,
         GONG,
         EXACT_CONSTANTS,
+        CHARGED,
         SUFFICIENT,
-        Way(
+        ModelWay(
             "majorised logistic regression on bins",
             "ours",
             "private_logistic",
@@ -168,53 +179,162 @@ WAYS: Mapping[str, tuple[Way, ...]] = {
     ),
     "error": (
         PRINTED_CONSTANTS,
+        ModelWay(
+            "DPME, one histogram of whole records",
+            "as printed",
+            "private_histogram",
+            {"bins": GRID},
+            why="Private: one noisy count for each cell of a grid, which grows with every feature.",
+            pure=True,
+        ),
+        ModelWay(
+            "filter-priority",
+            "as printed",
+            "private_histogram",
+            {"bins": GRID, "method": "filter-priority"},
+            why="Private: the same histogram, of which counts above a threshold are kept.",
+            pure=True,
+        ),
         GONG,
         EXACT_CONSTANTS,
+        CHARGED,
         SUFFICIENT,
         LEAST_SQUARES,
     ),
     "machines": (
-        Way(
+        ModelWay(
             "noise on dual variables",
             "as printed",
             DUALS,
             why="No epsilon holds: one record moves the others' dual variables together by many times C, to which their noise "
             "is scaled; and all records have to be in one place.",
         ),
-        Way("the same without noise", "without noise", DUALS),
+        ModelWay(
+            "output perturbation",
+            "corrected",
+            "private_local",
+            {"method": "output", "loss": "svm"},
+            why="Noise on the weights, which one record moves by no more than its slope over the penalty; fitted by one party.",
+        ),
+        ModelWay(
+            "objective perturbation",
+            "corrected",
+            "private_local",
+            {"method": "objective", "loss": "svm"},
+            why="A random slope in the objective of a smoothed hinge, exactly accounted; fitted by one party.",
+        ),
+        ModelWay(
+            "majorised smoothed hinge",
+            "ours",
+            "private_svm",
+            why="A smoothed hinge by noisy sums: one matrix, then scores preconditioned by it; records stay where they are.",
+        ),
+        ModelWay("dual variables without noise", "without noise", DUALS),
     ),
     "forests": (
-        Way(
+        ModelWay(
             "splits by gain ratio",
             "as printed",
             "gain_ratio_forest",
             why="No epsilon holds: one record moves a gain ratio by up to its whole range, so that the exponential choice has "
             "no scale; and its histograms are exact.",
         ),
-        Way(
-            "the same without noise",
-            "without noise",
-            "gain_ratio_forest",
-            {"epsilon": 1e9},
+        ModelWay(
+            "random trees",
+            "ours",
+            "random_trees",
+            why="400 trees whose splits follow a public seed, boosted in batches of 20: of them only leaves are asked.",
+        ),
+        ModelWay(
+            "additive histograms",
+            "ours",
+            "additive_model",
+            why="Twenty histograms of residuals over all features' bins: a shape for each feature.",
+        ),
+        ModelWay("splits by gain ratio without noise", "without noise", "gain_ratio_forest", {"epsilon": 1e9}),
+        ModelWay("random forest", "without noise", "random_forest", {"trees": 40, "depth": 8}),
+    ),
+    "networks": (
+        ModelWay(
+            "auto-encoder of polynomials",
+            "as printed",
+            "private_auto_encoder",
+            {"form": "printed", "hidden": [30]},
+            why="No epsilon is proved: the noise of a layer is drawn once, while the units that it is of change in each step.",
+        ),
+        ModelWay(
+            "selective SGD",
+            "as printed",
+            "selective_sgd",
+            {"form": "printed", "model": "mlp", "hidden": [32], "rounds": 10, "batch_size": 64.0},
+            why="Its epsilon is of one parameter and round, and adds up over all that are uploaded; gradients are of batches.",
+        ),
+        ModelWay(
+            "noise by relevance of neurons",
+            "as printed",
+            "adaptive_network",
+            {"form": "printed", "rounds": 30, "batch_size": 12000.0},
+            why="No epsilon holds: the relevance of neurons is an exact statistic of all records.",
+        ),
+        ModelWay(
+            "auto-encoder of one noisy matrix",
+            "corrected",
+            "private_auto_encoder",
+            {"hidden": [30]},
+            why="All that a layer of polynomials can learn is in the second moments, so that they are asked for once.",
+        ),
+        ModelWay(
+            "selective SGD, clipped by record",
+            "corrected",
+            "selective_sgd",
+            {
+                "model": "mlp",
+                "hidden": [32],
+                "rounds": 30,
+                "batch_size": 1200.0,
+                "sampling_rate": 0.1,
+                "learning_rate": 0.05,
+            },
+            why="Gradients of single records are clipped, and noise is of all that is uploaded.",
+        ),
+        ModelWay(
+            "noise by relevance of neurons, charged",
+            "corrected",
+            "adaptive_network",
+            {"rounds": 30, "batch_size": 12000.0},
+            why="The relevances are asked for through noise of their own.",
+        ),
+        ModelWay(
+            "least squares of pixels",
+            "ours",
+            "private_auto_encoder",
+            {"hidden": []},
+            why="The same noisy matrix without hidden units: what a network has to beat.",
         ),
     ),
-    "networks": (),
     "adult": (
-        Way(
+        ModelWay(
             "majorised Newton on bins",
             "ours",
             "private_logistic",
             BINNED,
             why="One noisy matrix, then noisy scores preconditioned by it; 16 public bins for each number.",
         ),
-        Way(
+        ModelWay(
             "sufficient statistics on bins",
             "ours",
             "private_linear",
             BINNED,
             why="Least squares on noisy second moments, one question, with a ridge of the size of the noise.",
         ),
-        Way(
+        ModelWay(
+            "gradient descent on bins",
+            "ours",
+            "private_logistic",
+            BINNED | {"method": "gradient"},
+            why="Noisy gradients with momentum.",
+        ),
+        ModelWay(
             "noisy Newton",
             "ours",
             "logistic_regression",
@@ -222,20 +342,20 @@ WAYS: Mapping[str, tuple[Way, ...]] = {
             why="Columns in their own units: a record may be as long as their ranges allow.",
             by_channel=3,
         ),
-        Way(
+        ModelWay(
             "additive histograms",
             "ours",
             "additive_model",
             why="Twenty histograms of residuals over all features' bins: a shape for each feature.",
         ),
-        Way(
+        ModelWay(
             "random trees",
             "ours",
             "random_trees",
             why="400 trees whose splits follow a public seed, boosted in batches of 20: of them only leaves are asked.",
         ),
         PRINTED_CONSTANTS,
-        Way("logistic regression on bins", "without noise", "private_logistic", BINNED),
+        ModelWay("logistic regression on bins", "without noise", "private_logistic", BINNED),
     ),
 }
 """Ways of each family, in the order of its table."""

@@ -10,12 +10,13 @@ import numpy as np
 
 from hedgerow.report import Curve, Grid, Outcome, Series
 
-from .families import NONE, SURVEY, WAYS, PrintedFamily, Way
-from .trials import SPENT, ModelTrialState, Trial, trials_of
+from .families import NONE, SURVEY, WAYS, ModelWay, PrintedFamily
+from .trials import SPENT, ModelTrialState, trials_of
 
 LINES = 5
 """So many lines of a figure have a colour of their own."""
 OUR_BEST = "our best at the largest epsilon"
+REASONS = "What is to be known of each way"
 OURS = PrintedFamily("What a budget is worth", "accuracy", {}, "", "")
 
 
@@ -33,7 +34,10 @@ def outcome(settings: Mapping[str, Any], state: ModelTrialState) -> Outcome:
     }
     return Outcome(
         {OUR_BEST: _best(family, metrics), **metrics},
-        grids=(table(title, family, found, epsilons), worth(title, settings, state)),
+        grids=(
+            table(title, family, found, epsilons, by_ledger(settings, state)),
+            *((reasons(family, found),) if settings["reasons"] else ()),
+        ),
         curves=tuple(figure(title, family, found)),
     )
 
@@ -44,7 +48,7 @@ def _best(family: PrintedFamily, metrics: Mapping[str, float]) -> float:
     return pick(metrics.values(), default=math.nan)
 
 
-def by_way(settings: Mapping[str, Any], state: ModelTrialState) -> dict[Way, dict[float, np.ndarray]]:
+def by_way(settings: Mapping[str, Any], state: ModelTrialState) -> dict[ModelWay, dict[float, np.ndarray]]:
     """Values of all repeats, by way and epsilon; those that were measured."""
     found: dict[str, dict[float, list[float]]] = {}
     for trial, (value, _) in zip(trials_of(settings), state.results, strict=True):
@@ -54,39 +58,51 @@ def by_way(settings: Mapping[str, Any], state: ModelTrialState) -> dict[Way, dic
     return {ways[name]: {e: np.array(values) for e, values in one.items()} for name, one in found.items()}
 
 
-def table(title: str, family: PrintedFamily, found: Mapping[Way, Mapping[float, np.ndarray]], epsilons: list[float]) -> Grid:
+def table(
+    title: str,
+    family: PrintedFamily,
+    found: Mapping[ModelWay, Mapping[float, np.ndarray]],
+    epsilons: list[float],
+    ledger: Mapping[str, str],
+) -> Grid:
     """Rows are ways, columns epsilons; the survey's numbers stand first."""
     columns = sorted({*epsilons, *(e for line in family.lines.values() for e, _ in line if e != NONE)})
     rows: list[tuple[Any, ...]] = []
     for name, line in family.lines.items():
         printed = dict(line)
-        rows.append((name, "survey", *(printed.get(e) for e in columns), printed.get(NONE)))
+        rows.append((name, "survey", None, *(printed.get(e) for e in columns), printed.get(NONE)))
     for way, values in found.items():
         means = [round(float(values[e].mean()), 4) if e in values else None for e in columns]
-        rows.append((way.name, way.form, *means, round(float(values[NONE].mean()), 4) if NONE in values else None))
+        rows.append(
+            (way.name, way.form, ledger.get(way.name), *means, round(float(values[NONE].mean()), 4) if NONE in values else None)
+        )
     widest = max((float(v.std(ddof=1)) for one in found.values() for v in one.values() if len(v) > 1), default=math.nan)
-    note = "Columns are epsilons. Means over repeats on the server's table"
+    note = "Columns are epsilons, per record; by the ledger is what a fit costs. Means over repeats on the server's table"
     note += f", whose standard deviations are at most {widest:.2g}." if math.isfinite(widest) else "."
     note += f" Printed numbers: {family.source}. {family.unnamed}" if family.lines else ""
-    return Grid(title, ("way", "form", *(f"{e:g}" for e in columns), "no noise"), tuple(rows), note)
+    return Grid(title, ("way", "form", "by the ledger", *(f"{e:g}" for e in columns), "no noise"), tuple(rows), note)
 
 
-def worth(title: str, settings: Mapping[str, Any], state: ModelTrialState) -> Grid:
-    """What the ledger says of one fit of each way at the largest epsilon, and what is to be known of it."""
-    rows: list[tuple[Any, ...]] = []
-    last: dict[str, tuple[Trial, float]] = {}
+def reasons(family: PrintedFamily, found: Mapping[ModelWay, Any]) -> Grid:
+    """What is to be known of each way, in a sentence."""
+    rows = tuple((way.name, way.form, way.why) for way in found if way.why)
+    return Grid(f"{REASONS}: {family.title}", ("way", "form", "what is to be known"), rows)
+
+
+def by_ledger(settings: Mapping[str, Any], state: ModelTrialState) -> dict[str, str]:
+    """What the ledger says of each way's fits: that they cost what was asked for, what else, or that nothing finite holds."""
+    found: dict[str, str] = {}
     for trial, one in zip(trials_of(settings), state.results, strict=True):
-        if not math.isnan(one[SPENT]) and trial.way.form != "without noise":
-            last[trial.way.name] = trial, float(one[SPENT])
-    for trial, epsilon in last.values():
-        said = f"{epsilon:.4g}" if math.isfinite(epsilon) else "no finite epsilon"
-        rows.append((trial.way.name, f"{trial.epsilon:g}", said, trial.way.why))
-    about = title.partition(": ")[0]
-    note = f"Of the last fit of each way, per record, at delta {settings['delta']:g}."
-    return Grid(f"What a fit costs by the ledger: {about}", ("way", "asked for", "by the ledger", "note"), tuple(rows), note)
+        if math.isnan(one[SPENT]) or trial.way.form == "without noise":
+            continue
+        as_asked = one[SPENT] <= trial.epsilon * (1 + 1e-6)
+        said = "as asked" if as_asked else f"{one[SPENT]:.4g}" if math.isfinite(one[SPENT]) else "none finite"
+        if found.setdefault(trial.way.name, said) != said:
+            found[trial.way.name] = "more than asked"
+    return found
 
 
-def figure(title: str, family: PrintedFamily, found: Mapping[Way, Mapping[float, np.ndarray]]) -> list[Curve]:
+def figure(title: str, family: PrintedFamily, found: Mapping[ModelWay, Mapping[float, np.ndarray]]) -> list[Curve]:
     """A line for each way over epsilon; the survey's lines are grey, and fits without noise a level."""
     series = []
     for way, values in found.items():

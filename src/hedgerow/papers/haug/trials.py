@@ -36,7 +36,7 @@ from hedgerow.study import PROGRAMS
 from hedgerow.study.keys import keys_of, settings_of
 
 from .dual_svm import dual_variables, gathered, with_noise
-from .families import DUALS, WAYS, FamilyOfModels, Way
+from .families import CELLS, DUALS, GRID, WAYS, FamilyOfModels, ModelWay
 
 if TYPE_CHECKING:
     from hedgerow.report import Outcome
@@ -46,10 +46,10 @@ VALUE, SPENT = 0, 1
 
 
 @dataclass(frozen=True)
-class Trial:
+class ModelTrial:
     """One fit: a way at an epsilon, for the so-manieth time; without noise epsilon is infinite."""
 
-    way: Way
+    way: ModelWay
     epsilon: float
     repeat: int
 
@@ -77,21 +77,24 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: ModelTri
     return outcome(settings, state)
 
 
-def trials_of(settings: Mapping[str, Any]) -> list[Trial]:
+def trials_of(settings: Mapping[str, Any]) -> list[ModelTrial]:
     """Every fit of a run, in order."""
     ways = [way for way in WAYS[settings["family"]] if not settings["ways"] or way.name in settings["ways"]]
     found = []
     for way in ways:
         exact = way.form == "without noise"
         for epsilon in [math.inf] if exact else settings["epsilons"]:
-            found += [Trial(way, epsilon, repeat) for repeat in range(1 if exact else settings["repeats"])]
+            found += [ModelTrial(way, epsilon, repeat) for repeat in range(1 if exact else settings["repeats"])]
     return found
 
 
 @program(
     "The survey's families of private models: as printed, corrected and ours, at several epsilons (Haug 2022, section 6.2).",
     name="haug_models",
-    keys={"called": Key(str, "", "the data set, in the title of its table")},
+    keys={
+        "called": Key(str, "", "the data set, in the title of its table"),
+        "reasons": Key(bool, True, "whether a table says what is to be known of each way"),
+    },
     fixed={"test": None},
     with_test=True,
     outcome=outcome,
@@ -163,7 +166,7 @@ def model_trials(
 
 
 def _fitted(
-    federation: Federation, trial: Trial, given: Mapping[str, Any], number: int, test: Table | None, kept: dict[str, Any]
+    federation: Federation, trial: ModelTrial, given: Mapping[str, Any], number: int, test: Table | None, kept: dict[str, Any]
 ) -> float:
     """Fit by a program of the catalogue, and measure."""
     way, one = trial.way, PROGRAMS[trial.way.program]
@@ -176,7 +179,7 @@ def _fitted(
     return math.nan if test is None else measured(one, settings, state, schema_of(federation), test)
 
 
-def program_settings(trial: Trial, given: Mapping[str, Any]) -> dict[str, Any]:
+def program_settings(trial: ModelTrial, given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a trial's program: those of `given` that it takes, and the way's own.
 
     Raises
@@ -190,12 +193,18 @@ def program_settings(trial: Trial, given: Mapping[str, Any]) -> dict[str, Any]:
         del own["delta"]
     else:
         own |= {"epsilon": trial.epsilon} | ({"delta": 0.0} if way.pure else {})
-    taken = keys_of(one).model_fields
-    return settings_of(one, {key: value for key, value in own.items() if key in taken} | way.settings)
+    taken = set(keys_of(one).model_fields)
+    if "bins" in taken and "bins" not in way.settings:
+        taken -= {"log"}  # which is of bins
+    settings = {key: value for key, value in own.items() if key in taken} | way.settings
+    if settings.get("bins") == GRID:
+        columns = 2 + str(given["formula"]).count("+")  # the target is one
+        settings["bins"] = max(2, int(CELLS ** (1 / columns)))
+    return settings_of(one, settings)
 
 
 def _duals(
-    federation: Federation, trial: Trial, given: Mapping[str, Any], number: int, test: Table | None, kept: dict[str, Any]
+    federation: Federation, trial: ModelTrial, given: Mapping[str, Any], number: int, test: Table | None, kept: dict[str, Any]
 ) -> float:
     """Noise on the dual variables of all records, which are gathered for every fit and fitted once."""
     rows = UnitRows.of(given["formula"], schema_of(federation))

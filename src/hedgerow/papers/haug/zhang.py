@@ -181,7 +181,7 @@ def relevance_regression(
         if start is not None:
             return
         records = prepared(federation, rows, planned=True)
-        moments, _ = ask_moments(records, records, rows, EXACT_MOMENTS)
+        moments, _ = ask_moments(records, rows, EXACT_MOMENTS)
         w = solve_moments("ssp", moments, 0.0)
         relevance = np.abs(w) * np.sqrt(np.maximum(np.diag(moments.gram), 0.0))
         strong = relevance > relevance.mean()
@@ -205,6 +205,6 @@ def _polynomial(
         raise BudgetInvalid(f"an epsilon of {epsilon!r} buys nothing.", remedy="Give a number above zero.")
     records, parts = prepared(federation, rows, planned=True), _parts(rows)
     asked = BudgetShares(epsilon).handles(records, {"polynomial": Share(1.0)})["polynomial"]
-    moments, level = ask_moments(records, asked, rows, parts, None if (scale == 1).all() else scale, bound)
+    moments, level = ask_moments(asked, rows, parts, None if (scale == 1).all() else scale, bound)
     coef = scale * solve_moments("functional", moments, level / parts.gram)
     yield PolynomialState(1, coef * (1.0 if rows.numeric else LABELS_IN_LOG_ODDS), relevance)
