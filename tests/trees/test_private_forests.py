@@ -17,12 +17,14 @@ from hedgerow.core import Party
 from hedgerow.core.events import Event
 from hedgerow.errors import BudgetInvalid, SchemaInvalid, SettingsInvalid, SlotFilled
 from hedgerow.privacy import Gaussian
+from hedgerow.privacy.choice import ManyChoice
 from hedgerow.trees import Bins, binned, grow_hybrid_forest, grow_private_forest, hybrid_forest, private_forest
 from hedgerow.trees.heaps import HeapTrees, SplitRule
 from hedgerow.trees.hybrid import node_counts
 from hedgerow.trees.private_forest import leaf_votes
 from hedgerow.trees.structures import RandomStructure, part_of
 from hedgerow.trees.votes import shares_of
+from hedgerow.wire.values import pack, unpack
 
 LARGE = 40
 
@@ -250,6 +252,11 @@ def test_empty_nodes_are_split_like_all_others(federate, table):
     assert len({tuple(row) for row in state.feature}) > 1
     assert len(federation.ledger) == 4
     assert (state.value > 0).all()
+
+
+def test_a_choice_by_a_rule_travels_to_parties():
+    mechanism = ManyChoice("exponential", 0.5, rule=SplitRule("gini", (3, 2), (True, False), 2.0))
+    assert unpack(pack(mechanism)) == mechanism
 
 
 @pytest.mark.parametrize("law", ["exponential", "permute and flip", "noisy max"])
