@@ -20,6 +20,9 @@ Unit     : record. It lies in one bin of each of F features, and adds (w g, w c 
            It is reached at q = 1.
            The sum of the separate largest values, F (1 + 1/16) for c = 1, is larger, and c times noisier for H.
            squared: y and scores in [-1, 1], so |g| <= 2 and h = 1, c = 1: sqrt(5 F).
+Settings : behind noise few trees, whose leaves hold much more than the noise. Adult, epsilon 1 and delta 1e-5, 24 000 of its
+           training records, accuracy on the others, 3 seeds: 5 trees of depth 2 with a rate of 0.6 and min_curvature=200 83.5
+           percent; 10 trees with 0.3 and 25 79.4. `additive`, which chooses no splits, is better there.
 Source   : Friedman 2001; Chen & Guestrin 2016. Differs: bins with public cut points, trees grown to one depth.
 """
 
@@ -68,7 +71,8 @@ FEWEST = 1e-3
 def target_total(broadcast: Any, party: Party, rng: Any, *, bounds: Bounds | None = None) -> Array:
     """Records and the sum of their targets, shape (2,): the class 1, or the number in units of `Bins.scale`."""
     added = np.stack([party.w, party.w * party["target"]], axis=-1)
-    return (added if bounds is None else whole(added, bound_in(bounds, ""))).sum(-2)
+    total: Array = (added if bounds is None else whole(added, bound_in(bounds, ""))).sum(-2)
+    return total
 
 
 @local(additive=True, stackable=True, holds=True)

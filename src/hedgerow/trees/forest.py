@@ -306,8 +306,8 @@ class Forest:
         if not self.bins.classes:
             return found[:, 0]
         best = found.argmax(-1)
-        found = best.astype(float) if self.bins.target.kind == "binary" else np.array(self.bins.classes)[best]
-        return found
+        named: Array = best.astype(float) if self.bins.target.kind == "binary" else np.array(self.bins.classes)[best]
+        return named
 
     def probabilities(self, data: Any) -> Array:
         """Return the mean over trees of the probability of each class, shape (n, classes); of a regression of the mean."""

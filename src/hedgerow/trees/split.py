@@ -63,7 +63,8 @@ def weigh(cells: Array, classified: bool) -> tuple[Array, Array]:
 def score(cells: Array, classified: bool) -> Array:
     """Return `sum(m^2) / n` of cells of shape (..., s); zero where there are no records."""
     n, m = weigh(cells, classified)
-    return np.divide((m**2).sum(-1), n, out=np.zeros_like(n), where=n > 0)
+    found: Array = np.divide((m**2).sum(-1), n, out=np.zeros_like(n), where=n > 0)
+    return found
 
 
 def by_feature(histogram: Array, bins: Bins) -> Array:

@@ -168,7 +168,8 @@ class DecisionTree:
         if not self.bins.classes:
             return found[:, 0]
         best = found.argmax(-1)
-        return best.astype(float) if self.bins.target.kind == "binary" else np.array(self.bins.classes)[best]
+        named: Array = best.astype(float) if self.bins.target.kind == "binary" else np.array(self.bins.classes)[best]
+        return named
 
     def probabilities(self, data: Any) -> np.ndarray:
         """Return the probability of each class of `bins.classes`: shape (n, classes). For classification."""

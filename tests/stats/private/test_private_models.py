@@ -51,6 +51,7 @@ def test_a_number_is_no_class():
 
 
 # ---- the budget -----------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["majorised", "gradient"])
 @pytest.mark.parametrize("epsilon", [0.1, 2.0])
 def test_every_method_spends_what_it_was_given(method, epsilon):
@@ -185,6 +186,7 @@ def test_a_fit_says_what_was_spent_and_on_what():
     assert list(fit.to_frame().index) == list(fit.names)
 
 
+@pytest.mark.slow
 def test_noise_in_shares_and_at_parties_is_charged_alike():
     shares = parties(k=4).protect(aggregation=hr.crypto.SecAgg())
     fit = private.logistic(shares, FORMULA, epsilon=4.0, delta=1e-5, noise_at="shares", least=3, rounds=2)

@@ -167,7 +167,8 @@ class PrivateFit:
         if not self.classes_:
             raise SettingsInvalid(f"a {TITLES[self.model]} has no classes.", remedy="Take predict(...).")
         eta = self.decide(frame)
-        return np.array(self.classes_)[eta.argmax(-1) if eta.ndim == 2 else (eta > 0).astype(np.int64)]
+        found: Array = np.array(self.classes_)[eta.argmax(-1) if eta.ndim == 2 else (eta > 0).astype(np.int64)]
+        return found
 
     def metrics(self, frame: Any) -> dict[str, float]:
         """How well it predicts records that are at hand; nobody is asked, and nothing is charged.
@@ -203,7 +204,8 @@ class PrivateFit:
             kept = [i for i, name in enumerate(self.names) if intercept or name != INTERCEPT]
             largest = sorted(sorted(kept, key=lambda i: -abs(row[i]))[:most])
             names, values = [self.names[i] for i in largest], row[largest].tolist()
-            drawn.append(Intervals(title, "coefficient", names, values, *both[largest].T.tolist(), level=level))
+            low, high = both[largest].T.tolist()
+            drawn.append(Intervals(title, "coefficient", names, values, low, high, level=level))
         return Figure(*drawn)
 
     def own_units(self) -> pandas.Series[float]:

@@ -48,7 +48,7 @@ from hedgerow.privacy.shares import BudgetShares, Share
 
 from ..columns import schema_of
 from .fit import PrivateFit
-from .reported import Settings, reported, row_length
+from .judged import Settings, reported, row_length
 from .rows import SHORTEST, Length, RowBlock, UnitRows
 from .solving import spectral
 from .sufficient import fit_of_state, rows_of

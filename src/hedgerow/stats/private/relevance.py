@@ -42,7 +42,7 @@ from hedgerow.privacy.shares import BudgetShares, Share
 
 from ..columns import schema_of
 from .fit import PrivateFit
-from .reported import Settings, reported, row_length
+from .judged import Settings, reported, row_length
 from .rows import Length, UnitRows
 from .second_moments import MomentParts, SecondMoments
 from .solving import TAYLOR, solve_moments

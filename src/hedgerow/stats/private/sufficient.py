@@ -43,7 +43,7 @@ from hedgerow.privacy.shares import BudgetShares, Share
 
 from ..columns import schema_of
 from .fit import PrivateFit, private_fit
-from .reported import Settings, reported, row_length
+from .judged import Settings, reported, row_length
 from .rows import Length, UnitRows, unit_rows
 from .second_moments import MomentParts, SecondMoments, unit_moments
 from .solving import WORDS, MomentMethod, parts_of, solve_moments

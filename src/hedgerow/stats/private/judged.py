@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, Table
 from hedgerow.report import Outcome
@@ -43,9 +44,7 @@ def reported(
         return Outcome(tables={"Coefficients of unit rows": frame}, text={"Summary": fit.summary()}, coefficients=frame)
 
     def score(settings: Settings, state: Any, schema: Schema, table: Table) -> float:
-        rows = rows_of(schema, settings)
-        found = judged(rows, "linear" if rows.numeric else "logistic", state.coef, table)
-        return found["R2" if rows.numeric else "accuracy"]
+        return judge(rows_of(schema, settings), state.coef, table)
 
     def watch(settings: Settings, state: Any, schema: Schema, test: Table | None) -> dict[str, float]:
         if test is None:
@@ -54,6 +53,12 @@ def reported(
         return {f"test {name}": score(settings, state, schema, test)}
 
     return {"outcome": show, "score": score, "watch": watch, "metric": metric}
+
+
+def judge(rows: UnitRows, coef: Array, table: Table) -> float:
+    """Accuracy of labels, R2 of a number."""
+    found = judged(rows, "linear" if rows.numeric else "logistic", coef, table)
+    return found["R2" if rows.numeric else "accuracy"]
 
 
 def metric(schema: Schema) -> tuple[str, bool]:
