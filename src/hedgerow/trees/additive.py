@@ -50,7 +50,7 @@ from hedgerow.report import Outcome
 
 from .bins import Bins, binned
 from .noise import ball, deviation
-from .reading import name_of_score, refuse_undeclared, score_of, two_classes_or_a_number, unspent
+from .reading import name_of_score, refuse_undeclared, score_of, two_classes_or_a_number
 from .shapes import AdditiveModel, shape_drawings
 
 COUNTS = 0.1
@@ -147,7 +147,6 @@ def mean_of(eta: Array, classified: bool) -> Array:
     watch=lambda settings, state, schema, test: watch(settings, state, schema, test),
     score=lambda settings, state, schema, table: score_of(model_of(settings, state, schema), schema, table),
     metric=lambda schema: ("accuracy" if schema.classifies else "R2", True),
-    alone=unspent,
     case=lambda: Case(load("diabetes").take(range(200)), {"rounds": 3, "n_bins": 4}),
 )
 def additive_model(

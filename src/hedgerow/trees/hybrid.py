@@ -59,7 +59,7 @@ from hedgerow.privacy.shares import BudgetShares, Share
 from .bins import Bins, binned
 from .heaps import HeapTrees, SplitRule, SplitScore
 from .noise import ball, deviation
-from .reading import refuse_undeclared, score_of, unspent
+from .reading import refuse_undeclared, score_of
 from .structures import part_of
 from .votes import VotingForest, classes_only, shares_of, shown, watched
 
@@ -161,7 +161,6 @@ def node_counts(
         model_of(settings, state, federation.schema),
         {"feature": state.feature, "cut": state.cut, "value": state.value},
     ),
-    alone=unspent,
     case=lambda: Case(load("breast_cancer").take(range(200)), {"trees": 2, "depth": 2, "n_bins": 4}),
 )
 def grow_hybrid_forest(

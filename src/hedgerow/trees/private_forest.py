@@ -49,7 +49,7 @@ from hedgerow.privacy.shares import BudgetShares, Share
 
 from .bins import Bins, binned
 from .noise import ball, deviation
-from .reading import refuse_undeclared, score_of, unspent
+from .reading import refuse_undeclared, score_of
 from .structures import RandomStructure, part_of
 from .votes import VotingForest, classes_only, shares_of, shown, watched
 
@@ -128,7 +128,7 @@ def leaf_votes(
     score=lambda settings, state, schema, table: score_of(model_of(settings, state, schema), schema, table),
     metric=lambda schema: ("accuracy", True),
     outcome=lambda federation, settings, state: shown(model_of(settings, state, federation.schema), {"value": state.value}),
-    alone=unspent,
+    alone=lambda settings, rounds: {**settings, "vote": "counts"},  # a choice without a budget is none
     case=lambda: Case(load("breast_cancer").take(range(200)), {"trees": 4, "depth": 2, "n_bins": 4}),
 )
 def grow_private_forest(

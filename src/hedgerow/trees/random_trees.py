@@ -46,7 +46,7 @@ from hedgerow.privacy.shares import BudgetShares, Share
 
 from .bins import Bins, binned
 from .noise import ball, deviation
-from .reading import bin_numbers, name_of_score, named, refuse_undeclared, score_of, two_classes_or_a_number, unspent
+from .reading import bin_numbers, name_of_score, named, refuse_undeclared, score_of, two_classes_or_a_number
 from .structures import RandomStructure, reached
 
 LONGEST = math.sqrt((71 + 8 * math.sqrt(2)) / 64) * (1 + 1e-15)
@@ -144,7 +144,6 @@ def predicted(feature: Array, right: Array, value: Array, columns: Sequence[Arra
     score=lambda settings, state, schema, table: score_of(model_of(settings, state, schema), schema, table),
     metric=lambda schema: ("accuracy" if schema.classifies else "R2", True),
     outcome=lambda federation, settings, state: outcome(federation, settings, state),
-    alone=unspent,
     case=lambda: Case(load("diabetes").take(range(200)), {"trees": 6, "batch": 2, "depth": 2, "n_bins": 4}),
 )
 def boost_random_trees(

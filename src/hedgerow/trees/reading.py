@@ -87,12 +87,6 @@ def score_of(model: BinModel, schema: Schema, table: Table) -> float:
     return 1 - float(np.average((target - predicted) ** 2, weights=w) / np.average((target - mean) ** 2, weights=w))
 
 
-def unspent(settings: Mapping[str, Any], rounds: int) -> Mapping[str, Any]:
-    """Settings of a fit without noise, as baselines of a study are; a vote by choice is one by counts then."""
-    counted = {"vote": "counts"} if "vote" in settings else {}
-    return {**settings, "epsilon": None, "delta": None} | counted
-
-
 def name_of_score(bins: Bins) -> str:
     """Name of the score on the server's table."""
     return "test accuracy" if bins.classes else "test R2"
