@@ -25,6 +25,7 @@ SLOW = {
     "ledger",
     "patients_private",
     "private_fedavg",
+    "private_models",
     "resume",
     "training",
     "guards",

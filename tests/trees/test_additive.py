@@ -21,7 +21,7 @@ from hedgerow.privacy import Gaussian
 from hedgerow.trees import AdditiveModel, Bins, additive, additive_model, binned
 from hedgerow.trees.additive import bin_records, bin_residuals
 from hedgerow.trees.noise import ball
-from hedgerow.trees.reading import bin_numbers, public_bins
+from hedgerow.trees.reading import bin_numbers
 
 TWO = ("ill", "days")
 
@@ -163,7 +163,7 @@ def test_what_has_no_bound_or_follows_from_data_is_refused(federate, table):
         additive(federate(table), epsilon=1.0, delta=1e-5, tol=1e-3)
     with pytest.raises(SchemaInvalid, match="3 classes"):
         additive(federate(table), target="arm")
-    with pytest.raises(SettingsInvalid, match="logarithmic"):
+    with pytest.raises(SettingsInvalid, match="log="):
         additive(federate(table), log=["stage"])
     with pytest.raises(SettingsInvalid, match="HR-511"):
         additive(federate(table), rounds=0)
@@ -194,6 +194,16 @@ def test_shapes_are_centred_and_add_up_to_the_prediction(federate, table):
         model.shape("agee")
 
 
+@pytest.mark.slow
+def test_the_noise_of_a_shape_is_that_of_repeated_fits(federate, table):
+    """Of twenty fits, over all bins; to first order, so within a factor of two."""
+    fits = [additive(federate(table, seed=seed), rounds=8, n_bins=3, epsilon=20.0, delta=1e-5) for seed in range(20)]
+    told = np.mean([np.concatenate([fit.shape(c.name)["noise"] for c in fit.bins.features]) for fit in fits], axis=0)
+    found = np.std([np.concatenate([fit.shape(c.name)["contribution"] for c in fit.bins.features]) for fit in fits], axis=0)
+    assert 0.6 < np.median(told / found) < 1.7
+    assert additive(federate(table), rounds=2).shape("age")["noise"].sum() == 0
+
+
 def test_shapes_are_drawn(federate, table):
     model = additive(federate(table), rounds=3, n_bins=4, log=["dose"])
     assert "Shape of dose" in model.plot("dose", "stage").svg
@@ -204,7 +214,7 @@ def test_shapes_are_drawn(federate, table):
 def test_a_program_shows_its_shapes(federate, table):
     from hedgerow.trees.additive import outcome
 
-    settings = {"n_bins": 4, "log": [], "features": None, "target": None}
+    settings = {"n_bins": 4, "log": [], "features": None, "target": None, "momentum": 0.7, "caution": 2.0}
     *_, state = additive_model(federate(table), rounds=3, n_bins=4)
     shown = outcome(federate(table), settings, state)
     assert len(shown.curves) + len(shown.dots) == 5
@@ -233,5 +243,5 @@ def weighted_schema_table(schema: Schema) -> dict[str, Table]:
 def test_models_are_values(federate, table):
     model = additive(federate(table), rounds=2)
     assert isinstance(model, AdditiveModel)
-    assert public_bins(table.schema, features=None, target=None, n_bins=16) == model.bins
+    assert Bins.of(table.schema, n_bins=16) == model.bins
     assert l2(model.bins.bound.radius, "record") == model.bins.bound

@@ -100,6 +100,9 @@ class Declaration:
     with_records : bool
         Whether `outcome` takes the parties' records (`hedgerow.core.Parties`) as a fourth argument, to compare with what only
         a simulation knows; elsewhere it is given None.
+    with_test : bool
+        Whether the program measures by itself, as one does that fits many models: its argument `test`, which is among `fixed`
+        as None, is then the server's table.
     watch : callable, optional
         `(settings, state, schema, test) -> dict` of metrics after a round; `test` is the server's table or None.
     score : callable, optional
@@ -137,6 +140,7 @@ class Declaration:
     bind: Mapping[str, Callable[[Any, Settings], Any]] = field(default_factory=dict)
     outcome: Callable[..., Any] | None = None
     with_records: bool = False
+    with_test: bool = False
     watch: Callable[[Settings, Any, Any, Any], dict[str, float]] | None = None
     score: Callable[[Settings, Any, Any, Any], float] | None = None
     metric: Callable[[Any], tuple[str, bool]] = lambda schema: ("score", True)
@@ -160,11 +164,12 @@ class Declaration:
         kind: type[Any] = get_args(get_type_hints(self.function)["return"])[0]
         return kind
 
-    def program(self, settings: Settings) -> Callable[..., Iterator[Any]]:
-        """Return the program with its settings, ready for `hedgerow.drive`."""
+    def program(self, settings: Settings, test: Any = None) -> Callable[..., Iterator[Any]]:
+        """Return the program with its settings, ready for `hedgerow.drive`; `test` is the server's table, if any."""
 
         def run(federation: Any, *, start: Any = None) -> Iterator[Any]:
             own = {key: value for key, value in settings.items() if key not in self.keys}
+            own |= {"test": test} if self.with_test else {}
             bound = {name: make(federation.schema, settings) for name, make in self.bind.items()}
             return self.function(federation, **own, **bound, start=start)
 

@@ -13,12 +13,14 @@ through that channel as it is; without noise or budget every sum is exact.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from hedgerow.core.bound import l2
+from hedgerow.core.events import Sampling
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
-from hedgerow.errors import BudgetInvalid, SlotFilled
+from hedgerow.errors import BudgetExhausted, BudgetInvalid, SlotFilled
 
 from .accounting.gaussian import gaussian_noise
 from .mechanisms import Gaussian, Laplace, Noise
@@ -106,6 +108,8 @@ class BudgetShares:
             The channel adds noise already, and a budget is given besides.
         BudgetInvalid (HR-214)
             Shares do not add up to 1.
+        BudgetExhausted (HR-213)
+            All parts together would exceed the federation's budget, which would end them on their way.
         """
         if self.epsilon is None:
             return dict.fromkeys(parts, federation)
@@ -120,4 +124,20 @@ class BudgetShares:
         ):
             shares = ", ".join(f"{name} {part.share:g} for {part.times}" for name, part in parts.items())
             raise BudgetInvalid(f"shares of a budget: {shares}.", remedy="Shares are above zero and add up to 1.")
-        return {name: federation.protect(mechanism=self.noise(part)) for name, part in parts.items()}
+        noises = {name: self.noise(part) for name, part in parts.items()}
+        self._refuse_beyond(federation, [noises[name] for name, part in parts.items() for _ in range(part.times)])
+        return {name: federation.protect(mechanism=noise) for name, noise in noises.items()}
+
+    def _refuse_beyond(self, federation: Federation, planned: Sequence[Noise]) -> None:
+        """Refuse a plan that a budget per record would end on its way; a run that goes on has asked some of it already."""
+        ledger, bound = federation.ledger, l2(1.0, "record")
+        limit = ledger.limit
+        if limit is None or limit.unit != "record" or federation.is_cohort or len(ledger):
+            return
+        charges = [*ledger.charges("record"), *((Sampling(), (noise.event(bound),)) for noise in planned)]
+        if not limit.admits(charges):
+            raise BudgetExhausted(
+                f"{len(planned)} questions that cost epsilon={self.epsilon:g} at delta={self.delta or 0:g} would exceed the "
+                f"budget of {limit}.",
+                remedy="Give a smaller epsilon, at the budget's delta.",
+            )

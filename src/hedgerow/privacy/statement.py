@@ -93,7 +93,9 @@ class Statement:
         return self.private and self.epsilon > WEAK
 
 
-def statement(ledger: Ledger, units: Mapping[Unit, int], individuals: Individuals | None = None) -> Statement:
+def statement(
+    ledger: Ledger, units: Mapping[Unit, int], individuals: Individuals | None = None, *, delta: float | None = None
+) -> Statement:
     """Interpret a ledger, what other runs wrote to it included.
 
     Parameters
@@ -103,11 +105,13 @@ def statement(ledger: Ledger, units: Mapping[Unit, int], individuals: Individual
         number of units, or `DELTA`.
     individuals : Individuals, optional
         What individuals lost at owners who keep ledgers (`hedgerow.privacy.owners`), to be said beside it.
+    delta : float, optional
+        At which epsilon is said where there is no budget, such as that for which a program planned its noise.
     """
     budget = ledger.limit if isinstance(ledger.limit, Budget) else None
     entries = [*ledger.others, *ledger.entries]
     unit: Unit = budget.unit if budget else next((entry.unit for entry in entries if entry.unit), "party")
-    delta = budget.delta if budget else 0.1 / units[unit] if units[unit] else DELTA
+    delta = budget.delta if budget else delta or (0.1 / units[unit] if units[unit] else DELTA)
     releases = [entry for entry in entries if entry.event.kind != "none"]
     if not releases:
         return Statement(0.0, delta, unit, "Nothing was released.")

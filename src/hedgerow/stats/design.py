@@ -9,7 +9,7 @@ named) is the reference, and interactions keep full rank, as in R and patsy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -192,16 +192,17 @@ class Design:
         eta = self.matrix(columns, n) @ coef.T
         return eta + (self.offsets(columns, n) if coef.ndim == 1 else 0.0)
 
-    def admitted(self, frame: Any) -> tuple[Mapping[str, Array], int]:
-        """Return the columns of the right-hand side of new records, checked, and how many records there are.
+    def admitted(self, frame: Any, names: Sequence[str] | None = None) -> tuple[Mapping[str, Array], int]:
+        """Return columns of new records, checked, and how many records there are; by default those of the right-hand side.
 
         Raises
         ------
         MissingColumn, NotFinite, OutOfRange (HR-403, 404, 405)
         """
-        found = RawTable.of(frame.to_pandas() if isinstance(frame, Table) else frame, needed=self.reads)
+        names = self.reads if names is None else names
+        found = RawTable.of(frame.to_pandas() if isinstance(frame, Table) else frame, needed=names)
         given = {name: series_values(values) if _lacks(values) else uncoded(values) for name, values in found.columns.items()}
-        return self.schema.select(self.reads).admit(given), found.n
+        return self.schema.select(names).admit(given), found.n
 
     @property
     def _offset(self) -> tuple[Number, ...]:

@@ -104,7 +104,7 @@ def run(
         if start is None:
             built.run.ledger.rewind(0, replay=built.run.streams.seed is not None)
         rounds = Rounds(built, folder / "rounds.jsonl", start.state.round if start else 0, on_progress)
-        program = built.listing.program(built.settings)
+        program = built.listing.program(built.settings, built.test)
         with over(built.run.engine):
             ended = drive(
                 program,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from hedgerow.core.party import Party
 from hedgerow.core.whole import bound_in, whole
 
 from .bins import Bins
-from .histograms import Layout, slots, tally
+from .histograms import CellLayout, slots, tally
 from .split import Splits, best_splits, weigh
 from .tree import LEAF, TreeState, descend
 
@@ -26,7 +27,7 @@ def broadcast_of(state: TreeState) -> dict[str, Array]:
 def count_open(
     tree: Mapping[str, Array],
     party: Party,
-    layout: Layout,
+    layout: CellLayout,
     *,
     n_classes: int,
     trees: int = 1,
@@ -39,7 +40,7 @@ def count_open(
     ----------
     tree : mapping
         As `broadcast_of` makes it; the first nodes are the roots of `trees` trees.
-    layout : Layout
+    layout : CellLayout
     n_classes : int
         Classes of the target; zero for a regression, where (w, w y) is added.
     drawn : array of shape (trees, n), optional
@@ -92,7 +93,14 @@ def grown(
     total = np.maximum(measured.records[0 if root is None else root], min_records)
     unit = 1.0 if bins.classes else bins.scale**2
     gains = splits.gain * unit / total
-    return _split(measured, splits, gains, gains > min_gain, bins, min_records=min_records)
+    return split_nodes(
+        measured,
+        splits,
+        gains,
+        gains > min_gain,
+        valued=partial(node_values, bins=bins),
+        opens=lambda records, value: (records >= 2 * min_records) & ~(bool(bins.classes) & (value.max(-1) == 1)),
+    )
 
 
 def node_values(cells: Array, bins: Bins) -> tuple[Array, Array]:
@@ -113,15 +121,30 @@ def _measured(state: TreeState, found: Array, bins: Bins) -> TreeState:
     return replace(state, records=records, value=value)
 
 
-def _split(state: TreeState, splits: Splits, gains: Array, made: Array, bins: Bins, *, min_records: float) -> TreeState:
-    """Add a level: split the open nodes for which that is `made`, and open the children that can be split."""
+def split_nodes(
+    state: TreeState,
+    splits: Splits,
+    gains: Array,
+    made: Array,
+    *,
+    valued: Callable[[Array], tuple[Array, Array]],
+    opens: Callable[[Array, Array], Array],
+) -> TreeState:
+    """Split the open nodes for which that is `made`, and open those children that can be split.
+
+    Parameters
+    ----------
+    valued : callable
+        Cells (k, s) to what nodes hold and say, as `node_values`.
+    opens : callable
+        What children hold and say to whether they can be split.
+    """
     parents, n_before = state.open[made], len(state.feature)
     feature, threshold, left, gain = (x.copy() for x in (state.feature, state.threshold, state.left, state.gain))
     feature[parents], threshold[parents], gain[parents] = splits.feature[made], splits.threshold[made], gains[made]
     left[parents] = n_before + 2 * np.arange(len(parents))
     cells = np.stack([splits.left[made], splits.right[made]], axis=1).reshape(-1, splits.left.shape[-1])
-    records, value = node_values(cells, bins)
-    is_pure = bool(bins.classes) & (value.max(-1) == 1)
+    records, value = valued(cells)
     nothing = np.zeros(len(records), np.int64)
     return TreeState(
         round=state.round + 1,
@@ -131,5 +154,5 @@ def _split(state: TreeState, splits: Splits, gains: Array, made: Array, bins: Bi
         gain=np.append(gain, nothing),
         records=np.append(state.records, records),
         value=np.concatenate([state.value, value]),
-        open=n_before + np.flatnonzero((records >= 2 * min_records) & ~is_pure),
+        open=n_before + np.flatnonzero(opens(records, value)),
     )

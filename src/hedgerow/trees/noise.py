@@ -14,13 +14,20 @@ from hedgerow.core.bound import Bound, l1, l2
 from hedgerow.core.federation import Federation
 
 
-def ball(federation: Federation, times: int, radius: float = 1.0) -> Bound:
-    """The bound, per record, of `times` numbers of at most `radius` each, in the norm of the federation's noise.
+def ball(federation: Federation, times: int, radius: float = 1.0, most: float | None = None) -> Bound:
+    """The bound, per record, of what it adds to `times` places, in the norm of the federation's noise.
 
     A root that was rounded down would shorten what records add, and is rounded up.
+
+    Parameters
+    ----------
+    radius : float
+        Largest Euclidean length of what it adds to a place.
+    most : float, optional
+        Largest sum of absolute values there, where it adds several numbers.
     """
     if federation.protection.law in ("laplace", "geometric"):
-        return l1(times * radius, "record")
+        return l1(times * (radius if most is None else most), "record")
     length, exact = radius * math.sqrt(times), times * Fraction(radius) ** 2
     return l2(length if Fraction(length) ** 2 >= exact else math.nextafter(length, math.inf), "record")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,10 +10,9 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.data import Schema, Table
 from hedgerow.data.cases import whole_cases
-from hedgerow.data.cuts import cut_points, cuts_of_whole_numbers
 from hedgerow.data.declared import series_values
 from hedgerow.data.frames import RawTable
-from hedgerow.errors import NotFinite, SettingsInvalid
+from hedgerow.errors import NotFinite, SchemaInvalid, UnboundedSum
 
 from .bins import Bins
 from .tree import WHOLE
@@ -31,29 +29,22 @@ class BinModel(Protocol):
         ...
 
 
-def public_bins(
-    schema: Schema, *, features: Sequence[str] | None, target: str | None, n_bins: int, log: Sequence[str] = ()
-) -> Bins:
-    """Bins of a schema, some of them of equal width on a logarithmic scale.
-
-    Raises
-    ------
-    SettingsInvalid (HR-511)
-        `log` names what is no feature with a range; other errors are those of `Bins.of`.
-    """
-    bins = Bins.of(schema, features=features, target=target, n_bins=n_bins)
-    ranged = {column.name: column for column in bins.features if column.kind in ("number", "integer")}
-    if unknown := [name for name in log if name not in ranged]:
-        raise SettingsInvalid(
-            f"log={unknown!r}: bins on a logarithmic scale are of numbers among the features.",
-            remedy=f"Name some of {sorted(ranged)}.",
+def two_classes_or_a_number(bins: Bins) -> None:
+    """Refuse a target of more than two classes."""
+    if len(bins.classes) > 2:
+        raise SchemaInvalid(
+            f"{bins.target.name} has {len(bins.classes)} classes, and this model is of two classes or of a number.",
+            remedy="Fit one model for each class against the others, or grow a decision_tree.",
         )
-    cuts = list(bins.cuts)
-    for place, column in enumerate(bins.features):
-        if column.name in log and column.low is not None and column.high is not None:
-            make = cuts_of_whole_numbers if column.kind == "integer" else cut_points
-            cuts[place] = make(column.low, column.high, n_bins, "log")
-    return replace(bins, cuts=tuple(cuts))
+
+
+def refuse_undeclared(bins: Bins, *, noisy: bool) -> None:
+    """Refuse noise that would have no scale, before anybody is asked."""
+    if noisy and bins.bound is None:
+        raise UnboundedSum(
+            f"how far one record moves a sum is not known: {bins.target.name} or the record weights declare no range.",
+            remedy=f"Declare what values are possible:  table.declare({bins.target.name}=(low, high))",
+        )
 
 
 def bin_numbers(bins: Bins, data: Any) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,12 @@ from hedgerow.report import Outcome
 
 from .bins import Bins
 from .tree import DecisionTree, TreeState
+
+if TYPE_CHECKING:
+    import pandas
+
+    from .boosted_forest import BoostedForest, BoostingState
+    from .forest import Forest
 
 
 def tree_of(settings: Mapping[str, Any], state: TreeState, schema: Schema) -> DecisionTree:
@@ -29,7 +35,11 @@ def bins_of(settings: Mapping[str, Any], schema: Schema) -> Bins:
 
 def score(settings: Mapping[str, Any], state: TreeState, schema: Schema, table: Table) -> float:
     """R2 of a regression tree on a table, accuracy of a classification tree."""
-    tree = tree_of(settings, state, schema)
+    return scored(tree_of(settings, state, schema), schema, table)
+
+
+def scored(tree: Any, schema: Schema, table: Table) -> float:
+    """R2 or accuracy on a table of what has `bins` and predicts."""
     weight = [] if schema.weight is None else [schema.weight]
     table = whole_cases(table, [*(column.name for column in tree.bins.features), tree.bins.target.name, *weight])
     target, predicted = table.columns[tree.bins.target.name], tree.predict(table)
@@ -49,23 +59,91 @@ def metric(schema: Schema) -> tuple[str, bool]:
 
 def watch(settings: Mapping[str, Any], state: TreeState, schema: Schema, test: Table | None) -> dict[str, float]:
     """Score of a state on the server's table."""
-    name = "test accuracy" if Bins.of(schema, target=settings["target"]).classes else "test R2"
-    return {} if test is None else {name: score(settings, state, schema, test)}
+    return watched(settings, schema, None if test is None else score(settings, state, schema, test))
+
+
+def watched(settings: Mapping[str, Any], schema: Schema, found: float | None) -> dict[str, float]:
+    """A score under its name."""
+    name = "test accuracy" if bins_of(settings, schema).classes else "test R2"
+    return {} if found is None else {name: found}
 
 
 def outcome(federation: Federation, settings: Mapping[str, Any], state: TreeState) -> Outcome:
     """The tree as rules and as a table, its importances and its arrays."""
-    import pandas
-
     tree = tree_of(settings, state, federation.schema)
     nodes = tree.to_frame()
-    shares = sorted(tree.importance.items(), key=lambda pair: -pair[1])
-    arrays = {name: value for name, value in vars(state).items() if isinstance(value, np.ndarray)}
+    nodes = nodes.assign(**{side: nodes[side].where(nodes[side] >= 0) for side in ("left", "right")})
     return Outcome(
-        tables={
-            "Importance of the features": pandas.DataFrame(shares, columns=["feature", "share of the gain"]),
-            "Nodes": nodes.assign(**{side: nodes[side].where(nodes[side] >= 0) for side in ("left", "right")}),
-        },
+        tables={"Importance of the features": shares_of(tree), "Nodes": nodes},
         text={"The tree": tree.to_text()},
-        arrays=arrays,
+        arrays=arrays_of(state),
+    )
+
+
+def shares_of(model: Any) -> pandas.DataFrame:
+    """The importances of a model, the largest first."""
+    import pandas
+
+    shares = sorted(model.importance.items(), key=lambda pair: -pair[1])
+    return pandas.DataFrame(shares, columns=["feature", "share of the gain"])
+
+
+def arrays_of(state: Any) -> dict[str, np.ndarray]:
+    """The arrays of a state."""
+    return {name: value for name, value in vars(state).items() if isinstance(value, np.ndarray)}
+
+
+# ---- forests --------------------------------------------------------------------------------------------------------
+def forest_of(settings: Mapping[str, Any], state: TreeState, schema: Schema) -> Forest:
+    """The forest of a state."""
+    from .forest import Forest
+
+    return Forest(state, bins_of(settings, schema), settings["trees"])
+
+
+def forest_score(settings: Mapping[str, Any], state: TreeState, schema: Schema, table: Table) -> float:
+    """R2 or accuracy of a forest on a table."""
+    return scored(forest_of(settings, state, schema), schema, table)
+
+
+def forest_watch(settings: Mapping[str, Any], state: TreeState, schema: Schema, test: Table | None) -> dict[str, float]:
+    """Score of a state on the server's table."""
+    return watched(settings, schema, None if test is None else forest_score(settings, state, schema, test))
+
+
+def forest_outcome(federation: Federation, settings: Mapping[str, Any], state: TreeState) -> Outcome:
+    """The importances, the first tree, and the arrays of all trees."""
+    forest = forest_of(settings, state, federation.schema)
+    return Outcome(
+        tables={"Importance of the features": shares_of(forest)},
+        text={"The first tree": forest.to_text()},
+        arrays=arrays_of(state),
+    )
+
+
+# ---- boosted trees --------------------------------------------------------------------------------------------------
+def boosted_of(settings: Mapping[str, Any], state: BoostingState, schema: Schema) -> BoostedForest:
+    """The boosted trees of a state."""
+    from .boosted_forest import BoostedForest
+
+    return BoostedForest(state, bins_of(settings, schema), settings["depth"])
+
+
+def boosted_score(settings: Mapping[str, Any], state: BoostingState, schema: Schema, table: Table) -> float:
+    """R2 or accuracy of boosted trees on a table."""
+    return scored(boosted_of(settings, state, schema), schema, table)
+
+
+def boosted_watch(settings: Mapping[str, Any], state: BoostingState, schema: Schema, test: Table | None) -> dict[str, float]:
+    """Score of a state on the server's table."""
+    return watched(settings, schema, None if test is None else boosted_score(settings, state, schema, test))
+
+
+def boosted_outcome(federation: Federation, settings: Mapping[str, Any], state: BoostingState) -> Outcome:
+    """The importances, the first tree, and the arrays of all trees."""
+    boosted = boosted_of(settings, state, federation.schema)
+    return Outcome(
+        tables={"Importance of the features": shares_of(boosted)},
+        text={"The first tree": boosted.to_text()},
+        arrays=arrays_of(state),
     )

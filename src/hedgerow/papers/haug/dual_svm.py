@@ -12,7 +12,8 @@ of the others, together by many times C (by 11.4 at C = 3 and 11 records at most
 variables are released depends on the records, and a variable above zero says that its record is a support vector. What one
 record moves by C |x| at most is w: noise on w, on the objective, or on sums of a smoothed hinge has a bound (`private_svm`).
 
-Releases : nothing by itself: it needs all records in one place, so that it is a baseline of simulations and no program.
+Releases : every record, of the one party that there may be: it needs all of them in one place, so that it is no program by
+           itself but a line of the study `haug-models`, where the ledger has it as not private.
 Unit     : none.
 Source   : Zhang, Hao & Wang 2019, by way of Haug 2022, section 4.4. Differs: the paper was not at hand, so that the ratio
            follows the survey's words, each support vector's expectation by the sum of all; steps are of one variable.
@@ -20,15 +21,44 @@ Source   : Zhang, Hao & Wang 2019, by way of Haug 2022, section 4.4. Differs: th
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.federation import Federation
+from hedgerow.core.party import Party
+from hedgerow.core.question import local
 from hedgerow.errors import SettingsInvalid
 
 PASSES = 40
 TOLERANCE = 1e-3
 """Of the step of a dual variable, in units of the margin."""
-WHY_NOT = "one record moves the others' dual variables together by many times C, which their noise is scaled to"
+
+
+@local
+def all_rows(broadcast: Any, party: Party, rng: Any) -> dict[str, Array]:
+    """Return every row and target of a party, as `unit_rows` prepares them: nothing about this is private."""
+    return {"X": np.asarray(party["X"]), "y": np.asarray(party["y"])}
+
+
+def gathered(prepared: Federation) -> tuple[Array, Array]:
+    """Rows (n, d) and targets (n,) of a federation of one party, without any protection.
+
+    Raises
+    ------
+    SettingsInvalid (HR-511)
+        There are several parties.
+    UnlawfulChannel (HR-211)
+        The channel adds noise or hides rows.
+    """
+    if prepared.size != 1:
+        raise SettingsInvalid(
+            f"dual variables need all records in one place, and {prepared.size} parties hold them.",
+            remedy="Simulate one party: [partition] by = 'iid', parties = 1.",
+        )
+    sent: dict[str, Any] = next(iter(prepared.gather(all_rows).values()))
+    return sent["X"], sent["y"]
 
 
 def dual_machine(X: Array, y: Array, *, C: float = 1.0) -> tuple[Array, Array]:

@@ -8,19 +8,44 @@ from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
     from .bounded import BoundedLoss
+    from .calls import huber, logistic, multinomial, quantile, svm
     from .fit import PrivateFit
+    from .histogram import RecordHistogram, whole_histogram
+    from .inference import InferenceState, inference, private_inference
+    from .linear import linear, sufficient
+    from .locally import LocalState, locally, private_local
     from .majorised import DescentPoint
-    from .models import PrivateModel, logistic, private_model
+    from .models import PrivateModel, private_model
+    from .relevance import RelevanceState, relevance_moments
     from .rows import UnitRows
+    from .sufficient import MomentState, sufficient_moments
 
 __all__ = [
     "BoundedLoss",
     "DescentPoint",
+    "InferenceState",
+    "LocalState",
+    "MomentState",
     "PrivateFit",
     "PrivateModel",
+    "RecordHistogram",
+    "RelevanceState",
     "UnitRows",
+    "huber",
+    "inference",
+    "linear",
+    "locally",
     "logistic",
+    "multinomial",
+    "private_inference",
+    "private_local",
     "private_model",
+    "quantile",
+    "relevance_moments",
+    "sufficient",
+    "sufficient_moments",
+    "svm",
+    "whole_histogram",
 ]
 
 lazily(__name__, checks=True)

@@ -16,11 +16,14 @@ from hedgerow.core.federation import Federation
 from hedgerow.data import LeftOut
 from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
+from hedgerow.report import Figure, Intervals, Outcome
 from hedgerow.report.numerals import show, show_column
 
 from ..columns import upper_end
+from ..factors import INTERCEPT, Levels
 from ..provenance import provenance
 from .rows import UnitRows
+from .scoring import CLASSIFIERS, metrics
 
 if TYPE_CHECKING:
     import pandas
@@ -102,7 +105,7 @@ class PrivateFit:
             This fit has none; `inference` says why.
         """
         if self.covariance is None:
-            raise SettingsInvalid(self.inference + ".", remedy="Take rows='fixed' and a method with intervals, for inference.")
+            raise SettingsInvalid(self.inference + ".", remedy="Take intervals=True, or hr.stats.private.inference.")
         se: Array = np.sqrt(np.diag(self.covariance))
         return se
 
@@ -134,13 +137,117 @@ class PrivateFit:
             return np.asarray(eta)
         return np.asarray(np.clip(eta, -1.0, 1.0) * self.rows.half + self.rows.middle)
 
+    @property
+    def classes_(self) -> tuple[str, ...]:
+        """Labels of the target's classes, in the order of their codes; none of a number."""
+        if self.model not in CLASSIFIERS:
+            return ()
+        response = self.rows.spec.response
+        if not isinstance(response, Levels):
+            return ("0", "1")
+        column = self.rows.spec.schema[response.column]
+        words = column.levels if column.kind == "category" else ("0", "1")
+        return (next(word for word in words if word not in response.labels), *response.labels)
+
+    def predict_proba(self, frame: Any) -> Array:
+        """Probabilities of the classes, shape (n, K), as scikit-learn has them.
+
+        Raises
+        ------
+        SettingsInvalid (HR-511)
+            The model has no probabilities.
+        """
+        if self.model not in ("logistic", "multinomial"):
+            raise SettingsInvalid(f"a {TITLES[self.model]} has no probabilities.", remedy="Take decide(...) or predict(...).")
+        found = self.predict(frame)
+        return found if found.ndim == 2 else np.column_stack([1 - found, found])
+
+    def classify(self, frame: Any) -> Array:
+        """The likeliest class of new records, as its label, shape (n,)."""
+        if not self.classes_:
+            raise SettingsInvalid(f"a {TITLES[self.model]} has no classes.", remedy="Take predict(...).")
+        eta = self.decide(frame)
+        found: Array = np.array(self.classes_)[eta.argmax(-1) if eta.ndim == 2 else (eta > 0).astype(np.int64)]
+        return found
+
+    def metrics(self, frame: Any) -> dict[str, float]:
+        """How well it predicts records that are at hand; nobody is asked, and nothing is charged.
+
+        Returns
+        -------
+        dict
+            `accuracy`, and `AUC` of two classes; of a number `R2` and `mean absolute error`, in its own units.
+
+        Raises
+        ------
+        MissingColumn, NotFinite, OutOfRange (HR-403, 404, 405)
+        """
+        spec = self.rows.spec
+        weights = [] if spec.weights is None else [spec.weights]
+        columns, n = spec.admitted(frame, list(dict.fromkeys([*spec.response.reads(spec.schema), *weights])))
+        w = np.asarray(columns[spec.weights], np.float64) if spec.weights else np.ones(n)
+        return metrics(self.rows, self.model, self.rows.targets(columns), self.decide(frame), w)
+
+    def score(self, frame: Any) -> float:
+        """Accuracy of a classifier, R2 of a number: as scikit-learn's `score`; see `metrics`."""
+        found = self.metrics(frame)
+        return found["accuracy" if self.model in CLASSIFIERS else "R2"]
+
+    def plot(self, level: float = 0.95, *, intercept: bool = False, most: int = 40) -> Figure:
+        """Draw the largest coefficients, with intervals where there are any, as SVG; at most so many of each class."""
+        ends = np.full((*np.atleast_2d(self.coef_).shape, 2), np.nan)
+        if self.covariance is not None:
+            ends[0] = self.conf_int(level)
+        titles = [f"Coefficients of {label}" for label in self.classes_] if self.coef_.ndim == 2 else ["Coefficients"]
+        drawn = []
+        for title, row, both in zip(titles, np.atleast_2d(self.coef_), ends, strict=True):
+            kept = [i for i, name in enumerate(self.names) if intercept or name != INTERCEPT]
+            largest = sorted(sorted(kept, key=lambda i: -abs(row[i]))[:most])
+            names, values = [self.names[i] for i in largest], row[largest].tolist()
+            low, high = both[largest].T.tolist()
+            drawn.append(Intervals(title, "coefficient", names, values, low, high, level=level))
+        return Figure(*drawn)
+
+    def own_units(self) -> pandas.Series[float]:
+        """Coefficients of the columns in their own units, of a model with rows of length fixed; see `units.own_units`.
+
+        Raises
+        ------
+        SettingsInvalid (HR-511)
+        """
+        import pandas
+
+        from .units import own_units
+
+        return pandas.Series(own_units(self.rows, self.coef_), pandas.Index(self.names, name="column"), name="coef")
+
+    def own_intervals(self, level: float = 0.95) -> pandas.DataFrame:
+        """Return the coefficients of `own_units` with standard errors and confidence intervals, one row for each column.
+
+        Raises
+        ------
+        SettingsInvalid (HR-511)
+            This fit has none, or its coefficients have no units.
+        """
+        import pandas
+
+        from .intervals import in_own_units
+
+        index = pandas.Index(self.names, name="column")
+        if self.covariance is None:
+            raise SettingsInvalid(self.inference + ".", remedy="Take intervals=True, or hr.stats.private.inference.")
+        coef, covariance = in_own_units(self.rows, self.coef_, self.covariance)
+        se = np.sqrt(np.diag(covariance))
+        reach = special.ndtri(upper_end(level)) * se
+        return pandas.DataFrame({"coef": coef, "se": se, "low": coef - reach, "high": coef + reach}, index=index)
+
     def to_frame(self, level: float = 0.95) -> pandas.DataFrame:
         """Return one row for each column, with intervals where there are any."""
         import pandas
 
         index = pandas.Index(self.names, name="column")
         if self.coef_.ndim == 2:
-            return pandas.DataFrame(self.coef_.T, index=index, columns=[f"coef {k}" for k in range(len(self.coef_))])
+            return pandas.DataFrame(self.coef_.T, index=index, columns=[f"coef {label}" for label in self.classes_])
         if self.covariance is None:
             return pandas.DataFrame({"coef": self.coef_}, index=index)
         low, high = self.conf_int(level).T
@@ -205,6 +312,7 @@ def private_fit(
         Length of the ledger before the fit.
     """
     known = provenance(federation, asked_before, rows.spec.schema.names)
+    known["protection"] = known["protection"].partition("; no standard errors")[0]
     return PrivateFit(rows, model, method, coef, rounds, **known, spent=spent_on(federation, delta), **more)
 
 
@@ -218,6 +326,18 @@ def spent_on(federation: Federation, delta: float | None) -> tuple[float, float]
     else:
         found = federation.ledger.epsilon(delta=delta or USUAL_DELTA)
     return (found, 0.0 if pure else delta or USUAL_DELTA) if math.isfinite(found) else None
+
+
+def outcome_of(fit: PrivateFit) -> Outcome:
+    """What a report shows of a fit: what was spent, coefficients, and the summary."""
+    frame = fit.to_frame()
+    spent = {} if fit.spent is None else {"epsilon spent": fit.spent[0]}
+    return Outcome(
+        {"questions": float(fit.rounds)} | spent,
+        tables={"Coefficients": frame},
+        text={"Summary": fit.summary()},
+        coefficients=frame,
+    )
 
 
 def _paragraph(heading: str, words: str) -> list[str]:

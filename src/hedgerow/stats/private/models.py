@@ -11,28 +11,73 @@ Unit     : record.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, get_args
 
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
-from hedgerow.data import Schema, complete_cases, load
-from hedgerow.errors import FormulaInvalid, NotBinary, SettingsInvalid
+from hedgerow.data import Schema, Table, complete_cases, load
+from hedgerow.errors import FormulaInvalid, HedgerowWarning, NotBinary, SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares, Share
+from hedgerow.report import Outcome
 
-from ..columns import schema_of, warn_of_fractions
+from ..columns import schema_of
 from ..expressions import is_binary
 from ..factors import Levels, Number
 from .bounded import BoundedLoss, BoundedModel
-from .fit import PrivateFit, private_fit
-from .majorised import FEW_ROUNDS, LITTLE, ROUNDS, BoundedSums, DescentPoint, majorised, majorised_parts
+from .bounded_sums import BoundedSums
+from .descent import descent, descent_parts
+from .fit import PrivateFit, outcome_of, private_fit
+from .majorised import MOST_ROUNDS, DescentPoint, majorised, majorised_parts
 from .rows import Length, UnitRows, unit_rows
+from .scoring import judged
 
 Method = Literal["majorised", "gradient"]
 CLASSIFIERS = ("logistic", "multinomial", "svm")
+MANY = 20
+"""Columns beyond which a pure epsilon buys nothing good."""
+LITTLE = 0.2
+"""Below this epsilon fewer scores are asked."""
+
+
+@dataclass(frozen=True)
+class ScoreMethod:
+    """A way to a model by scores.
+
+    Attributes
+    ----------
+    words : str
+        For people.
+    few, many : int
+        Scores asked, where epsilon is little and otherwise.
+    parts : callable
+        `(rounds, *, own) -> parts` of the budget.
+    run : callable
+        The descent.
+    """
+
+    words: str
+    few: int
+    many: int
+    parts: Callable[..., dict[str, Share]]
+    run: Callable[..., Iterator[DescentPoint]]
+
+
+METHODS: Mapping[str, ScoreMethod] = {
+    "majorised": ScoreMethod(
+        "majorised Newton: one sum of products of rows above every information, and scores preconditioned by it",
+        6,
+        12,
+        majorised_parts,
+        majorised,
+    ),
+    "gradient": ScoreMethod(
+        "gradient descent with momentum, the mean of the last half of its points", 20, 60, descent_parts, descent
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -60,7 +105,6 @@ class PrivateModel:
         """Read the settings of `private_model`; nobody is asked."""
         given = settings
         model: BoundedModel = given["model"]
-        warn_of_fractions(schema, given["weights"])
         rows = UnitRows.of(
             given["formula"],
             schema,
@@ -76,9 +120,19 @@ class PrivateModel:
                 f"method={given['method']!r} with rounds={given['rounds']!r}.",
                 remedy=f"Methods are {' and '.join(get_args(Method))}; rounds are one or more, or left out.",
             )
+        if given["max_rounds"] < 1 or not given["tol"] > 0:
+            raise SettingsInvalid(
+                f"max_rounds={given['max_rounds']!r}, tol={given['tol']!r}.", remedy="Rounds are one or more, tol above zero."
+            )
         if not (math.isfinite(given["penalty"]) and given["penalty"] >= 0):
             raise SettingsInvalid(f"penalty={given['penalty']!r}.", remedy="Give a finite number, zero or more.")
         loss = BoundedLoss.of(model, rows, threshold=given["threshold"], corner=given["corner"], share=given["share"])
+        if given["epsilon"] is not None and not given["delta"] and rows.size > MANY:
+            warnings.warn(
+                f"without a delta, noise follows sums of absolute values, and {rows.size} columns drown in it.",
+                HedgerowWarning,
+                stacklevel=4,
+            )
         budget = BudgetShares(given["epsilon"], given["delta"], given["noise_at"], given["least"])
         return cls(rows, loss, budget, given["method"], given["rounds"])
 
@@ -86,12 +140,13 @@ class PrivateModel:
         """How many scores are asked; None until steps end at the minimum, where sums are exact."""
         if self.rounds is not None or not (self.budget.epsilon or federation.protection.noisy):
             return self.rounds
-        return FEW_ROUNDS if self.budget.epsilon and self.budget.epsilon < LITTLE else ROUNDS
+        way = METHODS[self.method]
+        return way.few if self.budget.epsilon and self.budget.epsilon < LITTLE else way.many
 
     def parts(self, federation: Federation) -> dict[str, Share]:
         """Everything that is asked."""
         own = self.budget.epsilon is not None or not federation.protection.noisy
-        return majorised_parts(self.scores(federation) or 1, own=own)
+        return METHODS[self.method].parts(self.scores(federation) or 1, own=own)
 
     def asked(self, federation: Federation) -> BoundedSums:
         """The sums as they are asked; records that lack a value are left out, and counted where no budget is spent."""
@@ -108,17 +163,12 @@ class PrivateModel:
             self.rows,
             self.loss.model,
             point.coef,
-            method=self.words,
+            method=METHODS[self.method].words,
             rounds=point.round,
             delta=self.budget.delta,
             asked_before=asked_before,
             shares={name: part.share for name, part in parts.items()},
         )
-
-    @cached_property
-    def words(self) -> str:
-        """The method, for people."""
-        return "majorised Newton: one sum of products of rows above every information, then scores preconditioned by it"
 
 
 def _check_target(rows: UnitRows, model: BoundedModel) -> None:
@@ -135,14 +185,84 @@ def _check_target(rows: UnitRows, model: BoundedModel) -> None:
         raise FormulaInvalid(f"target {response.column!r} is a category.", remedy="Take logistic or multinomial.")
 
 
+# ---- what is shown --------------------------------------------------------------------------------------------------
+def show(federation: Federation, settings: Mapping[str, Any], point: DescentPoint) -> Outcome:
+    """The fit: what was spent, coefficients, and the summary."""
+    return outcome_of(PrivateModel.of(schema_of(federation), settings).fit(federation, point))
+
+
+def scored(metric: str) -> dict[str, Any]:
+    """What `program` is told of the score of a model on a table."""
+
+    def judge(settings: Mapping[str, Any], point: DescentPoint, schema: Schema, table: Table) -> float:
+        made = PrivateModel.of(schema, settings)
+        return judged(made.rows, made.loss.model, point.coef, table)[metric]
+
+    def watch(settings: Mapping[str, Any], point: DescentPoint, schema: Schema, test: Table | None) -> dict[str, float]:
+        made = PrivateModel.of(schema, settings)
+        found = {} if test is None else judged(made.rows, made.loss.model, point.coef, test)
+        return {f"test {name}": value for name, value in found.items()}
+
+    more = metric != "mean absolute error"
+    return {"score": judge, "watch": watch, "metric": lambda schema: (metric, more)}
+
+
 @program(
-    "Logistic regression on rows of length one, by noisy sums.",
+    "Logistic regression on rows of length one, by noisy sums within one budget.",
     name="private_logistic",
     fixed={"model": "logistic", "threshold": None, "corner": None, "share": 0.5},
+    outcome=show,
     case=lambda: Case(
         load("breast_cancer").take(range(200)),
         {"formula": "malignant ~ mean_texture + mean_smoothness", "epsilon": 2.0, "delta": 1e-5, "rounds": 4},
     ),
+    **scored("accuracy"),
+)
+@program(
+    "Logistic regression of a category of several levels on rows of length one, by noisy sums within one budget.",
+    name="private_multinomial",
+    fixed={"model": "multinomial", "threshold": None, "corner": None, "share": 0.5},
+    outcome=show,
+    case=lambda: Case(
+        load("fair").take(range(0, 6000, 15)),
+        {"formula": "occupation ~ educ", "epsilon": 4.0, "delta": 1e-5, "rounds": 3},
+    ),
+    **scored("accuracy"),
+)
+@program(
+    "Robust linear regression by Huber's loss on rows of length one, by noisy sums within one budget.",
+    name="private_huber",
+    fixed={"model": "huber", "corner": None, "share": 0.5},
+    outcome=show,
+    case=lambda: Case(
+        load("diabetes").take(range(200)).declare(progression=(1, 400)),
+        {"formula": "progression ~ bmi + bp + sex", "rounds": 3},
+        protection={"mechanism": {"noise_multiplier": 20.0}},
+    ),
+    **scored("R2"),
+)
+@program(
+    "A linear support vector machine on rows of length one, by noisy sums within one budget.",
+    name="private_svm",
+    fixed={"model": "svm", "threshold": None, "share": 0.5},
+    outcome=show,
+    case=lambda: Case(
+        load("breast_cancer").take(range(200)),
+        {"formula": "malignant ~ mean_texture + mean_smoothness", "method": "gradient", "epsilon": 2.0, "rounds": 4},
+    ),
+    **scored("accuracy"),
+)
+@program(
+    "The line below which a share of targets lies, on rows of length one, by noisy sums within one budget.",
+    name="private_quantile",
+    fixed={"model": "quantile", "threshold": None},
+    outcome=show,
+    case=lambda: Case(
+        load("diabetes").take(range(200)).declare(progression=(1, 400)),
+        {"formula": "progression ~ bmi + bp + sex", "share": 0.8, "tol": 1e-2},
+        tolerance=1e-8,
+    ),
+    **scored("mean absolute error"),
 )
 def private_model(
     federation: Federation,
@@ -164,6 +284,7 @@ def private_model(
     least: int = 0,
     weights: str | None = None,
     tol: float = 1e-8,
+    max_rounds: int = MOST_ROUNDS,
     start: DescentPoint | None = None,
 ) -> Iterator[DescentPoint]:
     """Fit a linear model of rows of length one by noisy sums whose number is fixed before the first.
@@ -207,6 +328,8 @@ def private_model(
         Column of record weights; its declared range scales the noise.
     tol : float
         Without noise: stop where a step promises less than its square of what all steps have gained.
+    max_rounds : int
+        Without noise: scores before giving up.
 
     Yields
     ------
@@ -227,60 +350,5 @@ def private_model(
     As `hedgerow.stats.private.majorised` or `hedgerow.stats.private.descent`.
     """
     asked = PrivateModel.of(schema_of(federation), {key: value for key, value in locals().items() if key != "federation"})
-    return majorised(
-        asked.asked(federation),
-        asked.parts(federation),
-        penalty=penalty,
-        rounds=asked.scores(federation),
-        tol=tol,
-        start=start,
-    )
-
-
-DEFAULTS: Mapping[str, Any] = {
-    name: parameter for name, parameter in (private_model.__kwdefaults__ or {}).items() if name != "start"
-}
-
-
-def fitted(federation: Federation, model: BoundedModel, formula: str, settings: Mapping[str, Any]) -> PrivateFit:
-    """Run `private_model` to its end, and make a fit of its last point."""
-    known = {**DEFAULTS, **settings, "model": model, "formula": formula}
-    if unknown := known.keys() - DEFAULTS.keys() - {"model", "formula"}:
-        raise TypeError(f"{model}() got an unexpected keyword argument {min(unknown)!r}")
-    asked_before = len(federation.ledger)
-    *_, point = private_model(federation, **known)
-    return PrivateModel.of(schema_of(federation), known).fit(federation, point, asked_before)
-
-
-def logistic(
-    federation: Federation,
-    formula: str,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    method: Method = "majorised",
-    bins: int | None = None,
-    log: Sequence[str] = (),
-    **settings: Any,
-) -> PrivateFit:
-    """Logistic regression within a budget, by sums alone; parameters are those of `private_model`.
-
-    Parameters
-    ----------
-    federation : Federation
-    formula : str
-        For example `"income_over_50k ~ ."`.
-    epsilon, delta : float, optional
-        The budget of the whole fit. Left out, the channel's own noise is used, and without any the fit is exact.
-    method : {"majorised", "gradient"}
-    bins, log
-        Public bins of numbers, and which of them are logarithmic; 16 bins are a good number.
-    **settings
-        `rows`, `rounds`, `penalty`, `noise_at`, `least`, `weights`, `tol`.
-    """
-    return fitted(
-        federation,
-        "logistic",
-        formula,
-        {"epsilon": epsilon, "delta": delta, "method": method, "bins": bins, "log": log, **settings},
-    )
+    sums, parts, scores = asked.asked(federation), asked.parts(federation), asked.scores(federation)
+    return METHODS[method].run(sums, parts, penalty=penalty, rounds=scores, tol=tol, max_rounds=max_rounds, start=start)

@@ -217,8 +217,11 @@ class UnitRows:
         return longest
 
     def targets(self, columns: Mapping[str, Array]) -> Array:
-        """Return targets (n,): 0 or 1, or a number in [-1, 1]."""
-        y = self.spec.response.columns(columns)[:, 0]
+        """Return targets (n,): 0 or 1, a class's code, or a number in [-1, 1]."""
+        found = self.spec.response.columns(columns)
+        if found.shape[1] > 1:
+            return (found * np.arange(1.0, found.shape[1] + 1)).sum(1)
+        y = found[:, 0]
         return np.clip((y - self.middle) / self.half, -1.0, 1.0) if self.numeric else y
 
     def predictor(self, coef: Array, frame: Any) -> Array:

@@ -1,0 +1,176 @@
+"""Intervals of private fits: the noise of every release is known, so its part of an estimate's covariance is as well.
+
+Linear regression, of noisy moments G = X'X + E, v = X'y + e and q = y'y + f, E symmetric of deviation s on its diagonal and
+s / sqrt(2) off it:
+
+    B           = G^-1 - G^-1 (s^2/2) (G^-1 + tr(G^-1) I) G^-1             (X'X)^-1, the bias of E off to second order
+    theta       = B v
+    N           = var(e) I + (s^2/2) (|theta|^2 I + theta theta')          noise of v - G theta
+    variance    = (q - v'G^-1 v + tr(G^-1 N)) / (n - d)                    of a residual
+    covariance  = B (variance G + N) B'
+
+Logistic regression, by one Newton step from wherever noisy scores have led, which is to first order as good as the maximum of
+the likelihood: an error of the starting point leaves only its square. J = information + E at the starting point:
+
+    theta       = start + J^-1 (score + e)
+    N           = var(e) I + (s^2/2) (|step|^2 I + step step')
+    covariance  = J^-1 (J + N) J^-1
+
+Both hold to first order in E, and the Newton step to first order in its length. Public numbers tell where that is no longer so,
+and then there are no intervals: the noise of the matrix beside its smallest eigenvalue (`MOST_NOISE`), the length of the last
+step in units of linear predictors (`LONGEST_STEP`), and a residual variance hardly above its own noise (`LEAST_RESIDUAL`). No
+ridge is added, since its bias would not be small beside a standard error. `benchmarks/coverage.py` repeats what was simulated.
+
+Source : Ferrando, Wang & Sheldon 2022 (inference from known noise, there by a bootstrap); Wang 2018 (moments); Le Cam's one
+         step estimator, van der Vaart 1998, section 5.7.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hedgerow.core.arrays import Array
+
+from ..factors import Levels
+from .rows import UnitRows
+from .units import own_units
+
+MOST_NOISE = {"moments": 0.4, "last step": 0.5}
+"""Of sqrt(d) deviations of a matrix's noise over its smallest eigenvalue."""
+LONGEST_STEP = 0.3
+"""Root mean square of what a last Newton step changes in log-odds, rows being of length one."""
+LEAST_RESIDUAL = 8.0
+"""Residual squares over the deviation of their noise."""
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """An estimate, and its covariance where public numbers say that it holds.
+
+    Attributes
+    ----------
+    coef : array of shape (d,)
+    covariance : array of shape (d, d) or None
+    words : str
+        Where intervals come from, or why there are none.
+    """
+
+    coef: Array
+    covariance: Array | None
+    words: str
+
+
+def kept_columns_of(rows: UnitRows) -> Array:
+    """Which columns of unit rows the formula's own design has, shape (size,): all but the reference levels of categories."""
+    found = []
+    for block, term in zip(rows.blocks, rows.spec.terms, strict=True):
+        kept = np.ones(1, bool)
+        for whole, own in zip(block.term.factors, term.factors, strict=True):
+            same = (
+                np.isin(whole.codes, own.codes) if isinstance(whole, Levels) and isinstance(own, Levels) else np.ones(1, bool)
+            )
+            kept = np.logical_and.outer(kept, same).ravel()
+        found.append(kept)
+    return np.concatenate(found)
+
+
+def noise_along(theta: Array, noise: float) -> Array:
+    """Covariance of E theta, (d, d), for symmetric noise of this deviation on its diagonal."""
+    found: Array = noise**2 / 2 * (theta @ theta * np.eye(len(theta)) + np.outer(theta, theta))
+    return found
+
+
+def from_moments(gram: Array, score: Array, square: float, *, n: float, noise: tuple[float, float, float]) -> Estimated:
+    """Least squares of noisy moments.
+
+    Parameters
+    ----------
+    gram, score, square : arrays of shape (d, d), (d,) and a number
+        X'X, X'y and y'y as released.
+    n : float
+        Records, as released.
+    noise : (float, float, float)
+        Standard deviations: on the diagonal of `gram`, of a number of `score`, of `square`.
+    """
+    d = len(score)
+    if refused := too_noisy(gram, noise[0], MOST_NOISE["moments"]):
+        return Estimated(_least_norm(gram, score), None, refused)
+    inverse = np.linalg.inv(gram)
+    theta = inverse @ score
+    extra = noise[1] ** 2 * np.eye(d) + noise_along(theta, noise[0])
+    squares = square - float(score @ theta) + float(np.trace(inverse @ extra))
+    doubt = math.sqrt(noise[2] ** 2 + 4 * noise[1] ** 2 * float(theta @ theta) + (noise[0] * float(theta @ theta)) ** 2)
+    bias = inverse @ (noise[0] ** 2 / 2 * (inverse + np.trace(inverse) * np.eye(d)))
+    theta = theta - bias @ theta
+    if not squares > LEAST_RESIDUAL * doubt or n <= d:
+        why = f"no intervals: residual squares are {squares:.3g}, less than {LEAST_RESIDUAL:g} deviations of their own noise"
+        return Estimated(theta, None, why)
+    covariance = inverse @ (squares / (n - d) * gram + extra) @ inverse
+    return Estimated(
+        theta, (covariance + covariance.T) / 2, "of sampling and of the moments' noise, which is known (delta method)"
+    )
+
+
+def from_last_step(start: Array, score: Array, information: Array, *, noise: tuple[float, float]) -> Estimated:
+    """One Newton step of a noisy score and a noisy information.
+
+    Parameters
+    ----------
+    start : array of shape (d,)
+        Where both were asked.
+    noise : (float, float)
+        Standard deviations: of a number of the score, and on the diagonal of the information.
+    """
+    d = len(start)
+    if refused := too_noisy(information, noise[1], MOST_NOISE["last step"]):
+        return Estimated(start, None, refused)
+    inverse = np.linalg.inv(information)
+    step = inverse @ score
+    moved = math.sqrt(float(step @ information @ step) / float(np.trace(information)))
+    if moved > LONGEST_STEP:
+        why = f"no intervals: the last step still moves log-odds by {moved:.2g} on average, over {LONGEST_STEP:g}"
+        return Estimated(start + step, None, why)
+    extra = noise[0] ** 2 * np.eye(d) + noise_along(step, noise[1])
+    covariance = inverse @ (information + extra) @ inverse
+    words = "of sampling and of the noise of a last Newton step, which is known (sandwich)"
+    return Estimated(start + step, (covariance + covariance.T) / 2, words)
+
+
+def too_noisy(matrix: Array, noise: float, share: float) -> str:
+    """Why a matrix gives no intervals, where its noise is more than this share of its smallest eigenvalue; else nothing."""
+    least, most = float(np.linalg.eigvalsh(matrix)[0]), math.sqrt(len(matrix)) * noise
+    if least > 0 and most <= share * least and np.linalg.cond(matrix) < 1e12:
+        return ""
+    return (
+        f"no intervals: the smallest eigenvalue of the released matrix is {least:.3g}, less than {1 / share:g} times its "
+        f"noise of {most:.3g}; more records, a larger epsilon or fewer columns would help"
+    )
+
+
+def _least_norm(gram: Array, score: Array) -> Array:
+    """Least squares where the matrix is hardly definite: its eigenvalues not above zero are left out."""
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > 1e-12 * max(float(values[-1]), 1e-300)
+    found: Array = vectors[:, kept] @ ((score @ vectors[:, kept]) / values[kept])
+    return found
+
+
+def scattered(estimated: Estimated, kept: Array) -> tuple[Array, Array | None]:
+    """Coefficients (size,) and covariance (size, size) of all columns; those that were left out are zero."""
+    coef = np.zeros(len(kept))
+    coef[kept] = estimated.coef
+    if estimated.covariance is None:
+        return coef, None
+    covariance = np.zeros((len(kept), len(kept)))
+    covariance[np.ix_(kept, kept)] = estimated.covariance
+    return coef, covariance
+
+
+def in_own_units(rows: UnitRows, coef: Array, covariance: Array) -> tuple[Array, Array]:
+    """Coefficients (d,) and covariance (d, d) of columns in their own units (`units.own_units`), a map of straight lines."""
+    constant = own_units(rows, np.zeros(len(coef)))
+    slopes = np.stack([own_units(rows, one) - constant for one in np.eye(len(coef))], axis=1)
+    return own_units(rows, coef), slopes @ covariance @ slopes.T

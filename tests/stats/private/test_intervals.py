@@ -1,0 +1,216 @@
+"""Intervals of private fits: the known noise, the public conditions, and coverage by simulation at fixed seeds."""
+
+import importlib.util
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hedgerow as hr
+from hedgerow.data import iid, load
+from hedgerow.engines import simulate
+from hedgerow.errors import FormulaInvalid, NotBinary, SettingsInvalid
+from hedgerow.stats import linear_regression, logistic_regression
+from hedgerow.stats.private import inference, linear, logistic, private_inference
+from hedgerow.stats.private.inference import InferencePlan
+from hedgerow.stats.private.intervals import MOST_NOISE, from_last_step, from_moments, kept_columns_of, noise_along
+from hedgerow.stats.private.rows import UnitRows
+
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+CLASSES = "malignant ~ mean_texture + mean_smoothness"
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    return simulate(load("breast_cancer"), iid(parties=3), seed=0)
+
+
+def symmetric(rng, d, noise):
+    found = noise * rng.normal(size=(d, d))
+    return (found + found.T) / 2
+
+
+# ---- the mathematics ----------------------------------------------------------------------------------------------------
+def test_the_noise_of_a_matrix_times_a_vector_is_as_said():
+    rng, theta = np.random.default_rng(0), np.array([1.0, -2.0, 0.5])
+    flat = 2.0 * rng.normal(size=(10000, 3, 3))
+    drawn = (flat + flat.transpose(0, 2, 1)) / 2 @ theta
+    assert np.cov(drawn.T) == pytest.approx(noise_along(theta, 2.0), abs=0.7)
+
+
+def moments(n, d=4, residual=0.3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([np.ones(n), rng.random((n, d - 1))]) / math.sqrt(d)
+    theta = np.linspace(0.5, -0.5, d)
+    y = X @ theta + residual * rng.normal(size=n)
+    return X, y, theta
+
+
+def test_without_noise_moments_give_the_textbook_intervals():
+    X, y, _ = moments(500)
+    found = from_moments(X.T @ X, X.T @ y, float(y @ y), n=500, noise=(0.0, 0.0, 0.0))
+    theta, squares, *_ = np.linalg.lstsq(X, y)
+    assert found.coef == pytest.approx(theta)
+    assert found.covariance == pytest.approx(squares[0] / 496 * np.linalg.inv(X.T @ X))
+
+
+def test_the_covariance_is_that_of_repeated_releases():
+    """Records stay, noise is drawn anew: what varies is the noise, whose part of the covariance is known."""
+    X, y, _ = moments(20000)
+    noise, rng = (10.0, 12.0, 20.0), np.random.default_rng(1)
+    gram, score, square = X.T @ X, X.T @ y, float(y @ y)
+    exact = from_moments(gram, score, square, n=20000, noise=(0.0, 0.0, 0.0))
+    found = [
+        from_moments(
+            gram + symmetric(rng, 4, noise[0]),
+            score + noise[1] * rng.normal(size=4),
+            square + noise[2] * rng.normal(),
+            n=20000,
+            noise=noise,
+        )
+        for _ in range(800)
+    ]
+    of_noise = np.cov(np.array([one.coef for one in found]).T)
+    said = np.mean([one.covariance for one in found], axis=0) - exact.covariance
+    assert np.diag(of_noise) == pytest.approx(np.diag(said), rel=0.2)
+    middle = np.mean([one.coef for one in found], axis=0)
+    assert np.abs(middle - exact.coef).max() < 4 * math.sqrt(of_noise.max() / 800)  # the bias of E is taken off
+
+
+def test_a_twin_that_forgets_the_noise_of_the_matrix_is_caught():
+    X, y, _ = moments(20000)
+    gram, score, square, rng = X.T @ X, X.T @ y, float(y @ y), np.random.default_rng(2)
+    noise = 25.0
+    found = [from_moments(gram + symmetric(rng, 4, noise), score, square, n=20000, noise=(noise, 0.0, 0.0)) for _ in range(300)]
+    spread = np.array([one.coef for one in found]).std(0)
+    ours = np.median([np.sqrt(np.diag(one.covariance)) for one in found], axis=0)
+    twin = np.sqrt(np.diag(from_moments(gram, score, square, n=20000, noise=(0.0, 0.0, 0.0)).covariance))
+    assert (ours > 0.8 * spread).all()
+    assert (twin < 0.6 * spread).all()
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.9, True), (1.1, False)])
+def test_a_matrix_that_noise_makes_uncertain_gives_no_intervals(share, told):
+    X, y, _ = moments(20000)
+    gram = X.T @ X
+    noise = share * np.linalg.eigvalsh(gram)[0] / math.sqrt(4)
+    for found in (
+        from_moments(gram, X.T @ y, float(y @ y), n=20000, noise=(noise * MOST_NOISE["moments"], 0.0, 0.0)),
+        from_last_step(np.zeros(4), np.zeros(4), gram, noise=(1.0, noise * MOST_NOISE["last step"])),
+    ):
+        assert (found.covariance is not None) == told
+        assert found.words.startswith("no intervals") != told
+
+
+def test_other_reasons_for_no_intervals():
+    X, y, theta = moments(5000, residual=0.0)
+    residual = from_moments(X.T @ X, X.T @ y, float(y @ y), n=5000, noise=(0.0, 0.0, 3.0))
+    assert "residual" in residual.words
+    assert residual.covariance is None
+    far = from_last_step(np.zeros(4), X.T @ X @ (2 * theta), X.T @ X, noise=(1.0, 0.0))
+    assert "last step" in far.words
+    assert far.coef == pytest.approx(2 * theta)
+    singular = from_moments(np.zeros((2, 2)), np.ones(2), 1.0, n=5, noise=(1.0, 1.0, 1.0))
+    assert singular.covariance is None
+    assert np.isfinite(singular.coef).all()
+
+
+# ---- over parties -------------------------------------------------------------------------------------------------------
+def test_categories_lose_their_reference_and_nothing_else():
+    schema = load("breast_cancer").schema
+    rows = UnitRows.of(CLASSES, schema)
+    assert kept_columns_of(rows).all()
+    table = load("diabetes").declare(progression=(1, 400))
+    rows = UnitRows.of("progression ~ bmi + sex + bmi:sex", table.schema)
+    lost = [name for name, kept in zip(rows.names, kept_columns_of(rows), strict=True) if not kept]
+    assert lost == ["sex[1]", "bmi:sex[1]"]
+
+
+def test_without_noise_it_is_logistic_regression(cancer):
+    fit, exact = inference(cancer, CLASSES), logistic_regression(cancer, CLASSES)
+    own = fit.own_intervals()
+    assert own["coef"].to_numpy() == pytest.approx(exact.coef_, rel=2e-2)
+    assert own["se"].to_numpy() == pytest.approx(exact.se_, rel=5e-2)
+    assert fit.spent is None
+
+
+def test_without_noise_it_is_linear_regression():
+    table = load("diabetes").declare(progression=(1, 400))
+    asked = simulate(table, iid(parties=2), seed=0)
+    fit, exact = inference(asked, "progression ~ bmi + sex"), linear_regression(asked, "progression ~ bmi + sex")
+    own = fit.own_intervals().drop("sex[1]")
+    assert own["coef"].to_numpy() == pytest.approx(exact.coef_)
+    assert own["se"].to_numpy() == pytest.approx(exact.se_)
+    assert fit.own_intervals().loc["sex[1]"].abs().max() == 0.0
+
+
+def test_a_budget_is_spent_and_said(cancer):
+    asked = simulate(load("breast_cancer"), iid(parties=3), seed=0)
+    fit = inference(asked, CLASSES, epsilon=1.0, delta=1e-5)
+    assert asked.ledger.epsilon(delta=1e-5, unit="record") == pytest.approx(1.0, rel=1e-3)
+    assert fit.covariance is None
+    assert fit.inference in fit.summary().replace("\n                 ", " ")
+    with pytest.raises(SettingsInvalid, match="no intervals"):
+        fit.conf_int()
+    large = inference(simulate(load("breast_cancer"), iid(parties=3), seed=0), CLASSES, epsilon=1e4, delta=1e-2)
+    exact = inference(cancer, CLASSES)
+    assert large.coef_ == pytest.approx(exact.coef_, rel=0.1)
+    assert (large.se_ > exact.se_ * 0.9).all()
+    assert "no standard errors" not in large.summary()
+
+
+def test_a_run_goes_on_where_it_ended(cancer):
+    states = list(private_inference(cancer, formula=CLASSES))
+    rest = list(private_inference(cancer, formula=CLASSES, start=states[4]))
+    assert [state.round for state in states] == list(range(1, 12))
+    assert rest[-1].coef == pytest.approx(states[-1].coef)
+    plan = InferencePlan.of(
+        cancer.schema, dict.fromkeys(("epsilon", "delta", "weights")) | {"formula": CLASSES, "noise_at": "server", "least": 0}
+    )
+    assert plan.estimated(cancer, rest[-1]).coef == pytest.approx(plan.estimated(cancer, states[-1]).coef)
+
+
+def test_refusals(cancer):
+    with pytest.raises(FormulaInvalid, match="constant"):
+        inference(cancer, CLASSES + " - 1", epsilon=1.0, delta=1e-5)
+    with pytest.raises(SettingsInvalid, match="Laplace"):
+        inference(cancer, CLASSES, epsilon=1.0)
+    with pytest.raises(SettingsInvalid, match="Gaussian"):
+        inference(cancer.protect(mechanism=hr.Laplace(1.0)), CLASSES)
+
+
+def test_the_calls_have_intervals(cancer):
+    fit = logistic(cancer, CLASSES, intervals=True)
+    assert fit.coef_ == pytest.approx(inference(cancer, CLASSES).coef_)
+    assert fit.covariance is not None
+    numbers = simulate(load("diabetes").declare(progression=(1, 400)), iid(parties=2), seed=0)
+    assert linear(numbers, "progression ~ bmi", intervals=True).covariance is not None
+    with pytest.raises(SettingsInvalid, match="bins=4"):
+        logistic(cancer, CLASSES, intervals=True, bins=4)
+    with pytest.raises(NotBinary, match="a number"):
+        logistic(numbers, "progression ~ bmi", intervals=True)
+
+
+# ---- coverage -----------------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def command():
+    """`benchmarks/coverage.py`, under a name that is no other package's."""
+    spec = importlib.util.spec_from_file_location("coverage_of_intervals", BENCHMARKS / "coverage.py")
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["linear", "logistic"])
+def test_intervals_cover(command, model):
+    """30 runs at fixed seeds, six coefficients each; the command itself makes 200."""
+    row = command.cell(model, 5000, 4.0, 30)
+    assert row["with intervals"] == 30
+    assert 0.88 <= row["coverage"] <= 0.99
+
+
+@pytest.mark.slow
+def test_where_noise_is_too_large_there_are_none(command):
+    assert command.cell("logistic", 2000, 0.5, 3)["with intervals"] == 0
