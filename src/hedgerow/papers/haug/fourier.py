@@ -27,7 +27,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
-from hedgerow.core.question import travels
+from hedgerow.core.question import elementwise, travels
 from hedgerow.core.whole import by_column
 from hedgerow.data import Schema, Table, load
 from hedgerow.errors import NotBinary, SettingsInvalid
@@ -38,6 +38,9 @@ from hedgerow.stats.private.solving import parts_of, solve_moments
 from hedgerow.stats.private.sufficient import ask_moments, prepared
 
 MOST = 1000
+STEPS = 1 << 13
+COSINES: Array = np.cos((np.arange(STEPS) + 0.5) * (2 * math.pi / STEPS))
+"""Of the middles of steps; a sine is the cosine of a quarter of a turn before."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +76,19 @@ def frequencies(d: int, m: int, width: float, seed: int) -> Array:
 
 
 def waves(X: Array, m: int, width: float, seed: int) -> Array:
-    """Rows z (..., n, 2 m) of rows X (..., n, d); each follows from its record alone, to the last bit."""
+    """Rows z (..., n, 2 m) of rows X (..., n, d); each follows from its record alone, to the last bit.
+
+    Cosines are looked up among those of `STEPS` equal steps of a turn, since a library's may depend on a number's neighbours.
+    """
     columns = np.moveaxis(X, -1, 0)
-    turns = np.stack([by_column(columns, omega) for omega in frequencies(X.shape[-1], m, width, seed)], axis=-1)
-    found: Array = np.concatenate([np.cos(turns), np.sin(turns)], axis=-1) / math.sqrt(m)
+    turns = [by_column(columns, omega / (2 * math.pi)) for omega in frequencies(X.shape[-1], m, width, seed)]
+    steps = np.floor(np.stack(turns, axis=-1) * STEPS).astype(np.int64) % STEPS
+    found: Array = np.concatenate([COSINES[steps], COSINES[(steps - STEPS // 4) % STEPS]], axis=-1) / math.sqrt(m)
     return found
 
 
 @travels
+@elementwise
 def fourier_rows(columns: Mapping[str, Array], *, m: int, width: float, seed: int) -> dict[str, Array]:
     """Prepare `X` (n, 2 m) of the unit rows `X` (n, d)."""
     return {"X": waves(np.asarray(columns["X"]), m, width, seed)}
