@@ -98,14 +98,18 @@ def ours(data: Data, parties: int) -> Iterator[tuple[str, str, Score]]:
 
     yield BINNED, same, fitted(private.logistic, **bins)
     yield PLAIN, same, fitted(private.logistic)
-    if hasattr(private, "linear"):
-        yield "sufficient statistics of labels, 16 public bins", same, fitted(private.linear, method="ssp", **bins)
+    yield "gradient descent, 16 public bins", same, fitted(private.logistic, method="gradient", **bins)
+    yield "least squares of labels, 16 public bins", same, fitted(private.sufficient, **bins)
 
-    def additive(epsilon: float, seed: int) -> np.ndarray:
-        model = hr.trees.additive(federated(seed), log=data.log, epsilon=epsilon, delta=DELTA)
-        return np.asarray(model.decide(data.test))
+    def trees(call: Callable[..., Any], **settings: Any) -> Score:
+        def score(epsilon: float, seed: int) -> np.ndarray:
+            model = call(federated(seed), log=data.log, epsilon=epsilon, delta=DELTA, **settings)
+            return np.asarray(model.decide(data.test))
 
-    yield "additive histograms, 20 rounds, 16 public bins", same, additive
+        return score
+
+    yield "additive histograms, 20 rounds, 16 public bins", same, trees(hr.trees.additive)
+    yield "random trees, boosted in batches", same, trees(hr.trees.random_trees)
 
 
 def without_privacy(data: Data, bins: int | None) -> Score:

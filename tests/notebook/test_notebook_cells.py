@@ -54,6 +54,8 @@ def shown(hospitals: Any, fit: Any) -> dict[str, Any]:
         "ledger": hospitals.ledger,
         "state": state,
         "tree": hr.trees.DecisionTree(state, bins),
+        "forest": hr.trees.random_forest(hospitals, trees=3, depth=2),
+        "boosted": hr.trees.boosted_trees(hospitals, trees=3, depth=2),
         "run": run,
     }
 

@@ -5,7 +5,9 @@ from typer.testing import CliRunner
 
 from hedgerow.cli.main import app
 from hedgerow.errors import BudgetExhausted, SlotFilled
+from hedgerow.store import last
 from hedgerow.study import parse, rehearse, run_study
+from hedgerow.study.baselines import baselines
 from hedgerow.study.build import build
 from hedgerow.study.check import check
 
@@ -32,7 +34,7 @@ def study(*changes):
     found = tomllib.loads(STUDY)
     for change in changes:
         for section, keys in change.items():
-            found[section] = found.get(section, {}) | keys
+            found[section] = {key: value for key, value in (found.get(section, {}) | keys).items() if value is not None}
     return parse(found)
 
 
@@ -83,3 +85,18 @@ def test_a_run_reports_what_was_planned(tmp_path):
     assert "Epsilon 1 at delta 1e-05 per record" in result.report.privacy
     assert result.report.privacy_ok
     assert [row[-1] for row in result.report.left.rows]
+
+
+@pytest.mark.slow
+def test_baselines_have_no_noise_where_the_program_would_add_it():
+    program = {"name": "additive_model", "rounds": 5, "features": ["mean_texture", "mean_smoothness"], "formula": None}
+    free = {"evaluation": {"holdout": 0.3}, "protection": {"disclosure": float("inf")}}
+
+    def compared(*more):
+        built = build(study({"program": program}, free, *more))
+        return baselines(built, last(built.listing.program(built.settings)(built.federation)))
+
+    private, exact = compared({"program": OWN["program"] | {"epsilon": 0.01}}), compared()
+    assert private.centralised == exact.centralised == pytest.approx(exact.federated, abs=1e-9)
+    assert private.alone == exact.alone
+    assert private.federated != exact.federated

@@ -194,6 +194,16 @@ def test_shapes_are_centred_and_add_up_to_the_prediction(federate, table):
         model.shape("agee")
 
 
+@pytest.mark.slow
+def test_the_noise_of_a_shape_is_that_of_repeated_fits(federate, table):
+    """Of twenty fits, over all bins; to first order, so within a factor of two."""
+    fits = [additive(federate(table, seed=seed), rounds=8, n_bins=3, epsilon=20.0, delta=1e-5) for seed in range(20)]
+    told = np.mean([np.concatenate([fit.shape(c.name)["noise"] for c in fit.bins.features]) for fit in fits], axis=0)
+    found = np.std([np.concatenate([fit.shape(c.name)["contribution"] for c in fit.bins.features]) for fit in fits], axis=0)
+    assert 0.6 < np.median(told / found) < 1.7
+    assert additive(federate(table), rounds=2).shape("age")["noise"].sum() == 0
+
+
 def test_shapes_are_drawn(federate, table):
     model = additive(federate(table), rounds=3, n_bins=4, log=["dose"])
     assert "Shape of dose" in model.plot("dose", "stage").svg
@@ -204,7 +214,7 @@ def test_shapes_are_drawn(federate, table):
 def test_a_program_shows_its_shapes(federate, table):
     from hedgerow.trees.additive import outcome
 
-    settings = {"n_bins": 4, "log": [], "features": None, "target": None}
+    settings = {"n_bins": 4, "log": [], "features": None, "target": None, "momentum": 0.7, "caution": 2.0}
     *_, state = additive_model(federate(table), rounds=3, n_bins=4)
     shown = outcome(federate(table), settings, state)
     assert len(shown.curves) + len(shown.dots) == 5

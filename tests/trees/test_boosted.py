@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
@@ -112,6 +112,7 @@ def added(bins: Bins, score: float, columns: dict) -> np.ndarray:
     return gradient_histogram(told, party, None, sizes=bins.sizes, loss="logistic" if bins.classes else "squared")
 
 
+@settings(max_examples=30, deadline=None)
 @given(score=st.floats(-40, 40), ill=st.integers(0, 1), seed=st.integers(0, 99))
 def test_one_record_moves_a_logistic_level_by_its_bound_at_most(score, ill, seed):
     table = patients(1, seed)

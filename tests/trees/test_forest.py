@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,15 +13,17 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import hedgerow as hr
 from hedgerow.core import Party, l1
+from hedgerow.crypto import SecAgg
 from hedgerow.data import iid
-from hedgerow.engines import InProcess, Loop, simulate
+from hedgerow.engines import InProcess, Loop, Processes, simulate
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel
 from hedgerow.privacy import Gaussian
 from hedgerow.store import last
 from hedgerow.store.checkpoint import join, split
-from hedgerow.trees import Bins, TreeState, binned, grow_forest, histogram, random_forest, whole_histogram
-from hedgerow.trees.bootstrap import draws, subsets
+from hedgerow.trees import Bins, TreeState, binned, drawn_histogram, grow_forest, histogram, random_forest, whole_histogram
+from hedgerow.trees.bootstrap import LIMITS, MOST_DRAWS, draws, subsets
 from hedgerow.trees.forest import ForestPlan
+from hedgerow.trees.growing import broadcast_of
 
 TARGETS = ["ill", "arm", "days"]
 
@@ -89,6 +92,7 @@ def test_a_forest_predicts_words_and_classes(table, federate):
 # ---- draws ----------------------------------------------------------------------------------------------------------
 def test_draws_are_poisson_and_follow_from_seed_tree_party_and_place_alone():
     drawn = draws(7, "clinic 3", 4000, 5)
+    assert np.searchsorted(LIMITS, np.uint64(2**64 - 1), side="right") <= MOST_DRAWS
     assert_array_equal(drawn[:3, :100], draws(7, "clinic 3", 100, 3))
     found = np.bincount(drawn.ravel().astype(int), minlength=8)[:8]
     expected = 20000 * poisson(1).pmf(np.arange(8))
@@ -123,6 +127,24 @@ def test_every_state_resumes(table, federate):
             assert_array_equal(getattr(again, name), getattr(states[-1], name))
 
 
+def test_a_party_without_records_answers_zeros(table):
+    bins = Bins.of(table.schema, n_bins=4)
+    told = broadcast_of(TreeState.root(bins, 3)) | {"chosen": subsets(0, 0, 3, 5, 2)}
+    columns = binned({name: column[:0] for name, column in table.columns.items()}, bins=bins)
+    found = drawn_histogram(told, Party("none", columns, np.ones(0)), None, sizes=bins.sizes, n_classes=2, trees=3, seed=0)
+    assert found.shape == (np.array(bins.sizes)[told["chosen"]].sum(), 2)
+    assert not found.any()
+
+
+def test_records_with_missing_values_keep_the_places_of_others(table):
+    schema = table.schema.allowing(missing=True)
+    lost = np.arange(len(table)) % 7 == 3
+    columns = table.columns | {"age": np.where(lost, np.nan, table["age"])}
+    holed = simulate({"all": replace(table, schema=schema, columns=columns)}, seed=0)
+    drawn = draws(0, "all", len(table), 3) * ~lost
+    assert_array_equal(random_forest(holed, trees=3, depth=1).state.records[:3], drawn.sum(1))
+
+
 def test_a_level_of_all_trees_is_one_question(table, federate):
     federation = federate(table)
     random_forest(federation, trees=30, depth=4)
@@ -148,7 +170,8 @@ def moved(bins: Bins, plan: ForestPlan, ask=None) -> float:
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("size", [1, 3, 5])
 def test_the_bound_of_a_level_is_reached_and_never_exceeded(table, target, size):
-    bins, plan = Bins.of(table.schema, target=target, n_bins=6), ForestPlan(trees=7, features_per_node=size)
+    bins = Bins.of(table.schema, target=target, n_bins=6)
+    plan = ForestPlan(trees=7, features_per_node=size, bootstrap=False)
     assert moved(bins, plan) == pytest.approx(plan.bound(bins).radius)
 
 
@@ -193,3 +216,31 @@ def test_a_forest_of_one_party_s_records_is_the_same_however_they_are_stacked(ta
     one = simulate(table, iid(parties=1), seed=0)
     a, b = (random_forest(one, trees=20, depth=5, seed=s) for s in (1, 1))
     assert_array_equal(a.state.feature, b.state.feature)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "settings", [{}, {"bootstrap": False, "epsilon": 8.0, "delta": 1e-5}], ids=["exact", "noise in shares"]
+)
+def test_behind_masks_the_forest_is_the_same(table, federate, settings):
+    """Party totals are hidden from the hub; without noise the forest is to the last node that of open sums."""
+    hidden = federate(table).protect(aggregation=SecAgg(records=1))
+    if settings:
+        noisy = {"noise_at": "shares", "least": 8}
+        found = random_forest(hidden, trees=2, depth=2, **settings, **noisy)
+        assert hidden.ledger.epsilon(delta=1e-5, unit="record") <= 8.0
+        assert set(found.predict(table)) <= {0.0, 1.0}
+        return
+    found, expected = (random_forest(handle, trees=3, depth=3) for handle in (hidden, federate(table)))
+    for name in vars(expected.state):
+        assert_allclose(getattr(found.state, name), getattr(expected.state, name), atol=1e-5, err_msg=name)
+
+
+@pytest.mark.slow
+def test_parties_in_other_processes_draw_the_same_records(table):
+    growing = partial(grow_forest, trees=3, depth=2)
+    with Processes(2) as engine:
+        found = last(growing(simulate(table, iid(parties=3), seed=1, engine=engine)))
+    expected = last(growing(simulate(table, iid(parties=3), seed=1)))
+    for name in vars(expected):
+        assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12, err_msg=name)

@@ -83,3 +83,11 @@ def test_counts_made_negative_by_noise_never_make_a_small_or_infinite_node(histo
 
 def test_nothing_scores_nothing():
     assert_array_equal(score(np.zeros((2, 2)), True), [0, 0])
+
+
+def test_many_nodes_are_split_as_one_by_one(monkeypatch):
+    histogram = by_feature(np.random.default_rng(0).integers(0, 9, (7, 6, 2)).astype(float), CLASSED)
+    together = best_splits(histogram, CLASSED, min_records=2)
+    monkeypatch.setattr("hedgerow.trees.split.AT_ONCE", 2)
+    for name, found in vars(best_splits(histogram, CLASSED, min_records=2)).items():
+        assert_array_equal(found, getattr(together, name))

@@ -44,7 +44,7 @@ def line_chart(curve: Curve) -> Html | None:
         parts.append(tag("line", x1=left, x2=_WIDTH - _RIGHT, y1=y, y2=y, class_="rule"))
         parts.append(tag("text", label, x=left - 7, y=y + 4, text_anchor="end"))
     parts += [
-        tag("text", label, x=across(value), y=base + 17, text_anchor="middle")
+        tag("text", label, x=min(across(value), _WIDTH - 4 * len(label)), y=base + 17, text_anchor="middle")
         for value, label in zip(x_ticks, x_labels, strict=True)
     ]
     parts.append(tag("text", curve.x_label, x=_WIDTH - _RIGHT, y=_HEIGHT - 5, text_anchor="end", class_="axis-name"))

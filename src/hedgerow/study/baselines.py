@@ -18,7 +18,7 @@ from hedgerow.report.numerals import show
 from hedgerow.store import last
 
 from .build import Built
-from .keys import Settings
+from .keys import Settings, divides_budget
 
 LARGEST_ALONE = 20
 """At most so many parties are fitted alone, evenly spread."""
@@ -59,6 +59,8 @@ def baselines(built: Built, state: Any) -> Baselines:
         return score(built.settings, found, built.schema, records)  # of complete records, as the model itself
 
     settings = built.listing.alone(built.settings, state.round)
+    if divides_budget(settings):
+        settings = {**settings, "epsilon": None, "delta": None}
     whole = parties_of(built.table, built.partition)
     spread = np.unique(np.linspace(0, len(whole) - 1, min(LARGEST_ALONE, len(whole))).astype(int))
     pooled = whole.pool(np.arange(len(whole)))

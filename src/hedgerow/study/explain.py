@@ -132,7 +132,7 @@ def sentence_of(built: Built) -> str:
 def statement_of(built: Built, ledger: Ledger) -> Statement:
     """The privacy statement of a study: of its ledger, and of everything else that a run publishes."""
     units, settings = {"party": built.federation.size, "record": len(built.table)}, built.settings
-    planned = settings.get("delta") if settings.get("epsilon") is not None else None  # of a program that divides its budget
+    planned = settings.get("delta") if settings.get("epsilon") is not None else None  # of a program with a budget of its own
     said = statement(ledger, units, delta=planned if isinstance(planned, float) else None)
     found = published(built, ledger)
     return replace(said, published=found, exposed=exposed(built, found), disclosed=disclosure_sentence(built, ledger))

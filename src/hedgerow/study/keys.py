@@ -60,3 +60,8 @@ def settings_of(one: Declaration, given: Settings) -> dict[str, Any]:
             lines.setdefault(key, said)  # a key of several types has a problem with each
         remedy = "\n".join(lines.values())
         raise StudyInvalid(f"the section [program] has {len(lines)} problem(s):", remedy=remedy) from error
+
+
+def divides_budget(settings: Settings) -> bool:
+    """Whether a program can divide an epsilon of its own over its questions (`hedgerow.privacy.shares`)."""
+    return {"epsilon", "delta", "noise_at"} <= settings.keys()

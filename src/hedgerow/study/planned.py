@@ -18,7 +18,7 @@ from hedgerow.privacy.accounting.calibration import least_noise
 
 from .build import Built, build
 from .catalogue import listing
-from .keys import settings_of
+from .keys import divides_budget, settings_of
 from .quiet import quiet
 from .study import Study
 
@@ -78,7 +78,7 @@ def _rounds(study: Study) -> int | None:
     """Rounds of a program that asks alike in each; None where it has to be rehearsed to its end."""
     settings = settings_of(listing(study.program.name), study.program.model_extra or {})
     given, alike = settings.get("rounds"), settings.get("last_rate") is None and not settings.get("rates")
-    alike = alike and not {"epsilon", "noise_at"} <= settings.keys()  # what divides a budget asks for different things
+    alike = alike and not divides_budget(settings)  # which asks for different things
     return given if isinstance(given, int) and given > 1 and alike and study.evaluation.on != "parties" else None
 
 

@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from .boosted_forest import BoostedForest, BoostingState
     from .cart import decision_tree, grow, histogram
     from .forest import Forest, drawn_histogram, grow_forest, random_forest, whole_histogram
+    from .hybrid import HybridState, grow_hybrid_forest, hybrid_forest
     from .id3 import grow_id3, id3
+    from .private_forest import VotesState, grow_private_forest, private_forest
     from .quantiles import quantile_bins
     from .random_trees import RandomTrees, RandomTreesState, boost_random_trees, random_trees
     from .shapes import AdditiveModel
     from .tree import DecisionTree, TreeState
+    from .votes import VotingForest
 
 __all__ = [
     "AdditiveModel",
@@ -27,9 +30,12 @@ __all__ = [
     "BoostingState",
     "DecisionTree",
     "Forest",
+    "HybridState",
     "RandomTrees",
     "RandomTreesState",
     "TreeState",
+    "VotesState",
+    "VotingForest",
     "additive",
     "additive_model",
     "binned",
@@ -41,9 +47,13 @@ __all__ = [
     "grow",
     "grow_boosted",
     "grow_forest",
+    "grow_hybrid_forest",
     "grow_id3",
+    "grow_private_forest",
     "histogram",
+    "hybrid_forest",
     "id3",
+    "private_forest",
     "quantile_bins",
     "random_forest",
     "random_trees",

@@ -72,12 +72,15 @@ class AdditiveState:
         What each bin adds to the log-odds, or to the mean in halves of the target's range.
     velocity : array of the same shape
         The last step.
+    sigma : float
+        Standard deviation of the noise in a sum of residuals; zero where they are exact.
     """
 
     round: int
     counts: Array
     theta: Array
     velocity: Array
+    sigma: float = 0.0
 
 
 @local(additive=True, stackable=True, holds=True)
@@ -231,7 +234,7 @@ def additive_model(
     while state.round < rounds:
         residuals = asked["residuals"].sum(ask, state.theta, bound=bound)
         sigma = 0.0 if bound is None else deviation(asked["residuals"], bound)
-        state = _stepped(state, residuals, bins, momentum=momentum, floor=caution * sigma)
+        state = _stepped(replace(state, sigma=sigma), residuals, bins, momentum=momentum, floor=caution * sigma)
         yield state
         if tol is not None and (np.abs(residuals) <= tol * state.counts).all():
             return
@@ -261,6 +264,7 @@ def additive(
         With `predict`, `probabilities`, `shape("age")` and `plot("age")`.
     """
     settings: dict[str, Any] = {"n_bins": n_bins, "log": log, "features": features, "target": target}
+    settings |= {"momentum": momentum, "caution": caution}
     *_, state = additive_model(
         federation,
         rounds=rounds,
@@ -268,8 +272,6 @@ def additive(
         delta=delta,
         noise_at=noise_at,
         least=least,
-        momentum=momentum,
-        caution=caution,
         tol=tol,
         **settings,
     )
@@ -279,7 +281,8 @@ def additive(
 def model_of(settings: Mapping[str, Any], state: AdditiveState, schema: Schema) -> AdditiveModel:
     """The model of a state."""
     bins = Bins.of(schema, **{name: settings[name] for name in ("features", "target", "n_bins", "log")})
-    return AdditiveModel(bins, state.theta, state.counts, tuple(settings["log"]), state.round)
+    noise = noise_of(state, bins, momentum=settings["momentum"], caution=settings["caution"])
+    return AdditiveModel(bins, state.theta, state.counts, tuple(settings["log"]), state.round, noise)
 
 
 def watch(settings: Mapping[str, Any], state: AdditiveState, schema: Schema, test: Table | None) -> dict[str, float]:
@@ -305,10 +308,36 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: Additive
 
 def _stepped(state: AdditiveState, residuals: Array, bins: Bins, *, momentum: float, floor: float) -> AdditiveState:
     """A heavy-ball step; bins of neither records nor noise stay where they are."""
-    curvature = np.maximum(state.counts, 0.0) * (0.25 if bins.classes else 1.0) + floor
-    ratio = np.divide(residuals, curvature, out=np.zeros_like(residuals), where=curvature > 0)
-    velocity = momentum * state.velocity + 2 * ratio / len(bins.features)
+    velocity = momentum * state.velocity + _rates(state, bins, floor) * residuals
     return replace(state, round=state.round + 1, theta=state.theta + velocity, velocity=velocity)
+
+
+def _rates(state: AdditiveState, bins: Bins, floor: float) -> Array:
+    """By what a bin's residual is multiplied; zero for a bin of neither records nor noise."""
+    curvature = np.maximum(state.counts, 0.0) * (0.25 if bins.classes else 1.0) + floor
+    return np.divide(2 / len(bins.features), curvature, out=np.zeros_like(curvature), where=curvature > 0)
+
+
+def noise_of(state: AdditiveState, bins: Bins, *, momentum: float, caution: float) -> Array:
+    """Standard deviation that the noise of residuals gives each bin's theta, to first order and one bin at a time.
+
+    Errors follow the steps: v <- momentum v + rate (noise - curvature error), error <- error + v. The curvature of a bin is its
+    records times p (1 - p) of an average record, or its records. Other features are as without noise.
+    """
+    weight = np.maximum(state.counts, 0.0)
+    rate = _rates(state, bins, caution * state.sigma)
+    pull = rate * weight
+    if bins.classes:
+        parts, sizes = np.split(state.theta, _starts(bins.sizes)[1:]), np.split(weight, _starts(bins.sizes)[1:])
+        p = special.expit(sum(float(part @ n / n.sum()) if n.any() else 0.0 for part, n in zip(parts, sizes, strict=True)))
+        pull = pull * float(p * (1 - p))
+    step = np.moveaxis(np.array([[1 - pull, momentum + 0 * pull], [-pull, momentum + 0 * pull]]), 2, 0)
+    fresh = (rate * state.sigma)[:, None, None] ** 2 * np.ones((2, 2))
+    variance = np.zeros_like(fresh)
+    for _ in range(state.round):
+        variance = step @ variance @ step.transpose(0, 2, 1) + fresh
+    found: Array = np.sqrt(np.maximum(variance[:, 0, 0], 0.0))
+    return found
 
 
 def _starts(sizes: tuple[int, ...]) -> list[int]:

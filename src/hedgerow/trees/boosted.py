@@ -20,6 +20,9 @@ Unit     : record. It lies in one bin of each of F features, and adds (w g, w c 
            It is reached at q = 1.
            The sum of the separate largest values, F (1 + 1/16) for c = 1, is larger, and c times noisier for H.
            squared: y and scores in [-1, 1], so |g| <= 2 and h = 1, c = 1: sqrt(5 F).
+Settings : behind noise few trees, whose leaves hold much more than the noise. Adult, epsilon 1 and delta 1e-5, 24 000 of its
+           training records, accuracy on the others, 3 seeds: 5 trees of depth 2 with a rate of 0.6 and min_curvature=200 83.5
+           percent; 10 trees with 0.3 and 25 79.4. `additive`, which chooses no splits, is better there.
 Source   : Friedman 2001; Chen & Guestrin 2016. Differs: bins with public cut points, trees grown to one depth.
 """
 
@@ -49,8 +52,8 @@ from . import results
 from .bins import Bins, binned, root_bound
 from .boosted_forest import BoostedForest, BoostingState, scores
 from .growing import split_nodes
-from .histograms import Layout, every_feature, padded, slots, tally
-from .second_order import Loss, derivatives, newton_score, newton_step
+from .histograms import CellLayout, every_feature, padded, slots, tally
+from .second_order import Loss, loss_parts, newton_score, newton_step
 from .split import splits_by
 from .tree import LEAF, TreeState, descend
 
@@ -68,7 +71,8 @@ FEWEST = 1e-3
 def target_total(broadcast: Any, party: Party, rng: Any, *, bounds: Bounds | None = None) -> Array:
     """Records and the sum of their targets, shape (2,): the class 1, or the number in units of `Bins.scale`."""
     added = np.stack([party.w, party.w * party["target"]], axis=-1)
-    return (added if bounds is None else whole(added, bound_in(bounds, ""))).sum(-2)
+    total: Array = (added if bounds is None else whole(added, bound_in(bounds, ""))).sum(-2)
+    return total
 
 
 @local(additive=True, stackable=True, holds=True)
@@ -99,12 +103,12 @@ def gradient_histogram(
     bins = bins.reshape(-1, bins.shape[-1])
     *before, root = trees["roots"]
     score = scores(trees, bins, before)
-    g, h, _ = derivatives(loss, party["target"].reshape(-1).astype(np.float64), _within(score, loss, bounds))
+    g, h, _ = loss_parts(loss, party["target"].reshape(-1).astype(np.float64), _within(score, loss, bounds))
     added = np.stack([w * g, w * (CURVED[loss] * h)], axis=-1)
     if bounds is not None:
         added = whole(added, bound_in(bounds, ""), times=len(sizes))
     slot = slots(descend(trees, bins, np.array([root])), trees["open"], len(trees["feature"]))
-    layout = Layout.of(every_feature(len(trees["open"]), len(sizes)), sizes)
+    layout = CellLayout.of(every_feature(len(trees["open"]), len(sizes)), sizes)
     found = tally(slot, bins, added.T[:, None], layout, parties=int(np.prod(lead, dtype=int)))
     return found.reshape((*lead, *found.shape[1:]))
 
@@ -240,7 +244,8 @@ def _boosted(
     """The trees after each round."""
     loss, names = loss_of(bins), [column.name for column in bins.features]
     parts = {"base": Share(BASE), "levels": Share(1 - BASE, plan.trees * plan.depth)}
-    handles = budget.handles(complete_cases(federation, [*names, bins.target.name]), parts)
+    known = complete_cases(federation, [*names, bins.target.name], count=budget.epsilon is None)
+    handles = budget.handles(known, parts)
     asked = {name: handle.prepare(binned, bins=bins) for name, handle in handles.items()}
     if start is None:
         bound = None if bins.bound is None or bins.heaviest is None else root_bound(2, bins.heaviest)

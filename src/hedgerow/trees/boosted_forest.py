@@ -10,12 +10,14 @@ import numpy as np
 import scipy
 
 from hedgerow.core.arrays import Array
+from hedgerow.display import cell, displayed
 from hedgerow.errors import SettingsInvalid
 
 from .bins import Bins
 from .tree import LEAF, descend, numbered, rules
 
 
+@displayed
 @dataclass(frozen=True)
 class BoostingState:
     """Trees after a round, one after the other: fields of nodes are those of `TreeState`.
@@ -55,7 +57,7 @@ def scores(trees: Mapping[str, Array], bins: Array, roots: Sequence[int] | Array
     return score
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BoostedForest:
     """Boosted trees.
 
@@ -106,13 +108,16 @@ class BoostedForest:
         return {column.name: float(share) for column, share in zip(self.bins.features, shares, strict=True)}
 
     def to_text(self, tree: int = 0) -> str:
-        """Return one of the trees as rules; a leaf says what it adds to the score."""
+        """Return one of the trees as rules; a leaf says what it adds to the log odds, or to the number in its units."""
         if not 0 <= tree < self.state.round:
             raise SettingsInvalid(f"tree {tree!r} of {self.state.round}.", remedy="Trees are numbered from zero.")
         return "\n".join(rules(self.state, self.bins, self._leaf, int(self.state.roots[tree])))
 
     def _leaf(self, node: int) -> str:
-        return f"{self.state.value[node, 0]:+.6g}"
+        added = self.state.value[node, 0] * (1.0 if self.bins.classes else self.bins.scale)
+        return f"{added:+.6g}"
+
+    _repr_html_ = cell
 
     def __repr__(self) -> str:
         return f"BoostedForest({self.bins.target.name!r}, {self.state.round} trees, depth {self.depth})"

@@ -35,7 +35,7 @@ from hedgerow.errors import SettingsInvalid
 from . import results
 from .bins import Bins, binned
 from .growing import broadcast_of, count_open, grown
-from .histograms import Layout, every_feature
+from .histograms import CellLayout, every_feature
 from .split import by_feature
 from .tree import DecisionTree, TreeState
 
@@ -70,7 +70,7 @@ def histogram(
     array of shape (open nodes, sum(sizes), n_classes), or (open nodes, sum(sizes), 2) of (w, w y)
         With a leading axis for parties where they are stacked.
     """
-    layout = Layout.of(every_feature(len(tree["open"]), len(sizes)), sizes)
+    layout = CellLayout.of(every_feature(len(tree["open"]), len(sizes)), sizes)
     found = count_open(tree, party, layout, n_classes=n_classes, bounds=bounds)
     return found.reshape((*party.w.shape[:-1], len(tree["open"]), sum(sizes), n_classes or 2))
 

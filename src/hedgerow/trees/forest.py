@@ -15,9 +15,12 @@ pooled records.
 
 Releases : H, once per level, of shape (cells of the open nodes, classes), or (.., 2) for a regression.
 State    : none at the parties; draws follow from the seed (see `bootstrap`).
-Unit     : record. Behind noise there is no bootstrap, since Poisson weights have no bound: a record then lies in m bins of one
-           node of each of B trees, and its l2 length is sqrt(B m), or sqrt(2 B m), times the heaviest weight. Trees share a
-           budget, so few trees, or those of `private_forest`, are better.
+Unit     : record. It lies in m bins of one node of each of B trees: its l2 length is sqrt(B m), or sqrt(2 B m), times the
+           heaviest weight. Draws are 20 at most and make that 20 times as long, which is enough for the range of masked sums,
+           and too much for noise: behind noise there is no bootstrap. Trees share a budget, so few trees, or those of
+           `private_forest`, are better.
+Numbers  : many trees show more exact numbers than parties hold values, from which records can be solved for, masked totals or
+           not; a study refuses that unless its `[protection] disclosure` allows it (HR-216).
 Source   : Breiman 2001. Differs: Poisson weights, bins with public cut points, trees of one depth.
 """
 
@@ -38,14 +41,15 @@ from hedgerow.core.mechanism import Position
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.data import complete_cases, load
+from hedgerow.display import cell
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel
 from hedgerow.privacy.shares import BudgetShares, Share
 
 from . import results
 from .bins import Bins, binned, root_bound
-from .bootstrap import draws, subsets
+from .bootstrap import MOST_DRAWS, draws, subsets
 from .growing import broadcast_of, count_open, grown
-from .histograms import Layout, padded
+from .histograms import CellLayout, padded
 from .tree import LEAF, DecisionTree, TreeState, descend, numbered, owners, subtree
 
 
@@ -58,7 +62,7 @@ def drawn_histogram(
     The broadcast is that of `growing.broadcast_of`, with the features `chosen` (open nodes, m) besides.
     """
     drawn = draws(seed, party.id, len(party.w), trees)
-    layout = Layout.of(forest["chosen"], sizes)
+    layout = CellLayout.of(forest["chosen"], sizes)
     return count_open(forest, party, layout, n_classes=n_classes, trees=trees, drawn=drawn)
 
 
@@ -74,7 +78,7 @@ def whole_histogram(
     bounds: Bounds | None = None,
 ) -> Array:
     """The same where every tree counts every record once; a record is held to `bounds` behind noise."""
-    layout = Layout.of(forest["chosen"], sizes)
+    layout = CellLayout.of(forest["chosen"], sizes)
     return count_open(forest, party, layout, n_classes=n_classes, trees=trees, bounds=bounds)
 
 
@@ -158,8 +162,7 @@ def grow_forest(
     UnboundedSum (HR-210)
         The channel adds noise, and target or weights declare no range.
     """
-    chosen = {"features": features, "target": target, "n_bins": n_bins, "log": log}
-    bins = Bins.of(federation.schema, **chosen)
+    bins = Bins.of(federation.schema, features=features, target=target, n_bins=n_bins, log=log)
     yield from _grown(
         federation,
         bins,
@@ -200,10 +203,11 @@ class ForestPlan:
         return size
 
     def bound(self, bins: Bins) -> Bound | None:
-        """How far one record moves a level of all trees without a bootstrap: it lies in m bins of a node of each tree."""
+        """How far one record moves a level of all trees: it lies in m bins of a node of each, as often as it is drawn."""
         if bins.bound is None or bins.heaviest is None:
             return None
-        return root_bound(self.trees * self.drawn_features(bins) * (1 if bins.classes else 2), bins.heaviest)
+        heaviest = bins.heaviest * (MOST_DRAWS if self.bootstrap else 1)
+        return root_bound(self.trees * self.drawn_features(bins) * (1 if bins.classes else 2), heaviest)
 
 
 def _grown(
@@ -213,10 +217,12 @@ def _grown(
     m = plan.drawn_features(bins)
     if plan.bootstrap and (federation.protection.noisy or budget.epsilon is not None):
         raise UnlawfulChannel(
-            f"a bootstrap of {plan.trees} trees behind noise: how often a tree draws a record has no bound.",
+            f"a bootstrap of {plan.trees} trees behind noise: a tree may draw a record {MOST_DRAWS} times, and noise would "
+            "be as much larger.",
             remedy="Give bootstrap=False and few trees; or take private_forest, whose trees ask for their leaves alone.",
         )
-    federation = complete_cases(federation, [*(column.name for column in bins.features), bins.target.name])
+    read = [*(column.name for column in bins.features), bins.target.name]
+    federation = complete_cases(federation, read, count=budget.epsilon is None)
     asked = budget.handles(federation, {"levels": Share(1.0, plan.depth)})["levels"].prepare(binned, bins=bins)
     counting = {"sizes": bins.sizes, "n_classes": len(bins.classes), "trees": plan.trees}
     count = partial(drawn_histogram, **counting, seed=plan.seed) if plan.bootstrap else partial(whole_histogram, **counting)
@@ -225,7 +231,7 @@ def _grown(
     while state.round < plan.depth and len(state.open):
         chosen = subsets(plan.seed, state.round, len(state.open), len(bins.features), m)
         broadcast = broadcast_of(state) | {"chosen": chosen}
-        flat = asked.sum(count, broadcast, bound=None if plan.bootstrap else plan.bound(bins))
+        flat = asked.sum(count, broadcast, bound=plan.bound(bins))
         root = owners(vars(state), roots, bins.sizes)[state.open]
         found = padded(flat, chosen, bins.sizes)
         state = grown(state, found, bins, min_records=plan.min_records, min_gain=plan.min_gain, chosen=chosen, root=root)
@@ -276,7 +282,7 @@ noise_at, least
     return Forest(state, bins, trees)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Forest:
     """A grown forest.
 
@@ -300,7 +306,8 @@ class Forest:
         if not self.bins.classes:
             return found[:, 0]
         best = found.argmax(-1)
-        return best.astype(float) if self.bins.target.kind == "binary" else np.array(self.bins.classes)[best]
+        named: Array = best.astype(float) if self.bins.target.kind == "binary" else np.array(self.bins.classes)[best]
+        return named
 
     def probabilities(self, data: Any) -> Array:
         """Return the mean over trees of the probability of each class, shape (n, classes); of a regression of the mean."""
@@ -330,6 +337,8 @@ class Forest:
     def to_text(self, tree: int = 0) -> str:
         """Return one of the trees as rules, one line for each node."""
         return self.tree(tree).to_text()
+
+    _repr_html_ = cell
 
     def __repr__(self) -> str:
         leaves = int((self.state.feature == LEAF).sum())

@@ -14,7 +14,7 @@ from hedgerow.core.party import Party
 from hedgerow.core.whole import bound_in, whole
 
 from .bins import Bins
-from .histograms import Layout, slots, tally
+from .histograms import CellLayout, slots, tally
 from .split import Splits, best_splits, weigh
 from .tree import LEAF, TreeState, descend
 
@@ -27,7 +27,7 @@ def broadcast_of(state: TreeState) -> dict[str, Array]:
 def count_open(
     tree: Mapping[str, Array],
     party: Party,
-    layout: Layout,
+    layout: CellLayout,
     *,
     n_classes: int,
     trees: int = 1,
@@ -40,7 +40,7 @@ def count_open(
     ----------
     tree : mapping
         As `broadcast_of` makes it; the first nodes are the roots of `trees` trees.
-    layout : Layout
+    layout : CellLayout
     n_classes : int
         Classes of the target; zero for a regression, where (w, w y) is added.
     drawn : array of shape (trees, n), optional

@@ -20,7 +20,7 @@ ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Layout:
+class CellLayout:
     """Where the cells of open nodes lie.
 
     Attributes
@@ -38,7 +38,7 @@ class Layout:
     cells: int
 
     @classmethod
-    def of(cls, chosen: Array, sizes: tuple[int, ...]) -> Layout:
+    def of(cls, chosen: Array, sizes: tuple[int, ...]) -> CellLayout:
         """Lay out the features `chosen` (k, m), of which a feature has as many bins as `sizes` says."""
         widths = np.array(sizes, np.int64)[chosen]
         after = widths.cumsum().reshape(widths.shape)
@@ -58,7 +58,14 @@ def slots(reached: Array, opened: Array, n_nodes: int) -> Array:
 
 
 def tally(
-    slot: Array, bins: Array, parts: Array, layout: Layout, *, codes: Array | None = None, n_codes: int = 1, parties: int = 1
+    slot: Array,
+    bins: Array,
+    parts: Array,
+    layout: CellLayout,
+    *,
+    codes: Array | None = None,
+    n_codes: int = 1,
+    parties: int = 1,
 ) -> Array:
     """Add up what records add, by cell.
 
@@ -70,7 +77,7 @@ def tally(
         Bins of the records, those of one party after the other.
     parts : array of shape (s, 1, n) or (s, t, n)
         What a record adds: s numbers. One of which all are zero is not counted.
-    layout : Layout
+    layout : CellLayout
     codes : array of int, shape (n,), optional
         Classes, of which there are `n_codes`: a record adds its one number to that of its class.
     parties : int

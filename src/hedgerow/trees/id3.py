@@ -130,7 +130,8 @@ def grow_id3(
         )
     n_features, budget = len(bins.features), BudgetShares(epsilon, delta, noise_at, least)
     depth = min(depth, n_features)
-    federation = complete_cases(federation, [*(column.name for column in bins.features), bins.target.name])
+    read = [*(column.name for column in bins.features), bins.target.name]
+    federation = complete_cases(federation, read, count=epsilon is None)
     asked = budget.handles(federation, {"levels": Share(1.0, depth)})["levels"].prepare(binned, bins=bins)
     count = partial(whole_histogram, sizes=bins.sizes, n_classes=len(bins.classes), trees=1)
     exact = budget.epsilon is None and not federation.protection.noisy

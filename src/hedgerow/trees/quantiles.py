@@ -28,7 +28,7 @@ from hedgerow.core.whole import bound_in, whole
 from hedgerow.data import complete_cases
 
 from .bins import Bins, binned, root_bound
-from .histograms import Layout, every_feature, tally
+from .histograms import CellLayout, every_feature, tally
 
 
 @local(additive=True, stackable=True, holds=True)
@@ -38,7 +38,7 @@ def fine_counts(broadcast: Any, party: Party, rng: Any, *, sizes: tuple[int, ...
     if bounds is not None:
         added = whole(added, bound_in(bounds, ""), times=len(sizes))
     bins = bins.reshape(-1, len(sizes))
-    layout = Layout.of(every_feature(1, len(sizes)), sizes)
+    layout = CellLayout.of(every_feature(1, len(sizes)), sizes)
     found = tally(np.zeros((1, len(bins)), int), bins, added.T[:, None], layout, parties=int(np.prod(lead, dtype=int)))
     return found.reshape((*lead, sum(sizes)))
 

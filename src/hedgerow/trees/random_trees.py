@@ -207,7 +207,8 @@ def boost_random_trees(
     two_classes_or_a_number(bins)
     refuse_undeclared(bins, noisy=federation.protection.noisy or epsilon is not None)
     rounds = trees // batch
-    federation = complete_cases(federation, [*(column.name for column in bins.features), bins.target.name])
+    read = [*(column.name for column in bins.features), bins.target.name]
+    federation = complete_cases(federation, read, count=epsilon is None)
     plan = BudgetShares(epsilon, delta, noise_at, least)
     asked = plan.handles(federation.prepare(binned, bins=bins), {"leaves": Share(1.0, times=rounds)})["leaves"]
     long, far = (LONGEST, MOST) if bins.classes else (math.sqrt(2), 2.0)

@@ -22,7 +22,7 @@ FLOOR = 1e-12
 """Denominators are at least this."""
 
 
-def derivatives(loss: Loss, y: Array, score: Array) -> tuple[Array, Array, Array]:
+def loss_parts(loss: Loss, y: Array, score: Array) -> tuple[Array, Array, Array]:
     """First and second derivative by the score, and the loss itself; each of the shape of `score`."""
     if loss == "squared":
         return score - y, np.ones_like(y), (score - y) ** 2 / 2

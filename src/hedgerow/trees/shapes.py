@@ -22,6 +22,8 @@ from .reading import bin_numbers, named
 if TYPE_CHECKING:
     import pandas
 
+BAND = "The band is two standard deviations of the privacy noise, to first order; sampling is not in it."
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AdditiveModel:
@@ -37,6 +39,8 @@ class AdditiveModel:
     log : tuple of str
         Features with bins on a logarithmic scale.
     rounds : int
+    noise : array of the same shape, or None
+        Standard deviation that the mechanism's noise gives each bin, to first order (`hedgerow.trees.additive.noise_of`).
     """
 
     bins: Bins
@@ -44,6 +48,7 @@ class AdditiveModel:
     counts: Array
     log: tuple[str, ...] = ()
     rounds: int = 0
+    noise: Array | None = None
 
     # ---- use --------------------------------------------------------------------------------------------------------
     def decide(self, data: Any) -> Array:
@@ -86,8 +91,8 @@ class AdditiveModel:
         -------
         DataFrame
             One row for each bin: `low` and `high`, its ends in units of the feature (`low` excluded, but of the first), or the
-            `level` of a category; `contribution`, in log-odds or in units of the target; `records`, noisy where they were asked
-            through noise.
+            `level` of a category; `contribution`, in log-odds or in units of the target; `noise`, the standard deviation that
+            the mechanism gives it, to first order; `records`, noisy where they were asked through noise.
 
         Raises
         ------
@@ -98,8 +103,9 @@ class AdditiveModel:
 
         place = self._place(feature)
         column, part, n = self.bins.features[place], self._parts(self.theta)[place], self._parts(self.counts)[place]
-        contribution = (part - _mean(part, n)) * (1.0 if self.bins.classes else self.bins.scale)
-        found: dict[str, Any] = {"contribution": contribution, "records": n}
+        unit = 1.0 if self.bins.classes else self.bins.scale
+        noise = np.zeros(len(part)) if self.noise is None else self._parts(self.noise)[place]
+        found: dict[str, Any] = {"contribution": (part - _mean(part, n)) * unit, "noise": noise * unit, "records": n}
         if (words := _levels(column)) is not None:
             return pandas.DataFrame({"level": list(words)} | found)
         edges = self._edges(place)
@@ -173,8 +179,11 @@ def _drawn(model: AdditiveModel, feature: str) -> Curve | Dots:
     if feature in model.log:
         away = 1 - float(column.low or 0.0)
         ends, label = ends + away, f"{feature}{'' if away == 0 else f' + {away:g}' if away > 0 else f' - {-away:g}'}{unit}"
-    steps = Series(feature, tuple(ends.ravel().tolist()), tuple(np.repeat(contribution, 2).tolist()))
-    return Curve(f"Shape of {feature}", label, of, (steps,), line=0.0, log="x" if feature in model.log else "")
+    noise, log = 2 * frame["noise"].to_numpy(), "x" if feature in model.log else ""
+    line, low, high = (tuple(np.repeat(y, 2).tolist()) for y in (contribution, contribution - noise, contribution + noise))
+    noisy = bool(noise.any())
+    steps = Series(feature, tuple(ends.ravel().tolist()), line, low=low if noisy else (), high=high if noisy else ())
+    return Curve(f"Shape of {feature}", label, of, (steps,), line=0.0, log=log, note=BAND if noisy else "")  # type: ignore[arg-type]
 
 
 def _in(column: Column) -> str:

@@ -55,6 +55,11 @@ class RandomStructure:
         """Leaves of each tree."""
         return int(2 ** self.feature.shape[1])
 
+    def leaves_of(self, tree: int, bins: Array) -> Array:
+        """The leaf of one tree that records with bin numbers (..., n, f) reach: shape (..., n)."""
+        columns = [bins[..., j].astype(np.int64) for j in range(bins.shape[-1])]
+        return reached(self.feature[tree], self.right[tree], columns)
+
     @property
     def broadcast(self) -> dict[str, Array]:
         """The arrays, as parties are told them."""

@@ -168,7 +168,8 @@ class DecisionTree:
         if not self.bins.classes:
             return found[:, 0]
         best = found.argmax(-1)
-        return best.astype(float) if self.bins.target.kind == "binary" else np.array(self.bins.classes)[best]
+        named: Array = best.astype(float) if self.bins.target.kind == "binary" else np.array(self.bins.classes)[best]
+        return named
 
     def probabilities(self, data: Any) -> np.ndarray:
         """Return the probability of each class of `bins.classes`: shape (n, classes). For classification."""
@@ -218,7 +219,8 @@ class DecisionTree:
         return f"Tree({self.bins.target.name!r}, depth {self.state.round}, {leaves} leaves)"
 
     def _reached(self, data: Any) -> Array:
-        return self.state.value[descend(vars(self.state), numbered(self.bins, data))]
+        found: Array = self.state.value[descend(vars(self.state), numbered(self.bins, data))]
+        return found
 
     def _cut(self, node: int) -> float:
         if self.state.threshold[node] == MULTIWAY:
@@ -227,11 +229,13 @@ class DecisionTree:
 
     def _leaf(self, node: int) -> str:
         target, value = self.bins.target, self.state.value[node]
-        n = f"{self.state.records[node]:.6g} records"
+        records = self.state.records[node]
+        n = f"{records:.6g} records"
         if not self.bins.classes:
             return f"{target.name} = {value[0]:.6g}{_unit(target)}    {n}"
         best = int(value.argmax())
-        return f"{target.name} = {self.bins.classes[best]}    {value[best]:.1%} of {n}"
+        share = f"{value[best]:.1%} of {n}" if records > 0 else "few records or none"
+        return f"{target.name} = {self.bins.classes[best]}    {share}"
 
 
 def numbered(bins: Bins, data: Any) -> Array:

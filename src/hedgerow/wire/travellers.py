@@ -62,6 +62,7 @@ TRAVELLERS = frozenset(
         "crypto.secagg.settings": "SecAgg",
         "stats.design": "Design",
         "stats.factors": "Levels Number Term",
+        "stats.private.rows": "RowBlock UnitRows",
         "trees.bins": "Bins",
         "learn.descent.solver": "Solver",
         "learn.features.rows": "FeatureReading",

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from ministation import HOMES, federation, over_sockets, remote
 
 import hedgerow as hr
 from hedgerow.network.coordinator.config import parse_config
@@ -121,18 +120,3 @@ def test_a_station_with_noise_of_its_own_answers_the_same_question_with_other_no
         coefficients.append(hr.last(built.listing.program(built.settings)(built.federation)).coef)
     assert np.isfinite(coefficients).all()
     assert not np.allclose(*coefficients)
-
-
-@pytest.mark.slow
-def test_two_stations_over_grpc_give_the_bits_of_one_process(tmp_path):
-    def fit(federated):
-        return hr.stats.private.logistic(federated, "malignant ~ mean_radius + mean_texture", epsilon=1.0, delta=1e-5, rounds=3)
-
-    expected = fit(federation())
-    homes = {"alpha": HOMES["alpha"], "beta": (*HOMES["beta"], *HOMES["gamma"])}
-    with over_sockets(federation(), homes, "grpc", tmp_path) as engine:
-        there = remote(federation(), engine)
-        found = fit(there)
-    np.testing.assert_array_equal(found.coef_, expected.coef_)
-    assert there.ledger.epsilon(delta=1e-5, unit="record") <= 1.0
-    assert found.spent == expected.spent

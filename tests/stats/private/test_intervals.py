@@ -129,11 +129,9 @@ def test_categories_lose_their_reference_and_nothing_else():
 
 def test_without_noise_it_is_logistic_regression(cancer):
     fit, exact = inference(cancer, CLASSES), logistic_regression(cancer, CLASSES)
-    rows = fit.rows
-    wide = np.array([1.0, *(block.high - block.low for block in rows.blocks[1:])])
-    slopes, errors = fit.coef_ / rows.factor / wide, fit.se_ / rows.factor / wide
-    assert slopes[1:] == pytest.approx(exact.coef_[1:], rel=2e-2)
-    assert errors[1:] == pytest.approx(exact.se_[1:], rel=5e-2)
+    own = fit.own_intervals()
+    assert own["coef"].to_numpy() == pytest.approx(exact.coef_, rel=2e-2)
+    assert own["se"].to_numpy() == pytest.approx(exact.se_, rel=5e-2)
     assert fit.spent is None
 
 
@@ -141,10 +139,10 @@ def test_without_noise_it_is_linear_regression():
     table = load("diabetes").declare(progression=(1, 400))
     asked = simulate(table, iid(parties=2), seed=0)
     fit, exact = inference(asked, "progression ~ bmi + sex"), linear_regression(asked, "progression ~ bmi + sex")
-    at = [fit.names.index("sex[2]")]
-    assert fit.coef_[at] / fit.rows.factor * fit.rows.half == pytest.approx(exact.coef_[-1:])
-    assert fit.se_[at] / fit.rows.factor * fit.rows.half == pytest.approx(exact.se_[-1:])
-    assert fit.se_[fit.names.index("sex[1]")] == 0.0
+    own = fit.own_intervals().drop("sex[1]")
+    assert own["coef"].to_numpy() == pytest.approx(exact.coef_)
+    assert own["se"].to_numpy() == pytest.approx(exact.se_)
+    assert fit.own_intervals().loc["sex[1]"].abs().max() == 0.0
 
 
 def test_a_budget_is_spent_and_said(cancer):

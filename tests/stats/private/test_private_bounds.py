@@ -49,7 +49,7 @@ def length_of(contribution, bound):
 
 # ---- brute force ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("d", [1, 2, 4])
+@pytest.mark.parametrize("d", [1, 2, 3])
 def test_a_score_is_as_long_as_its_bound_and_never_longer(name, d):
     rng = np.random.default_rng(d)
     targets = (0.0, 1.0) if LOSSES[name].loss.binary else (-1.0, 0.0, 1.0)
@@ -79,13 +79,13 @@ def test_products_of_a_row_are_as_long_as_one(d):
         assert np.linalg.norm(gram(None, party(x), None)) == pytest.approx(1.0, abs=1e-12)
 
 
-@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("classes", [2, 4])
 def test_a_score_of_classes_is_root_two_long_at_most_and_reaches_it(classes):
     rng, longest = np.random.default_rng(classes), 0.0
-    for x in directions(3, rng, 10):
+    for x in directions(2, rng, 4):
         for y in range(classes):
             for k in range(classes):
-                coef = np.zeros((classes, 3))
+                coef = np.zeros((classes, 2))
                 coef[k] = FAR * x
                 for at in (coef, rng.normal(size=coef.shape), np.zeros_like(coef)):
                     longest = max(longest, float(np.linalg.norm(class_score({"coef": at}, party(x, y), None))))

@@ -1,54 +1,17 @@
 """Programs that divide a budget of their own: the same noisy result on every engine, and never more than the budget.
 
-Every such program is found in the catalogue by its settings `epsilon`, `noise_at` and `least`, and runs its own case.
+Every such program of the catalogue runs its own case (`tests/own_budgets.py`).
 """
 
 import math
-from dataclasses import fields, replace
-from functools import cache
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import hedgerow as hr
-from hedgerow.core.declaration import settings_of as parameters_of
 from hedgerow.data import partitioner
-from hedgerow.study import registry
-from hedgerow.study.catalogue import PROGRAMS
-from hedgerow.study.keys import settings_of
-
-ROOMS = ("hedgerow.stats.private.", "hedgerow.trees.")
-BUDGET = {"epsilon": 1.0, "delta": 1e-5}
-
-
-def found():
-    """Names of the programs of these rooms that divide a budget of their own."""
-    for name, place in registry.own().items():
-        if place.path.startswith(ROOMS):
-            listing = PROGRAMS[name]
-            if {"epsilon", "noise_at", "least"} <= {one.name for one in parameters_of(listing)} - listing.fixed.keys():
-                yield name
-
-
-NAMES = sorted(found())
-
-
-@cache
-def case_of(name):
-    return PROGRAMS[name].case()
-
-
-def federation(name, seed=3, parties=5):
-    table = case_of(name).table
-    return hr.simulate(table, partitioner("iid", parties=parties)(table, 0), seed=seed)
-
-
-def result(name, federated, **more):
-    """The last state of a program's own case, within the budget, as arrays and numbers."""
-    listing = PROGRAMS[name]
-    settings = settings_of(listing, {**case_of(name).settings, **BUDGET, **more})
-    state = hr.last(listing.program(settings)(federated))
-    return {one.name: getattr(state, one.name) for one in fields(state)}
+from own_budgets import BUDGET, NAMES, case_of, federation, result
 
 
 def same(one, two):

@@ -8,6 +8,7 @@ from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
     from .counts import TruncatedGeometric
+    from .many import ManyChoice, ScoreRule, choose_many
     from .mechanisms import Choice, Exponential, NoisyMax, PermuteAndFlip, choose
     from .sparse import Answer, ThresholdQuestion, above_threshold
 
@@ -15,12 +16,15 @@ __all__ = [
     "Answer",
     "Choice",
     "Exponential",
+    "ManyChoice",
     "NoisyMax",
     "PermuteAndFlip",
+    "ScoreRule",
     "ThresholdQuestion",
     "TruncatedGeometric",
     "above_threshold",
     "choose",
+    "choose_many",
 ]
 
 lazily(__name__)

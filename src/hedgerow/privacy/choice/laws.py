@@ -61,3 +61,65 @@ def by_coins(scores: Array, rate: Fraction, size: int, entropy: Entropy) -> Arra
     picked = [((int(u[1]) << 64 | int(u[0])) * int(n)) >> 128 for u, n in zip(among, heads.sum(1), strict=True)]
     chosen: Array = (heads.cumsum(1) > np.array(picked, np.int64)[:, None]).argmax(1)
     return chosen
+
+
+# ---- one choice for each row of scores (r, m) -----------------------------------------------------------------------
+# Weights are computed in double precision first. Where a uniform number lies so close to what decides that their rounding
+# might matter, exact weights decide; so what is drawn is what exact weights would have drawn from the same numbers.
+_NEAR = 2.0**-30
+
+
+def rows_by_weight(scores: Array, rate: Fraction, entropy: Entropy, possible: Array | None = None) -> Array:
+    """Draw a candidate of the exponential mechanism for each row."""
+    numbers = uniform(len(scores), entropy)
+    u = _as_float(numbers)[:, None]
+    gaps, likely = _gaps(scores, rate, possible)
+    ends = likely.cumsum(1)
+    ends /= ends[:, -1:]
+    chosen: Array = (ends <= u).sum(1)
+    for i in np.flatnonzero((np.abs(ends - u) < _NEAR).any(1)):
+        whole = [0 if gap < 0 else _exact(gap, rate) for gap in gaps[i].tolist()]
+        chosen[i] = tabulate(whole).invert(numbers[i : i + 1])[0]
+    return chosen
+
+
+def rows_by_noise(scores: Array, rate: Fraction, entropy: Entropy, possible: Array | None = None) -> Array:
+    """Draw a candidate of report-noisy-max for each row."""
+    noisy = scores + discrete_laplace(float(1 / rate), scores.size, entropy).reshape(scores.shape)
+    chosen: Array = (noisy if possible is None else np.where(possible, noisy, np.iinfo(np.int64).min)).argmax(1)
+    return chosen
+
+
+def rows_by_coins(scores: Array, rate: Fraction, entropy: Entropy, possible: Array | None = None) -> Array:
+    """Draw a candidate of permute and flip for each row."""
+    numbers = uniform(scores.size, entropy)
+    among = uniform(len(scores), entropy)
+    u = _as_float(numbers).reshape(scores.shape)
+    gaps, likely = _gaps(scores, rate, possible)
+    heads = (u < likely) | (gaps == 0)
+    for i, j in np.argwhere((np.abs(u - likely) < _NEAR) & (gaps > 0)):
+        low, high = (int(word) for word in numbers[i * scores.shape[1] + j])
+        heads[i, j] = (high << 64 | low) < _exact(int(gaps[i, j]), rate) >> BITS - 128
+    picked = [((int(high) << 64 | int(low)) * int(n)) >> 128 for (low, high), n in zip(among, heads.sum(1), strict=True)]
+    chosen: Array = (heads.cumsum(1) > np.array(picked, np.int64)[:, None]).argmax(1)
+    return chosen
+
+
+def _gaps(scores: Array, rate: Fraction, possible: Array | None) -> tuple[Array, Array]:
+    """How far each score is below its row's best, minus one where it is no candidate, and its weight in double precision."""
+    if possible is None:
+        gaps: Array = scores.max(1, keepdims=True) - scores
+    else:
+        best = np.where(possible, scores, np.iinfo(np.int64).min).max(1, keepdims=True)
+        gaps = np.where(possible, best - scores, -1)
+    return gaps, np.where(gaps < 0, 0.0, np.exp(-float(rate) * np.maximum(gaps, 0)))
+
+
+def _exact(gap: int, rate: Fraction) -> int:
+    return exponential(-rate * gap) if rate * gap < _FAR else 0
+
+
+def _as_float(numbers: Array) -> Array:
+    """Uniform numbers of 128 bits in [0, 1], rounded."""
+    high: Array = numbers[:, 1] * 2.0**-64
+    return high

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .bounded import BoundedLoss
     from .calls import huber, logistic, multinomial, quantile, svm
     from .fit import PrivateFit
-    from .histogram import HistogramState, whole_histogram
+    from .histogram import RecordHistogram, whole_histogram
     from .inference import InferenceState, inference, private_inference
     from .linear import linear, sufficient
     from .locally import LocalState, locally, private_local
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 __all__ = [
     "BoundedLoss",
     "DescentPoint",
-    "HistogramState",
     "InferenceState",
     "LocalState",
     "MomentState",
     "PrivateFit",
     "PrivateModel",
+    "RecordHistogram",
     "RelevanceState",
     "UnitRows",
     "huber",

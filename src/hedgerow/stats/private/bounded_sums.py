@@ -66,7 +66,7 @@ class BoundedSums:
         handle, bound = self.handles["gram"], self.gram_bound
         if self.upper:
             return symmetric(np.asarray(handle.sum(partial(gram, upper=True), bound=bound)))
-        found = np.asarray(handle.sum(gram, bound=bound))
+        found: Array = np.asarray(handle.sum(gram, bound=bound))
         return (found + found.T) / 2
 
     def gram_noise(self) -> float:
@@ -78,7 +78,7 @@ class BoundedSums:
         """Ask for the score at coefficients, in their shape; of classes it adds up to zero, which takes noise away."""
         handle, bound = self.handles["score"], self.score_bound
         if self.loss.classes:
-            found = np.asarray(handle.sum(class_score, {"coef": coef}, bound=bound))
+            found: Array = np.asarray(handle.sum(class_score, {"coef": coef}, bound=bound))
             return found - found.mean(0)
         ask = partial(score, loss=NAMES[self.loss.model], **({} if self.loss.share is None else {"shape": self.loss.share}))
         return np.asarray(handle.sum(ask, {"coef": coef, "width": np.array(self.loss.width)}, bound=bound))

@@ -8,8 +8,10 @@
     coef    <- mean of the last half
 
 No sum of products is asked, so a question has d numbers and not d^2. Steps do not know how directions differ, and few of them
-do not get far; behind much noise that is of use, as early stopping is. Rows are of length one at most, so that the largest
-curvature is at most `curvature` times n, and steps with this momentum are stable up to 1.9 / LONGEST of them.
+do not get far; behind much noise that is of use, as early stopping is: on public bins of Adult and cardio it is some tenths
+of a point more accurate than majorised Newton where epsilon is below 0.2, and not worse above, with more questions. Rows are
+of length one at most, so that the largest curvature is at most `curvature` times n, and steps with this momentum are stable
+where they are shorter than 3.8 times its inverse.
 
 Without noise as `hedgerow.stats.private.majorised`, with n in place of the sum of products.
 

@@ -105,7 +105,7 @@ class PrivateFit:
             This fit has none; `inference` says why.
         """
         if self.covariance is None:
-            raise SettingsInvalid(self.inference + ".", remedy="Take rows='fixed' and a method with intervals, for inference.")
+            raise SettingsInvalid(self.inference + ".", remedy="Take intervals=True, or hr.stats.private.inference.")
         se: Array = np.sqrt(np.diag(self.covariance))
         return se
 
@@ -167,7 +167,8 @@ class PrivateFit:
         if not self.classes_:
             raise SettingsInvalid(f"a {TITLES[self.model]} has no classes.", remedy="Take predict(...).")
         eta = self.decide(frame)
-        return np.array(self.classes_)[eta.argmax(-1) if eta.ndim == 2 else (eta > 0).astype(np.int64)]
+        found: Array = np.array(self.classes_)[eta.argmax(-1) if eta.ndim == 2 else (eta > 0).astype(np.int64)]
+        return found
 
     def metrics(self, frame: Any) -> dict[str, float]:
         """How well it predicts records that are at hand; nobody is asked, and nothing is charged.
@@ -203,7 +204,8 @@ class PrivateFit:
             kept = [i for i, name in enumerate(self.names) if intercept or name != INTERCEPT]
             largest = sorted(sorted(kept, key=lambda i: -abs(row[i]))[:most])
             names, values = [self.names[i] for i in largest], row[largest].tolist()
-            drawn.append(Intervals(title, "coefficient", names, values, *both[largest].T.tolist(), level=level))
+            low, high = both[largest].T.tolist()
+            drawn.append(Intervals(title, "coefficient", names, values, low, high, level=level))
         return Figure(*drawn)
 
     def own_units(self) -> pandas.Series[float]:
@@ -218,6 +220,26 @@ class PrivateFit:
         from .units import own_units
 
         return pandas.Series(own_units(self.rows, self.coef_), pandas.Index(self.names, name="column"), name="coef")
+
+    def own_intervals(self, level: float = 0.95) -> pandas.DataFrame:
+        """Return the coefficients of `own_units` with standard errors and confidence intervals, one row for each column.
+
+        Raises
+        ------
+        SettingsInvalid (HR-511)
+            This fit has none, or its coefficients have no units.
+        """
+        import pandas
+
+        from .intervals import in_own_units
+
+        index = pandas.Index(self.names, name="column")
+        if self.covariance is None:
+            raise SettingsInvalid(self.inference + ".", remedy="Take intervals=True, or hr.stats.private.inference.")
+        coef, covariance = in_own_units(self.rows, self.coef_, self.covariance)
+        se = np.sqrt(np.diag(covariance))
+        reach = special.ndtri(upper_end(level)) * se
+        return pandas.DataFrame({"coef": coef, "se": se, "low": coef - reach, "high": coef + reach}, index=index)
 
     def to_frame(self, level: float = 0.95) -> pandas.DataFrame:
         """Return one row for each column, with intervals where there are any."""

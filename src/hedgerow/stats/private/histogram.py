@@ -48,7 +48,7 @@ from hedgerow.privacy.shares import BudgetShares, Share
 
 from ..columns import schema_of
 from .fit import PrivateFit
-from .judged import Settings, row_length, told
+from .judged import Settings, reported, row_length
 from .rows import SHORTEST, Length, RowBlock, UnitRows
 from .solving import spectral
 from .sufficient import fit_of_state, rows_of
@@ -161,7 +161,7 @@ def cell_counts(broadcast: None, party: Party, rng: Any, *, cells: int, bounds: 
 
 @displayed
 @dataclass(frozen=True)
-class HistogramState:
+class RecordHistogram:
     """A histogram of whole records, and coefficients made of it.
 
     Attributes
@@ -184,10 +184,16 @@ def model_rows(schema: Schema, settings: Settings) -> UnitRows:
     return rows_of(schema, {**settings, "bins": None, "log": ()})
 
 
+def histogram_fit(federation: Federation, settings: Settings, state: RecordHistogram, asked_before: int = 0) -> PrivateFit:
+    """The fit of a last state."""
+    given, words = {**settings, "bins": None, "log": ()}, WORDS[settings.get("method") or "histogram"]
+    return fit_of_state(federation, given, state.coef, words, asked_before=asked_before, parts=SHARES)
+
+
 @program(
     "A private linear model from a noisy histogram of whole records: DPME, filter-priority.",
     name="private_histogram",
-    **told(model_rows),
+    **reported(model_rows, histogram_fit),
     case=lambda: Case(
         load("diabetes").take(range(200)), {"formula": "progression ~ bmi + sex", "epsilon": 2.0, "bins": 4}, tolerance=1e-8
     ),
@@ -207,8 +213,8 @@ def whole_histogram(
     rows: Length | None = None,
     weights: str | None = None,
     threshold: float = 3.0,
-    start: HistogramState | None = None,
-) -> Iterator[HistogramState]:
+    start: RecordHistogram | None = None,
+) -> Iterator[RecordHistogram]:
     """Ask once for a histogram of whole records, and fit a linear model at the centres of its cells.
 
     Parameters
@@ -227,12 +233,12 @@ def whole_histogram(
         Of a number's declared range; as many as `bins` by default.
     threshold : float
         Of filter-priority, in standard deviations of the noise; a public constant, not tuned.
-    start : HistogramState, optional
+    start : RecordHistogram, optional
         Continue from this state, after which nothing is asked.
 
     Yields
     ------
-    HistogramState
+    RecordHistogram
         Once.
 
     Raises
@@ -259,7 +265,7 @@ def whole_histogram(
     noise = noise_level(asked, bound, "", grid.size)
     counts = asked.sum(partial(cell_counts, cells=grid.size), bound=bound)
     kept = np.maximum(counts, 0.0) if method == "histogram" else np.where(counts > threshold * noise, counts, 0.0)
-    yield HistogramState(1, fit_at_centres(grid, model, kept), counts, noise)
+    yield RecordHistogram(1, fit_at_centres(grid, model, kept), counts, noise)
 
 
 def grid_of(
@@ -324,6 +330,6 @@ def by_histogram(
 ) -> PrivateFit:
     """Run `whole_histogram` to its end, and make a fit; settings are its own."""
     asked_before = len(federation.ledger)
-    *_, state = whole_histogram(federation, formula=formula, method=method, epsilon=epsilon, **settings)
-    given = {"formula": formula, "epsilon": epsilon, **settings, "bins": None, "log": ()}  # as in model_rows
-    return fit_of_state(federation, given, state.coef, WORDS[method], asked_before=asked_before, parts=SHARES)
+    given: dict[str, Any] = {"formula": formula, "method": method, "epsilon": epsilon, **settings}
+    *_, state = whole_histogram(federation, **given)
+    return histogram_fit(federation, given, state, asked_before)

@@ -36,6 +36,7 @@ from hedgerow.core.arrays import Array
 
 from ..factors import Levels
 from .rows import UnitRows
+from .units import own_units
 
 MOST_NOISE = {"moments": 0.4, "last step": 0.5}
 """Of sqrt(d) deviations of a matrix's noise over its smallest eigenvalue."""
@@ -166,3 +167,10 @@ def scattered(estimated: Estimated, kept: Array) -> tuple[Array, Array | None]:
     covariance = np.zeros((len(kept), len(kept)))
     covariance[np.ix_(kept, kept)] = estimated.covariance
     return coef, covariance
+
+
+def in_own_units(rows: UnitRows, coef: Array, covariance: Array) -> tuple[Array, Array]:
+    """Coefficients (d,) and covariance (d, d) of columns in their own units (`units.own_units`), a map of straight lines."""
+    constant = own_units(rows, np.zeros(len(coef)))
+    slopes = np.stack([own_units(rows, one) - constant for one in np.eye(len(coef))], axis=1)
+    return own_units(rows, coef), slopes @ covariance @ slopes.T

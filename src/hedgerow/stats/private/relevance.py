@@ -42,7 +42,7 @@ from hedgerow.privacy.shares import BudgetShares, Share
 
 from ..columns import schema_of
 from .fit import PrivateFit
-from .judged import row_length, told
+from .judged import Settings, reported, row_length
 from .rows import Length, UnitRows
 from .second_moments import MomentParts, SecondMoments
 from .solving import TAYLOR, solve_moments
@@ -92,10 +92,15 @@ def multiplied_bound(parts: MomentParts, rows: UnitRows, factors: Array, norm: i
     return parts.bound(norm, blocks, rows.heaviest, l1=l1, l2=l2)
 
 
+def relevance_fit(federation: Federation, settings: Settings, state: RelevanceState, asked_before: int = 0) -> PrivateFit:
+    """The fit of a last state."""
+    return fit_of_state(federation, settings, state.coef, WORDS, asked_before=asked_before, parts=SHARES)
+
+
 @program(
     "A functional mechanism whose noise adapts to features' relevance, which is charged.",
     name="private_relevance",
-    **told(rows_of),
+    **reported(rows_of, relevance_fit),
     case=lambda: Case(load("diabetes").take(range(200)), {"formula": "progression ~ bmi + bp + sex", "epsilon": 5.0}),
 )
 def relevance_moments(
@@ -170,4 +175,4 @@ def adaptive(federation: Federation, formula: str, *, epsilon: float | None = No
     asked_before = len(federation.ledger)
     given: dict[str, Any] = {"formula": formula, "epsilon": epsilon, **settings}
     *_, state = relevance_moments(federation, **given)
-    return fit_of_state(federation, given, state.coef, WORDS, asked_before=asked_before, parts=SHARES)
+    return relevance_fit(federation, given, state, asked_before)

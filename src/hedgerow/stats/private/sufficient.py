@@ -43,7 +43,7 @@ from hedgerow.privacy.shares import BudgetShares, Share
 
 from ..columns import schema_of
 from .fit import PrivateFit, private_fit
-from .judged import Settings, row_length, told
+from .judged import Settings, reported, row_length
 from .rows import Length, UnitRows, unit_rows
 from .second_moments import MomentParts, SecondMoments, unit_moments
 from .solving import WORDS, MomentMethod, parts_of, solve_moments
@@ -115,10 +115,48 @@ def rows_of(schema: Schema, settings: Settings) -> UnitRows:
     return row_length(settings.get("rows"), settings["formula"], schema, log=tuple(settings.get("log") or ()), **given)
 
 
+def fit_of_state(
+    federation: Federation,
+    settings: Mapping[str, Any],
+    coef: Array,
+    method: str,
+    *,
+    asked_before: int,
+    parts: Mapping[str, Share],
+) -> PrivateFit:
+    """The fit of coefficients that settings describe; `parts` are all questions that they asked."""
+    rows = rows_of(schema_of(federation), settings)
+    *_, last = budget_of(settings).handles(federation, parts).values()
+    planned = settings.get("epsilon") is not None
+    return private_fit(
+        last,
+        rows,
+        "linear" if rows.numeric else "logistic",
+        np.asarray(coef),
+        method=method,
+        rounds=len(parts),
+        delta=settings.get("delta"),
+        asked_before=asked_before,
+        shares={name: part.share for name, part in parts.items()} if planned else {},
+    )
+
+
+def budget_of(settings: Settings) -> BudgetShares:
+    """The budget that settings describe."""
+    given = settings.get
+    return BudgetShares(given("epsilon"), given("delta"), given("noise_at") or "server", given("least") or 0)
+
+
+def moment_fit(federation: Federation, settings: Settings, state: MomentState, asked_before: int = 0) -> PrivateFit:
+    """The fit of a last state."""
+    words = WORDS[settings.get("method") or "ssp"]
+    return fit_of_state(federation, settings, state.coef, words, asked_before=asked_before, parts=PARTS)
+
+
 @program(
     "A private linear model from one noisy question of second moments: SSP, AdaSSP, functional mechanism, DPME.",
     name="private_linear",
-    **told(rows_of),
+    **reported(rows_of, moment_fit),
     case=lambda: Case(
         load("diabetes").take(range(200)), {"formula": "progression ~ bmi + bp + sex", "epsilon": 1.0, "delta": 1e-5}
     ),
@@ -220,36 +258,4 @@ def by_moments(
     asked_before = len(federation.ledger)
     given: dict[str, Any] = {"formula": formula, "method": method, "epsilon": epsilon, **settings}
     *_, state = sufficient_moments(federation, **given)
-    return fit_of_state(federation, given, state.coef, WORDS[method], asked_before=asked_before, parts=PARTS)
-
-
-def fit_of_state(
-    federation: Federation,
-    settings: Mapping[str, Any],
-    coef: Array,
-    method: str,
-    *,
-    asked_before: int,
-    parts: Mapping[str, Share],
-) -> PrivateFit:
-    """The fit of coefficients that settings describe; `parts` are all questions that they asked."""
-    rows = rows_of(schema_of(federation), settings)
-    *_, last = budget_of(settings).handles(federation, parts).values()
-    planned = settings.get("epsilon") is not None
-    return private_fit(
-        last,
-        rows,
-        "linear" if rows.numeric else "logistic",
-        np.asarray(coef),
-        method=method,
-        rounds=len(parts),
-        delta=settings.get("delta"),
-        asked_before=asked_before,
-        shares={name: part.share for name, part in parts.items()} if planned else {},
-    )
-
-
-def budget_of(settings: Settings) -> BudgetShares:
-    """The budget that settings describe."""
-    given = settings.get
-    return BudgetShares(given("epsilon"), given("delta"), given("noise_at") or "server", given("least") or 0)
+    return moment_fit(federation, given, state, asked_before)

@@ -144,6 +144,6 @@ def _inside(
 def _length(rows: WholeRows, norm: float, power: int) -> Array:
     """Of rows, or of their products with themselves; l1 is that of an upper triangle."""
     if norm == 2:
-        return rows.length**power
-    added = reduce(np.add, map(np.abs, rows.columns))
+        return rows.length if power == 1 else rows.length * rows.length
+    added: Array = reduce(np.add, map(np.abs, rows.columns))
     return added if power == 1 else (added * added + rows.length * rows.length) / 2

@@ -24,19 +24,18 @@ import math
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.data import Column
 from hedgerow.errors import CohortTooSmall, SettingsInvalid, UnboundedSum, UnlawfulChannel
+from hedgerow.trees.second_order import Loss, newton_score
 from hedgerow.vertical.aligned import Aligned
 
 from . import locals as at_party
 from .results import BoostedTree, BoostedTrees, BoostState, Cut
-
-Loss = Literal["logistic", "squared"]
 
 
 def boosted_trees(
@@ -332,7 +331,7 @@ class _Settings:
     def _gains(self, left: Array, whole: Array) -> Array:
         """The gain of every cut, zero where a child would have fewer than `least` people."""
         right, r = whole - left, self.regularisation
-        parts = [part[..., 0] ** 2 / np.maximum(part[..., 1] + r, 1e-12) for part in (left, right, whole)]
+        parts = [newton_score(part[..., 0], part[..., 1], r) for part in (left, right, whole)]
         enough = np.minimum(left[..., 2], right[..., 2]) >= self.least - 0.5
         gains: Array = np.where(enough, (parts[0] + parts[1] - parts[2]) / 2, 0.0)
         return gains

@@ -10,6 +10,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
+from hedgerow.trees.second_order import Loss, loss_parts
 from hedgerow.vertical.given import gives
 from hedgerow.vertical.rows import secret_order
 
@@ -88,13 +89,13 @@ def in_bins(broadcast: Any, party: Party, rng: Any, *, columns: Columns, n_bins:
 @gives("derivatives of the loss by node")
 @local
 def derivatives(
-    broadcast: Any, party: Party, rng: Any, *, holder: str, label: str, loss: str, scale: float, nodes: tuple[int, ...]
+    broadcast: Any, party: Party, rng: Any, *, holder: str, label: str, loss: Loss, scale: float, nodes: tuple[int, ...]
 ) -> Array:
     """First derivative over `scale`, second one, and ones, in the columns of a person's node: shape (n, 3 x nodes)."""
     if party.id != holder:
         return np.zeros((len(party.w), 0))
     state, y = party.state, np.asarray(party[label], np.float64)
-    g, h, _ = _loss(loss, y, state["score"])
+    g, h, _ = loss_parts(loss, y, state["score"])
     rows = np.zeros((len(y), 3 * len(nodes)))
     for k, node in enumerate(nodes):
         here = (state["node"] == node) & state["in"]
@@ -111,7 +112,7 @@ def totals(
     *,
     holder: str,
     label: str,
-    loss: str,
+    loss: Loss,
     scale: float,
     held_out: bool,
     least: int = 0,
@@ -123,7 +124,7 @@ def totals(
     if party.id != holder:
         return np.zeros((len(party.w), 0))
     y, score = np.asarray(party[label], np.float64), party.state["score"]
-    values = _loss(loss, y, score)[2]
+    values = loss_parts(loss, y, score)[2]
     right = (score > 0) == (y > 0.5)
     counts = ~party.state["in"] if held_out else party.state["in"]
     if any(0 < n < least for n in (right[counts].sum(), (~right[counts]).sum())):
@@ -192,11 +193,3 @@ def keep_scores(broadcast: Any, party: Party, rng: Any, *, trees: tuple[BoostedT
 def tell_scores(broadcast: Any, party: Party, rng: Any, *, holder: str, under: str) -> Array:
     """The scores that a party keeps, zeros at the others: shape (n, 1)."""
     return np.asarray(party.state[under])[:, None] if party.id == holder else np.zeros((len(party.w), 1))
-
-
-def _loss(loss: str, y: Array, score: Array) -> tuple[Array, Array, Array]:
-    """First and second derivative by the score, and the loss itself."""
-    if loss == "squared":
-        return score - y, np.ones_like(y), (score - y) ** 2 / 2
-    p = 1 / (1 + np.exp(-score))
-    return p - y, p * (1 - p), np.logaddexp(0, score) - y * score
