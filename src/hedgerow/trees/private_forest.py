@@ -201,7 +201,8 @@ def grow_private_forest(
             remedy="Give an epsilon and no delta: choices are paid by epsilon alone.",
         )
     heaviest, drawn = bins.heaviest or 1.0, RandomStructure.draw(bins, trees=trees, depth=depth, seed=structure)
-    federation = complete_cases(federation, [*(column.name for column in bins.features), bins.target.name])
+    read = [*(column.name for column in bins.features), bins.target.name]
+    federation = complete_cases(federation, read, count=epsilon is None)
     prepared = federation.prepare(binned, bins=bins)
     ask = partial(leaf_votes, n_classes=len(bins.classes), parts=parts, structure=structure)
     shape = (-1, drawn.leaves, len(bins.classes))
