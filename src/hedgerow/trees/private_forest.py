@@ -128,6 +128,7 @@ def leaf_votes(
     score=lambda settings, state, schema, table: score_of(model_of(settings, state, schema), schema, table),
     metric=lambda schema: ("accuracy", True),
     outcome=lambda federation, settings, state: shown(model_of(settings, state, federation.schema), {"value": state.value}),
+    alone=lambda settings, rounds: {**settings, "vote": "counts"},  # a choice without a budget is none
     case=lambda: Case(load("breast_cancer").take(range(200)), {"trees": 4, "depth": 2, "n_bins": 4}),
 )
 def grow_private_forest(

@@ -229,6 +229,13 @@ WAYS: Mapping[str, tuple[ModelWay, ...]] = {
             "private_svm",
             why="A smoothed hinge by noisy sums: one matrix, then scores preconditioned by it; records stay where they are.",
         ),
+        ModelWay(
+            "kernel by random Fourier features",
+            "ours",
+            "fourier_machine",
+            {"seed": 0},
+            why="Public random features of a Gaussian kernel, then least squares on noisy second moments, one question.",
+        ),
         ModelWay("dual variables without noise", "without noise", DUALS),
     ),
     "forests": (
