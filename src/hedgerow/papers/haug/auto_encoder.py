@@ -167,7 +167,9 @@ def score(settings: Mapping[str, Any], state: AutoEncoderState, schema: Schema, 
     x, label = layers.of_table(table)
     if not state.output.size:
         return float((label == 0).mean())
-    return float((layers.decided(x, state.weights, state.output).argmax(1) == label).mean())
+    h = layers.hidden(x, state.weights)
+    read = layers.spread(h) if state.layers and settings["form"] == "corrected" else h
+    return float((layers.decided(read, state.output).argmax(1) == label).mean())
 
 
 def watch(settings: Mapping[str, Any], state: AutoEncoderState, schema: Schema, test: Table | None) -> dict[str, float]:

@@ -95,6 +95,12 @@ def hidden(x: Array, weights: Sequence[Array]) -> Array:
     return x
 
 
+def spread(h: Array) -> Array:
+    """Hidden units from (0, 1) to (-1, 1), as an output reads them: their common half would take most of a row's length."""
+    found: Array = (h - np.float32(0.5)) * np.float32(2.0)
+    return found
+
+
 def layers_in(broadcast: Any) -> list[Array]:
     """Weights of the layers of a broadcast, first to last."""
     return [] if broadcast is None else [broadcast[f"W{i}"] for i in range(1, len(broadcast) + 1)]
@@ -117,9 +123,16 @@ def second_moments(broadcast: Any, party: Party, rng: Any, *, labels: int = 0, b
 
     A record's numbers have length one at most: with labels each part is times sqrt(1/2).
     """
-    x = unit(hidden(party["cube"], layers_in(broadcast))).astype(np.float64) * (HALF * JUST_BELOW)
+    weights = layers_in(broadcast)
+    h = hidden(party["cube"], weights)
+    return moments_of(spread(h) if labels and weights else h, party["label"], party.w, labels, bounds)
+
+
+def moments_of(h: Array, label: Array, w: Array, labels: int, bounds: Bounds | None) -> Array:
+    """The same of numbers (n, b) that are at hand."""
+    x = unit(h).astype(np.float64) * (HALF * JUST_BELOW)
     v = np.concatenate([np.full((len(x), 1), HALF), x], axis=1)
-    w, y = party.w, (party["label"][:, None] == np.arange(labels)).astype(np.float64)
+    y = (label[:, None] == np.arange(labels)).astype(np.float64)
     if bounds is None:
         parts = [v.T @ (w[:, None] * v), *((v.T @ (w[:, None] * y),) if labels else ())]
         return np.concatenate([part.reshape(-1) * (HALF if labels else 1.0) for part in parts])
@@ -155,8 +168,7 @@ def least_squares(matrix: Array, score: Array, noise: float) -> Array:
     return found
 
 
-def decided(x: Array, weights: Sequence[Array], coef: Array) -> Array:
-    """Scores (n, K) of records in the cube."""
-    h = unit(hidden(x, weights)).astype(np.float64) * HALF
-    found: Array = h @ coef[1:] + HALF * coef[0]
+def decided(h: Array, coef: Array) -> Array:
+    """Scores (n, K) of records with these numbers (n, b) before the output."""
+    found: Array = unit(h).astype(np.float64) * HALF @ coef[1:] + HALF * coef[0]
     return found
