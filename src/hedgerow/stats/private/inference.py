@@ -337,7 +337,14 @@ def inference(
     Intervals are of the model as if it were true, with records drawn from it; those of a linear regression suppose residuals of
     one variance. Releases and errors as `private_inference`.
     """
-    given = {"formula": formula, "epsilon": epsilon, "delta": delta, "noise_at": noise_at, "least": least, "weights": weights}
+    given: dict[str, Any] = {
+        "formula": formula,
+        "epsilon": epsilon,
+        "delta": delta,
+        "noise_at": noise_at,
+        "least": least,
+        "weights": weights,
+    }
     plan = InferencePlan.of(schema_of(federation), given)
     before = len(federation.ledger)
     *_, state = private_inference(federation, **given)
