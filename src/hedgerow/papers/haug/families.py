@@ -247,6 +247,13 @@ WAYS: Mapping[str, tuple[ModelWay, ...]] = {
             "no scale; and its histograms are exact.",
         ),
         ModelWay(
+            "splits by largest counts",
+            "corrected",
+            "hybrid_forest",
+            why="Split choices by the counts of the larger classes, which one record moves by 1, and noisy counts at leaves.",
+            pure=True,
+        ),
+        ModelWay(
             "random trees",
             "ours",
             "random_trees",
