@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import hedgerow as hr
 from hedgerow.core import Party
 from hedgerow.core.events import Event
+from hedgerow.data import Schema, Table
 from hedgerow.errors import BudgetInvalid, SchemaInvalid, SettingsInvalid, SlotFilled
 from hedgerow.privacy import Gaussian
 from hedgerow.privacy.choice import ManyChoice
@@ -301,6 +303,18 @@ def test_forests_go_on_from_a_state(federate, table):
     states = list(grow_private_forest(federate(table), trees=3, depth=2, vote="choice", epsilon=1e5))
     *_, again = grow_private_forest(federate(table), trees=3, depth=2, vote="choice", epsilon=1e5, start=states[0])
     assert again.value.shape == states[-1].value.shape == (3, 4, 2)
+
+
+@pytest.mark.parametrize("fit", [hr.trees.additive, hr.trees.random_trees, private_forest, hybrid_forest])
+def test_missing_values_are_left_out_and_not_counted_beside_a_budget(federate, table, fit):
+    """An exact count of complete records would be a release without any epsilon."""
+    schema = Schema(tuple(replace(column, optional=column.name == "dose") for column in table.schema))
+    dose = np.where(np.arange(len(table)) % 7 == 0, np.nan, table["dose"])
+    lacking = Table({**table.columns, "dose": dose}, schema)
+    federation = federate(lacking)
+    small = {"rounds": 2} if fit is hr.trees.additive else {"trees": 2, "depth": 2}
+    fit(federation, epsilon=1.0, **small, **({"batch": 1} if fit is hr.trees.random_trees else {}))
+    assert {entry.event.kind for entry in federation.ledger.entries} <= {"laplace", "pure", "exponential"}
 
 
 def test_classes_of_a_category_are_words(federate, table):

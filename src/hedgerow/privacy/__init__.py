@@ -9,7 +9,7 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .accounting import epsilon
     from .budget import Budget
-    from .choice import Exponential, NoisyMax, PermuteAndFlip, TruncatedGeometric, above_threshold, choose
+    from .choice import Exponential, NoisyMax, PermuteAndFlip, TruncatedGeometric, above_threshold, choose, choose_many
     from .guard import Guard
     from .mechanisms import DiscreteGaussian, Gaussian, Geometric, Laplace, Noise, SimulatedGaussian, Skellam
     from .tree import Tree
@@ -31,6 +31,7 @@ __all__ = [
     "TruncatedGeometric",
     "above_threshold",
     "choose",
+    "choose_many",
     "epsilon",
 ]
 

@@ -232,7 +232,8 @@ def grow_hybrid_forest(
     classes_only(bins)
     refuse_undeclared(bins, noisy=federation.protection.noisy or epsilon is not None)
     plan = BudgetShares(None if epsilon is None else (1 - split_share) * epsilon, delta, noise_at, least)
-    federation = complete_cases(federation, [*(column.name for column in bins.features), bins.target.name])
+    read = [*(column.name for column in bins.features), bins.target.name]
+    federation = complete_cases(federation, read, count=epsilon is None)
     prepared = federation.prepare(binned, bins=bins)
     asked = plan.handles(prepared, {"leaves": Share(1.0)})["leaves"]
     heaviest, nodes = bins.heaviest or 1.0, 1 if parts else trees

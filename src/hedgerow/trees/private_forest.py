@@ -128,6 +128,7 @@ def leaf_votes(
     score=lambda settings, state, schema, table: score_of(model_of(settings, state, schema), schema, table),
     metric=lambda schema: ("accuracy", True),
     outcome=lambda federation, settings, state: shown(model_of(settings, state, federation.schema), {"value": state.value}),
+    alone=lambda settings, rounds: {**settings, "vote": "counts"},  # a choice without a budget is none
     case=lambda: Case(load("breast_cancer").take(range(200)), {"trees": 4, "depth": 2, "n_bins": 4}),
 )
 def grow_private_forest(
@@ -200,7 +201,8 @@ def grow_private_forest(
             remedy="Give an epsilon and no delta: choices are paid by epsilon alone.",
         )
     heaviest, drawn = bins.heaviest or 1.0, RandomStructure.draw(bins, trees=trees, depth=depth, seed=structure)
-    federation = complete_cases(federation, [*(column.name for column in bins.features), bins.target.name])
+    read = [*(column.name for column in bins.features), bins.target.name]
+    federation = complete_cases(federation, read, count=epsilon is None)
     prepared = federation.prepare(binned, bins=bins)
     ask = partial(leaf_votes, n_classes=len(bins.classes), parts=parts, structure=structure)
     shape = (-1, drawn.leaves, len(bins.classes))

@@ -145,6 +145,7 @@ def test_without_noise_it_is_linear_regression():
     assert fit.own_intervals().loc["sex[1]"].abs().max() == 0.0
 
 
+@pytest.mark.slow
 def test_a_budget_is_spent_and_said(cancer):
     asked = simulate(load("breast_cancer"), iid(parties=3), seed=0)
     fit = inference(asked, CLASSES, epsilon=1.0, delta=1e-5)

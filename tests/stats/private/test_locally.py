@@ -9,6 +9,7 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.core.events import Event
+from hedgerow.crypto import SecAgg
 from hedgerow.data import iid, load
 from hedgerow.engines import simulate
 from hedgerow.errors import BudgetInvalid, MixedUnits, NotConverged, SettingsInvalid, UnlawfulChannel
@@ -30,6 +31,7 @@ def unit(n, d, seed=0):
     return X / np.linalg.norm(X, axis=1)[:, None], (rng.random(n) < 0.5).astype(float), np.ones(n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parties", [1, 4])
 @pytest.mark.parametrize(
     ("method", "delta", "kind"),
@@ -116,6 +118,13 @@ def test_no_answer_leaves_without_a_minimum():
     plan = PlannedMinimum("objective", 1.0, 1e-5, 2.0, tolerance=1e-13)
     with pytest.raises(NotConverged):
         plan.released(*unit(5000, 3), np.random.default_rng(0).bytes)
+
+
+def test_behind_secure_aggregation_it_is_the_same_mean():
+    plain = locally(federation(4), FORMULA, epsilon=1.0, delta=1e-5)
+    hidden = locally(federation(4).protect(aggregation=SecAgg(largest=1e3)), FORMULA, epsilon=1.0, delta=1e-5)
+    assert hidden.coef_ == pytest.approx(plain.coef_, abs=1e-5)
+    assert hidden.spent == plain.spent
 
 
 def test_refusals():

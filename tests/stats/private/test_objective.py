@@ -208,6 +208,7 @@ def test_slopes_and_curves_are_derivatives_within_their_bounds(loss):
 
 
 # ---- noise --------------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_noise_has_the_declared_laws():
     """Kolmogorov and Smirnov's test at a level of 1e-3, at fixed seeds."""
     assert stats.kstest(normal_numbers(20000, entropy(1)), "norm").pvalue > 1e-3

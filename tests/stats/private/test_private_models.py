@@ -11,6 +11,7 @@ from sklearn.metrics import r2_score, roc_auc_score
 import hedgerow as hr
 from hedgerow.errors import HedgerowError, HedgerowWarning, NotBinary, SettingsInvalid, SlotFilled, UnboundedSum
 from hedgerow.stats import private
+from hedgerow.stats.private.calls import DEFAULTS
 
 FORMULA = "malignant ~ mean_radius + mean_texture + mean_smoothness"
 
@@ -220,3 +221,10 @@ def test_adult_within_a_budget_of_one(monkeypatch):
     found = fit.metrics(table.test)
     assert found["accuracy"] > 0.852
     assert found["AUC"] > 0.9
+
+
+def test_a_corner_that_is_not_given_is_wider_within_a_budget():
+    table = hr.data.load("diabetes").take(range(50)).declare(progression=(0, 400))
+    settings = {**DEFAULTS, "model": "quantile", "formula": "progression ~ bmi"}
+    exact, budgeted = (private.PrivateModel.of(table.schema, settings | more) for more in ({}, {"epsilon": 1.0, "delta": 1e-5}))
+    assert (exact.loss.width, budgeted.loss.width) == (pytest.approx(0.1), pytest.approx(0.4))

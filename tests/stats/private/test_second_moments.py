@@ -6,11 +6,16 @@ from itertools import product
 import numpy as np
 import pytest
 
+import hedgerow as hr
 from hedgerow.core.bound import Bound
 from hedgerow.core.party import Party
 from hedgerow.core.whole import in_steps
+from hedgerow.data import Table
+from hedgerow.data.entry import binary, declare, number
+from hedgerow.stats.private import sufficient_moments
 from hedgerow.stats.private.second_moments import MomentParts, unit_moments
 from hedgerow.stats.private.solving import TAYLOR, parts_of
+from hedgerow.testing.neighbours import hearing
 
 SIZES = (1, 2, 3, 5, 8)
 LINEAR, LOGISTIC = TAYLOR[False], TAYLOR[True]
@@ -175,3 +180,30 @@ def test_twin_replace_one_constants():
     assert LOGISTIC.bound(1, 2).radius == pytest.approx(0.957, abs=5e-4)
     pair = contributions(*corners(2, True), LOGISTIC, True)
     assert max(np.abs(one - pair).sum(1).max() for one in pair) == pytest.approx(1.414, abs=5e-4)
+
+
+# ---- the sum that a program asks ------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("target", "constants"), [("t", [3, 4.828, 6.464, 9.472, 13.657]), ("ill", [0.625, 0.957, 1.241, 1.743, 2.414])]
+)
+@pytest.mark.parametrize("length", ["fixed", "unit"])
+def test_what_the_program_asks_reaches_its_bound_at_the_ends_of_declared_ranges(target, constants, length):
+    for d, constant in zip(SIZES, constants, strict=True):
+        names = [f"c{i}" for i in range(d)]
+        schema = declare(*(number(name, -2, 7) for name in names), number("t", 0, 50, role="target"), binary("ill"))
+        ends = np.array(list(product((-2.0, 7.0), repeat=d)))
+        ends = np.repeat(ends, 2, axis=0)
+        columns = {name: ends[:, i] for i, name in enumerate(names)}
+        columns |= {"t": np.tile([0.0, 50.0], len(ends) // 2), "ill": np.tile([0.0, 1.0], len(ends) // 2)}
+        fed = hr.simulate(Table(columns, schema), hr.data.iid(parties=1), seed=0)
+        formula = f"{target} ~ {' + '.join(names)} - 1"
+        with hearing() as heard:
+            for _ in sufficient_moments(fed, formula=formula, method="functional", epsilon=1.0, rows=length):
+                pass
+        [asked] = heard
+        made = asked.preparations[-1].function(columns, **dict(asked.preparations[-1].settings))
+        party = Party("p", {"X": made["X"][:, None], "y": made["y"][:, None]}, np.ones((len(ends), 1)))
+        found = np.abs(asked.local(asked.broadcast, party, None)).sum(1)
+        assert asked.bound.norm == 1
+        assert asked.bound.radius == pytest.approx(constant, abs=5e-4)
+        assert found.max() == pytest.approx(asked.bound.radius, rel=1e-12)

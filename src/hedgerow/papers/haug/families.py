@@ -229,6 +229,13 @@ WAYS: Mapping[str, tuple[ModelWay, ...]] = {
             "private_svm",
             why="A smoothed hinge by noisy sums: one matrix, then scores preconditioned by it; records stay where they are.",
         ),
+        ModelWay(
+            "kernel by random Fourier features",
+            "ours",
+            "fourier_machine",
+            {"seed": 0},
+            why="Public random features of a Gaussian kernel, then least squares on noisy second moments, one question.",
+        ),
         ModelWay("dual variables without noise", "without noise", DUALS),
     ),
     "forests": (
@@ -238,6 +245,13 @@ WAYS: Mapping[str, tuple[ModelWay, ...]] = {
             "gain_ratio_forest",
             why="No epsilon holds: one record moves a gain ratio by up to its whole range, so that the exponential choice has "
             "no scale; and its histograms are exact.",
+        ),
+        ModelWay(
+            "splits by largest counts",
+            "corrected",
+            "hybrid_forest",
+            why="Split choices by the counts of the larger classes, which one record moves by 1, and noisy counts at leaves.",
+            pure=True,
         ),
         ModelWay(
             "random trees",

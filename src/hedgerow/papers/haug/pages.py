@@ -77,7 +77,8 @@ def table(
             (way.name, way.form, ledger.get(way.name), *means, round(float(values[NONE].mean()), 4) if NONE in values else None)
         )
     widest = max((float(v.std(ddof=1)) for one in found.values() for v in one.values() if len(v) > 1), default=math.nan)
-    note = "Columns are epsilons, per record; by the ledger is what a fit costs. Means over repeats on the server's table"
+    note = "Columns are epsilons, per record; by the ledger is what a fit costs (as asked: no more)."
+    note += " Means over repeats on the server's table"
     note += f", whose standard deviations are at most {widest:.2g}." if math.isfinite(widest) else "."
     note += f" Printed numbers: {family.source}. {family.unnamed}" if family.lines else ""
     return Grid(title, ("way", "form", "by the ledger", *(f"{e:g}" for e in columns), "no noise"), tuple(rows), note)

@@ -38,8 +38,11 @@ MULTINOMIAL = "multinomial"
 ANYWHERE = (-math.inf, math.inf)
 THRESHOLD = 0.1
 """Of the declared range: residuals beyond it pull with a constant force. Public; looked at on insurance."""
-CORNER: Mapping[str, float] = {"svm": 1.0, "quantile": 0.05}
-"""Width of a rounded corner: of a hinge in margins, of a check loss in declared ranges. Public; as above, and Adult."""
+HINGE_CORNER = 1.0
+"""Width of a rounded hinge, in margins. Public; looked at on Adult."""
+CORNERS = (0.05, 0.2)
+"""Width of a rounded check loss, in declared ranges, without and with a budget: few steps get far on a wide one. Public; looked
+at on parts of insurance and CASP."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +67,18 @@ class BoundedLoss:
 
     @classmethod
     def of(
-        cls, model: BoundedModel, rows: UnitRows, *, threshold: float | None, corner: float | None, share: float
+        cls,
+        model: BoundedModel,
+        rows: UnitRows,
+        *,
+        threshold: float | None,
+        corner: float | None,
+        share: float,
+        budgeted: bool = False,
     ) -> BoundedLoss:
         """The loss of a model of these rows; threshold and corner are in the target's own units, a hinge's in margins.
+
+        Whether it is fitted within a budget decides the width of a corner that is not given.
 
         Raises
         ------
@@ -79,8 +91,8 @@ class BoundedLoss:
         width = {
             "logistic": 0.0,
             "huber": 2 * THRESHOLD if threshold is None else threshold / unit,
-            "svm": CORNER["svm"] if corner is None else corner,
-            "quantile": 2 * CORNER["quantile"] if corner is None else corner / unit,
+            "svm": HINGE_CORNER if corner is None else corner,
+            "quantile": 2 * CORNERS[budgeted] if corner is None else corner / unit,
         }[model]
         if model != "logistic" and not (math.isfinite(width) and width > 0):
             raise SettingsInvalid(

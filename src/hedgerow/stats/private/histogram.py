@@ -195,7 +195,9 @@ def histogram_fit(federation: Federation, settings: Settings, state: RecordHisto
     name="private_histogram",
     **reported(model_rows, histogram_fit),
     case=lambda: Case(
-        load("diabetes").take(range(200)), {"formula": "progression ~ bmi + sex", "epsilon": 2.0, "bins": 4}, tolerance=1e-8
+        load("breast_cancer").take(range(200)),
+        {"formula": "malignant ~ mean_radius + mean_texture", "epsilon": 2.0, "bins": 4},
+        tolerance=1e-8,
     ),
 )
 def whole_histogram(

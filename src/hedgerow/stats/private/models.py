@@ -126,7 +126,8 @@ class PrivateModel:
             )
         if not (math.isfinite(given["penalty"]) and given["penalty"] >= 0):
             raise SettingsInvalid(f"penalty={given['penalty']!r}.", remedy="Give a finite number, zero or more.")
-        loss = BoundedLoss.of(model, rows, threshold=given["threshold"], corner=given["corner"], share=given["share"])
+        widths = {key: given[key] for key in ("threshold", "corner", "share")}
+        loss = BoundedLoss.of(model, rows, **widths, budgeted=given["epsilon"] is not None)
         if given["epsilon"] is not None and not given["delta"] and rows.size > MANY:
             warnings.warn(
                 f"without a delta, noise follows sums of absolute values, and {rows.size} columns drown in it.",
@@ -316,8 +317,8 @@ def private_model(
         Of a robust regression: residuals beyond it pull with a constant force, in the target's own units; a tenth of the
         declared range by default.
     corner : float, optional
-        Over what width a corner is rounded: of a quantile in the target's own units, a twentieth of its range by default;
-        of a support vector machine in margins, 1 by default.
+        Over what width a corner is rounded: of a quantile in the target's own units, by default a fifth of its range within
+        a budget and else a twentieth; of a support vector machine in margins, 1 by default.
     share : float
         Of targets below a quantile.
     noise_at : {"server", "shares", "party"}
