@@ -17,7 +17,7 @@ import hedgerow as hr
 from hedgerow.core import Party
 from hedgerow.core.events import Event
 from hedgerow.data import Schema, Table
-from hedgerow.errors import BudgetInvalid, SchemaInvalid, SettingsInvalid, SlotFilled
+from hedgerow.errors import BudgetInvalid, SchemaInvalid, SettingsInvalid, SlotFilled, UnlawfulChannel
 from hedgerow.privacy import Gaussian
 from hedgerow.privacy.choice import ManyChoice
 from hedgerow.trees import Bins, binned, grow_hybrid_forest, grow_private_forest, hybrid_forest, private_forest
@@ -349,3 +349,12 @@ def test_adult_at_epsilon_one(monkeypatch):
     federation = hr.simulate(adult, hr.data.iid(parties=5), seed=0)
     model = hybrid_forest(federation, trees=2, depth=3, epsilon=1.0, log=("capital_gain", "capital_loss"))
     assert (model.predict(adult.test) == adult.test["income_over_50k"]).mean() > 0.79
+
+
+@pytest.mark.parametrize("where", [{"noise_at": "party"}, {"noise_at": "shares", "least": 2}])
+@pytest.mark.parametrize(("fit", "settings"), [(hybrid_forest, {}), (private_forest, {"vote": "choice"})])
+def test_choices_need_a_server_that_sees_counts(federate, table, fit, settings, where):
+    federation = federate(table)
+    with pytest.raises(UnlawfulChannel, match="has to see"):
+        fit(federation, epsilon=1.0, **settings, **where)
+    assert not len(federation.ledger)
