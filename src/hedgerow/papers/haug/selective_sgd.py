@@ -184,6 +184,7 @@ def selective_sgd(
     learning_rate: float = 0.5,
     local_learning_rate: float = 0.1,
     epochs: int = 1,
+    local_batch_size: int = 10,
     start: SelectiveState | None = None,
 ) -> Iterator[SelectiveState]:
     """Distributed selective SGD (Shokri & Shmatikov 2015), and the form of it that protects records.
@@ -195,7 +196,7 @@ def selective_sgd(
     rounds : int
         In all, those before `start` included.
     batch_size : float
-        Corrected: what the sum of gradients is divided by, public. As printed: records of a local step, rounded.
+        Corrected: what the sum of gradients is divided by, public. As printed it is not read.
     epsilon, delta : float, optional
         As printed, epsilon of one parameter in one round. Corrected, the whole budget; None takes the channel's noise.
     form : {"printed", "corrected"}
@@ -210,7 +211,7 @@ def selective_sgd(
         Corrected: each record joins a step by itself with this probability.
     learning_rate : float
         Corrected: of the server's steps, which have momentum 0.9.
-    local_learning_rate, epochs : float, int
+    local_learning_rate, epochs, local_batch_size : float, int, int
         As printed: of the party's own training.
     start : SelectiveState, optional
         Continue after this state.
@@ -231,7 +232,7 @@ def selective_sgd(
     if not 0 < share <= 1 or clip <= 0:
         raise SettingsInvalid(f"share is {share}, clip is {clip}.", remedy="A share lies in (0, 1], a clip is above zero.")
     if checked(form, federation, epsilon):
-        solver = {"learning_rate": local_learning_rate, "epochs": epochs, "batch_size": max(round(batch_size), 1)}
+        solver = {"learning_rate": local_learning_rate, "epochs": epochs, "batch_size": local_batch_size}
         yield from _printed(federation, module, rounds, solver, (share, clip, threshold, float(epsilon or 0.0)), start)
         return
     private = descending(federation, epsilon, delta, rounds, sampling_rate)
