@@ -202,7 +202,7 @@ def report(data: Data, fits: list[dict[str, Any]], seeds: int) -> None:
         print(f"goal: {model}, epsilon {epsilon:g}: {what} {got:.4g}, wanted {goal:g}: {met}")
 
 
-SAME = """Same for all: training and test records, columns, epsilon, declared ranges; levels, where a model takes them. Different:
+SAME = """Same for all: training and test records, columns, epsilon, ranges; levels, where models take them. Different:
   adjacency  ours and interpret's noise hides whether a record is there; diffprivlib's hides what values it has, for which ours
              would do at half the epsilon, and takes the number of records as public
   delta      1e-5, but 0 for diffprivlib, whose guarantee is the stronger one

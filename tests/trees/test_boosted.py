@@ -21,8 +21,8 @@ from hedgerow.errors import SettingsInvalid, UnboundedSum
 from hedgerow.privacy import Gaussian
 from hedgerow.store import last
 from hedgerow.store.checkpoint import join, split
-from hedgerow.trees import Bins, BoostingState, binned, boosted_trees, gradient_histogram, grow_boosted
-from hedgerow.trees.boosted import CURVED, SQUARES, gradient_bound
+from hedgerow.trees import Bins, BoostingState, binned, boosted_trees, grow_boosted
+from hedgerow.trees.boosted import CURVED, SQUARES, gradient_bound, gradient_histogram
 
 TOLD = {"feature": [-1, -1], "threshold": [0, 0], "left": [0, 0], "open": [1], "roots": [0, 1], "round": 1}
 PHI = (1 + np.sqrt(5)) / 2

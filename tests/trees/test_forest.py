@@ -20,9 +20,9 @@ from hedgerow.errors import SettingsInvalid, UnlawfulChannel
 from hedgerow.privacy import Gaussian
 from hedgerow.store import last
 from hedgerow.store.checkpoint import join, split
-from hedgerow.trees import Bins, TreeState, binned, drawn_histogram, grow_forest, histogram, random_forest, whole_histogram
+from hedgerow.trees import Bins, TreeState, binned, grow_forest, histogram, random_forest
 from hedgerow.trees.bootstrap import LIMITS, MOST_DRAWS, draws, subsets
-from hedgerow.trees.forest import ForestPlan
+from hedgerow.trees.forest import ForestPlan, drawn_histogram, whole_histogram
 from hedgerow.trees.growing import broadcast_of
 
 TARGETS = ["ill", "arm", "days"]

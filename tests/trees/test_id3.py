@@ -18,7 +18,8 @@ from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy import Gaussian
 from hedgerow.store import last
 from hedgerow.store.checkpoint import join, split
-from hedgerow.trees import Bins, TreeState, binned, grow_id3, id3, whole_histogram
+from hedgerow.trees import Bins, TreeState, binned, grow_id3, id3
+from hedgerow.trees.forest import whole_histogram
 from hedgerow.trees.id3 import negative_entropy, unused
 
 MORNINGS = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import hedgerow as hr
 from hedgerow.core import Party
 from hedgerow.core.events import Event
-from hedgerow.errors import BudgetInvalid, SchemaInvalid, SettingsInvalid, SlotFilled
+from hedgerow.data import Schema, Table
+from hedgerow.errors import BudgetInvalid, SchemaInvalid, SettingsInvalid, SlotFilled, UnlawfulChannel
 from hedgerow.privacy import Gaussian
 from hedgerow.privacy.choice import ManyChoice
 from hedgerow.trees import Bins, binned, grow_hybrid_forest, grow_private_forest, hybrid_forest, private_forest
@@ -303,6 +305,18 @@ def test_forests_go_on_from_a_state(federate, table):
     assert again.value.shape == states[-1].value.shape == (3, 4, 2)
 
 
+@pytest.mark.parametrize("fit", [hr.trees.additive, hr.trees.random_trees, private_forest, hybrid_forest])
+def test_missing_values_are_left_out_and_not_counted_beside_a_budget(federate, table, fit):
+    """An exact count of complete records would be a release without any epsilon."""
+    schema = Schema(tuple(replace(column, optional=column.name == "dose") for column in table.schema))
+    dose = np.where(np.arange(len(table)) % 7 == 0, np.nan, table["dose"])
+    lacking = Table({**table.columns, "dose": dose}, schema)
+    federation = federate(lacking)
+    small = {"rounds": 2} if fit is hr.trees.additive else {"trees": 2, "depth": 2}
+    fit(federation, epsilon=1.0, **small, **({"batch": 1} if fit is hr.trees.random_trees else {}))
+    assert {entry.event.kind for entry in federation.ledger.entries} <= {"laplace", "pure", "exponential"}
+
+
 def test_classes_of_a_category_are_words(federate, table):
     model = hybrid_forest(federate(table), trees=1, depth=2, target="arm")
     assert set(model.predict(table)) <= {"placebo", "low", "high"}
@@ -335,3 +349,12 @@ def test_adult_at_epsilon_one(monkeypatch):
     federation = hr.simulate(adult, hr.data.iid(parties=5), seed=0)
     model = hybrid_forest(federation, trees=2, depth=3, epsilon=1.0, log=("capital_gain", "capital_loss"))
     assert (model.predict(adult.test) == adult.test["income_over_50k"]).mean() > 0.79
+
+
+@pytest.mark.parametrize("where", [{"noise_at": "party"}, {"noise_at": "shares", "least": 2}])
+@pytest.mark.parametrize(("fit", "settings"), [(hybrid_forest, {}), (private_forest, {"vote": "choice"})])
+def test_choices_need_a_server_that_sees_counts(federate, table, fit, settings, where):
+    federation = federate(table)
+    with pytest.raises(UnlawfulChannel, match="has to see"):
+        fit(federation, epsilon=1.0, **settings, **where)
+    assert not len(federation.ledger)

@@ -9,10 +9,10 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .additive import AdditiveState, additive, additive_model
     from .bins import Bins, binned
-    from .boosted import boosted_trees, gradient_histogram, grow_boosted
+    from .boosted import boosted_trees, grow_boosted
     from .boosted_forest import BoostedForest, BoostingState
     from .cart import decision_tree, grow, histogram
-    from .forest import Forest, drawn_histogram, grow_forest, random_forest, whole_histogram
+    from .forest import Forest, grow_forest, random_forest
     from .hybrid import HybridState, grow_hybrid_forest, hybrid_forest
     from .id3 import grow_id3, id3
     from .private_forest import VotesState, grow_private_forest, private_forest
@@ -42,8 +42,6 @@ __all__ = [
     "boost_random_trees",
     "boosted_trees",
     "decision_tree",
-    "drawn_histogram",
-    "gradient_histogram",
     "grow",
     "grow_boosted",
     "grow_forest",
@@ -57,7 +55,6 @@ __all__ = [
     "quantile_bins",
     "random_forest",
     "random_trees",
-    "whole_histogram",
 ]
 
 lazily(__name__, checks=True)

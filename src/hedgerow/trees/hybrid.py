@@ -58,7 +58,7 @@ from hedgerow.privacy.shares import BudgetShares, Share
 
 from .bins import Bins, binned
 from .heaps import HeapTrees, SplitRule, SplitScore
-from .noise import ball, deviation
+from .noise import ball, deviation, refuse_choices_elsewhere
 from .reading import refuse_undeclared, score_of
 from .structures import part_of
 from .votes import VotingForest, classes_only, shares_of, shown, watched
@@ -205,7 +205,7 @@ def grow_hybrid_forest(
         A budget for the program. Delta is spent on the leaves, whose noise is then Gaussian. Without a budget every histogram
         is asked through the channel as it is, and splits have the best score.
     noise_at, least
-        As `hedgerow.trees.additive.additive_model`, of the leaves; choices are made at the server.
+        The server alone: it makes the choices, from exact counts.
     structure : int
         Public seed of the parts.
     start : HybridState, optional
@@ -228,6 +228,7 @@ def grow_hybrid_forest(
             f"{trees!r} trees of depth {depth!r} by {score!r}, with {split_share!r} of the budget for splits.",
             remedy='Give one tree or more, a depth from 1 to 10, a share between 0 and 1, and "max count" or "gini".',
         )
+    refuse_choices_elsewhere(noise_at)
     bins = Bins.of(federation.schema, features=features, target=target, n_bins=n_bins, log=log)
     classes_only(bins)
     refuse_undeclared(bins, noisy=federation.protection.noisy or epsilon is not None)

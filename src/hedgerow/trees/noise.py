@@ -12,6 +12,8 @@ from fractions import Fraction
 
 from hedgerow.core.bound import Bound, l1, l2
 from hedgerow.core.federation import Federation
+from hedgerow.core.mechanism import Position
+from hedgerow.errors import UnlawfulChannel
 
 
 def ball(federation: Federation, times: int, radius: float = 1.0, most: float | None = None) -> Bound:
@@ -47,3 +49,17 @@ def deviation(federation: Federation, bound: Bound) -> float:
     if event.kind == "pure":
         return math.sqrt(2) / event.epsilon * radius * several
     return event.noise_multiplier * radius * several
+
+
+def refuse_choices_elsewhere(noise_at: Position) -> None:
+    """Refuse choices anywhere but at the server.
+
+    Raises
+    ------
+    UnlawfulChannel (HR-211)
+    """
+    if noise_at != "server":
+        raise UnlawfulChannel(
+            f"noise_at={noise_at!r}, and choices compare exact counts, which the server has to see.",
+            remedy="Leave noise_at out; or take random_trees, or private_forest with vote='counts', whose leaves are sums.",
+        )

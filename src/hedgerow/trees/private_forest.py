@@ -48,7 +48,7 @@ from hedgerow.privacy.choice.mechanisms import Law
 from hedgerow.privacy.shares import BudgetShares, Share
 
 from .bins import Bins, binned
-from .noise import ball, deviation
+from .noise import ball, deviation, refuse_choices_elsewhere
 from .reading import refuse_undeclared, score_of
 from .structures import RandomStructure, part_of
 from .votes import VotingForest, classes_only, shares_of, shown, watched
@@ -200,6 +200,8 @@ def grow_private_forest(
             f"votes by choice with epsilon={epsilon!r} and delta={delta!r}.",
             remedy="Give an epsilon and no delta: choices are paid by epsilon alone.",
         )
+    if vote == "choice":
+        refuse_choices_elsewhere(noise_at)
     heaviest, drawn = bins.heaviest or 1.0, RandomStructure.draw(bins, trees=trees, depth=depth, seed=structure)
     read = [*(column.name for column in bins.features), bins.target.name]
     federation = complete_cases(federation, read, count=epsilon is None)

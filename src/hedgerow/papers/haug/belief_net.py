@@ -279,7 +279,7 @@ def private_belief_net(
     pool : int
         Places in a row of which the largest probability is taken.
     epsilon, delta : float, optional
-        The budget; as printed epsilon alone. None takes the channel's noise.
+        The budget; as printed it is pure, and delta is left unused. None takes the channel's noise.
     form : {"printed", "corrected"}
         Laplace noise by constants of the cube, or normal patches and any noise.
     start : BeliefState, optional
@@ -305,10 +305,11 @@ def private_belief_net(
             f"filters {filters}, side {side}, pool {pool}, length {length}.",
             remedy="A side is 2 or 3, there are at most side^2 filters, and blocks are no larger than the record.",
         )
-    if form not in ("printed", "corrected") or (form == "printed" and delta):
-        raise SettingsInvalid(f"form {form!r}, delta {delta}.", remedy="Say 'printed', of pure epsilon, or 'corrected'.")
+    if form not in ("printed", "corrected"):
+        raise SettingsInvalid(f"form is {form!r}.", remedy="Say 'printed' or 'corrected'.")
     printed = form == "printed"
-    handles = BudgetShares(epsilon, delta).handles(federation, {name: Share(share) for name, share in SHARES.items()})
+    budget = BudgetShares(epsilon, None if printed or epsilon is None else delta)
+    handles = budget.handles(federation, {name: Share(share) for name, share in SHARES.items()})
     ready = {name: layers.at_parties(one) for name, one in handles.items()}
     units, same = 2 * filters * (across // pool) ** 2, {"side": side, "length": length, "printed": printed}
     if start is None:

@@ -313,7 +313,18 @@ def inference(
 
     Parameters
     ----------
-    As `private_inference`.
+    federation : Federation
+        Whose schema declares the range of every column of the formula.
+    formula : str
+        With a constant. A number as target is a linear regression, a binary target a logistic one.
+    epsilon, delta : float, optional
+        The budget; without epsilon the channel's noise, which has to be Gaussian, is used as it is.
+    noise_at : {"server", "shares", "party"}
+        Who adds the noise of a budget.
+    least : int
+        For noise in shares: as many parties' shares make the whole.
+    weights : str, optional
+        Column of record weights, which count as repeated records.
 
     Returns
     -------
@@ -326,7 +337,14 @@ def inference(
     Intervals are of the model as if it were true, with records drawn from it; those of a linear regression suppose residuals of
     one variance. Releases and errors as `private_inference`.
     """
-    given = {"formula": formula, "epsilon": epsilon, "delta": delta, "noise_at": noise_at, "least": least, "weights": weights}
+    given: dict[str, Any] = {
+        "formula": formula,
+        "epsilon": epsilon,
+        "delta": delta,
+        "noise_at": noise_at,
+        "least": least,
+        "weights": weights,
+    }
     plan = InferencePlan.of(schema_of(federation), given)
     before = len(federation.ledger)
     *_, state = private_inference(federation, **given)

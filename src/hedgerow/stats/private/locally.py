@@ -105,7 +105,7 @@ def _score(settings: Mapping[str, Any], state: LocalState, schema: Any, table: A
 
 def _rows_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     given = {key: settings.get(key) for key in ("bins", "weights")}
-    return given | {"log": tuple(settings.get("log") or ()), "length": settings.get("length") or "unit"}
+    return given | {"log": tuple(settings.get("log") or ()), "length": settings.get("rows") or "unit"}
 
 
 @program(
@@ -128,7 +128,7 @@ def private_local(
     penalty: float | None = None,
     bins: int | None = None,
     log: list[str] = [],  # noqa: B006
-    length: Length = "unit",
+    rows: Length = "unit",
     weights: str | None = None,
     start: LocalState | None = None,
 ) -> Iterator[LocalState]:
@@ -153,7 +153,7 @@ def private_local(
         So many public bins for each number of the formula.
     log : list of str
         Columns whose bins have equal widths on a logarithmic scale.
-    length : {"unit", "fixed"}
+    rows : {"unit", "fixed"}
         By what a row is divided: its own length, or the largest that there can be.
     weights : str, optional
         Column of record weights.
@@ -177,12 +177,12 @@ def private_local(
         Before any party is asked.
     """
     schema = schema_of(federation)
-    rows = UnitRows.of(formula, schema, bins=bins, log=tuple(log), length=length, weights=weights)
-    plan = planned_minimum(rows, epsilon=epsilon, delta=delta, method=method, loss=loss, penalty=penalty)
+    spec = UnitRows.of(formula, schema, bins=bins, log=tuple(log), length=rows, weights=weights)
+    plan = planned_minimum(spec, epsilon=epsilon, delta=delta, method=method, loss=loss, penalty=penalty)
     if start is not None:
         return
-    known = complete_cases(federation, rows.spec.schema.names, count=False)
-    total = known.prepare(unit_rows, spec=rows).sum(partial(private_minimum, plan=plan))
+    known = complete_cases(federation, spec.spec.schema.names, count=False)
+    total = known.prepare(unit_rows, spec=spec).sum(partial(private_minimum, plan=plan))
     answered = float(total["parties"])
     yield LocalState(1, total["coef"] / max(answered, 1.0), answered)
 
@@ -233,7 +233,7 @@ def locally(
         penalty=penalty,
         bins=bins,
         log=list(log),
-        length=rows,
+        rows=rows,
         weights=weights,
     )
     (state,) = asked
