@@ -132,7 +132,6 @@ def test_refused_before_anybody_is_asked():
         {"side": 4},
         {"pool": 8},
         {"form": "mended"},
-        {"form": "printed", "epsilon": 1.0, "delta": 1e-5},
     ):
         with pytest.raises(SettingsInvalid):
             next(private_belief_net(fed, **more))
