@@ -154,3 +154,9 @@ def test_a_band_lies_around_its_line_and_below_all_lines():
     assert ">10<" in highest  # the axis holds the band
     broken = Series("one", (0.0, 1.0), (0.2, 0.4), low=(math.nan, 0.3), high=(0.3, 0.5))
     assert "band" not in line_chart(Curve("t", "x", "y", (broken,)))
+
+
+def test_a_sixth_line_has_the_first_colour_and_is_dotted():
+    inks = series_inks([Series(str(i), (1.0, 2.0), (0.0, 1.0)) for i in range(6)])
+    assert (inks[0], inks[5]) == ("main ink0", "main ink0 dotted")
+    assert len(set(inks)) == 6

@@ -65,10 +65,14 @@ def line_chart(curve: Curve) -> Html | None:
 
 
 def series_inks(series: Iterable[Series]) -> list[str]:
-    """Return the CSS class of each series: its style, and a colour of its own unless it is muted."""
+    """Return the CSS class of each series: its style, and a colour of its own unless it is muted.
+
+    Five colours can be told apart; lines beyond the fifth have them again, and are dotted.
+    """
     inks, n_coloured = [], 0
     for one in series:
-        inks.append(f"{one.style} ink{n_coloured % 5}" if one.style != "muted" else "muted")
+        dotted = " dotted" if n_coloured >= 5 and one.style == "main" else ""
+        inks.append(f"{one.style} ink{n_coloured % 5}{dotted}" if one.style != "muted" else "muted")
         n_coloured += one.style != "muted"
     return inks
 

@@ -83,6 +83,7 @@ svg path, svg line { fill: none; stroke: var(--stroke, currentColor); stroke-lin
 svg .rule { stroke: var(--hair); stroke-width: 1; }
 svg .limit { stroke: var(--ink); stroke-width: 1.25; stroke-dasharray: 2 4; }
 svg .main { stroke-width: 2.4; }
+svg .dotted { stroke-dasharray: 2.5 3.5; }
 svg .reference { stroke-width: 1.6; stroke-dasharray: 7 4; }
 svg .muted { --stroke: var(--faint); stroke-width: 1.2; }
 svg .dot { fill: var(--stroke); stroke: var(--paper); stroke-width: 1.5; }

@@ -116,8 +116,8 @@ SURVEY: Mapping[str, PrintedFamily] = {
         "accuracy",
         {"most of six methods": ((0.2, 0.70), (8.0, 0.80))},
         "Haug 2022, section 6.2, from Gong et al. 2020: above 80 % at 8, and around 10 points less at 0.2",
-        "The survey gives no number of any single method: compare orders, not digits. The belief net (`private_belief_net`) "
-        "and the generator (`private_gan`) are programs of their own, which take longer.",
+        "The survey gives no number of any single method: compare orders, not digits. The belief net (private_belief_net) "
+        "and the generator (private_gan) are programs of their own, which take longer.",
     ),
 }
 BINNED: dict[str, Any] = {"bins": 16}

@@ -13,9 +13,7 @@ from hedgerow.report import Curve, Grid, Outcome, Series
 from .families import NONE, SURVEY, WAYS, ModelWay, PrintedFamily
 from .trials import SPENT, ModelTrialState, trials_of
 
-LINES = 5
-"""So many lines of a figure have a colour of their own."""
-OUR_BEST = "our best at the largest epsilon"
+OUR_BEST = "ours at the largest epsilon"
 REASONS = "What is to be known of each way"
 OURS = PrintedFamily("What a budget is worth", "accuracy", {}, "", "")
 
@@ -113,8 +111,7 @@ def figure(title: str, family: PrintedFamily, found: Mapping[ModelWay, Mapping[f
             series.append(Series(way.name, (1.0,), (best,), "reference"))
             continue
         means = tuple(float(values[e].mean()) for e in places)
-        style = "main" if sum(one.style == "main" for one in series) < LINES else "muted"
-        series.append(Series(way.name, tuple(places), means, style))  # type: ignore[arg-type]
+        series.append(Series(way.name, tuple(places), means))
     for name, line in family.lines.items():
         kept = [(e, value) for e, value in line if e != NONE]
         series.append(Series(f"{name} (survey)", tuple(e for e, _ in kept), tuple(v for _, v in kept), "muted"))
