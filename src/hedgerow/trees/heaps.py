@@ -32,19 +32,22 @@ class SplitRule(ScoreRule):
         Bins of each feature.
     ordered : tuple of bool
         Whether a feature is cut between bins; else one of its bins is split from the others.
-    times : float
-        Weight of the heaviest record, times the nodes in which a record counts.
+    heaviest : float
+        Weight of the heaviest record.
+    rows : int
+        In how many nodes a record counts: one of each tree that it is in.
     """
 
     score: SplitScore
     sizes: tuple[int, ...]
     ordered: tuple[bool, ...]
-    times: float = 1.0
+    heaviest: float = 1.0
+    rows: int = 1
 
     @property
     def sensitivity(self) -> float:
         """How far one record moves the scores of all nodes together."""
-        return self.times * (1.0 if self.score == "max count" else 2.0)
+        return self.rows * self.heaviest * (1.0 if self.score == "max count" else 2.0)
 
     @property
     def monotonic(self) -> bool:

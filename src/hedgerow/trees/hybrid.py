@@ -10,8 +10,8 @@
 
 A record lies in one node of a level: nodes are disjoint and cost one event (`hedgerow.privacy.choice.many`). With `parts` every
 tree has records of its own, by a public hash of a record's bins, and so do trees; else trees add up, and the scores of T trees
-move by T times as much together. No node is stopped where it is empty: all trees have D levels, and an empty node splits at
-random, since to be empty is a fact of the data.
+move by T times as much together, in T rows that are rounded one by one. No node is stopped where it is empty: all trees have D
+levels, and an empty node splits at random, since to be empty is a fact of the data.
 
     score "max count"   sum over both children of the largest class count     moves by 0 or 1: sensitivity 1, monotone
     score "gini"        n times the decrease of Gini impurity                 moves by less than 2, up or down
@@ -238,7 +238,7 @@ def grow_hybrid_forest(
     prepared = federation.prepare(binned, bins=bins)
     asked = plan.handles(prepared, {"leaves": Share(1.0)})["leaves"]
     heaviest, nodes = bins.heaviest or 1.0, 1 if parts else trees
-    rule = SplitRule(score, bins.sizes, ordered_of(bins), heaviest * nodes)
+    rule = SplitRule(score, bins.sizes, ordered_of(bins), heaviest, nodes)
     candidates = np.array(rule.candidates)
     ask = partial(
         node_counts, sizes=bins.sizes, ordered=rule.ordered, n_classes=len(bins.classes), parts=parts, structure=structure
