@@ -8,11 +8,15 @@ import math
 import numpy as np
 import pytest
 
+import hedgerow as hr
 from hedgerow.core import Party
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import l1
 from hedgerow.core.whole import in_steps
+from hedgerow.data import Column, Schema, Table
+from hedgerow.errors import CheckpointMismatch, SettingsInvalid
 from hedgerow.privacy.choice import ManyChoice, many
+from hedgerow.trees import grow_hybrid_forest, grow_private_forest, hybrid_forest
 from hedgerow.trees.heaps import SplitRule
 from hedgerow.trees.hybrid import node_counts
 
@@ -59,3 +63,57 @@ def test_scores_that_are_rounded_in_each_tree_cost_one_epsilon(monkeypatch, tree
 def test_one_step_for_all_rows_is_a_broken_twin(monkeypatch):
     """With the same sensitivity said to lie in one row, five trees tell more than was charged."""
     assert max(told_of_one_record(monkeypatch, 5, 0.7, 1, seed)[0] for seed in range(12)) > 1.0001
+
+
+# ---- without noise, and what is refused -----------------------------------------------------------------------------
+@pytest.mark.parametrize("score", ["max count", "gini"])
+def test_sums_in_another_order_choose_the_same_splits(score):
+    """Every split of a category with two levels equals that of the same category in words: the first is taken."""
+    rng = np.random.default_rng(0)
+    codes, w = rng.integers(0, 2, 60), rng.uniform(0, 1, 60)
+    rule = SplitRule(score, (2, 2), (True, True))
+    chosen = set()
+    for _ in range(20):
+        totals = np.zeros((1, 4, 2))
+        for j in range(2):
+            for i in rng.permutation(60):
+                totals[0, 2 * j + codes[i], i % 2] += w[i]
+        chosen.add(int(rule.best(totals)[0]))
+    assert chosen == {0}
+
+
+def test_features_of_one_value_are_refused_before_anybody_is_asked():
+    schema = Schema((Column("c", "category", levels=("a",)), Column("ill", "binary", role="target")))
+    federation = hr.simulate({"one": Table(schema.admit({"c": np.zeros(9, np.int16), "ill": np.ones(9)}), schema)})
+    for budget in ({}, {"epsilon": 1.0}):
+        with pytest.raises(SettingsInvalid, match="two bins"):
+            hybrid_forest(federation, **budget)
+    assert not len(federation.ledger)
+
+
+@pytest.mark.parametrize("other", [{"depth": 3}, {"trees": 3}])
+def test_a_hybrid_forest_of_another_shape_is_no_start(federate, table, other):
+    first, *_ = grow_hybrid_forest(federate(table), trees=2, depth=2)
+    with pytest.raises(CheckpointMismatch, match="HR-103"):
+        list(grow_hybrid_forest(federate(table), **{"trees": 2, "depth": 2, **other}, start=first))
+
+
+def test_votes_by_counts_and_by_choice_are_not_mixed(federate, table):
+    settings = {"trees": 3, "depth": 2, "epsilon": 1.0}
+    [counts] = grow_private_forest(federate(table), **settings)
+    one, two, _ = grow_private_forest(federate(table), **settings, vote="choice")
+    [all_parts] = grow_private_forest(federate(table), **settings, vote="choice", parts=True)
+    for start, more in [
+        (counts, {"vote": "choice"}),
+        (counts, {"vote": "choice", "parts": True}),
+        (two, {}),
+        (one, {"vote": "choice", "parts": True}),
+        (all_parts, {"vote": "choice"}),
+        (one, {"vote": "choice", "depth": 3}),
+    ]:
+        federation = federate(table)
+        with pytest.raises(CheckpointMismatch, match="HR-103"):
+            list(grow_private_forest(federation, **{**settings, **more}, start=start))
+        assert not len(federation.ledger)
+    for start, more, left in [(counts, {}, 0), (one, {"vote": "choice"}, 2), (all_parts, {"vote": "choice", "parts": True}, 0)]:
+        assert len(list(grow_private_forest(federate(table), **settings, **more, start=start))) == left

@@ -17,6 +17,8 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.question import travels
 from hedgerow.privacy.choice import ScoreRule
 
+from .split import TIE
+
 SplitScore = Literal["max count", "gini"]
 
 
@@ -74,6 +76,13 @@ class SplitRule(ScoreRule):
             left = cells.cumsum(1)[:, :-1] if ordered else cells
             found.append(self._scored(left, both - left, both))
         return np.concatenate(found, axis=1)
+
+    def best(self, totals: Array) -> Array:
+        """The first of the candidates whose score is the largest of its node, but for rounding: shape (nodes,)."""
+        scores = self.scores(totals)
+        weight = np.maximum(totals[:, : self.sizes[0]], 0.0).sum((1, 2))
+        chosen: Array = (scores >= scores.max(1, keepdims=True) - TIE * weight[:, None]).argmax(1)
+        return chosen
 
     def _scored(self, left: Array, right: Array, both: Array) -> Array:
         if self.score == "max count":

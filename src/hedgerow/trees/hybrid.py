@@ -51,7 +51,7 @@ from hedgerow.core.question import local
 from hedgerow.core.whole import held
 from hedgerow.data import Schema, complete_cases, load
 from hedgerow.display import displayed
-from hedgerow.errors import SettingsInvalid
+from hedgerow.errors import CheckpointMismatch, SettingsInvalid
 from hedgerow.privacy.choice import choose_many
 from hedgerow.privacy.choice.mechanisms import Law
 from hedgerow.privacy.shares import BudgetShares, Share
@@ -203,7 +203,7 @@ def grow_hybrid_forest(
         As `hedgerow.trees.additive.additive_model`.
     epsilon, delta : float, optional
         A budget for the program. Delta is spent on the leaves, whose noise is then Gaussian. Without a budget every histogram
-        is asked through the channel as it is, and splits have the best score.
+        is asked through the channel as it is, and splits have the best score; of equal ones the first is taken.
     noise_at, least
         The server alone: it makes the choices, from exact counts.
     structure : int
@@ -222,6 +222,8 @@ def grow_hybrid_forest(
         Before any party is asked.
     UnboundedSum (HR-210)
         Noise is added, and weights declare no range.
+    CheckpointMismatch (HR-103)
+        `start` is of other trees, another depth or another target.
     """
     if not 1 <= depth <= 10 or trees < 1 or not 0 < split_share < 1 or score not in ("max count", "gini"):
         raise SettingsInvalid(
@@ -239,17 +241,24 @@ def grow_hybrid_forest(
     asked = plan.handles(prepared, {"leaves": Share(1.0)})["leaves"]
     heaviest, nodes = bins.heaviest or 1.0, 1 if parts else trees
     rule = SplitRule(score, bins.sizes, ordered_of(bins), heaviest, nodes)
+    if not rule.candidates:
+        raise SettingsInvalid(
+            f"none of {[column.name for column in bins.features]} has two bins or levels, and a node could not be split.",
+            remedy="Give features of two values or more, or a larger n_bins.",
+        )
     candidates = np.array(rule.candidates)
     ask = partial(
         node_counts, sizes=bins.sizes, ordered=rule.ordered, n_classes=len(bins.classes), parts=parts, structure=structure
     )
-    state = start or _roots(trees, depth, len(bins.classes))
+    state = _roots(trees, depth, len(bins.classes))
+    if start is not None:
+        state = _continued(start, like=state)
     while state.round < depth:
         told, level = {"feature": state.feature, "cut": state.cut}, state.round
         count = partial(ask, level=level, leaves=False)
         if epsilon is None:
             bound = None if bins.bound is None else ball(prepared, len(bins.features) * nodes, heaviest)
-            chosen = rule.scores(prepared.sum(count, told, bound=bound)).argmax(-1)
+            chosen = rule.best(prepared.sum(count, told, bound=bound))
         else:
             bound = l1(len(bins.features) * nodes * heaviest, "record")
             spent = split_share * epsilon / depth
@@ -306,6 +315,17 @@ def _roots(trees: int, depth: int, n_classes: int) -> HybridState:
     """Trees before anybody was asked."""
     feature, cut = np.zeros((2, trees, 2**depth - 1), np.int64)
     return HybridState(0, feature, cut, np.full((trees, 2**depth, n_classes), 1 / n_classes))
+
+
+def _continued(start: HybridState, *, like: HybridState) -> HybridState:
+    """A state from which a forest goes on, if it is of its trees, depth and classes."""
+    if start.feature.shape != like.feature.shape or start.value.shape != like.value.shape:
+        raise CheckpointMismatch(
+            f"a state of splits {start.feature.shape} and leaves {start.value.shape}, in a forest of splits "
+            f"{like.feature.shape} and leaves {like.value.shape}.",
+            remedy="Continue with the trees, depth and target with which the state was grown.",
+        )
+    return start
 
 
 def _grown(state: HybridState, splits: Array) -> HybridState:
