@@ -194,14 +194,17 @@ def test_shapes_are_centred_and_add_up_to_the_prediction(federate, table):
         model.shape("agee")
 
 
-@pytest.mark.slow
-def test_the_noise_of_a_shape_is_that_of_repeated_fits(federate, table):
-    """Of twenty fits, over all bins; to first order, so within a factor of two."""
-    fits = [additive(federate(table, seed=seed), rounds=8, n_bins=3, epsilon=20.0, delta=1e-5) for seed in range(20)]
-    told = np.mean([np.concatenate([fit.shape(c.name)["noise"] for c in fit.bins.features]) for fit in fits], axis=0)
-    found = np.std([np.concatenate([fit.shape(c.name)["contribution"] for c in fit.bins.features]) for fit in fits], axis=0)
-    assert 0.6 < np.median(told / found) < 1.7
-    assert additive(federate(table), rounds=2).shape("age")["noise"].sum() == 0
+def test_a_noisy_shape_claims_no_deviation_and_says_why(federate, table):
+    """Noise goes through the residuals of all features, by joint counts that nobody released: no band, no column."""
+    noisy = additive(federate(table), rounds=3, n_bins=4, epsilon=2.0, delta=1e-5)
+    frame, figure = noisy.shape("age"), noisy.plot("age")
+    assert list(frame) == ["low", "high", "contribution", "records"]
+    (curve,) = figure.drawn
+    assert not curve.series[0].low
+    assert "no band is drawn" in curve.note
+    assert f"standard deviation {noisy.sigma:.4g}" in str(noisy)
+    assert noisy.plot("stage").drawn[0].note == curve.note
+    assert not additive(federate(table), rounds=3, n_bins=4).plot("age").drawn[0].note
 
 
 def test_shapes_are_drawn(federate, table):
