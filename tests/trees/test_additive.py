@@ -144,6 +144,27 @@ def test_a_channel_with_noise_is_used_as_it_is_and_never_twice(federate, table):
         additive(noisy, rounds=5, epsilon=1.0, delta=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "expected"),
+    [
+        (Gaussian(2.0), 2 * np.sqrt(5)),
+        (Gaussian(2.0, "party"), 2 * np.sqrt(5 * 8)),
+        (Gaussian(2.0, "shares", 2), 2 * np.sqrt(5 * 8 / 2)),
+        (hr.Laplace(2.0), 2 * np.sqrt(2) * 5),
+    ],
+    ids=str,
+)
+def test_the_deviation_of_a_round_counts_the_shares_that_parties_add(federate, table, mechanism, expected):
+    """Of eight parties whose noise is whole with two, the sum has twice the deviation. The counts are such a question, too."""
+    slots = {"aggregation": hr.SecAgg()} if mechanism.at == "shares" else {}
+    noisy = [federate(table, seed=seed).protect(mechanism=mechanism, **slots) for seed in range(3)]
+    fits = [next(iter(additive_model(federation, rounds=1))) for federation in noisy]
+    assert fits[0].sigma == pytest.approx(expected, rel=1e-6)
+    exact = next(iter(additive_model(federate(table), rounds=1))).counts
+    errors = np.concatenate([fit.counts - exact for fit in fits])
+    assert np.sqrt(np.mean(errors**2)) == pytest.approx(expected, rel=0.3)
+
+
 def test_pure_noise_still_predicts(federate, table):
     model = additive(federate(table), rounds=3, epsilon=1e-3, delta=1e-5, target="days")
     assert np.isfinite(model.predict(table)).all()

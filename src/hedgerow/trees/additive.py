@@ -236,9 +236,9 @@ def additive_model(
     if state.round == 0:
         state = replace(state, counts=asked["counts"].sum(partial(bin_records, sizes=bins.sizes), bound=bound))
     ask = partial(bin_residuals, sizes=bins.sizes, classified=bool(bins.classes), clip=bound is not None)
+    sigma = deviation(asked["residuals"], bound, sum(bins.sizes))
     while state.round < rounds:
         residuals = asked["residuals"].sum(ask, state.theta, bound=bound)
-        sigma = 0.0 if bound is None else deviation(asked["residuals"], bound)
         state = _stepped(replace(state, sigma=sigma), residuals, bins, momentum=momentum, floor=caution * sigma)
         yield state
         if tol is not None and (np.abs(residuals) <= tol * state.counts).all():

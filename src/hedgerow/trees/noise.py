@@ -13,7 +13,9 @@ from fractions import Fraction
 from hedgerow.core.bound import Bound, l1, l2
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
+from hedgerow.core.whole import in_steps
 from hedgerow.errors import UnlawfulChannel
+from hedgerow.privacy.level import noise_level
 
 
 def ball(federation: Federation, times: int, radius: float = 1.0, most: float | None = None) -> Bound:
@@ -34,21 +36,17 @@ def ball(federation: Federation, times: int, radius: float = 1.0, most: float | 
     return l2(length if Fraction(length) ** 2 >= exact else math.nextafter(length, math.inf), "record")
 
 
-def deviation(federation: Federation, bound: Bound) -> float:
-    """Standard deviation of the noise in each number of the last question of a federation; zero where there was none.
+def deviation(federation: Federation, bound: Bound | None, size: int) -> float:
+    """Standard deviation of the noise in each of `size` numbers of the next question of a federation; zero without noise.
 
-    It follows from the channel and the bound alone. Noise of every party by itself adds up.
+    It follows from the channel, the bound and the parties that are expected to add noise, or shares of it, and not from data.
+
+    Raises
+    ------
+    BudgetInvalid (HR-214)
+        The mechanism adds no noise to numbers.
     """
-    if not federation.protection.noisy or not federation.ledger.entries:
-        return 0.0
-    event, clip = federation.ledger.entries[-1].event, federation.protection.clip
-    radius = clip.radius if isinstance(clip, Bound) else bound.radius
-    several = math.sqrt(federation.expected_size) if federation.protection.noise_at == "party" else 1.0
-    if event.kind == "laplace":
-        return math.sqrt(2) * event.noise_multiplier * radius * several
-    if event.kind == "pure":
-        return math.sqrt(2) / event.epsilon * radius * several
-    return event.noise_multiplier * radius * several
+    return 0.0 if bound is None else noise_level(federation, in_steps(bound), "", size)
 
 
 def refuse_choices_elsewhere(noise_at: Position) -> None:

@@ -217,10 +217,10 @@ def boost_random_trees(
     drawn = RandomStructure.draw(bins, trees=trees, depth=depth, seed=structure)
     ask = partial(leaf_sums, features=len(bins.features), classified=bool(bins.classes), clip=bound is not None)
     state = start or RandomTreesState(0, np.zeros((0, drawn.leaves)))
+    sigma = deviation(asked, bound, 2 * batch * drawn.leaves)
     while state.round < rounds:
         grown = drawn.some(slice(0, batch * (state.round + 1)))
         sums = asked.sum(ask, grown.broadcast | {"value": state.value}, bound=bound)
-        sigma = 0.0 if bound is None else deviation(asked, bound)
         curvature = np.maximum(sums[..., 1] / 4 if bins.classes else sums[..., 1], 0.0) + max(floor, 2 * sigma)
         state = RandomTreesState(state.round + 1, np.concatenate([state.value, rate / batch * sums[..., 0] / curvature]))
         yield state
