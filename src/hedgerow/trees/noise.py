@@ -10,30 +10,35 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from hedgerow.core.bound import Bound, l1, l2
+from hedgerow.core.bound import Bound, l1
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
 from hedgerow.core.whole import in_steps
 from hedgerow.errors import UnlawfulChannel
 from hedgerow.privacy.level import noise_level
 
+from .bins import root_bound
 
-def ball(federation: Federation, times: int, radius: float = 1.0, most: float | None = None) -> Bound:
+
+def ball(
+    federation: Federation, times: int, heaviest: float = 1.0, squares: Fraction | float = 1.0, most: Fraction | float = 1.0
+) -> Bound:
     """The bound, per record, of what it adds to `times` places, in the norm of the federation's noise.
 
-    A root that was rounded down would shorten what records add, and is rounded up.
+    A length that was rounded down would shorten what records add, and is rounded up.
 
     Parameters
     ----------
-    radius : float
-        Largest Euclidean length of what it adds to a place.
-    most : float, optional
-        Largest sum of absolute values there, where it adds several numbers.
+    heaviest : float
+        Largest weight of a record.
+    squares, most : Fraction or float
+        Largest sum of squares, and of absolute values, of what a record of weight one adds to a place.
     """
-    if federation.protection.law in ("laplace", "geometric"):
-        return l1(times * (radius if most is None else most), "record")
-    length, exact = radius * math.sqrt(times), times * Fraction(radius) ** 2
-    return l2(length if Fraction(length) ** 2 >= exact else math.nextafter(length, math.inf), "record")
+    if federation.protection.law not in ("laplace", "geometric"):
+        return root_bound(times * Fraction(squares), heaviest)
+    exact = times * Fraction(most) * Fraction(heaviest)
+    length = float(exact)
+    return l1(length if Fraction(length) >= exact else math.nextafter(length, math.inf), "record")
 
 
 def deviation(federation: Federation, bound: Bound | None, size: int) -> float:
