@@ -144,6 +144,27 @@ def test_a_channel_with_noise_is_used_as_it_is_and_never_twice(federate, table):
         additive(noisy, rounds=5, epsilon=1.0, delta=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "expected"),
+    [
+        (Gaussian(2.0), 2 * np.sqrt(5)),
+        (Gaussian(2.0, "party"), 2 * np.sqrt(5 * 8)),
+        (Gaussian(2.0, "shares", 2), 2 * np.sqrt(5 * 8 / 2)),
+        (hr.Laplace(2.0), 2 * np.sqrt(2) * 5),
+    ],
+    ids=str,
+)
+def test_the_deviation_of_a_round_counts_the_shares_that_parties_add(federate, table, mechanism, expected):
+    """Of eight parties whose noise is whole with two, the sum has twice the deviation. The counts are such a question, too."""
+    slots = {"aggregation": hr.SecAgg()} if mechanism.at == "shares" else {}
+    noisy = [federate(table, seed=seed).protect(mechanism=mechanism, **slots) for seed in range(3)]
+    fits = [next(iter(additive_model(federation, rounds=1))) for federation in noisy]
+    assert fits[0].sigma == pytest.approx(expected, rel=1e-6)
+    exact = next(iter(additive_model(federate(table), rounds=1))).counts
+    errors = np.concatenate([fit.counts - exact for fit in fits])
+    assert np.sqrt(np.mean(errors**2)) == pytest.approx(expected, rel=0.3)
+
+
 def test_pure_noise_still_predicts(federate, table):
     model = additive(federate(table), rounds=3, epsilon=1e-3, delta=1e-5, target="days")
     assert np.isfinite(model.predict(table)).all()
@@ -194,14 +215,17 @@ def test_shapes_are_centred_and_add_up_to_the_prediction(federate, table):
         model.shape("agee")
 
 
-@pytest.mark.slow
-def test_the_noise_of_a_shape_is_that_of_repeated_fits(federate, table):
-    """Of twenty fits, over all bins; to first order, so within a factor of two."""
-    fits = [additive(federate(table, seed=seed), rounds=8, n_bins=3, epsilon=20.0, delta=1e-5) for seed in range(20)]
-    told = np.mean([np.concatenate([fit.shape(c.name)["noise"] for c in fit.bins.features]) for fit in fits], axis=0)
-    found = np.std([np.concatenate([fit.shape(c.name)["contribution"] for c in fit.bins.features]) for fit in fits], axis=0)
-    assert 0.6 < np.median(told / found) < 1.7
-    assert additive(federate(table), rounds=2).shape("age")["noise"].sum() == 0
+def test_a_noisy_shape_claims_no_deviation_and_says_why(federate, table):
+    """Noise goes through the residuals of all features, by joint counts that nobody released: no band, no column."""
+    noisy = additive(federate(table), rounds=3, n_bins=4, epsilon=2.0, delta=1e-5)
+    frame, figure = noisy.shape("age"), noisy.plot("age")
+    assert list(frame) == ["low", "high", "contribution", "records"]
+    (curve,) = figure.drawn
+    assert not curve.series[0].low
+    assert "no band is drawn" in curve.note
+    assert f"standard deviation {noisy.sigma:.4g}" in str(noisy)
+    assert noisy.plot("stage").drawn[0].note == curve.note
+    assert not additive(federate(table), rounds=3, n_bins=4).plot("age").drawn[0].note
 
 
 def test_shapes_are_drawn(federate, table):

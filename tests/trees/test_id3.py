@@ -15,7 +15,7 @@ from hedgerow.core import Party
 from hedgerow.data import Column, Schema, Table, iid
 from hedgerow.engines import simulate
 from hedgerow.errors import SettingsInvalid
-from hedgerow.privacy import Gaussian
+from hedgerow.privacy import Gaussian, Laplace
 from hedgerow.store import last
 from hedgerow.store.checkpoint import join, split
 from hedgerow.trees import Bins, TreeState, binned, grow_id3, id3
@@ -191,6 +191,12 @@ def test_levels_are_charged_by_the_features_that_are_left(table, federate):
     told = [str(entry.bound) for entry in federation.ledger.entries]
     assert [float(text.partition("(")[2].partition(")")[0]) for text in told] == pytest.approx(np.sqrt([5, 4, 3]), rel=1e-5)
     assert noisy.feature[0] == last(grow_id3(federate(table), depth=3)).feature[0]
+
+
+def test_pure_noise_is_scaled_by_the_features_that_are_left(table, federate):
+    federation = federate(table).protect(mechanism=Laplace(1e-3))
+    last(grow_id3(federation, depth=3))
+    assert [str(entry.bound) for entry in federation.ledger.entries] == [f"l1({left}) per record" for left in (5, 4, 3)]
 
 
 def test_every_state_resumes(table, federate):

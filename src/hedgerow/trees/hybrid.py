@@ -268,9 +268,9 @@ def grow_hybrid_forest(
     if state.round == depth:
         bound = None if bins.bound is None else ball(asked, nodes, heaviest)
         told = {"feature": state.feature, "cut": state.cut}
+        sigma = deviation(asked, bound, state.value.size)
         counts = asked.sum(partial(ask, level=depth, leaves=True), told, bound=bound).reshape(state.value.shape)
-        value = shares_of(counts, 0.0 if bound is None else deviation(asked, bound))
-        yield replace(state, round=depth + 1, value=value)
+        yield replace(state, round=depth + 1, value=shares_of(counts, sigma))
 
 
 def hybrid_forest(

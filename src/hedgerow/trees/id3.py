@@ -22,8 +22,8 @@ masked or not.
 
 Releases : S_vi, once per level, of shape (cells of the open nodes, classes).
 State    : none at the parties.
-Unit     : record. At level l it lies in one value of each of F - l unused features of one node: l2 length sqrt(F - l) times the
-           heaviest weight, so later levels are asked with less noise.
+Unit     : record. At level l it lies in one value of each of F - l unused features of one node: l2 length sqrt(F - l), l1
+           length F - l, times the heaviest weight, so later levels are asked with less noise.
 Source   : van Aarle 2021, section 7.2, equations 7.3 and 7.4; Quinlan 1986. Equation 7.3 prints the entropy without its minus
            sign, by which the largest gain would be the smallest; the sign is mended here.
 """
@@ -46,10 +46,11 @@ from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares, Share
 
 from . import results
-from .bins import Bins, binned, root_bound
+from .bins import Bins, binned
 from .forest import whole_histogram
 from .growing import broadcast_of, node_values
 from .histograms import padded
+from .noise import ball
 from .split import TIE
 from .tree import LEAF, MULTIWAY, DecisionTree, TreeState, links
 
@@ -138,7 +139,7 @@ def grow_id3(
     state = start or TreeState.root(bins)
     while state.round < depth and len(state.open):
         chosen = unused(state, bins)
-        bound = None if bins.heaviest is None else root_bound(n_features - state.round, bins.heaviest)
+        bound = None if bins.heaviest is None else ball(asked, n_features - state.round, bins.heaviest)
         flat = asked.sum(count, broadcast_of(state) | {"chosen": chosen}, bound=bound)
         state = _grown(state, padded(flat, chosen, bins.sizes), chosen, bins, min_records, min_gain, exact=exact)
         yield state

@@ -218,8 +218,9 @@ def grow_private_forest(
             plan = BudgetShares(epsilon, delta, noise_at, least)
             asked = plan.handles(prepared, {"votes": Share(1.0)})["votes"]
             bound = None if bins.bound is None else ball(asked, 1 if parts else trees, heaviest)
+            sigma = deviation(asked, bound, trees * drawn.leaves * len(bins.classes))
             counts = asked.sum(ask, drawn.broadcast, bound=bound).reshape(shape)
-            yield VotesState(1, shares_of(counts, 0.0 if bound is None else deviation(asked, bound)))
+            yield VotesState(1, shares_of(counts, sigma))
         return
     asked_of = [drawn] if parts else [drawn.some(slice(tree, tree + 1)) for tree in range(trees)]
     for one in asked_of[state.round :]:

@@ -49,8 +49,8 @@ from .noise import ball, deviation
 from .reading import bin_numbers, name_of_score, named, refuse_undeclared, score_of, two_classes_or_a_number
 from .structures import RandomStructure, reached
 
-LONGEST = math.sqrt((71 + 8 * math.sqrt(2)) / 64) * (1 + 1e-15)
-"""Largest length of (y - p, 4 p (1 - p))."""
+SQUARES = (71 + 8 * math.sqrt(2)) / 64 * (1 + 1e-15)
+"""Largest squared length of (y - p, 4 p (1 - p))."""
 MOST = 25 / 16
 """Largest sum of their sizes."""
 
@@ -211,16 +211,15 @@ def boost_random_trees(
     federation = complete_cases(federation, read, count=epsilon is None)
     plan = BudgetShares(epsilon, delta, noise_at, least)
     asked = plan.handles(federation.prepare(binned, bins=bins), {"leaves": Share(1.0, times=rounds)})["leaves"]
-    long, far = (LONGEST, MOST) if bins.classes else (math.sqrt(2), 2.0)
-    heaviest = bins.heaviest or 1.0
-    bound = None if bins.bound is None else ball(asked, batch, long * heaviest, far * heaviest)
+    squares, most = (SQUARES, MOST) if bins.classes else (2.0, 2.0)
+    bound = None if bins.bound is None else ball(asked, batch, bins.heaviest or 1.0, squares, most)
     drawn = RandomStructure.draw(bins, trees=trees, depth=depth, seed=structure)
     ask = partial(leaf_sums, features=len(bins.features), classified=bool(bins.classes), clip=bound is not None)
     state = start or RandomTreesState(0, np.zeros((0, drawn.leaves)))
+    sigma = deviation(asked, bound, 2 * batch * drawn.leaves)
     while state.round < rounds:
         grown = drawn.some(slice(0, batch * (state.round + 1)))
         sums = asked.sum(ask, grown.broadcast | {"value": state.value}, bound=bound)
-        sigma = 0.0 if bound is None else deviation(asked, bound)
         curvature = np.maximum(sums[..., 1] / 4 if bins.classes else sums[..., 1], 0.0) + max(floor, 2 * sigma)
         state = RandomTreesState(state.round + 1, np.concatenate([state.value, rate / batch * sums[..., 0] / curvature]))
         yield state
