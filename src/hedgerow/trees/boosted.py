@@ -129,6 +129,7 @@ def _within(score: Array, loss: Loss, bounds: Bounds | None) -> Array:
     watch=results.boosted_watch,
     score=results.boosted_score,
     metric=results.metric,
+    most=lambda settings, schema: {"gradient_histogram": settings["trees"] * settings["depth"]},
     case=lambda: Case(load("diabetes").take(range(200)), {"trees": 3, "depth": 2}),
 )
 def grow_boosted(

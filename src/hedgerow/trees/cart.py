@@ -83,6 +83,7 @@ def histogram(
     watch=results.watch,
     score=results.score,
     metric=results.metric,
+    most=lambda settings, schema: {"histogram": settings["depth"]},
     case=lambda: Case(load("diabetes").take(range(200)), {"depth": 2}),
 )
 def grow(

@@ -90,6 +90,7 @@ def whole_histogram(
     watch=results.forest_watch,
     score=results.forest_score,
     metric=results.metric,
+    most=lambda settings, schema: {"whole_histogram": settings["depth"]},
     case=lambda: Case(load("diabetes").take(range(200)), {"trees": 5, "depth": 2, "bootstrap": False}),
 )
 def grow_forest(

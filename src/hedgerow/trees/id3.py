@@ -62,6 +62,7 @@ from .tree import LEAF, MULTIWAY, DecisionTree, TreeState, links
     watch=results.watch,
     score=results.score,
     metric=results.metric,
+    most=lambda settings, schema: {"whole_histogram": min(settings["depth"], len(results.bins_of(settings, schema).features))},
     case=lambda: Case(load("breast_cancer").take(range(200)), {"depth": 2, "n_bins": 3}),
 )
 def grow_id3(
