@@ -27,6 +27,8 @@ from .mechanisms import Gaussian, Laplace, Noise
 
 UP = 1 + 1e-9
 """Multipliers are larger by this, against the rounding of their composition."""
+ROOT = 4e-12
+"""Epsilon is planned smaller by this: an accountant finds the epsilon of a ledger as a root, to half as much."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +84,10 @@ class BudgetShares:
 
     @property
     def mu(self) -> float:
-        """The distance of two normal laws of variance one that are exactly (epsilon, delta)-close."""
+        """The distance of two normal laws of variance one that are (epsilon, delta)-close, as accountants can tell."""
         assert self.epsilon is not None
         assert self.delta
-        return 1 / gaussian_noise(self.epsilon, self.delta)
+        return 1 / gaussian_noise(max(self.epsilon - ROOT, self.epsilon / 2), self.delta)
 
     def noise(self, part: Share) -> Noise:
         """The noise of each question of a part."""
