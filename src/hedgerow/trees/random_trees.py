@@ -210,7 +210,9 @@ def boost_random_trees(
     read = [*(column.name for column in bins.features), bins.target.name]
     federation = complete_cases(federation, read, count=epsilon is None)
     plan = BudgetShares(epsilon, delta, noise_at, least)
-    asked = plan.handles(federation.prepare(binned, bins=bins), {"leaves": Share(1.0, times=rounds)})["leaves"]
+    asked = plan.handles(federation.prepare(binned, bins=bins), {"leaves": Share(1.0, times=rounds)}, begins=start is None)[
+        "leaves"
+    ]
     long, far = (LONGEST, MOST) if bins.classes else (math.sqrt(2), 2.0)
     heaviest = bins.heaviest or 1.0
     bound = None if bins.bound is None else ball(asked, batch, long * heaviest, far * heaviest)
