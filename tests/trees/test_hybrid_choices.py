@@ -14,7 +14,8 @@ from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import l1
 from hedgerow.core.whole import in_steps
 from hedgerow.data import Column, Schema, Table
-from hedgerow.errors import CheckpointMismatch, SettingsInvalid
+from hedgerow.errors import BudgetExhausted, CheckpointMismatch, SettingsInvalid
+from hedgerow.privacy import Budget
 from hedgerow.privacy.choice import ManyChoice, many
 from hedgerow.trees import grow_hybrid_forest, grow_private_forest, hybrid_forest
 from hedgerow.trees.heaps import SplitRule
@@ -117,3 +118,54 @@ def test_votes_by_counts_and_by_choice_are_not_mixed(federate, table):
         assert not len(federation.ledger)
     for start, more, left in [(counts, {}, 0), (one, {"vote": "choice"}, 2), (all_parts, {"vote": "choice", "parts": True}, 0)]:
         assert len(list(grow_private_forest(federate(table), **settings, **more, start=start))) == left
+
+
+# ---- plans in a budget ----------------------------------------------------------------------------------------------
+CHOOSING = [
+    (grow_hybrid_forest, {"trees": 2, "depth": 2}),
+    (grow_hybrid_forest, {"trees": 2, "depth": 3, "split_share": 0.7, "delta": 1e-5}),
+    (grow_private_forest, {"trees": 3, "depth": 2, "vote": "choice"}),
+    (grow_private_forest, {"trees": 3, "depth": 2, "vote": "choice", "parts": True}),
+]
+
+
+@pytest.mark.parametrize(("grow", "settings"), CHOOSING)
+def test_a_plan_with_choices_that_does_not_fit_is_refused_before_its_first_question(federate, table, grow, settings):
+    federation = federate(table).within(Budget(0.6, 1e-5, unit="record"))
+    with pytest.raises(BudgetExhausted, match="cost epsilon=1 at"):
+        list(grow(federation, epsilon=1.0, **settings))
+    assert not len(federation.ledger)
+
+
+@pytest.mark.parametrize(("grow", "settings"), CHOOSING)
+@pytest.mark.parametrize("epsilon", [1.0, 0.7])
+def test_a_plan_that_fills_a_budget_is_asked_to_its_end(federate, table, grow, settings, epsilon):
+    """Without a margin shares of pure epsilon would exceed a budget with a filter by rounding."""
+    federation = federate(table).within(Budget(epsilon, 1e-5, unit="record", filter=None if "delta" in settings else "basic"))
+    list(grow(federation, epsilon=epsilon, **settings))
+    assert len(federation.ledger) >= 1
+
+
+@pytest.mark.parametrize(("grow", "settings"), CHOOSING)
+def test_a_second_forest_has_to_fit_what_the_first_one_left(federate, table, grow, settings):
+    federation = federate(table).within(Budget(1.0, 1e-5, unit="record"))
+    states = list(grow(federation, epsilon=0.5, **settings))
+    asked = len(federation.ledger)
+    with pytest.raises(BudgetExhausted, match=f"what {asked} earlier questions left"):
+        list(grow(federation, epsilon=2.0, **settings))
+    assert len(federation.ledger) == asked
+    list(grow(federation, epsilon=0.5, **settings))
+    list(grow(federation, epsilon=2.0, **settings, start=states[-1]))  # nothing of it is left to be asked
+    assert len(federation.ledger) == 2 * asked
+
+
+def test_a_forest_goes_on_in_a_budget_that_it_spends_itself(federate, table):
+    """What was asked before the state is not planned again."""
+    federation = federate(table).within(Budget(1.0, 1e-5, unit="record", filter="basic"))
+    settings = {"trees": 2, "depth": 2, "epsilon": 1.0}
+    growing = grow_hybrid_forest(federation, **settings)
+    first = next(growing)
+    growing.close()
+    *_, last = grow_hybrid_forest(federation, **settings, start=first)
+    assert last.round == 3
+    assert len(federation.ledger) == 3

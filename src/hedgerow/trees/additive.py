@@ -230,7 +230,9 @@ def additive_model(
         )
     read = [*(column.name for column in bins.features), bins.target.name]
     federation = complete_cases(federation, read, count=epsilon is None)
-    asked = BudgetShares(epsilon, delta, noise_at, least).handles(federation.prepare(binned, bins=bins), shares)
+    asked = BudgetShares(epsilon, delta, noise_at, least).handles(
+        federation.prepare(binned, bins=bins), shares, begins=start is None
+    )
     bound = None if bins.bound is None else ball(asked["residuals"], len(bins.features), bins.heaviest or 1.0)
     state = start or AdditiveState(0, *np.zeros((3, sum(bins.sizes))))
     if state.round == 0:

@@ -251,7 +251,7 @@ def _boosted(
     loss, names = loss_of(bins), [column.name for column in bins.features]
     parts = {"base": Share(BASE), "levels": Share(1 - BASE, plan.trees * plan.depth)}
     known = complete_cases(federation, [*names, bins.target.name], count=budget.epsilon is None)
-    handles = budget.handles(known, parts)
+    handles = budget.handles(known, parts, begins=start is None)
     asked = {name: handle.prepare(binned, bins=bins) for name, handle in handles.items()}
     if start is None:
         bound = None if bins.bound is None or bins.heaviest is None else ball(asked["base"], 1, bins.heaviest, 2, 2)

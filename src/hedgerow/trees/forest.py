@@ -226,7 +226,9 @@ def _grown(
         )
     read = [*(column.name for column in bins.features), bins.target.name]
     federation = complete_cases(federation, read, count=budget.epsilon is None)
-    asked = budget.handles(federation, {"levels": Share(1.0, plan.depth)})["levels"].prepare(binned, bins=bins)
+    asked = budget.handles(federation, {"levels": Share(1.0, plan.depth)}, begins=start is None)["levels"].prepare(
+        binned, bins=bins
+    )
     counting = {"sizes": bins.sizes, "n_classes": len(bins.classes), "trees": plan.trees}
     count = partial(drawn_histogram, **counting, seed=plan.seed) if plan.bootstrap else partial(whole_histogram, **counting)
     state = start or TreeState.root(bins, plan.trees)

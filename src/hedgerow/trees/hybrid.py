@@ -52,9 +52,9 @@ from hedgerow.core.whole import held
 from hedgerow.data import Schema, complete_cases, load
 from hedgerow.display import displayed
 from hedgerow.errors import CheckpointMismatch, SettingsInvalid
-from hedgerow.privacy.choice import choose_many
+from hedgerow.privacy.choice import ManyChoice, choose_many
 from hedgerow.privacy.choice.mechanisms import Law
-from hedgerow.privacy.shares import BudgetShares, Share
+from hedgerow.privacy.shares import BudgetShares, Share, divided
 
 from .bins import Bins, binned
 from .heaps import HeapTrees, SplitRule, SplitScore
@@ -218,7 +218,8 @@ def grow_hybrid_forest(
 
     Raises
     ------
-    SettingsInvalid (HR-511), MissingColumn (HR-403), SchemaInvalid (HR-409), BudgetInvalid (HR-214), SlotFilled (HR-212)
+    SettingsInvalid (HR-511), MissingColumn (HR-403), SchemaInvalid (HR-409), BudgetInvalid (HR-214), SlotFilled (HR-212),
+    BudgetExhausted (HR-213)
         Before any party is asked.
     UnboundedSum (HR-210)
         Noise is added, and weights declare no range.
@@ -238,7 +239,6 @@ def grow_hybrid_forest(
     read = [*(column.name for column in bins.features), bins.target.name]
     federation = complete_cases(federation, read, count=epsilon is None)
     prepared = federation.prepare(binned, bins=bins)
-    asked = plan.handles(prepared, {"leaves": Share(1.0)})["leaves"]
     heaviest, nodes = bins.heaviest or 1.0, 1 if parts else trees
     rule = SplitRule(score, bins.sizes, ordered_of(bins), heaviest, nodes)
     if not rule.candidates:
@@ -247,6 +247,10 @@ def grow_hybrid_forest(
             remedy="Give features of two values or more, or a larger n_bins.",
         )
     candidates = np.array(rule.candidates)
+    split_bound = l1(len(bins.features) * nodes * heaviest, "record")
+    spent = None if epsilon is None else divided(split_share * epsilon, depth)
+    choices = [] if spent is None else depth * [ManyChoice(law, spent, rule=rule).event(split_bound)]
+    asked = plan.handles(prepared, {"leaves": Share(1.0)}, besides=choices, begins=start is None)["leaves"]
     ask = partial(
         node_counts, sizes=bins.sizes, ordered=rule.ordered, n_classes=len(bins.classes), parts=parts, structure=structure
     )
@@ -256,13 +260,13 @@ def grow_hybrid_forest(
     while state.round < depth:
         told, level = {"feature": state.feature, "cut": state.cut}, state.round
         count = partial(ask, level=level, leaves=False)
-        if epsilon is None:
+        if spent is None:
             bound = None if bins.bound is None else ball(prepared, len(bins.features) * nodes, heaviest)
             chosen = rule.best(prepared.sum(count, told, bound=bound))
         else:
-            bound = l1(len(bins.features) * nodes * heaviest, "record")
-            spent = split_share * epsilon / depth
-            chosen = choose_many(prepared, count, told, bound=bound, epsilon=spent, law=law, rule=rule)[: trees * 2**level]
+            chosen = choose_many(prepared, count, told, bound=split_bound, epsilon=spent, law=law, rule=rule)[
+                : trees * 2**level
+            ]
         state = _grown(state, candidates[chosen].reshape(trees, -1, 2))
         yield state
     if state.round == depth:

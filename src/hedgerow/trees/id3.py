@@ -134,7 +134,7 @@ def grow_id3(
     depth = min(depth, n_features)
     read = [*(column.name for column in bins.features), bins.target.name]
     federation = complete_cases(federation, read, count=epsilon is None)
-    asked = budget.handles(federation, {"levels": Share(1.0, depth)})["levels"].prepare(binned, bins=bins)
+    asked = budget.handles(federation, {"levels": Share(1.0, depth)}, begins=start is None)["levels"].prepare(binned, bins=bins)
     count = partial(whole_histogram, sizes=bins.sizes, n_classes=len(bins.classes), trees=1)
     exact = budget.epsilon is None and not federation.protection.noisy
     state = start or TreeState.root(bins)

@@ -43,9 +43,9 @@ from hedgerow.core.whole import held
 from hedgerow.data import Schema, complete_cases, load
 from hedgerow.display import displayed
 from hedgerow.errors import BudgetInvalid, CheckpointMismatch, SettingsInvalid
-from hedgerow.privacy.choice import choose_many
+from hedgerow.privacy.choice import ManyChoice, choose_many
 from hedgerow.privacy.choice.mechanisms import Law
-from hedgerow.privacy.shares import BudgetShares, Share
+from hedgerow.privacy.shares import BudgetShares, Share, divided
 
 from .bins import Bins, binned
 from .noise import ball, deviation, refuse_choices_elsewhere
@@ -182,7 +182,8 @@ def grow_private_forest(
 
     Raises
     ------
-    SettingsInvalid (HR-511), MissingColumn (HR-403), SchemaInvalid (HR-409), BudgetInvalid (HR-214), SlotFilled (HR-212)
+    SettingsInvalid (HR-511), MissingColumn (HR-403), SchemaInvalid (HR-409), BudgetInvalid (HR-214), SlotFilled (HR-212),
+    BudgetExhausted (HR-213)
         Before any party is asked.
     UnboundedSum (HR-210)
         Noise is added, and weights declare no range.
@@ -213,23 +214,26 @@ def grow_private_forest(
     state = VotesState(0, np.zeros((0, *shape[1:])))
     if start is not None:
         state = _continued(start, shape[1:], trees=trees, every=trees if vote == "counts" or parts else 1, vote=vote)
+    plan = BudgetShares(epsilon, delta, noise_at, least)
     if vote == "counts":
         if state.round == 0:
-            plan = BudgetShares(epsilon, delta, noise_at, least)
-            asked = plan.handles(prepared, {"votes": Share(1.0)})["votes"]
+            asked = plan.handles(prepared, {"votes": Share(1.0)}, begins=True)["votes"]
             bound = None if bins.bound is None else ball(asked, 1 if parts else trees, heaviest)
             sigma = deviation(asked, bound, trees * drawn.leaves * len(bins.classes))
             counts = asked.sum(ask, drawn.broadcast, bound=bound).reshape(shape)
             yield VotesState(1, shares_of(counts, sigma))
         return
     asked_of = [drawn] if parts else [drawn.some(slice(tree, tree + 1)) for tree in range(trees)]
+    bound, spent = l1(heaviest, "record"), divided(epsilon or 0.0, len(asked_of))
+    choices = len(asked_of) * [ManyChoice(law, spent, monotonic=True).event(bound)]
+    plan.handles(prepared, {}, besides=choices, begins=start is None)
     for one in asked_of[state.round :]:
         chosen = choose_many(
             prepared,
             ask,
             one.broadcast,
-            bound=l1(heaviest, "record"),
-            epsilon=(epsilon or 0.0) / len(asked_of),
+            bound=bound,
+            epsilon=spent,
             law=law,
             monotonic=True,
         )

@@ -210,7 +210,8 @@ def boost_random_trees(
     read = [*(column.name for column in bins.features), bins.target.name]
     federation = complete_cases(federation, read, count=epsilon is None)
     plan = BudgetShares(epsilon, delta, noise_at, least)
-    asked = plan.handles(federation.prepare(binned, bins=bins), {"leaves": Share(1.0, times=rounds)})["leaves"]
+    prepared = federation.prepare(binned, bins=bins)
+    asked = plan.handles(prepared, {"leaves": Share(1.0, times=rounds)}, begins=start is None)["leaves"]
     squares, most = (SQUARES, MOST) if bins.classes else (2.0, 2.0)
     bound = None if bins.bound is None else ball(asked, batch, bins.heaviest or 1.0, squares, most)
     drawn = RandomStructure.draw(bins, trees=trees, depth=depth, seed=structure)

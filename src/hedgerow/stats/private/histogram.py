@@ -262,7 +262,7 @@ def whole_histogram(
     if start is not None:
         return
     records = complete_cases(federation, model.spec.schema.names, count=epsilon is None).prepare(cells_of, grid=grid)
-    asked = BudgetShares(epsilon, delta, noise_at, least).handles(records, SHARES)["histogram"]
+    asked = BudgetShares(epsilon, delta, noise_at, least).handles(records, SHARES, begins=True)["histogram"]
     bound = l1(model.heaviest, "record")
     noise = noise_level(asked, bound, "", grid.size)
     counts = asked.sum(partial(cell_counts, cells=grid.size), bound=bound)

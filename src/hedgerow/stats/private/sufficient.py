@@ -233,7 +233,7 @@ def sufficient_moments(
         return
     budget = BudgetShares(epsilon, delta, noise_at, least)
     records = prepared(federation, unit, planned=epsilon is not None)
-    asked = budget.handles(records, PARTS)["moments"]
+    asked = budget.handles(records, PARTS, begins=True)["moments"]
     if pure := norm_of(asked) == 1:
         _refuse_pure(method)
     parts = parts_of(method, labels=not unit.numeric, pure=pure)
