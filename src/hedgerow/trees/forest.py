@@ -16,9 +16,9 @@ pooled records.
 Releases : H, once per level, of shape (cells of the open nodes, classes), or (.., 2) for a regression.
 State    : none at the parties; draws follow from the seed (see `bootstrap`).
 Unit     : record. It lies in m bins of one node of each of B trees: its l2 length is sqrt(B m), or sqrt(2 B m), its l1 length
-           B m, or 2 B m, times the heaviest weight. Draws are 20 at most and make that 20 times as long, which is enough for the
-           range of masked sums, and too much for noise: behind noise there is no bootstrap. Trees share a budget, so few trees,
-           or those of `private_forest`, are better.
+           B m, or 2 B m, times the heaviest weight. Draws are 20 at most and make that 20 times as long, which is enough for
+           the range of masked sums, and too much for noise: behind noise there is no bootstrap. Trees share a budget, so few
+           trees, or those of `private_forest`, are better.
 Numbers  : many trees show more exact numbers than parties hold values, from which records can be solved for, masked totals or
            not; a study refuses that unless its `[protection] disclosure` allows it (HR-216).
 Source   : Breiman 2001. Differs: Poisson weights, bins with public cut points, trees of one depth.
