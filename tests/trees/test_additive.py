@@ -16,8 +16,8 @@ import hedgerow as hr
 from hedgerow.core import Party
 from hedgerow.core.bound import l1, l2
 from hedgerow.data import Column, Schema, Table
-from hedgerow.errors import MissingColumn, SchemaInvalid, SettingsInvalid, SlotFilled, UnboundedSum
-from hedgerow.privacy import Gaussian
+from hedgerow.errors import BudgetInvalid, MissingColumn, SchemaInvalid, SettingsInvalid, SlotFilled, UnboundedSum
+from hedgerow.privacy import DiscreteGaussian, Gaussian, Geometric
 from hedgerow.trees import AdditiveModel, AdditiveState, Bins, additive, additive_model, binned
 from hedgerow.trees.additive import bin_records, bin_residuals
 from hedgerow.trees.noise import ball
@@ -185,6 +185,20 @@ def test_the_deviation_of_a_round_counts_the_shares_that_parties_add(federate, t
     exact = next(iter(additive_model(federate(table), rounds=1))).counts
     errors = np.concatenate([fit.counts - exact for fit in fits])
     assert np.sqrt(np.mean(errors**2)) == pytest.approx(expected, rel=0.3)
+
+
+@pytest.mark.parametrize("mechanism", [DiscreteGaussian(5.0), Geometric(2.0)], ids=str)
+def test_noise_on_whole_numbers_is_refused_before_the_first_question(federate, table, mechanism):
+    """Counts are whole numbers, and the residuals that follow are not: nothing is asked or charged."""
+    from hedgerow.trees import boosted_trees, decision_tree, random_forest
+
+    federation = federate(table).protect(mechanism=mechanism)
+    for fit in (additive, boosted_trees, partial(decision_tree, target="days")):
+        with pytest.raises(BudgetInvalid, match="no whole numbers"):
+            fit(federation)
+    with pytest.raises(BudgetInvalid, match="no whole numbers"):
+        random_forest(federation, target="days", bootstrap=False, trees=2)
+    assert not federation.ledger.entries
 
 
 def test_pure_noise_still_predicts(federate, table):

@@ -55,7 +55,7 @@ from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.report import Outcome
 
 from .bins import Bins, binned
-from .noise import ball, deviation
+from .noise import ball, deviation, refuse_whole_noise
 from .reading import name_of_score, refuse_undeclared, score_of, two_classes_or_a_number
 from .shapes import AdditiveModel, shape_drawings
 
@@ -225,6 +225,7 @@ def additive_model(
     shares = {"counts": Share(COUNTS), "residuals": Share(1 - COUNTS, times=rounds)}
     noisy = federation.protection.noisy or epsilon is not None
     refuse_undeclared(bins, noisy=noisy)
+    refuse_whole_noise(federation, "residuals")
     if tol is not None and noisy:
         raise SettingsInvalid(
             f"tol={tol:g} stops by what the sums say, which is a release of its own.",

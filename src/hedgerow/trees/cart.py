@@ -36,7 +36,7 @@ from . import results
 from .bins import Bins, binned
 from .growing import broadcast_of, count_open, grown
 from .histograms import CellLayout, every_feature
-from .noise import ball
+from .noise import ball, refuse_whole_noise
 from .split import by_feature
 from .tree import DecisionTree, TreeState
 
@@ -140,6 +140,8 @@ def grow(
             remedy="Give a depth of 1 or more and min_records above zero.",
         )
     bins = Bins.of(federation.schema, features=features, target=target, n_bins=n_bins, log=log)
+    if not bins.classes:
+        refuse_whole_noise(federation, "sums of a number")
     federation = complete_cases(federation, [*(column.name for column in bins.features), bins.target.name])
     prepared = federation.prepare(binned, bins=bins)
     count = partial(histogram, sizes=bins.sizes, n_classes=len(bins.classes))

@@ -50,7 +50,7 @@ from .bins import Bins, binned
 from .bootstrap import MOST_DRAWS, draws, subsets
 from .growing import broadcast_of, count_open, grown
 from .histograms import CellLayout, padded
-from .noise import ball
+from .noise import ball, refuse_whole_noise
 from .tree import LEAF, DecisionTree, TreeState, descend, numbered, owners, subtree
 
 
@@ -223,6 +223,8 @@ def _grown(
             "be as much larger.",
             remedy="Give bootstrap=False and few trees; or take private_forest, whose trees ask for their leaves alone.",
         )
+    if not bins.classes:
+        refuse_whole_noise(federation, "sums of a number")
     read = [*(column.name for column in bins.features), bins.target.name]
     federation = complete_cases(federation, read, count=budget.epsilon is None)
     asked = budget.handles(federation, {"levels": Share(1.0, plan.depth)})["levels"].prepare(binned, bins=bins)
