@@ -112,9 +112,9 @@ def grow(
         Features with bins of equal widths of a logarithm (see `Bins.of`).
     min_records : float
         Weighted records that every leaf must have; above zero. A split shows both children, so each child and its complement
-        in the parent has so many: no count of the tree, and no difference of two of its counts that split a node, is smaller.
-        What is left: differences of two trees of nearly the same records, and the histograms, whose small counts reach
-        whoever adds up.
+        in the parent has so many: the records of no node, and no difference of those of two nodes that split one, are fewer.
+        What is left: records by class, which follow from a leaf's shares and may be few, one, or none; differences of two trees
+        of nearly the same records; and the histograms, whose small counts reach whoever adds up.
     min_gain : float
         A split is made where `TreeState.gain` would be above this.
     features, target : optional

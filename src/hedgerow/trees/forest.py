@@ -133,7 +133,8 @@ def grow_forest(
         Whether each tree draws records; without noise only.
     min_records : float
         Weighted records, as a tree draws them, that every leaf must have; above zero. See `grow` for what that holds back, and
-        what it does not: the trees of a forest show counts of nearly the same records, and their differences may be small.
+        what it does not: records of a class in a leaf may be few, and the trees of a forest show counts of nearly the same
+        records, whose differences may be small.
     min_gain : float
         A split is made where its gain would be above this.
     features, target : optional
