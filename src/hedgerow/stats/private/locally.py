@@ -16,7 +16,8 @@ noise's variance than each of them, and the bias of a penalty on a k-th of the r
     output          Gaussian noise for a distance of L / penalty + 2 tol / penalty; by its length where delta is zero
 
 A small share of epsilon and delta pays for the noise that covers what a solver and floating-point numbers leave of exact
-minima.
+minima. Every party answers, whatever its records are; settings for which floating-point numbers would be too coarse are refused
+by public numbers before a party is asked. Rounding is bounded for parties of up to `MOST_RECORDS` records, 2^29.
 
 Releases : theta (d,) of each party, noise included, and 1; added up, or party by party where nothing hides rows.
 State    : none at the parties.
@@ -89,10 +90,13 @@ def planned_minimum(
             f"the target {rows.spec.response.text!r} is a number, and {loss} losses are of two classes.",
             remedy="Compare it: I(target > 10).",
         )
-    if penalty is None and 0 < epsilon < math.inf:
-        chosen = objective_penalty(epsilon, rows.heaviest * law.curvature)
-        penalty = chosen if method == "objective" else OUTPUT_PENALTY / math.sqrt(min(epsilon, 1.0))
-    return PlannedMinimum(method, epsilon, delta, penalty or 1.0, law, rows.heaviest)
+    if penalty is None:
+        known = epsilon if 0 < epsilon < math.inf else 1.0
+        chosen = objective_penalty(known, rows.heaviest * law.curvature)
+        penalty = chosen if method == "objective" else OUTPUT_PENALTY / math.sqrt(min(known, 1.0))
+    plan = PlannedMinimum(method, epsilon, delta, penalty or 1.0, law, rows.heaviest)
+    plan.refuse_coarse(rows.size)
+    return plan
 
 
 def _score(settings: Mapping[str, Any], state: LocalState, schema: Any, table: Any) -> float:
@@ -172,7 +176,8 @@ def private_local(
     Raises
     ------
     SettingsInvalid (HR-511), BudgetInvalid (HR-214), UnlawfulChannel (HR-211)
-        A setting is out of its range, the penalty is too small for epsilon, or the channel adds noise besides.
+        A setting is out of its range, the penalty is too small for epsilon,
+        epsilon or the penalty asks for more than floating-point numbers hold, or the channel adds noise besides.
     FormulaInvalid (HR-310), NotBinary (HR-311), MissingColumn (HR-403), UnboundedSum (HR-210)
         Before any party is asked.
     """
