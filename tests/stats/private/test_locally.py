@@ -10,10 +10,11 @@ import pytest
 import hedgerow as hr
 from hedgerow.core.events import Event
 from hedgerow.crypto import SecAgg
-from hedgerow.data import iid, load
+from hedgerow.data import Column, Schema, Table, iid, load
 from hedgerow.engines import simulate
 from hedgerow.errors import BudgetInvalid, MixedUnits, SettingsInvalid, UnlawfulChannel
 from hedgerow.stats.private import locally, private_local
+from hedgerow.stats.private.locally import LocalState, _score
 from hedgerow.stats.private.minima import PlannedMinimum
 from hedgerow.stats.private.nearest import minimise
 from hedgerow.stats.private.objective import MarginLoss, objective_noise, objective_penalty
@@ -120,6 +121,23 @@ def test_behind_secure_aggregation_it_is_the_same_mean():
     hidden = locally(federation(4).protect(aggregation=SecAgg(largest=1e3)), FORMULA, epsilon=1.0, delta=1e-5)
     assert hidden.coef_ == pytest.approx(plain.coef_, abs=1e-5)
     assert hidden.spent == plain.spent
+
+
+def labelled(label="binary"):
+    """Six records: the first lacks its number, the second is three times as heavy as others."""
+    columns = {"x": [math.nan, 0.9, 0.8, 0.1, 0.2, 0.3], "b": [1, 0, 1, 0, 0, 0], "w": [1, 3, 1, 1, 1, 1]}
+    declared = (
+        Column("x", "number", low=0.0, high=1.0, optional=True),
+        Column("b", "binary") if label == "binary" else Column("b", label, low=0, high=1),
+        Column("w", "number", low=0.0, high=3.0),
+    )
+    return Table({name: np.array(values, float) for name, values in columns.items()}, Schema(declared))
+
+
+def test_the_score_is_of_records_that_lack_nothing_by_their_weights():
+    state, table = LocalState(1, np.array([-0.5, 1.0]), 1.0), labelled()
+    assert _score({"formula": "b ~ x"}, state, table.schema, table) == pytest.approx(4 / 5)
+    assert _score({"formula": "b ~ x", "weights": "w"}, state, table.schema, table) == pytest.approx(4 / 7)
 
 
 def test_refusals():

@@ -50,6 +50,7 @@ from .fit import LEAST_DELTA, PrivateFit, private_fit
 from .minima import Method, PlannedMinimum
 from .objective import LossName, MarginLoss, objective_penalty
 from .rows import Length, UnitRows, unit_rows
+from .scoring import judged
 
 OUTPUT_PENALTY = 30.0
 """Penalty of output perturbation at an epsilon of 1 and above, and times 1 / sqrt(epsilon) below; looked at on cardio."""
@@ -100,11 +101,9 @@ def planned_minimum(
 
 
 def _score(settings: Mapping[str, Any], state: LocalState, schema: Any, table: Any) -> float:
-    """Share of a table's records that are classed right."""
+    """Share of a table's records that are classed right: of those that lack no value, by their weights."""
     rows = UnitRows.of(settings["formula"], schema, **_rows_settings(settings))
-    columns = dict(table.columns)
-    eta = rows.rows(columns, len(table)) @ state.coef
-    return float(((eta > 0) == (rows.targets(columns) > 0.5)).mean())
+    return judged(rows, "logistic", state.coef, table)["accuracy"]
 
 
 def _rows_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
