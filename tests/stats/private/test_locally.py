@@ -153,6 +153,9 @@ def test_refusals():
             "progression ~ bmi",
             epsilon=1.0,
         )
+    for method in ("objective", "output"):
+        with pytest.raises(SettingsInvalid, match="penalty is 0"):
+            locally(federation(), FORMULA, epsilon=1.0, delta=1e-5, method=method, penalty=0.0)
     noisy = federation().protect(mechanism=hr.Gaussian(1.0))
     with pytest.raises(UnlawfulChannel, match="own noise"):
         locally(noisy, FORMULA, epsilon=1.0, delta=1e-5)

@@ -92,10 +92,10 @@ def planned_minimum(
             remedy="Compare it: I(target > 10).",
         )
     if penalty is None:
-        known = epsilon if 0 < epsilon < math.inf else 1.0
+        known = epsilon if 0 < epsilon < math.inf else 1.0  # others are refused below
         chosen = objective_penalty(known, rows.heaviest * law.curvature)
         penalty = chosen if method == "objective" else OUTPUT_PENALTY / math.sqrt(min(known, 1.0))
-    plan = PlannedMinimum(method, epsilon, delta, penalty or 1.0, law, rows.heaviest)
+    plan = PlannedMinimum(method, epsilon, delta, penalty, law, rows.heaviest)
     plan.refuse_coarse(rows.size)
     return plan
 
