@@ -140,6 +140,20 @@ def test_the_score_is_of_records_that_lack_nothing_by_their_weights():
     assert _score({"formula": "b ~ x", "weights": "w"}, state, table.schema, table) == pytest.approx(4 / 7)
 
 
+@pytest.mark.parametrize("loss", ["logistic", "svm"])
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_default_settings_are_lawful_at_every_epsilon(loss, delta):
+    """A quarter of a large epsilon left a penalty of exactly the hinge's curvature, which is refused."""
+    assert locally(federation(1, 40), FORMULA, epsilon=1e4, delta=delta, loss=loss).spent[0] == pytest.approx(1e4)
+
+
+def test_an_epsilon_too_small_for_floating_point_numbers_is_refused_before_a_party_is_asked():
+    asked = federation()
+    with pytest.raises(BudgetInvalid, match="too large for floating-point numbers"):
+        locally(asked, FORMULA, epsilon=1e-9)
+    assert len(asked.ledger) == 0
+
+
 def test_refusals():
     with pytest.raises(BudgetInvalid, match="determinant"):
         PlannedMinimum("objective", 1.0, 1e-5, 0.25)

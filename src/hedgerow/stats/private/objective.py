@@ -116,8 +116,8 @@ def refuse_small(epsilon: float, penalty: float, curvature: float) -> None:
 
 
 def objective_penalty(epsilon: float, curvature: float = 0.25) -> float:
-    """Return the penalty whose determinant costs a quarter of epsilon, and at least 1: a public choice."""
-    return max(curvature / -math.expm1(-epsilon / 4), 1.0)
+    """Return the penalty whose determinant costs a quarter of epsilon, 8 at most, and at least 1: a public choice."""
+    return max(curvature / -math.expm1(-min(epsilon / 4, 8.0)), 1.0)
 
 
 def output_distance(penalty: float, *, lipschitz: float = 1.0, neighbours: Neighbours = "add-remove") -> float:
