@@ -46,6 +46,8 @@ from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 
 from ..columns import schema_of
+from ..expressions import is_binary
+from ..factors import Number
 from .fit import LEAST_DELTA, PrivateFit, private_fit
 from .minima import Method, PlannedMinimum
 from .objective import LossName, MarginLoss, objective_penalty
@@ -86,9 +88,10 @@ def planned_minimum(
 ) -> PlannedMinimum:
     """Plan a minimum of unit rows; without a penalty, the public one of its method."""
     law = MarginLoss(loss)
-    if rows.numeric:
+    response = rows.spec.response
+    if isinstance(response, Number) and not is_binary(response.text, rows.spec.schema):
         raise SettingsInvalid(
-            f"the target {rows.spec.response.text!r} is a number, and {loss} losses are of two classes.",
+            f"the target {response.text!r} is a number, and {loss} losses are of two classes.",
             remedy="Compare it: I(target > 10).",
         )
     if penalty is None:
@@ -175,7 +178,7 @@ def private_local(
     Raises
     ------
     SettingsInvalid (HR-511), BudgetInvalid (HR-214), UnlawfulChannel (HR-211)
-        A setting is out of its range, the penalty is too small for epsilon,
+        A setting is out of its range, the target is a number that is not declared binary, the penalty is too small for epsilon,
         epsilon or the penalty asks for more than floating-point numbers hold, or the channel adds noise besides.
     FormulaInvalid (HR-310), NotBinary (HR-311), MissingColumn (HR-403), UnboundedSum (HR-210)
         Before any party is asked.
