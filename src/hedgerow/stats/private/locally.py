@@ -249,4 +249,4 @@ def locally(
     model: Any = loss
     made = private_fit(federation, spec, model, state.coef, method=words, rounds=1, delta=delta, asked_before=before)
     seen = f"{federation.protection.aggregation} aggregation; every party adds noise of its own, so nobody else need be trusted"
-    return replace(made, protection=seen, **costs(federation, delta, before))
+    return replace(made, rows=spec, protection=seen, **costs(federation, delta, before))
