@@ -34,7 +34,7 @@ def two_classes_or_a_number(bins: Bins) -> None:
     if len(bins.classes) > 2:
         raise SchemaInvalid(
             f"{bins.target.name} has {len(bins.classes)} classes, and this model is of two classes or of a number.",
-            remedy="Take private_forest, hybrid_forest or stats.private.multinomial within a budget, else decision_tree or random_forest.",
+            remedy="Within a budget take private_forest, hybrid_forest or stats.private.multinomial; else random_forest.",
         )
 
 
