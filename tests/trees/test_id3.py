@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 
 import numpy as np
@@ -165,6 +166,19 @@ def test_a_small_group_that_would_follow_by_subtraction_forbids_the_split():
     tree = id3(stores(table), min_records=5, depth=1, features=["outlook"])
     assert tree.to_text().startswith("play = yes")  # overcast alone has 4 records: the other two would tell it
     assert id3(stores(table), min_records=4, depth=1, features=["outlook"]).state.feature[0] == 0
+
+
+def test_records_of_a_class_are_not_held_back_as_the_docstring_says():
+    """One of the 61 below the cut has the other class: nodes have at least 10 records, and the share tells that one."""
+    low = np.arange(120) < 61
+    table = Table(
+        {"x": np.where(low, 10.0, 90.0), "y": np.where(np.arange(120) == 0, 1.0, ~low)},
+        Schema((Column("x", "number", low=0, high=100), Column("y", "binary", role="target"))),
+    )
+    state = id3(stores(table), min_records=10, depth=1, n_bins=2).state
+    assert_array_equal(state.records, [120, 61, 59])
+    assert_allclose(state.value * state.records[:, None], [[60, 60], [60, 1], [0, 59]])
+    assert "records by class are not held back" in (sys.modules["hedgerow.trees.id3"].__doc__ or "")
 
 
 # ---- behind noise, resumed, refused ---------------------------------------------------------------------------------

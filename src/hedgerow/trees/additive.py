@@ -13,8 +13,9 @@ this size never passes the maximum, and heavy balls of momentum b are stable bel
 deviation sigma (public) enters the denominator, so that bins with fewer records than noise hardly move.
 
 A record lies in one bin of every feature. It adds 1 to F counts, l2 sqrt(F), and w (y - p) to F sums, |y - p| <= 1: l2 sqrt(F),
-times the heaviest weight; Laplace noise is scaled by F. Numbers are scaled to [-1, 1] by their declared range, and a residual
-beyond half of that range counts as half of it, which is Huber's loss; below it is least squares.
+times the heaviest weight; Laplace noise is scaled by F. Numbers are scaled to [-1, 1] by their declared range. Without noise
+they are fitted by least squares. Behind noise a residual beyond half of the range counts as half of it, which is Huber's loss:
+means are drawn towards the middle of most values where few are far from it.
 
 How far noise moves a finished shape is not said. The noise of each round is known, sigma in every sum, but it goes on through
 the residuals of all features, by how many records pairs of bins share, and these counts are not released. Where features say
@@ -40,7 +41,7 @@ import numpy as np
 from scipy import special
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.bound import Bounds
+from hedgerow.core.bound import Bound, Bounds
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
@@ -54,7 +55,7 @@ from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.report import Outcome
 
 from .bins import Bins, binned
-from .noise import ball, deviation
+from .noise import ball, deviation, refuse_whole_noise
 from .reading import name_of_score, refuse_undeclared, score_of, two_classes_or_a_number
 from .shapes import AdditiveModel, shape_drawings
 
@@ -117,7 +118,7 @@ def bin_residuals(
     classified : bool
         Whether the target is 0 or 1, and the model one of log-odds.
     clip : bool
-        Whether residuals of numbers are cut to [-1, 1].
+        Whether residuals of numbers are cut to [-1, 1], as behind noise.
     bounds : Bound, optional
         Behind noise: each record is held to it, in whole steps.
 
@@ -184,7 +185,8 @@ def additive_model(
     log : sequence of str
         Features whose bins have equal widths on a logarithmic scale, such as amounts of money.
     features, target : optional
-        The columns with these roles by default. The target is a number, or has two classes.
+        The columns with these roles by default. The target is a number, or has two classes. Of a number the model is that of
+        least squares without noise, and of Huber's loss behind it, with its bend at half of the declared range.
     epsilon, delta : float, optional
         A budget that the program divides: a tenth for the counts, the rest for the rounds in equal parts. Without it each
         question is asked through the channel as it is.
@@ -223,6 +225,7 @@ def additive_model(
     shares = {"counts": Share(COUNTS), "residuals": Share(1 - COUNTS, times=rounds)}
     noisy = federation.protection.noisy or epsilon is not None
     refuse_undeclared(bins, noisy=noisy)
+    refuse_whole_noise(federation, "residuals")
     if tol is not None and noisy:
         raise SettingsInvalid(
             f"tol={tol:g} stops by what the sums say, which is a release of its own.",
@@ -230,21 +233,32 @@ def additive_model(
         )
     read = [*(column.name for column in bins.features), bins.target.name]
     federation = complete_cases(federation, read, count=epsilon is None)
-    asked = BudgetShares(epsilon, delta, noise_at, least).handles(
-        federation.prepare(binned, bins=bins), shares, begins=start is None
-    )
-    bound = None if bins.bound is None else ball(asked["residuals"], len(bins.features), bins.heaviest or 1.0)
+    plan = BudgetShares(epsilon, delta, noise_at, least)
+    asked = plan.handles(federation.prepare(binned, bins=bins), shares, begins=start is None)
     state = start or AdditiveState(0, *np.zeros((3, sum(bins.sizes))))
     if state.round == 0:
-        state = replace(state, counts=asked["counts"].sum(partial(bin_records, sizes=bins.sizes), bound=bound))
-    ask = partial(bin_residuals, sizes=bins.sizes, classified=bool(bins.classes), clip=bound is not None)
-    sigma = deviation(asked["residuals"], bound, sum(bins.sizes))
+        counts = asked["counts"].sum(partial(bin_records, sizes=bins.sizes), bound=bound_of(asked["counts"], bins))
+        state = replace(state, counts=counts)
+    clip = noisy or bool(bins.classes)
+    ask = partial(bin_residuals, sizes=bins.sizes, classified=bool(bins.classes), clip=clip)
+    sigma = deviation(asked["residuals"], bound_of(asked["residuals"], bins), sum(bins.sizes))
     while state.round < rounds:
+        bound = bound_of(asked["residuals"], bins, state.theta if not clip else None)
         residuals = asked["residuals"].sum(ask, state.theta, bound=bound)
         state = _stepped(replace(state, sigma=sigma), residuals, bins, momentum=momentum, floor=caution * sigma)
         yield state
         if tol is not None and (np.abs(residuals) <= tol * state.counts).all():
             return
+
+
+def bound_of(federation: Federation, bins: Bins, theta: Array | None = None) -> Bound | None:
+    """How far one record moves counts, or residuals that are cut to [-1, 1]; without noise, residuals of any `theta`."""
+    if bins.bound is None:
+        return None
+    most = 1.0
+    if theta is not None:
+        most += sum(float(np.abs(part).max()) for part in np.split(theta, _starts(bins.sizes)[1:]))
+    return ball(federation, len(bins.features), bins.heaviest or 1.0, most**2, most)
 
 
 def additive(

@@ -44,7 +44,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
-from hedgerow.core.whole import bound_in, whole
+from hedgerow.core.whole import BITS, bound_in, whole
 from hedgerow.data import complete_cases, load
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares, Share
@@ -54,7 +54,7 @@ from .bins import Bins, binned
 from .boosted_forest import BoostedForest, BoostingState, scores
 from .growing import split_nodes
 from .histograms import CellLayout, every_feature, padded, slots, tally
-from .noise import ball
+from .noise import ball, refuse_whole_noise
 from .second_order import Loss, loss_parts, newton_score, newton_step
 from .split import splits_by
 from .tree import LEAF, TreeState, descend
@@ -79,7 +79,7 @@ def target_total(broadcast: Any, party: Party, rng: Any, *, bounds: Bounds | Non
     return total
 
 
-@local(additive=True, stackable=True, holds=True)
+@local(additive=True, stackable=True, holds=BITS)
 def gradient_histogram(
     trees: Mapping[str, Array],
     party: Party,
@@ -196,6 +196,8 @@ def grow_boosted(
         Before any party is asked; see `Bins.of`.
     UnboundedSum (HR-210)
         The channel adds noise, and target or weights declare no range.
+    BudgetInvalid (HR-214)
+        The channel's noise is on whole numbers.
     """
     bins = Bins.of(federation.schema, features=features, target=target, n_bins=n_bins, log=log)
     plan = BoostingPlan(trees, depth, learning_rate, regularisation, min_curvature, min_gain)
@@ -249,6 +251,7 @@ def _boosted(
 ) -> Iterator[BoostingState]:
     """The trees after each round."""
     loss, names = loss_of(bins), [column.name for column in bins.features]
+    refuse_whole_noise(federation, "derivatives")
     parts = {"base": Share(BASE), "levels": Share(1 - BASE, plan.trees * plan.depth)}
     known = complete_cases(federation, [*names, bins.target.name], count=budget.epsilon is None)
     handles = budget.handles(known, parts, begins=start is None)

@@ -36,7 +36,7 @@ from . import results
 from .bins import Bins, binned
 from .growing import broadcast_of, count_open, grown
 from .histograms import CellLayout, every_feature
-from .noise import ball
+from .noise import ball, refuse_whole_noise
 from .split import by_feature
 from .tree import DecisionTree, TreeState
 
@@ -113,9 +113,9 @@ def grow(
         Features with bins of equal widths of a logarithm (see `Bins.of`).
     min_records : float
         Weighted records that every leaf must have; above zero. A split shows both children, so each child and its complement
-        in the parent has so many: no count of the tree, and no difference of two of its counts that split a node, is smaller.
-        What is left: differences of two trees of nearly the same records, and the histograms, whose small counts reach
-        whoever adds up.
+        in the parent has so many: the records of no node, and no difference of those of two nodes that split one, are fewer.
+        What is left: records by class, which follow from a leaf's shares and may be few, one, or none; differences of two trees
+        of nearly the same records; and the histograms, whose small counts reach whoever adds up.
     min_gain : float
         A split is made where `TreeState.gain` would be above this.
     features, target : optional
@@ -141,6 +141,8 @@ def grow(
             remedy="Give a depth of 1 or more and min_records above zero.",
         )
     bins = Bins.of(federation.schema, features=features, target=target, n_bins=n_bins, log=log)
+    if not bins.classes:
+        refuse_whole_noise(federation, "sums of a number")
     federation = complete_cases(federation, [*(column.name for column in bins.features), bins.target.name])
     prepared = federation.prepare(binned, bins=bins)
     count = partial(histogram, sizes=bins.sizes, n_classes=len(bins.classes))

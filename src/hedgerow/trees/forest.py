@@ -16,9 +16,9 @@ pooled records.
 Releases : H, once per level, of shape (cells of the open nodes, classes), or (.., 2) for a regression.
 State    : none at the parties; draws follow from the seed (see `bootstrap`).
 Unit     : record. It lies in m bins of one node of each of B trees: its l2 length is sqrt(B m), or sqrt(2 B m), its l1 length
-           B m, or 2 B m, times the heaviest weight. Draws are 20 at most and make that 20 times as long, which is enough for the
-           range of masked sums, and too much for noise: behind noise there is no bootstrap. Trees share a budget, so few trees,
-           or those of `private_forest`, are better.
+           B m, or 2 B m, times the heaviest weight. Draws are 20 at most and make that 20 times as long, which is enough for
+           the range of masked sums, and too much for noise: behind noise there is no bootstrap. Trees share a budget, so few
+           trees, or those of `private_forest`, are better.
 Numbers  : many trees show more exact numbers than parties hold values, from which records can be solved for, masked totals or
            not; a study refuses that unless its `[protection] disclosure` allows it (HR-216).
 Source   : Breiman 2001. Differs: Poisson weights, bins with public cut points, trees of one depth.
@@ -50,7 +50,7 @@ from .bins import Bins, binned
 from .bootstrap import MOST_DRAWS, draws, subsets
 from .growing import broadcast_of, count_open, grown
 from .histograms import CellLayout, padded
-from .noise import ball
+from .noise import ball, refuse_whole_noise
 from .tree import LEAF, DecisionTree, TreeState, descend, numbered, owners, subtree
 
 
@@ -134,7 +134,8 @@ def grow_forest(
         Whether each tree draws records; without noise only.
     min_records : float
         Weighted records, as a tree draws them, that every leaf must have; above zero. See `grow` for what that holds back, and
-        what it does not: the trees of a forest show counts of nearly the same records, and their differences may be small.
+        what it does not: records of a class in a leaf may be few, and the trees of a forest show counts of nearly the same
+        records, whose differences may be small.
     min_gain : float
         A split is made where its gain would be above this.
     features, target : optional
@@ -224,6 +225,8 @@ def _grown(
             "be as much larger.",
             remedy="Give bootstrap=False and few trees; or take private_forest, whose trees ask for their leaves alone.",
         )
+    if not bins.classes:
+        refuse_whole_noise(federation, "sums of a number")
     read = [*(column.name for column in bins.features), bins.target.name]
     federation = complete_cases(federation, read, count=budget.epsilon is None)
     asked = budget.handles(federation, {"levels": Share(1.0, plan.depth)}, begins=start is None)["levels"].prepare(

@@ -15,10 +15,12 @@ with zeros, so answering tells nothing.
 
 Small counts are held back: values of fewer than `min_records` records of a node are joined into one group, which has none or at
 least `min_records` records in an exact tree; their children are leaves that show the group's shares of classes and no records.
-So every count of the tree, and its complement in the parent, is zero or at least `min_records`. What is left: a value that
-nobody of a node has, and a class that everybody of a leaf has, are shown; so are differences of two trees of nearly the same
-records, and the hub sees the histograms. As van Aarle says, a total of zero tells that everybody's contribution was zero,
-masked or not.
+So the records of every node, and of its complement in the parent, are none or at least `min_records`.
+
+What is left: records by class are not held back. A leaf shows its shares of classes beside its records, so a class that one
+record of 183 has is told exactly, and so is one that nobody or everybody has. Besides, a value that nobody of a node has is
+shown, so are differences of two trees of nearly the same records, and the hub sees the histograms. As van Aarle says, a total
+of zero tells that everybody's contribution was zero, masked or not.
 
 Releases : S_vi, once per level, of shape (cells of the open nodes, classes).
 State    : none at the parties.
@@ -94,7 +96,8 @@ def grow_id3(
     log : sequence of str
         Features with bins of equal widths of a logarithm (see `Bins.of`).
     min_records : float
-        Weighted records of a child; values with fewer are joined. Above zero; 1 is Quinlan's ID3.
+        Weighted records of a child; values with fewer are joined. Above zero; 1 is Quinlan's ID3. Records of a class in a
+        child are not held back.
     min_gain : float
         A split is made where its information gain in bits, times the node's share of all records, is above this.
     features, target : optional

@@ -14,7 +14,7 @@ from hedgerow.core.bound import Bound, l1
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
 from hedgerow.core.whole import in_steps
-from hedgerow.errors import UnlawfulChannel
+from hedgerow.errors import BudgetInvalid, UnlawfulChannel
 from hedgerow.privacy.level import noise_level
 
 from .bins import root_bound
@@ -52,6 +52,20 @@ def deviation(federation: Federation, bound: Bound | None, size: int) -> float:
         The mechanism adds no noise to numbers.
     """
     return 0.0 if bound is None else noise_level(federation, in_steps(bound), "", size)
+
+
+def refuse_whole_noise(federation: Federation, what: str) -> None:
+    """Refuse noise on whole numbers, before the first question, where a later one adds what is none.
+
+    Raises
+    ------
+    BudgetInvalid (HR-214)
+    """
+    if federation.protection.law in ("geometric", "discrete gaussian"):
+        raise BudgetInvalid(
+            f"{federation.protection.mechanism} is noise on whole numbers, and {what} are no whole numbers.",
+            remedy="Use Laplace or Gaussian, whose grid is finer.",
+        )
 
 
 def refuse_choices_elsewhere(noise_at: Position) -> None:

@@ -25,7 +25,7 @@ from hedgerow.report.numerals import show, show_column
 from ..columns import upper_end
 from ..factors import INTERCEPT, Levels
 from ..provenance import provenance
-from .rows import UnitRows
+from .rows import UnitRows, rows_as_asked
 from .scoring import CLASSIFIERS, metrics
 
 if TYPE_CHECKING:
@@ -289,6 +289,9 @@ class PrivateFit:
             "method": self.method,
             "spent": f"{spent}{': ' + parts if parts else ''}",
             "row length one": length,
+            "beyond ranges": "a value counts as the nearer end of its declared range"
+            if self.rows.held
+            else "values are as they are",
             "intervals": self.inference,
             "protection": self.protection,
             "left each party": self.left,
@@ -325,6 +328,7 @@ def private_fit(
     known["protection"] = known["protection"].partition("; no standard errors")[0]
     if federation.protection.noisy:
         known |= costs(federation, delta, asked_before)
+    rows = rows_as_asked(rows, federation, planned=False)
     return PrivateFit(rows, model, method, coef, rounds, **known, **more)
 
 

@@ -32,7 +32,7 @@ from .bounded_sums import BoundedSums
 from .descent import descent, descent_parts
 from .fit import PrivateFit, outcome_of, private_fit
 from .majorised import MOST_ROUNDS, DescentPoint, majorised, majorised_parts
-from .rows import Length, UnitRows, unit_rows
+from .rows import Length, UnitRows, rows_as_asked, unit_rows
 from .scoring import judged
 
 Method = Literal["majorised", "gradient"]
@@ -155,7 +155,8 @@ class PrivateModel:
         See `BudgetShares.handles` for `begins`.
         """
         federation = complete_cases(federation, self.rows.spec.schema.names, count=self.budget.epsilon is None)
-        prepared = federation.prepare(unit_rows, spec=self.rows)
+        rows = rows_as_asked(self.rows, federation, planned=self.budget.epsilon is not None)
+        prepared = federation.prepare(unit_rows, spec=rows)
         return BoundedSums(self.budget.handles(prepared, self.parts(federation), begins=begins), self.rows, self.loss)
 
     def fit(self, federation: Federation, point: DescentPoint, asked_before: int = 0) -> PrivateFit:
