@@ -199,12 +199,14 @@ def comparison_of(built: Built, compared: Baselines, *, useful: bool = True) -> 
     metric, more = built.listing.metric(built.schema)
     rows = [("federated", compared.federated, "this run")]
     if compared.centralised is not None:
-        rows.append(("centralised", compared.centralised, "same program, all records in one place, no protection"))
+        how = "with the program's own noise" if compared.noisy else "no protection"
+        rows.append(("centralised", compared.centralised, f"same program, all records in one place, {how}"))
     alone = list(compared.alone.values())
     median = _median(alone)
     ranges: tuple[tuple[str, float, float], ...] = ()
     if median is not None:
-        rows.append(("local only", median, f"median of {len(alone)} parties, each with its own records"))
+        without = " and no noise" if not compared.noisy and built.settings.get("epsilon") is not None else ""
+        rows.append(("local only", median, f"median of {len(alone)} parties, each with its own records{without}"))
         ranges = (("local only", min(alone), max(alone)),)
     sentence = f"Measured on {compared.on}."
     if compared.failed:
