@@ -7,7 +7,7 @@ from hedgerow.cli.main import app
 from hedgerow.compare import compare
 from hedgerow.errors import BudgetExhausted, SlotFilled
 from hedgerow.store import last
-from hedgerow.study import parse, rehearse, run_study
+from hedgerow.study import load, parse, rehearse, run_study
 from hedgerow.study.baselines import baselines
 from hedgerow.study.build import build
 from hedgerow.study.check import check
@@ -118,12 +118,33 @@ def test_baselines_say_whether_they_have_noise(name, noisy):
 
 
 @pytest.mark.slow
+def test_an_epsilon_that_is_no_privacy_makes_no_words_of_noise():
+    """Solvers divide by the root of a sum and their epsilon."""
+    digits = load(
+        "digits-fedavg",
+        {"program.rounds": 1, "protection": {}, "budget": None, "data.records": 400, "partition": {"by": "iid", "parties": 4}},
+    )
+    built = build(digits)
+    assert built.settings["epsilon"] > 0
+    found = baselines(built, last(built.listing.program(built.settings)(built.federation)))
+    assert "noise" not in " ".join(words for *_, words in comparison_of(built, found).rows)
+
+
+@pytest.mark.slow
 def test_a_comparison_of_epsilons_within_a_budget_shows_what_each_run_spent(tmp_path):
     rows = [{"name": name, "set": {"program.epsilon": float(name)}} for name in ("0.1", "1")]
     columns = [{"name": "accuracy", "set": {}}]
     section = {"comparison": {"rows": rows, "columns": columns, "axis": "epsilon"}, "evaluation": {"holdout": 0.3}}
-    report = compare(study(OWN, BUDGET, section), tmp_path).report
+    report = compare(study(OWN, BUDGET, section), tmp_path, jobs=1).report
     (runs,) = (grid for grid in report.tables if grid.title == "The runs")
     spent = [dict(zip(runs.columns, row, strict=True))["epsilon"] for row in runs.rows]
     assert spent == [pytest.approx(0.1, rel=1e-3), pytest.approx(1.0, rel=1e-3)]
     assert report.privacy.startswith("Epsilon 1.1 at delta 2e-05 per record for all 2 runs together")
+
+
+def test_baselines_of_a_program_whose_noise_is_its_method_say_that_they_have_it(tmp_path):
+    local = {"program": {"name": "private_local", "epsilon": 1.0, "delta": 1e-5, "rounds": None}}
+    rows = run_study(study(local), tmp_path / "run").report.comparison.rows
+    assert [words for name, _, words in rows if name == "centralised"] == [
+        "same program, all records in one place, the program's own noise"
+    ]

@@ -82,8 +82,8 @@ class Budget:
         if self.delta == 0:
             raise BudgetInvalid(
                 "a budget of delta 0 is not kept, since accountants compare epsilons at a delta above 0",
-                remedy="Choose it well below one over the number of units: what is pure is counted there, too. What was spent at "
-                "delta 0 is `ledger.epsilon(delta=0)`.",
+                remedy="Choose it well below one over the number of units: what is pure is counted there, too. What was spent "
+                "at delta 0 is `ledger.epsilon(delta=0)`.",
             )
         if self.adjacency != "add-remove":
             raise BudgetInvalid(

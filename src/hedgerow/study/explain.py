@@ -25,6 +25,7 @@ from .baselines import Baselines
 from .build import Built
 from .disclosed import disclosure_sentence
 from .flow import records_left_out
+from .keys import divides_budget
 from .learned import nothing_learned
 from .published import exposed, published, table_of
 from .rounds import FIGURES, Row, best, first_metric, metrics_of, reached
@@ -199,14 +200,16 @@ def comparison_of(built: Built, compared: Baselines, *, useful: bool = True) -> 
     metric, more = built.listing.metric(built.schema)
     rows = [("federated", compared.federated, "this run")]
     if compared.centralised is not None:
-        how = "with the program's own noise" if compared.noisy else "no protection"
+        how = "the program's own noise" if compared.noisy else "no protection"
         rows.append(("centralised", compared.centralised, f"same program, all records in one place, {how}"))
     alone = list(compared.alone.values())
     median = _median(alone)
     ranges: tuple[tuple[str, float, float], ...] = ()
     if median is not None:
-        without = " and no noise" if not compared.noisy and built.settings.get("epsilon") is not None else ""
-        rows.append(("local only", median, f"median of {len(alone)} parties, each with its own records{without}"))
+        planned = divides_budget(built.settings) and built.settings["epsilon"] is not None  # which baselines leave out
+        rows.append(
+            ("local only", median, f"median of {len(alone)} parties, each with its own records{' and no noise' * planned}")
+        )
         ranges = (("local only", min(alone), max(alone)),)
     sentence = f"Measured on {compared.on}."
     if compared.failed:
