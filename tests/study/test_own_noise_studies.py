@@ -4,12 +4,14 @@ import pytest
 from typer.testing import CliRunner
 
 from hedgerow.cli.main import app
+from hedgerow.compare import compare
 from hedgerow.errors import BudgetExhausted, SlotFilled
 from hedgerow.store import last
-from hedgerow.study import parse, rehearse, run_study
+from hedgerow.study import load, parse, rehearse, run_study
 from hedgerow.study.baselines import baselines
 from hedgerow.study.build import build
 from hedgerow.study.check import check
+from hedgerow.study.explain import comparison_of
 
 STUDY = """
 name = "tumours"
@@ -73,7 +75,8 @@ def test_commands_say_what_leaves(tmp_path):
         ran = CliRunner().invoke(app, [command, str(path)])
         assert ran.exit_code == 0, ran.output
         said[command] = " ".join(ran.output.split())
-    assert "hedgerow rehearse tumours" in said["explain"]
+    assert "hedgerow rehearse " in said["explain"]
+    assert str(path) in said["explain"].replace(" ", "")
     assert "Epsilon 1 at delta 1e-05 per record" in said["rehearse"]
     assert "Gaussian(6.81117) at the server" in said["rehearse"]
     assert "Gaussian(7.72314) at the server" in said["rehearse"]
@@ -100,6 +103,43 @@ def test_baselines_have_no_noise_where_the_program_would_add_it():
     assert private.centralised == exact.centralised == pytest.approx(exact.federated, abs=1e-9)
     assert private.alone == exact.alone
     assert private.federated != exact.federated
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "noisy"), [("private_logistic", False), ("private_local", True)])
+def test_baselines_say_whether_they_have_noise(name, noisy):
+    program = {"name": name, "rounds": None, "epsilon": 1.0} | ({} if noisy else {"delta": 1e-5, "rounds": 3})
+    built = build(study({"program": program}, {"evaluation": {"holdout": 0.3}}))
+    found = baselines(built, last(built.listing.program(built.settings)(built.federation)))
+    rows = {row: words for row, _, words in comparison_of(built, found).rows}
+    assert found.noisy == noisy
+    assert ("no protection" in rows["centralised"], "no noise" in rows["local only"]) == (not noisy, not noisy)
+    assert ("the program's own noise" in rows["centralised"]) == noisy
+
+
+@pytest.mark.slow
+def test_an_epsilon_that_is_no_privacy_makes_no_words_of_noise():
+    """Solvers divide by the root of a sum and their epsilon."""
+    digits = load(
+        "digits-fedavg",
+        {"program.rounds": 1, "protection": {}, "budget": None, "data.records": 400, "partition": {"by": "iid", "parties": 4}},
+    )
+    built = build(digits)
+    assert built.settings["epsilon"] > 0
+    found = baselines(built, last(built.listing.program(built.settings)(built.federation)))
+    assert "noise" not in " ".join(words for *_, words in comparison_of(built, found).rows)
+
+
+@pytest.mark.slow
+def test_a_comparison_of_epsilons_within_a_budget_shows_what_each_run_spent(tmp_path):
+    rows = [{"name": name, "set": {"program.epsilon": float(name)}} for name in ("0.1", "1")]
+    columns = [{"name": "accuracy", "set": {}}]
+    section = {"comparison": {"rows": rows, "columns": columns, "axis": "epsilon"}, "evaluation": {"holdout": 0.3}}
+    report = compare(study(OWN, BUDGET, section), tmp_path, jobs=1).report
+    (runs,) = (grid for grid in report.tables if grid.title == "The runs")
+    spent = [dict(zip(runs.columns, row, strict=True))["epsilon"] for row in runs.rows]
+    assert spent == [pytest.approx(0.1, rel=1e-3), pytest.approx(1.0, rel=1e-3)]
+    assert report.privacy.startswith("Epsilon 1.1 at delta 2e-05 per record for all 2 runs together")
 
 
 def test_baselines_of_a_program_whose_noise_is_its_method_say_that_they_have_it(tmp_path):

@@ -11,6 +11,7 @@ from hedgerow.learn.results import module_for
 from hedgerow.store import last
 from hedgerow.study import load, parse, rehearse, run_study
 from hedgerow.study.build import build
+from hedgerow.study.check import Nobody
 from hedgerow.study.remote import build_remote
 from hedgerow.study.rounds import read_rounds
 from hedgerow.study.validation import draw
@@ -111,3 +112,20 @@ def test_a_study_takes_so_many_of_its_records_and_stations_take_all():
     assert (len(built.table), len(built.test)) == (45, 15)
     with pytest.raises(StudyInvalid, match="which a simulation draws"):
         build_remote(parse(whole), built.schema, None)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        {"name": "private_logistic", "formula": "malignant ~ mean_radius", "epsilon": 1.0, "delta": 1e-5},
+        {"name": "decision_tree", "depth": 2},
+    ],
+)
+def test_programs_without_metrics_at_the_parties_refuse_to_be_measured_there(program):
+    text = {"name": "x", "data": {"name": "breast_cancer"}, "partition": {"by": "iid", "parties": 3}, "program": program}
+    measured = parse(text | {"evaluation": {"on": "parties"}})
+    with pytest.raises(StudyInvalid, match="no metrics by sums"):
+        build(measured)
+    with pytest.raises(StudyInvalid, match="no metrics by sums"):
+        build_remote(measured, hr.data.load("breast_cancer").schema, Nobody(("a", "b", "c")))
+    build(parse(text))

@@ -272,7 +272,7 @@ class Ledger:
         Parameters
         ----------
         delta : float, optional
-            By default that of the budget, or 1e-6 without one.
+            By default that of the budget, or 1e-6 without one. At 0 pure epsilons add up.
         unit : {"party", "record"}, optional
             Whose presence is protected; by default that of the budget, or of the questions.
         accountant : str, optional
@@ -281,7 +281,8 @@ class Ledger:
         Returns
         -------
         float
-            0 where nothing was released, infinity where something was released without noise. Under a filter, and with nothing
+            0 where nothing was released, infinity where something was released without noise, or at delta 0 with noise that has
+            no pure epsilon, as Gaussian noise. Under a filter, and with nothing
             given, that of the budget, whatever was used of it.
         """
         found: float = import_module("hedgerow.privacy.spent").spent(self, delta, unit, accountant)

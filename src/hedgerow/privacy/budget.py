@@ -79,6 +79,12 @@ class Budget:
                 f"a budget of epsilon {self.epsilon:g} admits no query: epsilon must be positive",
                 remedy="Values between 0.1 (strong) and 10 (weak) are usual.",
             )
+        if self.delta == 0:
+            raise BudgetInvalid(
+                "a budget of delta 0 is not kept, since accountants compare epsilons at a delta above 0",
+                remedy="Choose it well below one over the number of units: what is pure is counted there, too. What was spent "
+                "at delta 0 is `ledger.epsilon(delta=0)`.",
+            )
         if self.adjacency != "add-remove":
             raise BudgetInvalid(
                 f"a budget cannot be kept for adjacency {self.adjacency!r}: the bounds of questions and the statement of a "

@@ -37,6 +37,8 @@ class Baselines:
         Parties that could not.
     tried : int
     at_parties : dict from party to (records, score of the federated model there)
+    noisy : bool
+        Whether the program adds noise of its own in these fits, too, which no channel protects.
     """
 
     federated: float | None = None
@@ -46,6 +48,7 @@ class Baselines:
     tried: int = 0
     at_parties: dict[str, tuple[int, float]] = field(default_factory=dict)
     on: str = ""
+    noisy: bool = False
 
 
 def baselines(built: Built, state: Any) -> Baselines:
@@ -65,12 +68,13 @@ def baselines(built: Built, state: Any) -> Baselines:
     spread = np.unique(np.linspace(0, len(whole) - 1, min(LARGEST_ALONE, len(whole))).astype(int))
     pooled = whole.pool(np.arange(len(whole)))
     alone: dict[str, float] = {}
+    noise: list[bool] = []
     for i in spread:
         party = whole[int(i)]
-        fitted = _fit(built, settings, Parties((party.id,), party.columns, [len(party.w)], party.w))
+        fitted = _fit(built, settings, Parties((party.id,), party.columns, [len(party.w)], party.w), noise)
         if fitted is not None:
             alone[party.id] = judge(fitted, table)
-    central = _fit(built, settings, Parties(("everybody",), pooled.columns, [len(pooled.w)], pooled.w))
+    central = _fit(built, settings, Parties(("everybody",), pooled.columns, [len(pooled.w)], pooled.w), noise)
     held = {whole.ids[i]: whole[int(i)] for i in spread}
     return Baselines(
         federated=judge(state, table),
@@ -84,6 +88,7 @@ def baselines(built: Built, state: Any) -> Baselines:
             if len(there := built.complete(replace(built.table, columns=dict(party.columns), test=None)))
         },
         on=on,
+        noisy=any(noise),
     )
 
 
@@ -103,10 +108,15 @@ def _complete(built: Built, table: Table, words: str) -> tuple[Table, str]:
     return kept, words.format(show(len(kept))) + (" that lack no value" if len(kept) < len(table) else "")
 
 
-def _fit(built: Built, settings: Settings, parties: Parties) -> object | None:
-    """Run the study's program on one party that holds these records, without protection; None where it cannot be fitted."""
+def _fit(built: Built, settings: Settings, parties: Parties, noise: list[bool]) -> object | None:
+    """Run the study's program on one party that holds these records, without protection; None where it cannot be fitted.
+
+    Whether it added noise of its own is appended to `noise`.
+    """
     federation = Federation(InProcess().hosting(parties), built.schema, Streams(built.study.simulation_seed or 0))
     try:
-        return last(built.listing.program(settings)(federation))
+        found = last(built.listing.program(settings)(federation))
+        noise.append(any(entry.event.kind != "none" and not entry.event.open for entry in federation.ledger.entries))
+        return found
     except (HedgerowError, np.linalg.LinAlgError):
         return None

@@ -34,7 +34,7 @@ from .defined import refuse_undefined
 from .disclosed import has_dot, holdings_of, texts_in
 from .keys import settings_of
 from .study import EngineSection, Study
-from .validation import with_held_out
+from .validation import refuse_unmeasured, with_held_out
 
 
 @dataclass(frozen=True)
@@ -177,6 +177,7 @@ def build(
                 f"engine.dropped names {name!r}, which is no party.", remedy=suggestion(name, partition.names[:50])
             )
     settings, table = with_held_out(study, found, settings, table, partition)
+    refuse_unmeasured(study, found)
     hosted = engine_of(study.engine, threads, state_folder) if engine is None else engine
     federation = simulate(table, partition, seed=seed, engine=hosted).protect(**study.protection.slots())
     inside(federation).run.holdings = holdings_of(study, found, complete_sizes(table, partition.indices), table.schema)

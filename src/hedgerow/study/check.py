@@ -54,9 +54,10 @@ def check(built: Built) -> None:
         where = (
             "the server holds no table" if built.test is None and evaluation.on == "test" else "the program has no metric there"
         )
+        parties = " or measure at the parties (on = 'parties')" if built.listing.ask is not None else ""
         raise StudyInvalid(
             f"evaluation.patience, target and keep need a metric by round, and {where}.",
-            remedy="Give the server a table (evaluation.holdout = 0.2) or measure at the parties (on = 'parties').",
+            remedy=f"Give the server a table (evaluation.holdout = 0.2){parties}.",
         )
 
 

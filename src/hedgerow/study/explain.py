@@ -25,7 +25,7 @@ from .baselines import Baselines
 from .build import Built
 from .disclosed import disclosure_sentence
 from .flow import records_left_out
-from .keys import keeps_noise
+from .keys import divides_budget
 from .learned import nothing_learned
 from .published import exposed, published, table_of
 from .rounds import FIGURES, Row, best, first_metric, metrics_of, reached
@@ -200,13 +200,16 @@ def comparison_of(built: Built, compared: Baselines, *, useful: bool = True) -> 
     metric, more = built.listing.metric(built.schema)
     rows = [("federated", compared.federated, "this run")]
     if compared.centralised is not None:
-        noise = "the program's own noise" if keeps_noise(built.settings) else "no protection"
-        rows.append(("centralised", compared.centralised, f"same program, all records in one place, {noise}"))
+        how = "the program's own noise" if compared.noisy else "no protection"
+        rows.append(("centralised", compared.centralised, f"same program, all records in one place, {how}"))
     alone = list(compared.alone.values())
     median = _median(alone)
     ranges: tuple[tuple[str, float, float], ...] = ()
     if median is not None:
-        rows.append(("local only", median, f"median of {len(alone)} parties, each with its own records"))
+        planned = divides_budget(built.settings) and built.settings["epsilon"] is not None  # which baselines leave out
+        rows.append(
+            ("local only", median, f"median of {len(alone)} parties, each with its own records{' and no noise' * planned}")
+        )
         ranges = (("local only", min(alone), max(alone)),)
     sentence = f"Measured on {compared.on}."
     if compared.failed:

@@ -24,6 +24,7 @@ from .catalogue import listing
 from .declared import agree
 from .keys import settings_of
 from .study import Study
+from .validation import refuse_unmeasured
 
 
 def data_name(study: Study) -> str:
@@ -89,6 +90,7 @@ def build_remote(study: Study, schema: Schema, engine: Any) -> Built:
             remedy=f"Set evaluation.{key} = 0; evaluation.on = 'parties' measures by sums over the parties.",
         )
     found = listing(study.program.name)
+    refuse_unmeasured(study, found)
     settings = settings_of(found, study.program.model_extra or {})
     schema = schema_for(study, schema)
     names = tuple(engine.parties)

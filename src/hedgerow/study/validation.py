@@ -1,4 +1,4 @@
-"""Held-out records of each party: drawn by the seed, marked in a column that no model reads, never trained on."""
+"""Measuring at the parties: whether a program can, and held-out records of each, drawn by the seed and never trained on."""
 
 from __future__ import annotations
 
@@ -16,6 +16,21 @@ from .study import Study
 
 COLUMN = "held out"
 """1 for a record that is kept for validation."""
+
+
+def refuse_unmeasured(study: Study, listing: Declaration) -> None:
+    """Refuse a study that is to be measured by sums over the parties, of a program that has no such metrics.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+    """
+    if study.evaluation.on == "parties" and listing.ask is None:
+        raise StudyInvalid(
+            f"evaluation.on = 'parties', and the program {study.program.name!r} has no metrics by sums over the parties: "
+            "nothing would be measured there.",
+            remedy="Measure on a table of the server, [evaluation] on = 'test' and holdout = 0.2, or not at all, on = 'none'.",
+        )
 
 
 def with_held_out(

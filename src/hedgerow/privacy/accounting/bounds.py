@@ -44,7 +44,7 @@ def epsilon(charges: Iterable[Charge], *, delta: float, adjacency: Adjacency, ac
         Cohorts with their events. Equal charges are composed by their count, so thousands of rounds are cheap; a `Counter`
         of charges is taken as so many of each.
     delta : float
-        In (0, 1).
+        In [0, 1). At 0 every accountant gives the sum of the pure epsilons.
     adjacency : {"add-remove", "replace-one"}
         Neighbours differ by one unit that is there or not, or in the data of one unit. It has no default, as an epsilon
         means little without it.
@@ -54,7 +54,8 @@ def epsilon(charges: Iterable[Charge], *, delta: float, adjacency: Adjacency, ac
     Returns
     -------
     float
-        0 when nothing was released, infinity when something was released without noise.
+        0 when nothing was released, infinity when something was released without noise, or at delta 0 with noise that has no
+        pure epsilon, as Gaussian noise.
 
     Raises
     ------
@@ -62,9 +63,10 @@ def epsilon(charges: Iterable[Charge], *, delta: float, adjacency: Adjacency, ac
         `delta`, `adjacency`, `accountant`, a number of an event or a sampling rate is out of its range, or the kind of an
         event or of a sampling is unknown.
     """
-    if not 0 < delta < 1:
+    if not 0 <= delta < 1:
         raise BudgetInvalid(
-            f"delta {delta:g} is not between 0 and 1", remedy="Choose it well below one over the number of units."
+            f"delta {delta:g} is not between 0 and 1",
+            remedy="Choose it well below one over the number of units; 0 where all noise is Laplace's or otherwise pure.",
         )
     _check(adjacency, accountant)
     return _epsilon(costs(charges, adjacency), delta, accountant)
@@ -111,6 +113,8 @@ def _epsilon(costs: Costs, delta: float, accountant: Accountant, grid: float = l
         return 0.0
     if any(cost.open for cost, _ in costs):
         return math.inf
+    if delta == 0:
+        return composition.basic(costs, -composition.leak(costs))
     if accountant == "tightest":
         quick = min(_epsilon(costs, delta, name) for name in _QUICK)
         return quick if quick > _LARGEST_FOR_PLD and not _exact(costs) else min(quick, _pld(costs, delta, grid))
