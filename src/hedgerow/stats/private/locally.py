@@ -48,7 +48,7 @@ from hedgerow.errors import SettingsInvalid
 from ..columns import schema_of
 from ..expressions import is_binary
 from ..factors import Number
-from .fit import LEAST_DELTA, PrivateFit, private_fit
+from .fit import PrivateFit, costs, private_fit
 from .minima import Method, PlannedMinimum
 from .objective import LossName, MarginLoss, objective_penalty
 from .rows import Length, UnitRows, unit_rows
@@ -249,5 +249,4 @@ def locally(
     model: Any = loss
     made = private_fit(federation, spec, model, state.coef, method=words, rounds=1, delta=delta, asked_before=before)
     seen = f"{federation.protection.aggregation} aggregation; every party adds noise of its own, so nobody else need be trusted"
-    paid = federation.ledger.epsilon(delta=delta or LEAST_DELTA, unit="record", accountant=None if delta else "basic")
-    return replace(made, protection=seen, spent=(paid, delta) if math.isfinite(paid) else None)
+    return replace(made, rows=spec, protection=seen, **costs(federation, delta, before))
