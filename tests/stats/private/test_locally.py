@@ -167,13 +167,10 @@ def test_refusals():
             "progression ~ bmi",
             epsilon=1.0,
         )
-    for label in ("number", "binary"):
-        table = labelled(label)
-        if label == "binary":
-            locally(simulate(table, iid(parties=1)), "b ~ x", epsilon=1.0, delta=1e-5)
-            continue
-        with pytest.raises(SettingsInvalid, match="two classes"):
-            locally(simulate(table, iid(parties=1)), "b ~ x", epsilon=1.0, delta=1e-5)
+    for label in ("binary", "integer"):
+        assert locally(simulate(labelled(label), iid(parties=1)), "b ~ x", epsilon=1.0, delta=1e-5).coef_.shape == (2,)
+    with pytest.raises(SettingsInvalid, match="two classes"):
+        locally(simulate(labelled("number"), iid(parties=1)), "b ~ x", epsilon=1.0, delta=1e-5)
     for method in ("objective", "output"):
         with pytest.raises(SettingsInvalid, match="penalty is 0"):
             locally(federation(), FORMULA, epsilon=1.0, delta=1e-5, method=method, penalty=0.0)
