@@ -11,8 +11,8 @@ from hedgerow.core.federation import Federation
 from ..columns import schema_of
 from .bounded import BoundedModel
 from .fit import PrivateFit
-from .inference import with_intervals
 from .models import Method, PrivateModel, private_model
+from .with_intervals import with_intervals
 
 DEFAULTS: Mapping[str, Any] = {
     name: one.default

@@ -10,11 +10,11 @@ from hedgerow.errors import NotBinary, SettingsInvalid, suggestion
 from ..columns import schema_of
 from .fit import PrivateFit
 from .histogram import HistogramMethod, by_histogram
-from .inference import with_intervals
 from .relevance import adaptive
 from .rows import UnitRows
 from .solving import MomentMethod
 from .sufficient import by_moments
+from .with_intervals import with_intervals
 
 LinearMethod = Literal["ssp", "adassp", "functional", "dpme", "histogram", "filter-priority", "relevance"]
 
