@@ -203,6 +203,16 @@ def test_refusals(cancer):
         inference(cancer.protect(mechanism=hr.Laplace(1.0)), CLASSES)
 
 
+def test_some_of_the_parties_give_no_intervals(cancer):
+    before = len(cancer.ledger)
+    for some in (cancer.sample(rate=0.5), cancer.pick(cancer.names[:2])):
+        with pytest.raises(SettingsInvalid, match="some of the parties"):
+            inference(some, CLASSES)
+    assert len(cancer.ledger) == before
+    numbers = simulate(load("diabetes").declare(progression=(1, 400)), iid(parties=2), seed=0)
+    assert inference(numbers.sample(records=0.9), "progression ~ bmi").covariance is not None
+
+
 def test_the_calls_have_intervals(cancer):
     fit = logistic(cancer, CLASSES, intervals=True)
     assert fit.coef_ == pytest.approx(inference(cancer, CLASSES).coef_)

@@ -165,6 +165,11 @@ class InferencePlan:
 
     def handles(self, federation: Federation) -> dict[str, Federation]:
         """The federation as each part is asked, its rows prepared."""
+        if federation.expected_size < federation.size:
+            raise SettingsInvalid(
+                "these are some of the parties, and parties differ in more than records drawn from one model do.",
+                remedy="Ask all parties; a sample of records, federation.sample(records=...), has intervals as well.",
+            )
         known = complete_cases(federation, self.rows.spec.schema.names, count=self.budget.epsilon is None)
         keep = tuple(np.flatnonzero(self.kept).tolist())
         ready = known.prepare(unit_rows, spec=self.rows).prepare(kept_columns, keep=keep)
@@ -298,7 +303,7 @@ def private_inference(
     FormulaInvalid (HR-310), MissingColumn (HR-403), NotBinary (HR-311), UnboundedSum (HR-210)
         As `UnitRows.of`; or the formula has no constant.
     SettingsInvalid (HR-511), BudgetInvalid (HR-214), SlotFilled (HR-212)
-        Noise that is not Gaussian, or a budget that is none.
+        Noise that is not Gaussian, a budget that is none, or a cohort of some of the parties; before anybody is asked.
 
     Releases
     --------
