@@ -197,6 +197,9 @@ def test_a_run_goes_on_where_it_ended(cancer):
 def test_refusals(cancer):
     with pytest.raises(FormulaInvalid, match="constant"):
         inference(cancer, CLASSES + " - 1", epsilon=1.0, delta=1e-5)
+    levels = simulate(load("diabetes").declare(progression=(1, 400)), iid(parties=2), seed=0)
+    with pytest.raises(FormulaInvalid, match="constant"):  # the levels of sex add up to one, which is no constant
+        inference(levels, "progression ~ bmi + sex - 1")
     with pytest.raises(SettingsInvalid, match="Laplace"):
         inference(cancer, CLASSES, epsilon=1.0)
     with pytest.raises(SettingsInvalid, match="Gaussian"):

@@ -125,9 +125,10 @@ class InferencePlan:
     def of(cls, schema: Any, settings: Mapping[str, Any]) -> InferencePlan:
         """Read the settings of `private_inference`; nobody is asked."""
         rows = UnitRows.of(settings["formula"], schema, length="fixed", weights=settings["weights"])
-        if not rows.spec.has_constant:
+        if not rows.spec.terms or rows.spec.terms[0].factors:  # levels of a category add up to a constant, and count nobody
             raise FormulaInvalid(
-                f"{settings['formula']!r} has no constant.", remedy="Leave '- 1' and '+ 0' out: intervals count records by it."
+                f"{settings['formula']!r} has no constant term of its own.",
+                remedy="Leave '- 1' and '+ 0' out: intervals count records by the constant.",
             )
         if settings["epsilon"] is not None and not settings["delta"]:
             raise SettingsInvalid(
