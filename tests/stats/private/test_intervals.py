@@ -105,7 +105,7 @@ def test_a_matrix_that_noise_makes_uncertain_gives_no_intervals(share, told):
 
 
 def test_other_reasons_for_no_intervals():
-    X, y, theta = moments(5000, residual=0.0)
+    X, y, theta = moments(5000, residual=0.01)
     residual = from_moments(X.T @ X, X.T @ y, float(y @ y), n=5000, noise=(0.0, 0.0, 3.0))
     assert "residual" in residual.words
     assert residual.covariance is None
@@ -124,6 +124,21 @@ def test_what_a_last_step_leaves_out_is_held_against_the_standard_error(n, told)
     found = from_last_step(np.zeros(2), information @ [0.15, 0.15], information, n=n, weight=0.05 * n, noise=(0.0, 0.0))
     assert (found.covariance is not None) == told
     assert ("last step" in found.words and "leave out" in found.words) != told
+
+
+def test_the_noise_of_residual_squares_refuses_nothing_where_that_of_the_moments_is_larger():
+    """A refusal by squares alone would keep the releases whose errors made squares large, and intervals would not hold them."""
+    X, y, _ = moments(20000, residual=0.02)
+    noise, rng = (10.0, 12.0, 3.0), np.random.default_rng(3)
+    gram, score, square = X.T @ X, X.T @ y, float(y @ y)
+    exact = np.linalg.solve(gram, score)
+    inside = []
+    for _ in range(200):
+        drawn = gram + symmetric(rng, 4, noise[0]), score + noise[1] * rng.normal(size=4), square + noise[2] * rng.normal()
+        found = from_moments(*drawn, n=20000, noise=noise)
+        assert found.covariance is not None
+        inside.append(np.abs(found.coef - exact) < 1.96 * np.sqrt(np.diag(found.covariance)))
+    assert 0.93 <= np.mean(inside) <= 0.97
 
 
 def test_the_first_step_of_a_logistic_regression_is_the_constant_alone():

@@ -18,9 +18,13 @@ the likelihood: an error of the starting point leaves only its square. J = infor
 
 Both hold to first order in E, and the Newton step to first order in its length. Public numbers tell where that is no longer so,
 and then there are no intervals: the noise of the matrix beside its smallest eigenvalue (`MOST_NOISE`), the length of the last
-step in units of linear predictors (`LONGEST_STEP`), what its square leaves out beside a standard error (`MOST_LEFT`), and a
-residual variance hardly above its own noise (`LEAST_RESIDUAL`). No ridge is added, since its bias would not be small beside a
-standard error. `benchmarks/coverage.py` repeats what was simulated.
+step in units of linear predictors (`LONGEST_STEP`), what its square leaves out beside a standard error (`MOST_LEFT`), and the
+noise of the residual variance beside the whole variance of an estimate (`MOST_OF_NOISE`, `MOST_UNSURE`).
+No ridge is added, since its bias would not be small beside a standard error. `benchmarks/coverage.py` repeats what was simulated.
+
+Residual squares share their noise with theta, so that a refusal that goes by them alone would keep the estimates whose errors
+made squares large. It goes by their deviation: where that is little beside the noise's own part of a variance, the squares
+themselves are not asked; else they have to be twenty times their noise.
 
 What a Newton step of length D (in predictors, weighed by p (1 - p)) leaves out is to second order J^-1 sum of
 p (1 - p) (1/2 - p) (x'step)^2 x. With (x'step)^2 taken for its mean, it is by Cauchy & Schwarz at most
@@ -50,8 +54,8 @@ LONGEST_STEP = 0.3
 """Root mean square of what a last Newton step changes in log-odds, rows being of length one."""
 MOST_LEFT = 0.2
 """Standard errors that the last step may leave out, in any direction."""
-LEAST_RESIDUAL = 8.0
-"""Residual squares over the deviation of their noise."""
+MOST_UNSURE, MOST_OF_NOISE = 0.05, 0.5
+"""Deviation of the variance that residual squares give, in any direction: in shares of the whole, and of the noise's part."""
 
 
 @dataclass(frozen=True)
@@ -113,10 +117,17 @@ def from_moments(gram: Array, score: Array, square: float, *, n: float, noise: t
     doubt = math.sqrt(noise[2] ** 2 + 4 * noise[1] ** 2 * float(theta @ theta) + (noise[0] * float(theta @ theta)) ** 2)
     bias = inverse @ (noise[0] ** 2 / 2 * (inverse + np.trace(inverse) * np.eye(d)))
     theta = theta - bias @ theta
-    if not squares > LEAST_RESIDUAL * doubt or n <= d:
-        why = f"no intervals: residual squares are {squares:.3g}, less than {LEAST_RESIDUAL:g} deviations of their own noise"
+    if n <= d:
+        return Estimated(theta, None, f"no intervals: {n:.3g} records of {d} columns, as released")
+    covariance = inverse @ (max(squares, 0.0) / (n - d) * gram + extra) @ inverse
+    of_noise = doubt / (n - d) * least_precise(inverse, inverse @ extra @ inverse) if noise[1] > 0 else math.inf
+    unsure = doubt / (n - d) * least_precise(inverse, covariance)
+    if of_noise > MOST_OF_NOISE and unsure > MOST_UNSURE:
+        why = (
+            f"no intervals: the noise of residual squares, {doubt:.3g} beside {squares:.3g}, leaves variances unsure by "
+            f"{unsure:.2g} of themselves, over {MOST_UNSURE:g}; more records or a larger epsilon would help"
+        )
         return Estimated(theta, None, why)
-    covariance = inverse @ (squares / (n - d) * gram + extra) @ inverse
     return Estimated(
         theta, (covariance + covariance.T) / 2, "of sampling and of the moments' noise, which is known (delta method)"
     )
