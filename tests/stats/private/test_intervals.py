@@ -189,8 +189,10 @@ def test_a_budget_is_spent_and_said(cancer):
     assert asked.ledger.epsilon(delta=1e-5, unit="record") == pytest.approx(1.0, rel=1e-3)
     assert fit.covariance is None
     assert fit.inference in fit.summary().replace("\n                 ", " ")
-    with pytest.raises(SettingsInvalid, match="no intervals"):
-        fit.conf_int()
+    for refused in (fit.conf_int, fit.own_intervals):
+        with pytest.raises(SettingsInvalid, match="no intervals") as told:
+            refused()
+        assert "Take intervals=True" not in str(told.value)
     large = inference(simulate(load("breast_cancer"), iid(parties=3), seed=0), CLASSES, epsilon=1e4, delta=1e-2)
     exact = inference(cancer, CLASSES)
     assert large.coef_ == pytest.approx(exact.coef_, rel=0.1)
@@ -239,6 +241,10 @@ def test_the_calls_have_intervals(cancer):
     assert linear(numbers, "progression ~ bmi", intervals=True).covariance is not None
     with pytest.raises(SettingsInvalid, match="bins=4"):
         logistic(cancer, CLASSES, intervals=True, bins=4)
+    with pytest.raises(SettingsInvalid, match="method='gradient'"):
+        logistic(cancer, CLASSES, intervals=True, method="gradient")
+    with pytest.raises(SettingsInvalid, match="method='adassp'"):
+        linear(numbers, "progression ~ bmi", intervals=True, method="adassp")
     with pytest.raises(NotBinary, match="a number"):
         logistic(numbers, "progression ~ bmi", intervals=True)
 

@@ -82,7 +82,7 @@ def logistic(
     As `hedgerow.stats.private.majorised`, or `hedgerow.stats.private.descent`.
     """
     if intervals:
-        given = {"epsilon": epsilon, "delta": delta, "bins": bins, "log": log} | settings
+        given = {"epsilon": epsilon, "delta": delta, "method": method, "bins": bins, "log": log} | settings
         return with_intervals(federation, "logistic", formula, given)
     own = {"epsilon": epsilon, "delta": delta, "method": method, "bins": bins, "log": log}
     return fitted(federation, "logistic", formula, own | settings)

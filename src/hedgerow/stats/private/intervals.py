@@ -19,8 +19,8 @@ the likelihood: an error of the starting point leaves only its square. J = infor
 Both hold to first order in E, and the Newton step to first order in its length. Public numbers tell where that is no longer so,
 and then there are no intervals: the noise of the matrix beside its smallest eigenvalue (`MOST_NOISE`), the length of the last
 step in units of linear predictors (`LONGEST_STEP`), what its square leaves out beside a standard error (`MOST_LEFT`), and the
-noise of the residual variance beside the whole variance of an estimate (`MOST_OF_NOISE`, `MOST_UNSURE`).
-No ridge is added, since its bias would not be small beside a standard error. `benchmarks/coverage.py` repeats what was simulated.
+noise of the residual variance beside the whole variance of an estimate (`MOST_OF_NOISE`, `MOST_UNSURE`). No ridge is added, as
+its bias would not be small beside a standard error. `benchmarks/coverage.py` repeats what was simulated.
 
 Residual squares share their noise with theta, so that a refusal that goes by them alone would keep the estimates whose errors
 made squares large. It goes by their deviation: where that is little beside the noise's own part of a variance, the squares

@@ -91,5 +91,6 @@ def linear(
             remedy="Take hr.stats.private.logistic; or hr.stats.private.sufficient, for least squares on labels.",
         )
     if intervals:
-        return with_intervals(federation, "linear", formula, {"epsilon": epsilon, "delta": delta} | settings)
+        given = {"epsilon": epsilon, "delta": delta, "method": method}
+        return with_intervals(federation, "linear", formula, given | settings)
     return sufficient(federation, formula, epsilon=epsilon, delta=delta, method=method, **settings)

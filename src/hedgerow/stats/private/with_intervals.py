@@ -21,6 +21,8 @@ def with_intervals(federation: Federation, model: str, formula: str, settings: M
     ------
     SettingsInvalid (HR-511), NotBinary (HR-311)
     """
+    methods = {"logistic": "majorised", "linear": "ssp"}
+    settings = {name: value for name, value in settings.items() if (name, value) != ("method", methods[model])}
     lawful = ("epsilon", "delta", "noise_at", "least", "weights")
     other = {name: value for name, value in settings.items() if name not in lawful and value not in (None, (), [], "fixed")}
     if other:
