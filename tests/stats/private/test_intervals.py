@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hedgerow as hr
-from hedgerow.data import iid, load
+from hedgerow.data import Column, Schema, Table, iid, load
 from hedgerow.engines import simulate
 from hedgerow.errors import FormulaInvalid, NotBinary, SettingsInvalid
 from hedgerow.stats import linear_regression, logistic_regression
@@ -19,6 +19,7 @@ from hedgerow.stats.private.newton import damped, null_model
 from hedgerow.stats.private.rows import UnitRows
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+SHARE = Column("share", "number", low=0.0, high=1.0, role="target")
 CLASSES = "malignant ~ mean_texture + mean_smoothness"
 
 
@@ -231,6 +232,14 @@ def test_some_of_the_parties_give_no_intervals(cancer):
     assert len(cancer.ledger) == before
     numbers = simulate(load("diabetes").declare(progression=(1, 400)), iid(parties=2), seed=0)
     assert inference(numbers.sample(records=0.9), "progression ~ bmi").covariance is not None
+
+
+def test_a_number_in_the_unit_interval_is_a_linear_regression():
+    table = load("diabetes").declare(progression=(1, 400))
+    share = np.asarray(table["progression"]) / 400
+    numbers = Table({"bmi": table["bmi"], "share": share}, Schema((table.schema["bmi"], SHARE)))
+    fit = inference(simulate(numbers, iid(parties=2), seed=0), "share ~ bmi")
+    assert (fit.model, fit.rounds) == ("linear", 1)
 
 
 def test_the_calls_have_intervals(cancer):
