@@ -312,6 +312,11 @@ def test_schemes_of_features_need_numeric_ones():
         feature_noise(2, 0.1)(TABLE.select(["y"]), 0)
 
 
+def test_a_setting_called_name_is_refused_in_words():
+    with pytest.raises(PartitionInvalid, match="names its partitioner by ="):
+        partitioner("iid", name="iid", parties=3)
+
+
 def test_columns_are_looked_up_with_a_suggestion():
     with pytest.raises(MissingColumn, match="Did you mean 'charge'"):
         by_column("charges")(TABLE, 0)

@@ -31,7 +31,7 @@ PARTITIONERS: dict[str, type[Partitioner]] = {
 }
 
 
-def partitioner(name: str, **settings: Any) -> Partitioner:
+def partitioner(name: str, /, **settings: Any) -> Partitioner:
     """Return the partitioner called `name` with its settings.
 
     Parameters
@@ -52,7 +52,8 @@ def partitioner(name: str, **settings: Any) -> Partitioner:
     known = {field.name: field for field in fields(scheme)}  # type: ignore[arg-type]
     for setting in settings:
         if setting not in known:
-            raise PartitionInvalid(f"{name} has no setting {setting!r}.", remedy=suggestion(setting, known))
+            remedy = "A study names its partitioner by = ..." if setting == "name" else suggestion(setting, known)
+            raise PartitionInvalid(f"{name} has no setting {setting!r}.", remedy=remedy)
     absent = [key for key, field in known.items() if field.default is MISSING and key not in settings]
     if absent:
         raise PartitionInvalid(f"{name} needs {', '.join(absent)}.", remedy=f"Give {', '.join(absent)}.")

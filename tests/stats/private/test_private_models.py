@@ -9,9 +9,11 @@ import pytest
 from sklearn.metrics import r2_score, roc_auc_score
 
 import hedgerow as hr
+from hedgerow.data.entry import declare, number
 from hedgerow.errors import HedgerowError, HedgerowWarning, NotBinary, SettingsInvalid, SlotFilled, UnboundedSum
 from hedgerow.stats import private
 from hedgerow.stats.private.calls import DEFAULTS
+from hedgerow.stats.private.models import PrivateModel
 
 FORMULA = "malignant ~ mean_radius + mean_texture + mean_smoothness"
 
@@ -248,3 +250,22 @@ def test_two_pure_fits_add_up_at_delta_zero():
     assert fit.spent == (pytest.approx(1.5, rel=1e-6), 0.0)
     assert fit.own == (pytest.approx(0.5, rel=1e-6), 0.0)
     assert private.logistic(parties(), FORMULA, epsilon=0.5, rounds=2).own is None
+
+
+# ---- shares ---------------------------------------------------------------------------------------------------------
+def test_a_share_in_the_unit_interval_is_a_number_everywhere():
+    rng = np.random.default_rng(0)
+    dose = rng.uniform(0, 50, 300)
+    share = np.clip(0.4 + 0.004 * dose + 0.02 * rng.normal(size=300), 0, 1)
+    table = hr.data.Table({"dose": dose, "share": share}, declare(number("dose", 0, 50), number("share", 0, 1, role="target")))
+    for fitted in (private.linear, private.sufficient, private.inference):
+        fit = fitted(parties(table), "share ~ dose")
+        assert fit.model == "linear"
+        assert fit.own_units().to_numpy() == pytest.approx([0.4, 0.004], abs=0.01)
+        assert set(fit.metrics(table)) == {"R2", "mean absolute error"}
+    assert PrivateModel.of(table.schema, {**DEFAULTS, "model": "huber", "formula": "share ~ dose"}).loss.width == 0.2
+    for fitted in (private.logistic, private.svm):
+        with pytest.raises(NotBinary):
+            fitted(parties(table), "share ~ dose")
+    with pytest.raises(SettingsInvalid, match="is a number"):
+        private.locally(parties(table), "share ~ dose", epsilon=1.0)

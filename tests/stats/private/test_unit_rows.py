@@ -66,6 +66,24 @@ def test_numeric_targets_are_scaled_to_their_range():
     assert (spec.middle, spec.half) == (50_000.0, 50_000.0)
 
 
+def test_a_share_is_a_number_and_not_a_label():
+    schema = declare(number("age", 18, 90), number("share", 0, 1, role="target"))
+    spec = UnitRows.of("share ~ age", schema)
+    assert spec.numeric
+    assert spec.targets({"share": np.array([0.0, 0.25, 1.0])}).tolist() == [-1.0, -0.5, 1.0]
+    assert not UnitRows.of("ill ~ age", SCHEMA).numeric
+    assert not UnitRows.of("I(visits > 2) ~ age", SCHEMA).numeric
+
+
+@pytest.mark.parametrize("bins", [None, 4])
+def test_a_category_of_one_level_adds_nothing_to_the_constant(bins):
+    schema = declare(number("age", 18, 90), category("ward", "only"), binary("ill", role="target"))
+    assert UnitRows.of("ill ~ age + ward", schema, bins=bins).names == UnitRows.of("ill ~ age", schema, bins=bins).names
+    assert UnitRows.of("ill ~ ward - 1", schema, bins=bins).names == ("ward[only]",)
+    with pytest.raises(FormulaInvalid, match="single level"):
+        UnitRows.of("ward ~ age", schema, classes=True)
+
+
 @pytest.mark.parametrize(
     ("settings", "error"),
     [

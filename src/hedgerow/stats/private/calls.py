@@ -11,8 +11,8 @@ from hedgerow.core.federation import Federation
 from ..columns import schema_of
 from .bounded import BoundedModel
 from .fit import PrivateFit
-from .inference import with_intervals
 from .models import Method, PrivateModel, private_model
+from .with_intervals import with_intervals
 
 DEFAULTS: Mapping[str, Any] = {
     name: one.default
@@ -82,7 +82,7 @@ def logistic(
     As `hedgerow.stats.private.majorised`, or `hedgerow.stats.private.descent`.
     """
     if intervals:
-        given = {"epsilon": epsilon, "delta": delta, "bins": bins, "log": log} | settings
+        given = {"epsilon": epsilon, "delta": delta, "method": method, "bins": bins, "log": log} | settings
         return with_intervals(federation, "logistic", formula, given)
     own = {"epsilon": epsilon, "delta": delta, "method": method, "bins": bins, "log": log}
     return fitted(federation, "logistic", formula, own | settings)

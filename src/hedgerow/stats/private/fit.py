@@ -105,6 +105,12 @@ class PrivateFit:
         return self.rows.names
 
     @property
+    def _remedy(self) -> str:
+        """What would give intervals where there are none: a plan that was made for them can only ask for more."""
+        plain = self.inference == type(self).inference
+        return "Take intervals=True, or hr.stats.private.inference." if plain else "`to_frame` has the coefficients alone."
+
+    @property
     def se_(self) -> Array:
         """Standard errors, shape (d,).
 
@@ -114,7 +120,7 @@ class PrivateFit:
             This fit has none; `inference` says why.
         """
         if self.covariance is None:
-            raise SettingsInvalid(self.inference + ".", remedy="Take intervals=True, or hr.stats.private.inference.")
+            raise SettingsInvalid(self.inference + ".", remedy=self._remedy)
         se: Array = np.sqrt(np.diag(self.covariance))
         return se
 
@@ -244,7 +250,7 @@ class PrivateFit:
 
         index = pandas.Index(self.names, name="column")
         if self.covariance is None:
-            raise SettingsInvalid(self.inference + ".", remedy="Take intervals=True, or hr.stats.private.inference.")
+            raise SettingsInvalid(self.inference + ".", remedy=self._remedy)
         coef, covariance = in_own_units(self.rows, self.coef_, self.covariance)
         se = np.sqrt(np.diag(covariance))
         reach = special.ndtri(upper_end(level)) * se

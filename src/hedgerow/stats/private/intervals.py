@@ -18,8 +18,18 @@ the likelihood: an error of the starting point leaves only its square. J = infor
 
 Both hold to first order in E, and the Newton step to first order in its length. Public numbers tell where that is no longer so,
 and then there are no intervals: the noise of the matrix beside its smallest eigenvalue (`MOST_NOISE`), the length of the last
-step in units of linear predictors (`LONGEST_STEP`), and a residual variance hardly above its own noise (`LEAST_RESIDUAL`). No
-ridge is added, since its bias would not be small beside a standard error. `benchmarks/coverage.py` repeats what was simulated.
+step in units of linear predictors (`LONGEST_STEP`), what its square leaves out beside a standard error (`MOST_LEFT`), and the
+noise of the residual variance beside the whole variance of an estimate (`MOST_OF_NOISE`, `MOST_UNSURE`). No ridge is added, as
+its bias would not be small beside a standard error. `benchmarks/coverage.py` repeats what was simulated.
+
+Residual squares share their noise with theta, so that a refusal that goes by them alone would keep the estimates whose errors
+made squares large. It goes by their deviation: where that is little beside the noise's own part of a variance, the squares
+themselves are not asked; else they have to be twenty times their noise.
+
+What a Newton step of length D (in predictors, weighed by p (1 - p)) leaves out is to second order J^-1 sum of
+p (1 - p) (1/2 - p) (x'step)^2 x. With (x'step)^2 taken for its mean, it is by Cauchy & Schwarz at most
+(D / 2) sqrt(step' J step) (sqrt(mean of (1 - 2p)^2) + D / 3) standard errors of the maximum of the likelihood. A limit for D
+alone would not do, since standard errors shrink with n.
 
 Source : Ferrando, Wang & Sheldon 2022 (inference from known noise, there by a bootstrap); Wang 2018 (moments); Le Cam's one
          step estimator, van der Vaart 1998, section 5.7.
@@ -42,8 +52,10 @@ MOST_NOISE = {"moments": 0.4, "last step": 0.5}
 """Of sqrt(d) deviations of a matrix's noise over its smallest eigenvalue."""
 LONGEST_STEP = 0.3
 """Root mean square of what a last Newton step changes in log-odds, rows being of length one."""
-LEAST_RESIDUAL = 8.0
-"""Residual squares over the deviation of their noise."""
+MOST_LEFT = 0.2
+"""Standard errors that the last step may leave out, in any direction."""
+MOST_UNSURE, MOST_OF_NOISE = 0.05, 0.5
+"""Deviation of the variance that residual squares give, in any direction: in shares of the whole, and of the noise's part."""
 
 
 @dataclass(frozen=True)
@@ -105,38 +117,59 @@ def from_moments(gram: Array, score: Array, square: float, *, n: float, noise: t
     doubt = math.sqrt(noise[2] ** 2 + 4 * noise[1] ** 2 * float(theta @ theta) + (noise[0] * float(theta @ theta)) ** 2)
     bias = inverse @ (noise[0] ** 2 / 2 * (inverse + np.trace(inverse) * np.eye(d)))
     theta = theta - bias @ theta
-    if not squares > LEAST_RESIDUAL * doubt or n <= d:
-        why = f"no intervals: residual squares are {squares:.3g}, less than {LEAST_RESIDUAL:g} deviations of their own noise"
+    if n <= d:
+        return Estimated(theta, None, f"no intervals: {n:.3g} records of {d} columns, as released")
+    covariance = inverse @ (max(squares, 0.0) / (n - d) * gram + extra) @ inverse
+    of_noise = doubt / (n - d) * least_precise(inverse, inverse @ extra @ inverse) if noise[1] > 0 else math.inf
+    unsure = doubt / (n - d) * least_precise(inverse, covariance)
+    if of_noise > MOST_OF_NOISE and unsure > MOST_UNSURE:
+        why = (
+            f"no intervals: the noise of residual squares, {doubt:.3g} beside {squares:.3g}, leaves variances unsure by "
+            f"{unsure:.2g} of themselves, over {MOST_UNSURE:g}; more records or a larger epsilon would help"
+        )
         return Estimated(theta, None, why)
-    covariance = inverse @ (squares / (n - d) * gram + extra) @ inverse
     return Estimated(
         theta, (covariance + covariance.T) / 2, "of sampling and of the moments' noise, which is known (delta method)"
     )
 
 
-def from_last_step(start: Array, score: Array, information: Array, *, noise: tuple[float, float]) -> Estimated:
+def from_last_step(
+    start: Array, score: Array, information: Array, *, n: float, weight: float, noise: tuple[float, float]
+) -> Estimated:
     """One Newton step of a noisy score and a noisy information.
 
     Parameters
     ----------
     start : array of shape (d,)
         Where both were asked.
+    n, weight : float
+        Records, and the sum of p (1 - p) over them, as released.
     noise : (float, float)
         Standard deviations: of a number of the score, and on the diagonal of the information.
     """
-    d = len(start)
     if refused := too_noisy(information, noise[1], MOST_NOISE["last step"]):
         return Estimated(start, None, refused)
     inverse = np.linalg.inv(information)
     step = inverse @ score
-    moved = math.sqrt(float(step @ information @ step) / float(np.trace(information)))
-    if moved > LONGEST_STEP:
-        why = f"no intervals: the last step still moves log-odds by {moved:.2g} on average, over {LONGEST_STEP:g}"
-        return Estimated(start + step, None, why)
-    extra = noise[0] ** 2 * np.eye(d) + noise_along(step, noise[1])
+    extra = noise[0] ** 2 * np.eye(len(start)) + noise_along(step, noise[1])
     covariance = inverse @ (information + extra) @ inverse
+    length = float(step @ information @ step)
+    moved = math.sqrt(length / weight)
+    skew = math.sqrt(max(1 - 4 * weight / n, 0.0)) + moved / 3
+    left = moved * math.sqrt(length) / 2 * skew * math.sqrt(least_precise(inverse, covariance))
+    if moved > LONGEST_STEP or left > MOST_LEFT:
+        why = (
+            f"no intervals: the last step still moves log-odds by {moved:.2g} on average (at most {LONGEST_STEP:g}), and may "
+            f"leave out {left:.2g} standard errors (at most {MOST_LEFT:g}); a larger epsilon would help"
+        )
+        return Estimated(start + step, None, why)
     words = "of sampling and of the noise of a last Newton step, which is known (sandwich)"
     return Estimated(start + step, (covariance + covariance.T) / 2, words)
+
+
+def least_precise(part: Array, whole: Array) -> float:
+    """The largest share that one covariance has in another, over all directions."""
+    return float(np.linalg.eigvals(np.linalg.solve(whole, part)).real.max())
 
 
 def too_noisy(matrix: Array, noise: float, share: float) -> str:

@@ -10,11 +10,11 @@ from hedgerow.errors import NotBinary, SettingsInvalid, suggestion
 from ..columns import schema_of
 from .fit import PrivateFit
 from .histogram import HistogramMethod, by_histogram
-from .inference import with_intervals
 from .relevance import adaptive
 from .rows import UnitRows
 from .solving import MomentMethod
 from .sufficient import by_moments
+from .with_intervals import with_intervals
 
 LinearMethod = Literal["ssp", "adassp", "functional", "dpme", "histogram", "filter-priority", "relevance"]
 
@@ -91,5 +91,6 @@ def linear(
             remedy="Take hr.stats.private.logistic; or hr.stats.private.sufficient, for least squares on labels.",
         )
     if intervals:
-        return with_intervals(federation, "linear", formula, {"epsilon": epsilon, "delta": delta} | settings)
+        given = {"epsilon": epsilon, "delta": delta, "method": method}
+        return with_intervals(federation, "linear", formula, given | settings)
     return sufficient(federation, formula, epsilon=epsilon, delta=delta, method=method, **settings)

@@ -169,9 +169,11 @@ class UnitRows:
                 f"log={unknown!r}: bins on a logarithmic scale are of numbers in the formula.",
                 remedy="Name columns of the formula beside bins=16; without bins write log1p(column) in the formula.",
             )
-        return cls(
-            spec, tuple(_block(term, spec, bins, "log" if term.names[0] in log else "equal") for term in spec.terms), length
-        )
+        if not spec.response.names:
+            raise FormulaInvalid("the target has a single level.", remedy="A target needs two levels or more.")
+        terms = [term for term in spec.terms if term.names]  # of a category with one level, the constant has its only column
+        blocks = tuple(_block(term, spec, bins, "log" if term.names[0] in log else "equal") for term in terms)
+        return cls(spec, blocks, length)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -205,8 +207,12 @@ class UnitRows:
 
     @property
     def numeric(self) -> bool:
-        """Whether the target is a number, scaled to [-1, 1] by its declared range; else it is 0 or 1, or a class's code."""
-        return isinstance(self.spec.response, Number) and self.spec.response_range != (0.0, 1.0)
+        """Whether the target is a number, scaled to [-1, 1] by its declared range; else it is 0 or 1, or a class's code.
+
+        Its kind decides and not its range: a share in [0, 1] is a number.
+        """
+        response = self.spec.response
+        return isinstance(response, Number) and not is_binary(response.text, self.spec.schema)
 
     @property
     def middle(self) -> float:
