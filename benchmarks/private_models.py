@@ -96,8 +96,8 @@ def ours(data: Data, parties: int) -> Iterator[tuple[str, str, Score]]:
 
         return score
 
-    yield BINNED, same, fitted(private.logistic, **bins)
-    yield PLAIN, same, fitted(private.logistic)
+    yield BINNED, same, fitted(private.logistic, method="majorised", **bins)
+    yield PLAIN, same, fitted(private.logistic, method="majorised")
     yield "gradient descent, 16 public bins", same, fitted(private.logistic, method="gradient", **bins)
     yield "least squares of labels, 16 public bins", same, fitted(private.sufficient, **bins)
 

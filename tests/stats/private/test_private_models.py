@@ -38,7 +38,7 @@ def test_the_ledger_has_the_epsilon_that_was_asked_for(epsilon):
     spent = federation.ledger.epsilon(delta=1e-5, unit="record")
     assert 0 <= epsilon - spent <= 1e-6 * epsilon
     assert fit.spent == (spent, 1e-5)
-    assert fit.rounds == len(federation.ledger) == (7 if epsilon < 0.2 else 13)
+    assert fit.rounds == len(federation.ledger) == (21 if epsilon < 0.2 else 13)
 
 
 def test_a_budget_beside_a_noisy_channel_is_refused():
@@ -250,6 +250,18 @@ def test_two_pure_fits_add_up_at_delta_zero():
     assert fit.spent == (pytest.approx(1.5, rel=1e-6), 0.0)
     assert fit.own == (pytest.approx(0.5, rel=1e-6), 0.0)
     assert private.logistic(parties(), FORMULA, epsilon=0.5, rounds=2).own is None
+
+
+def test_gradient_descent_is_the_default_of_classes_within_a_small_budget_alone():
+    def method(model, **settings):
+        formula = "progression ~ bmi" if model in ("huber", "quantile") else "malignant ~ mean_radius"
+        table = cancer() if formula == "malignant ~ mean_radius" else hr.data.load("diabetes").declare(progression=(0, 400))
+        return PrivateModel.of(table.schema, {**DEFAULTS, "model": model, "formula": formula, "delta": 1e-5} | settings).method
+
+    assert [method(model, epsilon=0.19) for model in ("logistic", "svm")] == ["gradient"] * 2
+    assert [method(model, epsilon=0.19) for model in ("huber", "quantile")] == ["majorised"] * 2
+    assert [method("logistic", epsilon=0.2), method("logistic", epsilon=None, delta=None)] == ["majorised"] * 2
+    assert method("logistic", epsilon=0.1, method="majorised") == "majorised"
 
 
 # ---- shares ---------------------------------------------------------------------------------------------------------

@@ -173,7 +173,7 @@ WAYS: Mapping[str, tuple[ModelWay, ...]] = {
             "majorised logistic regression on bins",
             "ours",
             "private_logistic",
-            BINNED,
+            BINNED | {"method": "majorised"},
             why="One noisy matrix, then noisy scores preconditioned by it; 16 public bins for each number.",
         ),
         LEAST_SQUARES,
@@ -332,7 +332,7 @@ WAYS: Mapping[str, tuple[ModelWay, ...]] = {
             "majorised Newton on bins",
             "ours",
             "private_logistic",
-            BINNED,
+            BINNED | {"method": "majorised"},
             why="One noisy matrix, then noisy scores preconditioned by it; 16 public bins for each number.",
         ),
         ModelWay(

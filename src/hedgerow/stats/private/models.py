@@ -40,7 +40,7 @@ CLASSIFIERS = ("logistic", "multinomial", "svm")
 MANY = 20
 """Columns beyond which a pure epsilon buys nothing good."""
 LITTLE = 0.2
-"""Below this epsilon fewer scores are asked."""
+"""Below this epsilon fewer scores are asked, and classifiers take gradient descent; looked at on Adult and cardio."""
 
 
 @dataclass(frozen=True)
@@ -115,10 +115,11 @@ class PrivateModel:
             classes=model == "multinomial",
         )
         _check_target(rows, model)
-        if given["method"] not in get_args(Method) or (given["rounds"] is not None and given["rounds"] < 1):
+        method = given["method"] or usual_method(model, given["epsilon"])
+        if method not in get_args(Method) or (given["rounds"] is not None and given["rounds"] < 1):
             raise SettingsInvalid(
-                f"method={given['method']!r} with rounds={given['rounds']!r}.",
-                remedy=f"Methods are {' and '.join(get_args(Method))}; rounds are one or more, or left out.",
+                f"method={method!r} with rounds={given['rounds']!r}.",
+                remedy=f"Methods are {' and '.join(get_args(Method))}; rounds are one or more; or leave them out.",
             )
         if given["max_rounds"] < 1 or not given["tol"] > 0:
             raise SettingsInvalid(
@@ -135,7 +136,7 @@ class PrivateModel:
                 stacklevel=4,
             )
         budget = BudgetShares(given["epsilon"], given["delta"], given["noise_at"], given["least"])
-        return cls(rows, loss, budget, given["method"], given["rounds"])
+        return cls(rows, loss, budget, method, given["rounds"])
 
     def scores(self, federation: Federation) -> int | None:
         """How many scores are asked; None until steps end at the minimum, where sums are exact."""
@@ -174,6 +175,11 @@ class PrivateModel:
             asked_before=asked_before,
             shares={name: part.share for name, part in parts.items()},
         )
+
+
+def usual_method(model: BoundedModel, epsilon: float | None) -> Method:
+    """Gradient descent for a classifier within a small budget, else majorised Newton."""
+    return "gradient" if model in CLASSIFIERS and epsilon is not None and epsilon < LITTLE else "majorised"
 
 
 def _check_target(rows: UnitRows, model: BoundedModel) -> None:
@@ -276,7 +282,7 @@ def private_model(
     model: BoundedModel,
     epsilon: float | None = None,
     delta: float | None = None,
-    method: Method = "majorised",
+    method: Method | None = None,
     bins: int | None = None,
     log: Sequence[str] = (),
     rows: Length = "unit",
@@ -304,8 +310,10 @@ def private_model(
         and the fit is that of the pooled records.
     delta : float, optional
         Left out or zero for pure epsilon: noise is Laplace, and far larger beyond some twenty columns.
-    method : {"majorised", "gradient"}
-        Newton steps under a noisy majoriser, or gradient descent with momentum.
+    method : {"majorised", "gradient"}, optional
+        Newton steps under a noisy majoriser, or gradient descent with momentum. By default gradient descent where `epsilon` is
+        below 0.2 and the target is classes, else Newton steps. Looked at on Adult and cardio, where it is some tenths of a point
+        more accurate there, and on insurance, where it is far worse for a number.
     bins : int, optional
         So many public bins for each number of the formula; 16 is a good number.
     log : sequence of str
@@ -314,7 +322,8 @@ def private_model(
         Whether each row is divided by its own length, for prediction; or all by the largest that there can be, for
         coefficients.
     rounds : int, optional
-        Scores asked; by default 6 where epsilon is below 0.2, else 12, and without noise until the minimum is reached.
+        Scores asked; by default 6 where epsilon is below 0.2, else 12, of gradient descent 20 and 60, and without noise until
+        the minimum is reached.
     penalty : float
         Times half the squared length of all coefficients, added to the sum of losses; 1 is scikit-learn's `C=1`.
     threshold : float, optional
@@ -357,4 +366,4 @@ def private_model(
     asked = PrivateModel.of(schema_of(federation), {key: value for key, value in locals().items() if key != "federation"})
     sums = asked.asked(federation, begins=start is None)
     parts, scores = asked.parts(federation), asked.scores(federation)
-    return METHODS[method].run(sums, parts, penalty=penalty, rounds=scores, tol=tol, max_rounds=max_rounds, start=start)
+    return METHODS[asked.method].run(sums, parts, penalty=penalty, rounds=scores, tol=tol, max_rounds=max_rounds, start=start)
