@@ -81,3 +81,11 @@ def test_the_version_is_told_before_anything_is_imported():
 
 def told_version() -> str:
     return CliRunner().invoke(app, ["--version"]).stdout.strip()
+
+
+def test_of_a_study_s_file_the_next_command_is_one_that_runs(tmp_path, monkeypatch):
+    text = 'name = "tumours"\n[data]\nname = "breast_cancer"\n[partition]\nby = "iid"\nparties = 3\n'
+    (tmp_path / "own.toml").write_text(text + '[program]\nname = "moments"\ncolumns = ["mean_radius"]\n')
+    monkeypatch.chdir(tmp_path)
+    for name in ("own.toml", "diabetes-tree"):
+        assert f"`hedgerow rehearse {name}`" in " ".join(told(name).split())

@@ -242,6 +242,7 @@ class Larger(ScoreRule):
     """The larger of two counts against twice the smaller, for each row; a third candidate is none."""
 
     sensitivity: float = 2.0
+    rows: int = 1
     monotonic: bool = True
 
     def scores(self, totals):

@@ -8,7 +8,7 @@ import hedgerow as hr
 from hedgerow.core.events import Charge, Event, Sampling
 from hedgerow.data import iid, load
 from hedgerow.errors import BudgetInvalid, SlotFilled
-from hedgerow.privacy import Gaussian
+from hedgerow.privacy import Budget, Gaussian
 from hedgerow.privacy.accounting import epsilon
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.stats import means
@@ -36,6 +36,15 @@ def test_all_questions_together_cost_the_budget_and_no_more(asked, delta):
     shares = BudgetShares(asked, delta)
     spent = epsilon(charged(shares, PARTS), delta=delta or 1e-300, adjacency="add-remove")
     assert asked * (1 - 1e-6) < spent <= asked
+
+
+@pytest.mark.parametrize("asked", [1e-6, 1e-5, 1e-4, 1e-3, 0.03, 1.0, 30.0, 1e3])
+@pytest.mark.parametrize("delta", [1e-10, 1e-5, None])
+def test_a_budget_of_any_size_admits_its_own_plan(asked, delta):
+    plan = charged(BudgetShares(asked, delta), PARTS)
+    limit = Budget(asked, delta or 1e-10, unit="record")
+    assert limit.admits(plan)
+    assert limit.spent(plan) > 0.98 * asked or not delta
 
 
 def test_a_twin_that_forgets_how_often_it_asks_costs_more():

@@ -60,6 +60,16 @@ def test_it_says_against_whom_and_from_what(at, seed, words):
     assert sentence.endswith("tuning not counted.")
 
 
+@pytest.mark.parametrize("unit", ["record", "party"])
+def test_one_release_that_the_server_saw_exactly_is_said_beside_others_with_noise_at_the_party(unit):
+    fed, bound = federation(), l2(1.0, unit)
+    for at in ("party", "server"):
+        fed.protect(mechanism=Gaussian(4.0, at)).sum(totals, bound=bound)
+    sentence = statement(fed.ledger, UNITS).sentence
+    assert "but not the server" in sentence
+    assert ("between any two contributions" if unit == "party" else "add-remove adjacency") in sentence
+
+
 def test_other_runs_of_a_shared_ledger_are_counted(tmp_path):
     budget = Budget(5.0, 1e-6, unit="record")
     asked(record=LedgerBase(tmp_path / "shared.sqlite"), n=1, budget=budget)

@@ -100,3 +100,11 @@ def test_baselines_have_no_noise_where_the_program_would_add_it():
     assert private.centralised == exact.centralised == pytest.approx(exact.federated, abs=1e-9)
     assert private.alone == exact.alone
     assert private.federated != exact.federated
+
+
+def test_baselines_of_a_program_whose_noise_is_its_method_say_that_they_have_it(tmp_path):
+    local = {"program": {"name": "private_local", "epsilon": 1.0, "delta": 1e-5, "rounds": None}}
+    rows = run_study(study(local), tmp_path / "run").report.comparison.rows
+    assert [words for name, _, words in rows if name == "centralised"] == [
+        "same program, all records in one place, the program's own noise"
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -18,11 +19,11 @@ from hedgerow.core import Party
 from hedgerow.data import iid
 from hedgerow.engines import InProcess, Loop, simulate
 from hedgerow.errors import SettingsInvalid, UnboundedSum
-from hedgerow.privacy import Gaussian
+from hedgerow.privacy import Gaussian, Laplace
 from hedgerow.store import last
 from hedgerow.store.checkpoint import join, split
 from hedgerow.trees import Bins, BoostingState, binned, boosted_trees, grow_boosted
-from hedgerow.trees.boosted import CURVED, SQUARES, gradient_bound, gradient_histogram
+from hedgerow.trees.boosted import CURVED, MOST, SQUARES, gradient_bound, gradient_histogram
 
 TOLD = {"feature": [-1, -1], "threshold": [0, 0], "left": [0, 0], "open": [1], "roots": [0, 1], "round": 1}
 PHI = (1 + np.sqrt(5)) / 2
@@ -118,16 +119,32 @@ def test_one_record_moves_a_logistic_level_by_its_bound_at_most(score, ill, seed
     table = patients(1, seed)
     bins = Bins.of(table.schema, n_bins=4)
     row = added(bins, score, table.columns | {"ill": np.array([float(ill)])})
-    assert np.linalg.norm(row) <= gradient_bound(bins).radius * (1 + 1e-12)
+    exact = simulate({"one": table})
+    assert np.linalg.norm(row) <= gradient_bound(exact, bins).radius * (1 + 1e-12)
+    assert np.abs(row).sum() <= gradient_bound(exact.protect(mechanism=Laplace(1.0)), bins).radius * (1 + 1e-12)
 
 
 def test_bounds_are_reached():
     table = patients(1)
+    exact = simulate({"one": table})
+    pure = exact.protect(mechanism=Laplace(1.0))
     for target, score, value, squares in (("ill", 40.0, 0.0, 1), ("days", 1.0, -30.0, 5)):
         bins = Bins.of(table.schema, n_bins=4, target=target)
         row = added(bins, score, table.columns | {target: np.array([value])})
-        assert np.linalg.norm(row) == pytest.approx(gradient_bound(bins).radius)
-        assert gradient_bound(bins).radius == pytest.approx(np.sqrt(squares * len(bins.features)))
+        assert np.linalg.norm(row) == pytest.approx(gradient_bound(exact, bins).radius)
+        assert gradient_bound(exact, bins).radius == pytest.approx(np.sqrt(squares * len(bins.features)))
+    for target, score, value, most in (("ill", np.log(17 / 9), 0.0, 289 / 208), ("days", 1.0, -30.0, 3)):
+        bins = Bins.of(table.schema, n_bins=4, target=target)
+        row = added(bins, score, table.columns | {target: np.array([value])})
+        assert np.abs(row).sum() == pytest.approx(gradient_bound(pure, bins).radius)
+        assert gradient_bound(pure, bins).radius == pytest.approx(most * len(bins.features))
+
+
+def test_the_largest_sum_of_derivatives_is_at_17_of_26():
+    """q + c q (1 - q) over all probabilities: (1 + c)^2 / (4 c), and never more."""
+    q, c = np.append(np.linspace(0, 1, 200001), 17 / 26), CURVED["logistic"]
+    assert (q + c * q * (1 - q)).max() == pytest.approx(float(MOST["logistic"]), rel=1e-15)
+    assert MOST["logistic"] == (1 + Fraction(13, 4)) ** 2 / 13
 
 
 def test_the_largest_factor_of_second_derivatives_is_that_of_the_golden_section():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 
 import numpy as np
@@ -15,7 +16,7 @@ from hedgerow.core import Party
 from hedgerow.data import Column, Schema, Table, iid
 from hedgerow.engines import simulate
 from hedgerow.errors import SettingsInvalid
-from hedgerow.privacy import Gaussian
+from hedgerow.privacy import Gaussian, Laplace
 from hedgerow.store import last
 from hedgerow.store.checkpoint import join, split
 from hedgerow.trees import Bins, TreeState, binned, grow_id3, id3
@@ -167,6 +168,19 @@ def test_a_small_group_that_would_follow_by_subtraction_forbids_the_split():
     assert id3(stores(table), min_records=4, depth=1, features=["outlook"]).state.feature[0] == 0
 
 
+def test_records_of_a_class_are_not_held_back_as_the_docstring_says():
+    """One of the 61 below the cut has the other class: nodes have at least 10 records, and the share tells that one."""
+    low = np.arange(120) < 61
+    table = Table(
+        {"x": np.where(low, 10.0, 90.0), "y": np.where(np.arange(120) == 0, 1.0, ~low)},
+        Schema((Column("x", "number", low=0, high=100), Column("y", "binary", role="target"))),
+    )
+    state = id3(stores(table), min_records=10, depth=1, n_bins=2).state
+    assert_array_equal(state.records, [120, 61, 59])
+    assert_allclose(state.value * state.records[:, None], [[60, 60], [60, 1], [0, 59]])
+    assert "records by class are not held back" in (sys.modules["hedgerow.trees.id3"].__doc__ or "")
+
+
 # ---- behind noise, resumed, refused ---------------------------------------------------------------------------------
 @settings(max_examples=20, deadline=None)
 @given(level=st.integers(0, 2), seed=st.integers(0, 99))
@@ -191,6 +205,12 @@ def test_levels_are_charged_by_the_features_that_are_left(table, federate):
     told = [str(entry.bound) for entry in federation.ledger.entries]
     assert [float(text.partition("(")[2].partition(")")[0]) for text in told] == pytest.approx(np.sqrt([5, 4, 3]), rel=1e-5)
     assert noisy.feature[0] == last(grow_id3(federate(table), depth=3)).feature[0]
+
+
+def test_pure_noise_is_scaled_by_the_features_that_are_left(table, federate):
+    federation = federate(table).protect(mechanism=Laplace(1e-3))
+    last(grow_id3(federation, depth=3))
+    assert [str(entry.bound) for entry in federation.ledger.entries] == [f"l1({left}) per record" for left in (5, 4, 3)]
 
 
 def test_every_state_resumes(table, federate):

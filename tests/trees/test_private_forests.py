@@ -20,6 +20,7 @@ from hedgerow.data import Schema, Table
 from hedgerow.errors import BudgetInvalid, SchemaInvalid, SettingsInvalid, SlotFilled, UnlawfulChannel
 from hedgerow.privacy import Gaussian
 from hedgerow.privacy.choice import ManyChoice
+from hedgerow.privacy.shares import UP
 from hedgerow.trees import Bins, binned, grow_hybrid_forest, grow_private_forest, hybrid_forest, private_forest
 from hedgerow.trees.heaps import HeapTrees, SplitRule
 from hedgerow.trees.hybrid import node_counts
@@ -230,7 +231,7 @@ def test_a_hybrid_forest_costs_one_choice_a_level_and_its_leaves(federate, table
     federation = federate(table)
     model = hybrid_forest(federation, trees=3, depth=4, epsilon=2.0)
     *choices, leaves = federation.ledger.entries
-    assert [entry.event for entry in choices] == 4 * [Event("exponential", epsilon=0.25)]
+    assert [entry.event for entry in choices] == 4 * [Event("exponential", epsilon=1.0 / (4 * UP))]
     assert leaves.event.kind == "laplace"
     assert sum(entry.event.epsilon for entry in choices) + 1 / leaves.event.noise_multiplier == pytest.approx(2.0)
     assert str(model).startswith("VotingForest(hybrid")
@@ -266,10 +267,10 @@ def test_votes_by_choice_cost_one_epsilon_in_parts_and_add_up_over_trees_else(fe
     kind = "exponential" if law == "exponential" else "pure"
     federation = federate(table)
     private_forest(federation, trees=3, depth=2, vote="choice", parts=True, epsilon=1.5, law=law)
-    assert [entry.event for entry in federation.ledger.entries] == [Event(kind, epsilon=1.5)]
+    assert [entry.event for entry in federation.ledger.entries] == [Event(kind, epsilon=1.5 / UP)]
     federation = federate(table)
     model = private_forest(federation, trees=3, depth=2, vote="choice", epsilon=1.5, law=law)
-    assert [entry.event for entry in federation.ledger.entries] == 3 * [Event(kind, epsilon=0.5)]
+    assert [entry.event for entry in federation.ledger.entries] == 3 * [Event(kind, epsilon=1.5 / (3 * UP))]
     assert set(np.unique(model.value)) == {0.0, 1.0}
 
 

@@ -12,7 +12,7 @@ from conftest import patients
 from hedgerow.core import Party
 from hedgerow.engines import InProcess, Loop
 from hedgerow.errors import SettingsInvalid
-from hedgerow.privacy import Gaussian
+from hedgerow.privacy import Gaussian, Laplace
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.trees import Bins, binned, boosted_trees, decision_tree, quantile_bins, random_forest
 from hedgerow.trees.bins import root_bound
@@ -68,6 +68,13 @@ def test_noise_is_charged_and_engines_agree(table, federate):
     assert found == expected
     assert len(handles[0].ledger) == 1
     assert handles[0].ledger.entries[0].bound == "l2(1.41421) per record"  # age and dose alone are cut anew
+
+
+def test_pure_noise_is_scaled_by_the_features_that_are_asked(table, federate):
+    """An l2 bound would be taken times the root of all fine bins: with ten features 32 times too much."""
+    federation = federate(table).protect(mechanism=Laplace(0.5))
+    quantile_bins(federation, n_bins=8, fine=50)
+    assert federation.ledger.entries[0].bound == "l1(2) per record"
 
 
 def test_a_twentieth_of_a_budget_pays_for_the_cuts(federate):

@@ -16,7 +16,7 @@ import hedgerow as hr
 from hedgerow.core import Party
 from hedgerow.errors import SettingsInvalid
 from hedgerow.trees import Bins, RandomTrees, binned, boost_random_trees, random_trees
-from hedgerow.trees.random_trees import LONGEST, MOST, leaf_sums
+from hedgerow.trees.random_trees import MOST, SQUARES, leaf_sums
 from hedgerow.trees.structures import RandomStructure, part_of, reached
 
 
@@ -32,10 +32,10 @@ def test_derivatives_reach_their_lengths_and_never_exceed_them():
     p = np.append(np.linspace(0, 1, 200_001), [(2 + math.sqrt(2)) / 8, 3 / 8])
     for y in (0, 1):
         added = np.stack([y - p, 4 * p * (1 - p)])
-        assert np.linalg.norm(added, axis=0).max() <= LONGEST
+        assert np.linalg.norm(added, axis=0).max() <= math.sqrt(SQUARES)
         assert np.abs(added).sum(0).max() <= MOST + 1e-15
     at = (2 + math.sqrt(2)) / 8
-    assert math.hypot(1 - at, 4 * at * (1 - at)) == pytest.approx(LONGEST, rel=1e-14)
+    assert math.hypot(1 - at, 4 * at * (1 - at)) == pytest.approx(math.sqrt(SQUARES), rel=1e-14)
     assert MOST == 1 - 3 / 8 + 4 * 3 / 8 * 5 / 8
 
 
@@ -51,7 +51,7 @@ def test_a_record_moves_a_batch_by_its_bound_at_the_worst_model(table, target):
     ask = partial(leaf_sums, features=len(bins.features), classified=bool(bins.classes), clip=True)
     moved = ask(structure.broadcast | {"value": value}, Party("one", columns, np.ones(1)), None)
     assert moved.shape == (batch, 4, 2)
-    assert np.linalg.norm(moved) == pytest.approx(math.sqrt(batch) * (LONGEST if bins.classes else math.sqrt(2)), rel=1e-12)
+    assert np.linalg.norm(moved) == pytest.approx(math.sqrt(batch * (SQUARES if bins.classes else 2)), rel=1e-12)
 
 
 # ---- what is asked --------------------------------------------------------------------------------------------------

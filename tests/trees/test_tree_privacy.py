@@ -68,6 +68,14 @@ def test_stacked_and_pooled_parties_count_the_same(table, tree, target):
     assert not count(Party("nobody", columns, 0 * w)).any()
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_pure_noise_is_scaled_by_the_l1_length_of_a_record(table, federate, target):
+    """An l2 bound would be taken times the root of all the numbers."""
+    federation = federate(table).protect(mechanism=Laplace(0.1))
+    decision_tree(federation, depth=1, n_bins=4, target=target)
+    assert federation.ledger.entries[0].bound == f"l1({10 if target == 'days' else 5}) per record"
+
+
 # ---- protected ------------------------------------------------------------------------------------------------------
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)

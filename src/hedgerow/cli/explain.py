@@ -31,7 +31,7 @@ def explain(
     if code and is_study(code):
         from hedgerow.study import load
 
-        explain_study(load(code), as_json)
+        explain_study(load(code), as_json, code)
         return
     if not code:
         _list(kinds, as_json)
@@ -55,8 +55,11 @@ def is_study(name: str) -> bool:
     return name in bundled() or name.endswith(".toml")
 
 
-def explain_study(study: Any, as_json: bool = False) -> None:
-    """Print what a study computes and, where parties hold different columns, who will learn what. Reads no data."""
+def explain_study(study: Any, as_json: bool = False, named: str = "") -> None:
+    """Print what a study computes and, where parties hold different columns, who will learn what. Reads no data.
+
+    `named` is how the terminal named it: a file, or a bundled study.
+    """
     from hedgerow.report.console import print_roles
     from hedgerow.study import rules_of, sentence_about, will_learn
 
@@ -69,7 +72,7 @@ def explain_study(study: Any, as_json: bool = False) -> None:
     console.print(f"{said['title'] or said['study']}: {said['does']}", markup=False, highlight=False)
     if not study.apart:
         console.print(
-            f"`hedgerow rehearse {study.name}` lists every question that it would ask.", markup=False, highlight=False
+            f"`hedgerow rehearse {named or study.name}` lists every question that it would ask.", markup=False, highlight=False
         )
         return
     table = Table("", "", box=SIMPLE_HEAD, pad_edge=False, show_header=False)

@@ -114,6 +114,9 @@ class Declaration:
     ask : callable, optional
         `(federation, settings, state) -> dict`: metrics by a federated sum, for `evaluation.on = "parties"`; among the settings
         is `evaluation.bins`, the resolution of a curve.
+    most : callable, optional
+        `(settings, schema) -> mapping` from the name of a local function to how often it is asked at most, of a program whose
+        answers decide how often: noise is planned, and statements of rehearsals are made, for so many questions behind noise.
     claim : callable, optional
         `(settings) -> str`: what the program computes as a guarantee without a proof, as a paper has it, and why it is none;
         "" where it does not. A statement then says that it is claimed and not proved.
@@ -146,6 +149,7 @@ class Declaration:
     metric: Callable[[Any], tuple[str, bool]] = lambda schema: ("score", True)
     alone: Callable[[Settings, int], Settings] = lambda settings, rounds: settings
     ask: Callable[[Any, Settings, Any], dict[str, float]] | None = None
+    most: Callable[[Settings, Any], Mapping[str, int]] | None = None
     claim: Callable[[Settings], str] | None = None
     case: Callable[[], Case] | None = None
     columns: Literal["alike", "apart"] = "alike"

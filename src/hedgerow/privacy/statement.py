@@ -167,10 +167,11 @@ def adjacency(releases: list[Entry], unit: Unit) -> str:
     if all("in shares of" in entry.mechanism for entry in releases):
         least = max(entry.mechanism.split("in shares of ")[-1] for entry in releases)
         return f"add-remove adjacency, also against the server where {least} add their shares of noise"
-    if not any(at_party):
-        return "add-remove adjacency, against whoever sees the releases but not the server"
-    neighbours = "add-remove adjacency" if unit == "record" else "between any two contributions of a party that takes part"
-    return neighbours + (", also against the server" if all(at_party) else "")
+    replaced = unit == "party" and any(at_party)
+    neighbours = "between any two contributions of a party that takes part" if replaced else "add-remove adjacency"
+    return neighbours + (
+        ", also against the server" if all(at_party) else ", against whoever sees the releases but not the server"
+    )
 
 
 def _randomness(releases: list[Entry]) -> str:

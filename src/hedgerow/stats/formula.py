@@ -303,8 +303,8 @@ def _response(target: str, schema: Schema, classes: bool) -> Factor:
     if len(factor.labels) != 2:
         raise NotBinary(
             f"target {factor.column!r} has {len(factor.labels)} levels.",
-            remedy="Logistic regression needs two, linear regression a number. Take multinomial_regression, or compare one\n"
-            "level with the rest beforehand.",
+            remedy="Logistic regression needs two, linear regression a number. Take multinomial_regression, within a budget\n"
+            "stats.private.multinomial, or compare one level with the rest beforehand.",
         )
     return factor.without_reference()
 

@@ -25,6 +25,7 @@ from .baselines import Baselines
 from .build import Built
 from .disclosed import disclosure_sentence
 from .flow import records_left_out
+from .keys import keeps_noise
 from .learned import nothing_learned
 from .published import exposed, published, table_of
 from .rounds import FIGURES, Row, best, first_metric, metrics_of, reached
@@ -199,7 +200,8 @@ def comparison_of(built: Built, compared: Baselines, *, useful: bool = True) -> 
     metric, more = built.listing.metric(built.schema)
     rows = [("federated", compared.federated, "this run")]
     if compared.centralised is not None:
-        rows.append(("centralised", compared.centralised, "same program, all records in one place, no protection"))
+        noise = "the program's own noise" if keeps_noise(built.settings) else "no protection"
+        rows.append(("centralised", compared.centralised, f"same program, all records in one place, {noise}"))
     alone = list(compared.alone.values())
     median = _median(alone)
     ranges: tuple[tuple[str, float, float], ...] = ()

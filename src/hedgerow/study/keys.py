@@ -62,6 +62,11 @@ def settings_of(one: Declaration, given: Settings) -> dict[str, Any]:
         raise StudyInvalid(f"the section [program] has {len(lines)} problem(s):", remedy=remedy) from error
 
 
+def keeps_noise(settings: Settings) -> bool:
+    """Whether noise is part of a program's method, so that it runs with it also where nothing else protects records."""
+    return settings.get("epsilon") is not None and not divides_budget(settings)
+
+
 def divides_budget(settings: Settings) -> bool:
     """Whether a program can divide an epsilon of its own over its questions (`hedgerow.privacy.shares`)."""
     return {"epsilon", "delta", "noise_at"} <= settings.keys()

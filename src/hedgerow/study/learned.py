@@ -46,7 +46,7 @@ ROUNDING = 1e-4
 FAR = 10.0
 """A loss of so many times that of chance is said, whatever other metrics are."""
 
-ADVICE = "Look at the learning rate, the scale of the features, the noise, and the number of rounds."
+ADVICE = "Look at the noise, the scale of the features, the number of rounds, and the learning rate where there is one."
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,11 @@ def verdict(history: Sequence[Row], last: Mapping[str, float], chances: Mapping[
     if not known or any(passed[name] for name in known):
         return next(_far(judged, chance), "")
     at, who = chance[known[0]](known[0])
-    return f"This run learned nothing: {known[0]} {_number(judged[known[0]])}, where {who} gives {_number(at)}. {ADVICE}"
+    name, value = known[0], judged[known[0]]
+    if _kind(name) not in LOSSES and value > at:
+        near = f"is within a standard error of what {who} gives, {_number(at)}"
+        return f"This run may have learned nothing: {name} {_number(value)} {near}. {ADVICE}"
+    return f"This run learned nothing: {name} {_number(value)}, where {who} gives {_number(at)}. {ADVICE}"
 
 
 def _far(last: Mapping[str, float], chance: Mapping[str, Chance]) -> Iterator[str]:

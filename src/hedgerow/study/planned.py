@@ -2,7 +2,8 @@
 
 A study whose mechanism names no noise multiplier is rehearsed with the multipliers 1 and 2. Events that double between the
 two are the mechanism's, and scale; others are a program's own. So the multiplier that the budget allows follows without
-asking anybody. What the first round asks and what a further one asks may differ; all further rounds are alike.
+asking anybody. What the first round asks and what a further one asks may differ; all further rounds are alike. Where answers
+decide how many questions there are, the plan is made for the most that the program declares (`furthest`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from hedgerow.privacy.accounting.calibration import least_noise
 
 from .build import Built, build
 from .catalogue import listing
+from .furthest import taken_furthest
 from .keys import divides_budget, settings_of
 from .quiet import quiet
 from .study import Study
@@ -85,6 +87,12 @@ def _rounds(study: Study) -> int | None:
 def _pairs(study: Study, rounds: int | None, make: Make, where: Hashable) -> list[tuple[Charge, Charge]]:
     """What so many rounds are charged, with multipliers 1 and 2."""
     found = [_charges(study, noise_multiplier, rounds, make, where) for noise_multiplier in (1.0, 2.0)]
+    if len(found[0]) != len(found[1]):
+        raise StudyInvalid(
+            f"program {study.program.name!r} asks {len(found[0])} questions of made-up records with noise of multiplier 1 and "
+            f"{len(found[1])} with 2: its answers decide how many, so that no budget decides the noise.",
+            remedy="Give protection.mechanism.noise_multiplier; or declare `most` of the program: how often it asks at most.",
+        )
     return list(zip(*found, strict=True))
 
 
@@ -105,7 +113,9 @@ def _rehearsal(
         _rehearsed.clear()
     if key not in _rehearsed:
         with quiet():
-            found = rehearse_built(make(free), rounds=rounds)
+            built = make(free)
+            found = rehearse_built(built, rounds=rounds)
+            taken_furthest(built, found.ledger)  # of one that was stopped, too
         unit, first = next((entry.unit for entry in found.entries if entry.unit), "party"), Ledger()
         first.entries = found.entries[: found.after[0]] if found.after else found.entries
         _rehearsed[key] = found.ledger.charges(unit), len(first.charges(unit))

@@ -33,6 +33,7 @@ from .answering import FewAnswer
 from .build import Built, build
 from .disclosed import room_of, told_of, unlimited
 from .explain import statement_of, what_left
+from .furthest import taken_furthest
 from .planned import with_noise
 from .quiet import quiet
 from .study import Study
@@ -161,6 +162,8 @@ def rehearse_built(built: Built, *, rounds: int | None = None, until: Callable[[
     except (NotFinite, NotIdentified, RangeExceeded, Separated) as error:
         words = f"on made-up records the fit stops early ({type(error).__name__}); real records decide how many rounds it takes"
     ledger = run.ledger
+    if ended is not None and ended.stopped == "finished":
+        words += taken_furthest(made_ready, ledger)
     left, whole = what_left(ledger.entries, aggregation.shows), ended is not None and ended.stopped == "finished"
     said, room = statement_of(built, ledger), room_of(built, ledger, seen)
     return Rehearsal(built.study, federation.size, ledger, said, left, words, whole, tuple(seen), room)

@@ -123,9 +123,9 @@ class Bins:
         """How far one record moves a level's histogram, per record; None where target or weights declare no range.
 
         A record lies in one bin of each of f features. There it adds 1 to the count of its class, or (1, y) with
-        |y| <= 1 to count and sum: l2 length sqrt(f), or sqrt(2 f), times the heaviest weight. Its l1 length, which
-        Laplace noise needs, is f or 2 f, but a bound has one norm, and this one fits Gaussian noise. A root that was rounded
-        down would shorten counts, and is rounded up.
+        |y| <= 1 to count and sum: l2 length sqrt(f), or sqrt(2 f), times the heaviest weight. A root that was rounded down
+        would shorten counts, and is rounded up. Laplace noise needs its l1 length, f or 2 f: `noise.ball` takes that of a
+        channel.
         """
         if (self.target.absolute is None and not self.classes) or self.heaviest is None:
             return None
@@ -137,7 +137,7 @@ class Bins:
         return np.stack(found, axis=-1).astype(np.int16)
 
 
-def root_bound(squares: float, heaviest: float) -> Bound:
+def root_bound(squares: Fraction | float, heaviest: float) -> Bound:
     """l2(heaviest x sqrt(squares)) per record, rounded up."""
     length, exact = heaviest * math.sqrt(squares), Fraction(squares) * Fraction(heaviest) ** 2
     return l2(length if Fraction(length) ** 2 >= exact else math.nextafter(length, math.inf), "record")

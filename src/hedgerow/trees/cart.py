@@ -13,7 +13,7 @@ records for two children, so deep trees ask for few nodes, and every record coun
 
 Releases : H, once per level, of shape (open nodes, sum of the features' bins, classes), or (.., 2) for a regression.
 State    : none at the parties.
-Unit     : record; see `Bins.bound`. Each level is one release, so `depth` of them compose.
+Unit     : record; see `Bins.bound`, and `noise.ball` for Laplace noise. Each level is one release, so `depth` of them compose.
 Source   : Breiman, Friedman, Olshen & Stone 1984. Differs: bins with public cut points, no surrogate splits, no pruning.
 """
 
@@ -36,6 +36,7 @@ from . import results
 from .bins import Bins, binned
 from .growing import broadcast_of, count_open, grown
 from .histograms import CellLayout, every_feature
+from .noise import ball, refuse_whole_noise
 from .split import by_feature
 from .tree import DecisionTree, TreeState
 
@@ -82,6 +83,7 @@ def histogram(
     watch=results.watch,
     score=results.score,
     metric=results.metric,
+    most=lambda settings, schema: {"histogram": settings["depth"]},
     case=lambda: Case(load("diabetes").take(range(200)), {"depth": 2}),
 )
 def grow(
@@ -111,9 +113,9 @@ def grow(
         Features with bins of equal widths of a logarithm (see `Bins.of`).
     min_records : float
         Weighted records that every leaf must have; above zero. A split shows both children, so each child and its complement
-        in the parent has so many: no count of the tree, and no difference of two of its counts that split a node, is smaller.
-        What is left: differences of two trees of nearly the same records, and the histograms, whose small counts reach
-        whoever adds up.
+        in the parent has so many: the records of no node, and no difference of those of two nodes that split one, are fewer.
+        What is left: records by class, which follow from a leaf's shares and may be few, one, or none; differences of two trees
+        of nearly the same records; and the histograms, whose small counts reach whoever adds up.
     min_gain : float
         A split is made where `TreeState.gain` would be above this.
     features, target : optional
@@ -139,12 +141,16 @@ def grow(
             remedy="Give a depth of 1 or more and min_records above zero.",
         )
     bins = Bins.of(federation.schema, features=features, target=target, n_bins=n_bins, log=log)
+    if not bins.classes:
+        refuse_whole_noise(federation, "sums of a number")
     federation = complete_cases(federation, [*(column.name for column in bins.features), bins.target.name])
     prepared = federation.prepare(binned, bins=bins)
     count = partial(histogram, sizes=bins.sizes, n_classes=len(bins.classes))
+    most = 1 if bins.classes else 2
+    bound = None if bins.bound is None else ball(prepared, len(bins.features), bins.heaviest or 1.0, most, most)
     state = start or TreeState.root(bins)
     while state.round < depth and len(state.open):
-        found = by_feature(prepared.sum(count, broadcast_of(state), bound=bins.bound), bins)
+        found = by_feature(prepared.sum(count, broadcast_of(state), bound=bound), bins)
         state = grown(state, found, bins, min_records=min_records, min_gain=min_gain)
         yield state
 

@@ -15,10 +15,10 @@ pooled records.
 
 Releases : H, once per level, of shape (cells of the open nodes, classes), or (.., 2) for a regression.
 State    : none at the parties; draws follow from the seed (see `bootstrap`).
-Unit     : record. It lies in m bins of one node of each of B trees: its l2 length is sqrt(B m), or sqrt(2 B m), times the
-           heaviest weight. Draws are 20 at most and make that 20 times as long, which is enough for the range of masked sums,
-           and too much for noise: behind noise there is no bootstrap. Trees share a budget, so few trees, or those of
-           `private_forest`, are better.
+Unit     : record. It lies in m bins of one node of each of B trees: its l2 length is sqrt(B m), or sqrt(2 B m), its l1 length
+           B m, or 2 B m, times the heaviest weight. Draws are 20 at most and make that 20 times as long, which is enough for
+           the range of masked sums, and too much for noise: behind noise there is no bootstrap. Trees share a budget, so few
+           trees, or those of `private_forest`, are better.
 Numbers  : many trees show more exact numbers than parties hold values, from which records can be solved for, masked totals or
            not; a study refuses that unless its `[protection] disclosure` allows it (HR-216).
 Source   : Breiman 2001. Differs: Poisson weights, bins with public cut points, trees of one depth.
@@ -46,10 +46,11 @@ from hedgerow.errors import SettingsInvalid, UnlawfulChannel
 from hedgerow.privacy.shares import BudgetShares, Share
 
 from . import results
-from .bins import Bins, binned, root_bound
+from .bins import Bins, binned
 from .bootstrap import MOST_DRAWS, draws, subsets
 from .growing import broadcast_of, count_open, grown
 from .histograms import CellLayout, padded
+from .noise import ball, refuse_whole_noise
 from .tree import LEAF, DecisionTree, TreeState, descend, numbered, owners, subtree
 
 
@@ -89,6 +90,7 @@ def whole_histogram(
     watch=results.forest_watch,
     score=results.forest_score,
     metric=results.metric,
+    most=lambda settings, schema: {"whole_histogram": settings["depth"]},
     case=lambda: Case(load("diabetes").take(range(200)), {"trees": 5, "depth": 2, "bootstrap": False}),
 )
 def grow_forest(
@@ -132,7 +134,8 @@ def grow_forest(
         Whether each tree draws records; without noise only.
     min_records : float
         Weighted records, as a tree draws them, that every leaf must have; above zero. See `grow` for what that holds back, and
-        what it does not: the trees of a forest show counts of nearly the same records, and their differences may be small.
+        what it does not: records of a class in a leaf may be few, and the trees of a forest show counts of nearly the same
+        records, whose differences may be small.
     min_gain : float
         A split is made where its gain would be above this.
     features, target : optional
@@ -202,12 +205,13 @@ class ForestPlan:
             raise SettingsInvalid(f"features_per_node={size!r} of {n} features.", remedy="Give 1 or more, or leave it out.")
         return size
 
-    def bound(self, bins: Bins) -> Bound | None:
+    def bound(self, federation: Federation, bins: Bins) -> Bound | None:
         """How far one record moves a level of all trees: it lies in m bins of a node of each, as often as it is drawn."""
         if bins.bound is None or bins.heaviest is None:
             return None
         heaviest = bins.heaviest * (MOST_DRAWS if self.bootstrap else 1)
-        return root_bound(self.trees * self.drawn_features(bins) * (1 if bins.classes else 2), heaviest)
+        most = 1 if bins.classes else 2
+        return ball(federation, self.trees * self.drawn_features(bins), heaviest, most, most)
 
 
 def _grown(
@@ -221,9 +225,13 @@ def _grown(
             "be as much larger.",
             remedy="Give bootstrap=False and few trees; or take private_forest, whose trees ask for their leaves alone.",
         )
+    if not bins.classes:
+        refuse_whole_noise(federation, "sums of a number")
     read = [*(column.name for column in bins.features), bins.target.name]
     federation = complete_cases(federation, read, count=budget.epsilon is None)
-    asked = budget.handles(federation, {"levels": Share(1.0, plan.depth)})["levels"].prepare(binned, bins=bins)
+    asked = budget.handles(federation, {"levels": Share(1.0, plan.depth)}, begins=start is None)["levels"].prepare(
+        binned, bins=bins
+    )
     counting = {"sizes": bins.sizes, "n_classes": len(bins.classes), "trees": plan.trees}
     count = partial(drawn_histogram, **counting, seed=plan.seed) if plan.bootstrap else partial(whole_histogram, **counting)
     state = start or TreeState.root(bins, plan.trees)
@@ -231,7 +239,7 @@ def _grown(
     while state.round < plan.depth and len(state.open):
         chosen = subsets(plan.seed, state.round, len(state.open), len(bins.features), m)
         broadcast = broadcast_of(state) | {"chosen": chosen}
-        flat = asked.sum(count, broadcast, bound=plan.bound(bins))
+        flat = asked.sum(count, broadcast, bound=plan.bound(asked, bins))
         root = owners(vars(state), roots, bins.sizes)[state.open]
         found = padded(flat, chosen, bins.sizes)
         state = grown(state, found, bins, min_records=plan.min_records, min_gain=plan.min_gain, chosen=chosen, root=root)

@@ -17,6 +17,8 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.question import travels
 from hedgerow.privacy.choice import ScoreRule
 
+from .split import TIE
+
 SplitScore = Literal["max count", "gini"]
 
 
@@ -32,19 +34,22 @@ class SplitRule(ScoreRule):
         Bins of each feature.
     ordered : tuple of bool
         Whether a feature is cut between bins; else one of its bins is split from the others.
-    times : float
-        Weight of the heaviest record, times the nodes in which a record counts.
+    heaviest : float
+        Weight of the heaviest record.
+    rows : int
+        In how many nodes a record counts: one of each tree that it is in.
     """
 
     score: SplitScore
     sizes: tuple[int, ...]
     ordered: tuple[bool, ...]
-    times: float = 1.0
+    heaviest: float = 1.0
+    rows: int = 1
 
     @property
     def sensitivity(self) -> float:
         """How far one record moves the scores of all nodes together."""
-        return self.times * (1.0 if self.score == "max count" else 2.0)
+        return self.rows * self.heaviest * (1.0 if self.score == "max count" else 2.0)
 
     @property
     def monotonic(self) -> bool:
@@ -71,6 +76,13 @@ class SplitRule(ScoreRule):
             left = cells.cumsum(1)[:, :-1] if ordered else cells
             found.append(self._scored(left, both - left, both))
         return np.concatenate(found, axis=1)
+
+    def best(self, totals: Array) -> Array:
+        """The first of the candidates whose score is the largest of its node, but for rounding: shape (nodes,)."""
+        scores = self.scores(totals)
+        weight = np.maximum(totals[:, : self.sizes[0]], 0.0).sum((1, 2))
+        chosen: Array = (scores >= scores.max(1, keepdims=True) - TIE * weight[:, None]).argmax(1)
+        return chosen
 
     def _scored(self, left: Array, right: Array, both: Array) -> Array:
         if self.score == "max count":

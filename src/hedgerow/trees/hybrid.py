@@ -10,8 +10,8 @@
 
 A record lies in one node of a level: nodes are disjoint and cost one event (`hedgerow.privacy.choice.many`). With `parts` every
 tree has records of its own, by a public hash of a record's bins, and so do trees; else trees add up, and the scores of T trees
-move by T times as much together. No node is stopped where it is empty: all trees have D levels, and an empty node splits at
-random, since to be empty is a fact of the data.
+move by T times as much together, in T rows that are rounded one by one. No node is stopped where it is empty: all trees have D
+levels, and an empty node splits at random, since to be empty is a fact of the data.
 
     score "max count"   sum over both children of the largest class count     moves by 0 or 1: sensitivity 1, monotone
     score "gini"        n times the decrease of Gini impurity                 moves by less than 2, up or down
@@ -51,10 +51,10 @@ from hedgerow.core.question import local
 from hedgerow.core.whole import held
 from hedgerow.data import Schema, complete_cases, load
 from hedgerow.display import displayed
-from hedgerow.errors import SettingsInvalid
-from hedgerow.privacy.choice import choose_many
+from hedgerow.errors import CheckpointMismatch, SettingsInvalid
+from hedgerow.privacy.choice import ManyChoice, choose_many
 from hedgerow.privacy.choice.mechanisms import Law
-from hedgerow.privacy.shares import BudgetShares, Share
+from hedgerow.privacy.shares import BudgetShares, Share, divided
 
 from .bins import Bins, binned
 from .heaps import HeapTrees, SplitRule, SplitScore
@@ -203,7 +203,7 @@ def grow_hybrid_forest(
         As `hedgerow.trees.additive.additive_model`.
     epsilon, delta : float, optional
         A budget for the program. Delta is spent on the leaves, whose noise is then Gaussian. Without a budget every histogram
-        is asked through the channel as it is, and splits have the best score.
+        is asked through the channel as it is, and splits have the best score; of equal ones the first is taken.
     noise_at, least
         The server alone: it makes the choices, from exact counts.
     structure : int
@@ -218,10 +218,13 @@ def grow_hybrid_forest(
 
     Raises
     ------
-    SettingsInvalid (HR-511), MissingColumn (HR-403), SchemaInvalid (HR-409), BudgetInvalid (HR-214), SlotFilled (HR-212)
+    SettingsInvalid (HR-511), MissingColumn (HR-403), SchemaInvalid (HR-409), BudgetInvalid (HR-214), SlotFilled (HR-212),
+    BudgetExhausted (HR-213)
         Before any party is asked.
     UnboundedSum (HR-210)
         Noise is added, and weights declare no range.
+    CheckpointMismatch (HR-103)
+        `start` is of other trees, another depth or another target.
     """
     if not 1 <= depth <= 10 or trees < 1 or not 0 < split_share < 1 or score not in ("max count", "gini"):
         raise SettingsInvalid(
@@ -236,32 +239,42 @@ def grow_hybrid_forest(
     read = [*(column.name for column in bins.features), bins.target.name]
     federation = complete_cases(federation, read, count=epsilon is None)
     prepared = federation.prepare(binned, bins=bins)
-    asked = plan.handles(prepared, {"leaves": Share(1.0)})["leaves"]
     heaviest, nodes = bins.heaviest or 1.0, 1 if parts else trees
-    rule = SplitRule(score, bins.sizes, ordered_of(bins), heaviest * nodes)
+    rule = SplitRule(score, bins.sizes, ordered_of(bins), heaviest, nodes)
+    if not rule.candidates:
+        raise SettingsInvalid(
+            f"none of {[column.name for column in bins.features]} has two bins or levels, and a node could not be split.",
+            remedy="Give features of two values or more, or a larger n_bins.",
+        )
     candidates = np.array(rule.candidates)
+    split_bound = l1(len(bins.features) * nodes * heaviest, "record")
+    spent = None if epsilon is None else divided(split_share * epsilon, depth)
+    choices = [] if spent is None else depth * [ManyChoice(law, spent, rule=rule).event(split_bound)]
+    asked = plan.handles(prepared, {"leaves": Share(1.0)}, besides=choices, begins=start is None)["leaves"]
     ask = partial(
         node_counts, sizes=bins.sizes, ordered=rule.ordered, n_classes=len(bins.classes), parts=parts, structure=structure
     )
-    state = start or _roots(trees, depth, len(bins.classes))
+    state = _roots(trees, depth, len(bins.classes))
+    if start is not None:
+        state = _continued(start, like=state)
     while state.round < depth:
         told, level = {"feature": state.feature, "cut": state.cut}, state.round
         count = partial(ask, level=level, leaves=False)
-        if epsilon is None:
+        if spent is None:
             bound = None if bins.bound is None else ball(prepared, len(bins.features) * nodes, heaviest)
-            chosen = rule.scores(prepared.sum(count, told, bound=bound)).argmax(-1)
+            chosen = rule.best(prepared.sum(count, told, bound=bound))
         else:
-            bound = l1(len(bins.features) * nodes * heaviest, "record")
-            spent = split_share * epsilon / depth
-            chosen = choose_many(prepared, count, told, bound=bound, epsilon=spent, law=law, rule=rule)[: trees * 2**level]
+            chosen = choose_many(prepared, count, told, bound=split_bound, epsilon=spent, law=law, rule=rule)[
+                : trees * 2**level
+            ]
         state = _grown(state, candidates[chosen].reshape(trees, -1, 2))
         yield state
     if state.round == depth:
         bound = None if bins.bound is None else ball(asked, nodes, heaviest)
         told = {"feature": state.feature, "cut": state.cut}
+        sigma = deviation(asked, bound, state.value.size)
         counts = asked.sum(partial(ask, level=depth, leaves=True), told, bound=bound).reshape(state.value.shape)
-        value = shares_of(counts, 0.0 if bound is None else deviation(asked, bound))
-        yield replace(state, round=depth + 1, value=value)
+        yield replace(state, round=depth + 1, value=shares_of(counts, sigma))
 
 
 def hybrid_forest(
@@ -306,6 +319,17 @@ def _roots(trees: int, depth: int, n_classes: int) -> HybridState:
     """Trees before anybody was asked."""
     feature, cut = np.zeros((2, trees, 2**depth - 1), np.int64)
     return HybridState(0, feature, cut, np.full((trees, 2**depth, n_classes), 1 / n_classes))
+
+
+def _continued(start: HybridState, *, like: HybridState) -> HybridState:
+    """A state from which a forest goes on, if it is of its trees, depth and classes."""
+    if start.feature.shape != like.feature.shape or start.value.shape != like.value.shape:
+        raise CheckpointMismatch(
+            f"a state of splits {start.feature.shape} and leaves {start.value.shape}, in a forest of splits "
+            f"{like.feature.shape} and leaves {like.value.shape}.",
+            remedy="Continue with the trees, depth and target with which the state was grown.",
+        )
+    return start
 
 
 def _grown(state: HybridState, splits: Array) -> HybridState:

@@ -15,15 +15,17 @@ with zeros, so answering tells nothing.
 
 Small counts are held back: values of fewer than `min_records` records of a node are joined into one group, which has none or at
 least `min_records` records in an exact tree; their children are leaves that show the group's shares of classes and no records.
-So every count of the tree, and its complement in the parent, is zero or at least `min_records`. What is left: a value that
-nobody of a node has, and a class that everybody of a leaf has, are shown; so are differences of two trees of nearly the same
-records, and the hub sees the histograms. As van Aarle says, a total of zero tells that everybody's contribution was zero,
-masked or not.
+So the records of every node, and of its complement in the parent, are none or at least `min_records`.
+
+What is left: records by class are not held back. A leaf shows its shares of classes beside its records, so a class that one
+record of 183 has is told exactly, and so is one that nobody or everybody has. Besides, a value that nobody of a node has is
+shown, so are differences of two trees of nearly the same records, and the hub sees the histograms. As van Aarle says, a total
+of zero tells that everybody's contribution was zero, masked or not.
 
 Releases : S_vi, once per level, of shape (cells of the open nodes, classes).
 State    : none at the parties.
-Unit     : record. At level l it lies in one value of each of F - l unused features of one node: l2 length sqrt(F - l) times the
-           heaviest weight, so later levels are asked with less noise.
+Unit     : record. At level l it lies in one value of each of F - l unused features of one node: l2 length sqrt(F - l), l1
+           length F - l, times the heaviest weight, so later levels are asked with less noise.
 Source   : van Aarle 2021, section 7.2, equations 7.3 and 7.4; Quinlan 1986. Equation 7.3 prints the entropy without its minus
            sign, by which the largest gain would be the smallest; the sign is mended here.
 """
@@ -46,10 +48,11 @@ from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares, Share
 
 from . import results
-from .bins import Bins, binned, root_bound
+from .bins import Bins, binned
 from .forest import whole_histogram
 from .growing import broadcast_of, node_values
 from .histograms import padded
+from .noise import ball
 from .split import TIE
 from .tree import LEAF, MULTIWAY, DecisionTree, TreeState, links
 
@@ -61,6 +64,7 @@ from .tree import LEAF, MULTIWAY, DecisionTree, TreeState, links
     watch=results.watch,
     score=results.score,
     metric=results.metric,
+    most=lambda settings, schema: {"whole_histogram": min(settings["depth"], len(results.bins_of(settings, schema).features))},
     case=lambda: Case(load("breast_cancer").take(range(200)), {"depth": 2, "n_bins": 3}),
 )
 def grow_id3(
@@ -92,7 +96,8 @@ def grow_id3(
     log : sequence of str
         Features with bins of equal widths of a logarithm (see `Bins.of`).
     min_records : float
-        Weighted records of a child; values with fewer are joined. Above zero; 1 is Quinlan's ID3.
+        Weighted records of a child; values with fewer are joined. Above zero; 1 is Quinlan's ID3. Records of a class in a
+        child are not held back.
     min_gain : float
         A split is made where its information gain in bits, times the node's share of all records, is above this.
     features, target : optional
@@ -132,13 +137,13 @@ def grow_id3(
     depth = min(depth, n_features)
     read = [*(column.name for column in bins.features), bins.target.name]
     federation = complete_cases(federation, read, count=epsilon is None)
-    asked = budget.handles(federation, {"levels": Share(1.0, depth)})["levels"].prepare(binned, bins=bins)
+    asked = budget.handles(federation, {"levels": Share(1.0, depth)}, begins=start is None)["levels"].prepare(binned, bins=bins)
     count = partial(whole_histogram, sizes=bins.sizes, n_classes=len(bins.classes), trees=1)
     exact = budget.epsilon is None and not federation.protection.noisy
     state = start or TreeState.root(bins)
     while state.round < depth and len(state.open):
         chosen = unused(state, bins)
-        bound = None if bins.heaviest is None else root_bound(n_features - state.round, bins.heaviest)
+        bound = None if bins.heaviest is None else ball(asked, n_features - state.round, bins.heaviest)
         flat = asked.sum(count, broadcast_of(state) | {"chosen": chosen}, bound=bound)
         state = _grown(state, padded(flat, chosen, bins.sizes), chosen, bins, min_records, min_gain, exact=exact)
         yield state

@@ -10,45 +10,62 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from hedgerow.core.bound import Bound, l1, l2
+from hedgerow.core.bound import Bound, l1
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
-from hedgerow.errors import UnlawfulChannel
+from hedgerow.core.whole import in_steps
+from hedgerow.errors import BudgetInvalid, UnlawfulChannel
+from hedgerow.privacy.level import noise_level
+
+from .bins import root_bound
 
 
-def ball(federation: Federation, times: int, radius: float = 1.0, most: float | None = None) -> Bound:
+def ball(
+    federation: Federation, times: int, heaviest: float = 1.0, squares: Fraction | float = 1.0, most: Fraction | float = 1.0
+) -> Bound:
     """The bound, per record, of what it adds to `times` places, in the norm of the federation's noise.
 
-    A root that was rounded down would shorten what records add, and is rounded up.
+    A length that was rounded down would shorten what records add, and is rounded up.
 
     Parameters
     ----------
-    radius : float
-        Largest Euclidean length of what it adds to a place.
-    most : float, optional
-        Largest sum of absolute values there, where it adds several numbers.
+    heaviest : float
+        Largest weight of a record.
+    squares, most : Fraction or float
+        Largest sum of squares, and of absolute values, of what a record of weight one adds to a place.
     """
-    if federation.protection.law in ("laplace", "geometric"):
-        return l1(times * (radius if most is None else most), "record")
-    length, exact = radius * math.sqrt(times), times * Fraction(radius) ** 2
-    return l2(length if Fraction(length) ** 2 >= exact else math.nextafter(length, math.inf), "record")
+    if federation.protection.law not in ("laplace", "geometric"):
+        return root_bound(times * Fraction(squares), heaviest)
+    exact = times * Fraction(most) * Fraction(heaviest)
+    length = float(exact)
+    return l1(length if Fraction(length) >= exact else math.nextafter(length, math.inf), "record")
 
 
-def deviation(federation: Federation, bound: Bound) -> float:
-    """Standard deviation of the noise in each number of the last question of a federation; zero where there was none.
+def deviation(federation: Federation, bound: Bound | None, size: int) -> float:
+    """Standard deviation of the noise in each of `size` numbers of the next question of a federation; zero without noise.
 
-    It follows from the channel and the bound alone. Noise of every party by itself adds up.
+    It follows from the channel, the bound and the parties that are expected to add noise, or shares of it, and not from data.
+
+    Raises
+    ------
+    BudgetInvalid (HR-214)
+        The mechanism adds no noise to numbers.
     """
-    if not federation.protection.noisy or not federation.ledger.entries:
-        return 0.0
-    event, clip = federation.ledger.entries[-1].event, federation.protection.clip
-    radius = clip.radius if isinstance(clip, Bound) else bound.radius
-    several = math.sqrt(federation.expected_size) if federation.protection.noise_at == "party" else 1.0
-    if event.kind == "laplace":
-        return math.sqrt(2) * event.noise_multiplier * radius * several
-    if event.kind == "pure":
-        return math.sqrt(2) / event.epsilon * radius * several
-    return event.noise_multiplier * radius * several
+    return 0.0 if bound is None else noise_level(federation, in_steps(bound), "", size)
+
+
+def refuse_whole_noise(federation: Federation, what: str) -> None:
+    """Refuse noise on whole numbers, before the first question, where a later one adds what is none.
+
+    Raises
+    ------
+    BudgetInvalid (HR-214)
+    """
+    if federation.protection.law in ("geometric", "discrete gaussian"):
+        raise BudgetInvalid(
+            f"{federation.protection.mechanism} is noise on whole numbers, and {what} are no whole numbers.",
+            remedy="Use Laplace or Gaussian, whose grid is finer.",
+        )
 
 
 def refuse_choices_elsewhere(noise_at: Position) -> None:

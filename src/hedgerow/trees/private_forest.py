@@ -42,10 +42,10 @@ from hedgerow.core.question import local
 from hedgerow.core.whole import held
 from hedgerow.data import Schema, complete_cases, load
 from hedgerow.display import displayed
-from hedgerow.errors import BudgetInvalid, SettingsInvalid
-from hedgerow.privacy.choice import choose_many
+from hedgerow.errors import BudgetInvalid, CheckpointMismatch, SettingsInvalid
+from hedgerow.privacy.choice import ManyChoice, choose_many
 from hedgerow.privacy.choice.mechanisms import Law
-from hedgerow.privacy.shares import BudgetShares, Share
+from hedgerow.privacy.shares import BudgetShares, Share, divided
 
 from .bins import Bins, binned
 from .noise import ball, deviation, refuse_choices_elsewhere
@@ -182,10 +182,13 @@ def grow_private_forest(
 
     Raises
     ------
-    SettingsInvalid (HR-511), MissingColumn (HR-403), SchemaInvalid (HR-409), BudgetInvalid (HR-214), SlotFilled (HR-212)
+    SettingsInvalid (HR-511), MissingColumn (HR-403), SchemaInvalid (HR-409), BudgetInvalid (HR-214), SlotFilled (HR-212),
+    BudgetExhausted (HR-213)
         Before any party is asked.
     UnboundedSum (HR-210)
         Noise is added, and weights declare no range.
+    CheckpointMismatch (HR-103)
+        `start` is of other trees, another depth or target, or of another vote.
     """
     if not 1 <= depth <= 12 or trees < 1 or vote not in ("counts", "choice"):
         raise SettingsInvalid(
@@ -208,23 +211,29 @@ def grow_private_forest(
     prepared = federation.prepare(binned, bins=bins)
     ask = partial(leaf_votes, n_classes=len(bins.classes), parts=parts, structure=structure)
     shape = (-1, drawn.leaves, len(bins.classes))
-    state = start or VotesState(0, np.zeros((0, *shape[1:])))
+    state = VotesState(0, np.zeros((0, *shape[1:])))
+    if start is not None:
+        state = _continued(start, shape[1:], trees=trees, every=trees if vote == "counts" or parts else 1, vote=vote)
+    plan = BudgetShares(epsilon, delta, noise_at, least)
     if vote == "counts":
         if state.round == 0:
-            plan = BudgetShares(epsilon, delta, noise_at, least)
-            asked = plan.handles(prepared, {"votes": Share(1.0)})["votes"]
+            asked = plan.handles(prepared, {"votes": Share(1.0)}, begins=True)["votes"]
             bound = None if bins.bound is None else ball(asked, 1 if parts else trees, heaviest)
+            sigma = deviation(asked, bound, trees * drawn.leaves * len(bins.classes))
             counts = asked.sum(ask, drawn.broadcast, bound=bound).reshape(shape)
-            yield VotesState(1, shares_of(counts, 0.0 if bound is None else deviation(asked, bound)))
+            yield VotesState(1, shares_of(counts, sigma))
         return
     asked_of = [drawn] if parts else [drawn.some(slice(tree, tree + 1)) for tree in range(trees)]
+    bound, spent = l1(heaviest, "record"), divided(epsilon or 0.0, len(asked_of))
+    choices = len(asked_of) * [ManyChoice(law, spent, monotonic=True).event(bound)]
+    plan.handles(prepared, {}, besides=choices, begins=start is None)
     for one in asked_of[state.round :]:
         chosen = choose_many(
             prepared,
             ask,
             one.broadcast,
-            bound=l1(heaviest, "record"),
-            epsilon=(epsilon or 0.0) / len(asked_of),
+            bound=bound,
+            epsilon=spent,
             law=law,
             monotonic=True,
         )
@@ -257,6 +266,19 @@ def private_forest(
     budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise_at": noise_at, "least": least, "law": law}
     *_, state = grow_private_forest(federation, vote=vote, parts=parts, **bins, **drawn, **budget)
     return model_of(bins | drawn, state, federation.schema)
+
+
+def _continued(start: VotesState, leaves: tuple[int, ...], *, trees: int, every: int, vote: Vote) -> VotesState:
+    """A state from which a forest goes on, if each of its questions was about so many trees, and its leaves vote alike."""
+    asked = len(start.value)
+    alike = vote == "counts" or bool(np.isin(start.value, (0.0, 1.0)).all())
+    if asked != every * start.round or asked > trees or start.value.shape[1:] != leaves or not alike:
+        raise CheckpointMismatch(
+            f"a state of round {start.round} with votes {start.value.shape}, in a forest of {trees} trees of leaves {leaves} "
+            f"that vote by {vote!r}.",
+            remedy="Continue with the trees, depth, parts and vote with which the state was made.",
+        )
+    return start
 
 
 def model_of(settings: Mapping[str, Any], state: VotesState, schema: Schema) -> VotingForest:

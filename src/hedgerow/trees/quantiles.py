@@ -7,7 +7,7 @@ Categories and binary features keep a bin for each value, and numbers of few val
 
 Releases : H, of shape (sum of the fine bins,). Cut points follow from it. Through a channel that adds noise it is charged like
            any other question; a twentieth of a budget's mu^2 is enough, as `BudgetShares` divides it.
-Unit     : record. It lies in one fine bin of each of f features: l2 length sqrt(f) times the heaviest weight.
+Unit     : record. It lies in one fine bin of each of f features: l2 length sqrt(f), l1 length f, times the heaviest weight.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from hedgerow.core.question import local
 from hedgerow.core.whole import bound_in, whole
 from hedgerow.data import complete_cases
 
-from .bins import Bins, binned, root_bound
+from .bins import Bins, binned
 from .histograms import CellLayout, every_feature, tally
+from .noise import ball
 
 
 @local(additive=True, stackable=True, holds=True)
@@ -83,7 +84,7 @@ def quantile_bins(
         return coarse
     some = replace(finely, features=tuple(finely.features[j] for j in asked), cuts=tuple(finely.cuts[j] for j in asked))
     federation = complete_cases(federation, [*(column.name for column in finely.features), finely.target.name])
-    bound = None if some.heaviest is None else root_bound(len(asked), some.heaviest)
+    bound = None if some.heaviest is None else ball(federation, len(asked), some.heaviest)
     counts = federation.prepare(binned, bins=some).sum(partial(fine_counts, sizes=some.sizes), bound=bound)
     cuts = dict(enumerate(coarse.cuts))
     for j, many, found in zip(asked, some.cuts, np.split(counts, np.cumsum(some.sizes)[:-1]), strict=True):

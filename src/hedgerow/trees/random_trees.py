@@ -11,7 +11,8 @@
 The denominators have a public floor: twice the deviation of the noise. A record lies in one leaf of each tree of a batch and
 adds (y - p, 4 p (1 - p)) to it. Over both classes and all p its length is at most sqrt((71 + 8 sqrt 2) / 64) = 1.134, at
 p = (2 + sqrt 2) / 8 for y = 1, so that a batch moves by sqrt(B) times that and the heaviest weight; in l1 by 25 / 16 B, at
-p = 3 / 8. Of numbers it is (r, 1) with |r| <= 1: sqrt(2 B), and 2 B.
+p = 3 / 8. Of numbers it is (r, 1) with |r| <= 1: sqrt(2 B), and 2 B. Behind noise a residual beyond half of the declared range
+counts as half of it, which is Huber's loss; without noise none is cut, which is least squares.
 
 Releases : G and H, once for each batch, of shape (B, leaves, 2). Splits reveal nothing.
 State    : none at the parties.
@@ -32,7 +33,7 @@ import numpy as np
 from scipy import special
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.bound import Bounds
+from hedgerow.core.bound import Bound, Bounds
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
@@ -49,8 +50,8 @@ from .noise import ball, deviation
 from .reading import bin_numbers, name_of_score, named, refuse_undeclared, score_of, two_classes_or_a_number
 from .structures import RandomStructure, reached
 
-LONGEST = math.sqrt((71 + 8 * math.sqrt(2)) / 64) * (1 + 1e-15)
-"""Largest length of (y - p, 4 p (1 - p))."""
+SQUARES = (71 + 8 * math.sqrt(2)) / 64 * (1 + 1e-15)
+"""Largest squared length of (y - p, 4 p (1 - p))."""
 MOST = 25 / 16
 """Largest sum of their sizes."""
 
@@ -96,7 +97,7 @@ def leaf_sums(
     classified : bool
         Whether the target is 0 or 1, and the model one of log-odds.
     clip : bool
-        Whether residuals of numbers are cut to [-1, 1].
+        Whether residuals of numbers are cut to [-1, 1], as behind noise.
     bounds : Bound, optional
         Behind noise: each record is held to it, in whole steps.
 
@@ -205,25 +206,36 @@ def boost_random_trees(
         )
     bins = Bins.of(federation.schema, features=features, target=target, n_bins=n_bins, log=log)
     two_classes_or_a_number(bins)
-    refuse_undeclared(bins, noisy=federation.protection.noisy or epsilon is not None)
+    clip = federation.protection.noisy or epsilon is not None
+    refuse_undeclared(bins, noisy=clip)
     rounds = trees // batch
     read = [*(column.name for column in bins.features), bins.target.name]
     federation = complete_cases(federation, read, count=epsilon is None)
     plan = BudgetShares(epsilon, delta, noise_at, least)
-    asked = plan.handles(federation.prepare(binned, bins=bins), {"leaves": Share(1.0, times=rounds)})["leaves"]
-    long, far = (LONGEST, MOST) if bins.classes else (math.sqrt(2), 2.0)
-    heaviest = bins.heaviest or 1.0
-    bound = None if bins.bound is None else ball(asked, batch, long * heaviest, far * heaviest)
+    prepared = federation.prepare(binned, bins=bins)
+    asked = plan.handles(prepared, {"leaves": Share(1.0, times=rounds)}, begins=start is None)["leaves"]
     drawn = RandomStructure.draw(bins, trees=trees, depth=depth, seed=structure)
-    ask = partial(leaf_sums, features=len(bins.features), classified=bool(bins.classes), clip=bound is not None)
+    ask = partial(leaf_sums, features=len(bins.features), classified=bool(bins.classes), clip=clip)
     state = start or RandomTreesState(0, np.zeros((0, drawn.leaves)))
+    sigma = deviation(asked, bound_of(asked, bins, batch), 2 * batch * drawn.leaves)
     while state.round < rounds:
         grown = drawn.some(slice(0, batch * (state.round + 1)))
+        bound = bound_of(asked, bins, batch, None if clip else state.value)
         sums = asked.sum(ask, grown.broadcast | {"value": state.value}, bound=bound)
-        sigma = 0.0 if bound is None else deviation(asked, bound)
         curvature = np.maximum(sums[..., 1] / 4 if bins.classes else sums[..., 1], 0.0) + max(floor, 2 * sigma)
         state = RandomTreesState(state.round + 1, np.concatenate([state.value, rate / batch * sums[..., 0] / curvature]))
         yield state
+
+
+def bound_of(federation: Federation, bins: Bins, batch: int, value: Array | None = None) -> Bound | None:
+    """How far one record moves a batch whose residuals are cut to [-1, 1]; without noise, after leaves of any `value`."""
+    if bins.bound is None:
+        return None
+    squares, most = (SQUARES, MOST) if bins.classes else (2.0, 2.0)
+    if value is not None and not bins.classes:
+        farthest = 1.0 + float(np.abs(value).max(-1, initial=0.0).sum())
+        squares, most = farthest**2 + 1, farthest + 1
+    return ball(federation, batch, bins.heaviest or 1.0, squares, most)
 
 
 def random_trees(

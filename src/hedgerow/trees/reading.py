@@ -34,7 +34,7 @@ def two_classes_or_a_number(bins: Bins) -> None:
     if len(bins.classes) > 2:
         raise SchemaInvalid(
             f"{bins.target.name} has {len(bins.classes)} classes, and this model is of two classes or of a number.",
-            remedy="Fit one model for each class against the others, or grow a decision_tree.",
+            remedy="Within a budget take private_forest, hybrid_forest or stats.private.multinomial; else random_forest.",
         )
 
 

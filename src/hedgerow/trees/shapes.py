@@ -22,7 +22,7 @@ from .reading import bin_numbers, named
 if TYPE_CHECKING:
     import pandas
 
-BAND = "The band is two standard deviations of the privacy noise, to first order; sampling is not in it."
+UNSURE = "The line holds privacy noise. How far that moves it does not follow from what is released, so no band is drawn."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,8 +39,9 @@ class AdditiveModel:
     log : tuple of str
         Features with bins on a logarithmic scale.
     rounds : int
-    noise : array of the same shape, or None
-        Standard deviation that the mechanism's noise gives each bin, to first order (`hedgerow.trees.additive.noise_of`).
+    sigma : float
+        Standard deviation of the noise in each sum of a round: of y - p, or of residuals in halves of the target's range; zero
+        without noise. What it makes of a finished shape is not known; see `hedgerow.trees.additive`.
     """
 
     bins: Bins
@@ -48,7 +49,7 @@ class AdditiveModel:
     counts: Array
     log: tuple[str, ...] = ()
     rounds: int = 0
-    noise: Array | None = None
+    sigma: float = 0.0
 
     # ---- use --------------------------------------------------------------------------------------------------------
     def decide(self, data: Any) -> Array:
@@ -91,8 +92,8 @@ class AdditiveModel:
         -------
         DataFrame
             One row for each bin: `low` and `high`, its ends in units of the feature (`low` excluded, but of the first), or the
-            `level` of a category; `contribution`, in log-odds or in units of the target; `noise`, the standard deviation that
-            the mechanism gives it, to first order; `records`, noisy where they were asked through noise.
+            `level` of a category; `contribution`, in log-odds or in units of the target; `records`, noisy where they were asked
+            through noise.
 
         Raises
         ------
@@ -104,8 +105,7 @@ class AdditiveModel:
         place = self._place(feature)
         column, part, n = self.bins.features[place], self._parts(self.theta)[place], self._parts(self.counts)[place]
         unit = 1.0 if self.bins.classes else self.bins.scale
-        noise = np.zeros(len(part)) if self.noise is None else self._parts(self.noise)[place]
-        found: dict[str, Any] = {"contribution": (part - _mean(part, n)) * unit, "noise": noise * unit, "records": n}
+        found: dict[str, Any] = {"contribution": (part - _mean(part, n)) * unit, "records": n}
         if (words := _levels(column)) is not None:
             return pandas.DataFrame({"level": list(words)} | found)
         edges = self._edges(place)
@@ -132,6 +132,8 @@ class AdditiveModel:
     def __str__(self) -> str:
         unit = "log-odds" if self.bins.classes else self.bins.target.unit or "units of the target"
         lines = [f"{self!r}", f"intercept {self.intercept:.4g} {unit}", "mean size of a contribution"]
+        if self.sigma:
+            lines.insert(1, f"noise of every sum of a round: standard deviation {self.sigma:.4g}")
         first = sorted(self.importance.items(), key=lambda pair: -pair[1])
         width = max(len(name) for name, _ in first)
         return "\n".join([*lines, *(f"    {name.ljust(width)}  {size:.4g}" for name, size in first)])
@@ -170,20 +172,18 @@ def _drawn(model: AdditiveModel, feature: str) -> Curve | Dots:
     column = model.bins.features[model._place(feature)]
     unit = f" [{column.unit}]" if column.unit else ""
     of = "log-odds" if model.bins.classes else f"{model.bins.target.name}{_in(model.bins.target)}"
-    contribution = frame["contribution"].to_numpy()
+    contribution, note = frame["contribution"].to_numpy(), UNSURE if model.sigma else ""
     if "level" in frame:
         order = np.argsort(-contribution, kind="stable")
         marks = (("contribution", tuple(contribution[order].tolist())),)
-        return Dots(f"Shape of {feature}", of, tuple(frame["level"].to_numpy()[order].tolist()), marks, line=0.0)
+        return Dots(f"Shape of {feature}", of, tuple(frame["level"].to_numpy()[order].tolist()), marks, line=0.0, note=note)
     ends, label = frame[["low", "high"]].to_numpy(), f"{feature}{unit}"
     if feature in model.log:
         away = 1 - float(column.low or 0.0)
         ends, label = ends + away, f"{feature}{'' if away == 0 else f' + {away:g}' if away > 0 else f' - {-away:g}'}{unit}"
-    noise, log = 2 * frame["noise"].to_numpy(), "x" if feature in model.log else ""
-    line, low, high = (tuple(np.repeat(y, 2).tolist()) for y in (contribution, contribution - noise, contribution + noise))
-    noisy = bool(noise.any())
-    steps = Series(feature, tuple(ends.ravel().tolist()), line, low=low if noisy else (), high=high if noisy else ())
-    return Curve(f"Shape of {feature}", label, of, (steps,), line=0.0, log=log, note=BAND if noisy else "")  # type: ignore[arg-type]
+    steps = Series(feature, tuple(ends.ravel().tolist()), tuple(np.repeat(contribution, 2).tolist()))
+    log = "x" if feature in model.log else ""
+    return Curve(f"Shape of {feature}", label, of, (steps,), line=0.0, log=log, note=note)  # type: ignore[arg-type]
 
 
 def _in(column: Column) -> str:

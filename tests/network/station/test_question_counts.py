@@ -12,7 +12,7 @@ from hedgerow.errors import QuestionUnannounced
 from hedgerow.network.station.children.facts import AskedQuestion
 from hedgerow.network.station.counts import ANEW, ANY, AskedBefore, broadcasts_of, numbers_of
 from hedgerow.network.station.signatures import Announced, QuestionSignature
-from station_house import LOGISTIC, MEANS
+from station_house import LOGISTIC, MEANS, House
 
 
 # ---- what a rehearsal announces --------------------------------------------------------------------------------------
@@ -45,6 +45,34 @@ def test_a_person_signs_numbers_of_questions(tmp_path):
     assert announced_by(tmp_path / "l", LOGISTIC) == {"linear_sums": (50, "free")}
     assert announced_by(tmp_path / "few", LOGISTIC + "max_rounds = 9\n") == {"linear_sums": (9, "free")}
     assert announced_by(tmp_path / "noise", LINE, ("age", "dose"))["linear_sums"][0] == 1
+
+
+GROWN = """
+name = "grown"
+[data]
+name = "heart"
+target = "sick"
+features = ["age", "dose"]
+[program]
+name = "boosted_trees"
+trees = 3
+depth = 3
+n_bins = 3
+min_curvature = 15
+[protection.mechanism]
+law = "gaussian"
+noise_multiplier = 5.0
+at = "party"
+"""
+
+
+@pytest.mark.slow
+def test_trees_may_ask_as_often_as_their_program_declares_however_few_nodes_made_up_records_open(tmp_path):
+    house = House(tmp_path, {"alpha": {}}, approval="automatic", programs=[{"name": "boosted_trees"}])
+    assert house.board(GROWN, ("age", "dose", "sick"))["alpha"]["status"] == "approved"
+    found = house.stations["alpha"].submissions.all()[0].announced
+    (level,) = (kind for kind in found.signatures if kind.function.endswith("gradient_histogram"))
+    assert (found.most[level], found.sizes[level]) == (9, -1)
 
 
 # ---- what a station holds it to --------------------------------------------------------------------------------------

@@ -10,12 +10,14 @@ import pytest
 import hedgerow as hr
 from hedgerow.core.events import Event
 from hedgerow.crypto import SecAgg
-from hedgerow.data import iid, load
+from hedgerow.data import Column, Schema, Table, iid, load
 from hedgerow.engines import simulate
-from hedgerow.errors import BudgetInvalid, MixedUnits, NotConverged, SettingsInvalid, UnlawfulChannel
+from hedgerow.errors import BudgetInvalid, MixedUnits, SettingsInvalid, UnlawfulChannel
 from hedgerow.stats.private import locally, private_local
+from hedgerow.stats.private.locally import LocalState, _score
 from hedgerow.stats.private.minima import PlannedMinimum
-from hedgerow.stats.private.objective import MarginLoss, minimise, objective_noise, objective_penalty
+from hedgerow.stats.private.nearest import minimise
+from hedgerow.stats.private.objective import MarginLoss, objective_noise, objective_penalty
 
 DATA = Path(os.environ.get("HEDGEROW_DATA", Path(__file__).parents[4] / "shared" / "data"))
 FORMULA = "malignant ~ mean_texture + mean_smoothness"
@@ -114,17 +116,42 @@ def test_what_leaves_is_on_a_grid_that_no_record_decides(method, delta):
         assert (steps % 2.0**10 == 0).all()
 
 
-def test_no_answer_leaves_without_a_minimum():
-    plan = PlannedMinimum("objective", 1.0, 1e-5, 2.0, tolerance=1e-13)
-    with pytest.raises(NotConverged):
-        plan.released(*unit(5000, 3), np.random.default_rng(0).bytes)
-
-
 def test_behind_secure_aggregation_it_is_the_same_mean():
     plain = locally(federation(4), FORMULA, epsilon=1.0, delta=1e-5)
     hidden = locally(federation(4).protect(aggregation=SecAgg(largest=1e3)), FORMULA, epsilon=1.0, delta=1e-5)
     assert hidden.coef_ == pytest.approx(plain.coef_, abs=1e-5)
     assert hidden.spent == plain.spent
+
+
+def labelled(label="binary"):
+    """Six records: the first lacks its number, the second is three times as heavy as others."""
+    columns = {"x": [math.nan, 0.9, 0.8, 0.1, 0.2, 0.3], "b": [1, 0, 1, 0, 0, 0], "w": [1, 3, 1, 1, 1, 1]}
+    declared = (
+        Column("x", "number", low=0.0, high=1.0, optional=True),
+        Column("b", "binary") if label == "binary" else Column("b", label, low=0, high=1),
+        Column("w", "number", low=0.0, high=3.0),
+    )
+    return Table({name: np.array(values, float) for name, values in columns.items()}, Schema(declared))
+
+
+def test_the_score_is_of_records_that_lack_nothing_by_their_weights():
+    state, table = LocalState(1, np.array([-0.5, 1.0]), 1.0), labelled()
+    assert _score({"formula": "b ~ x"}, state, table.schema, table) == pytest.approx(4 / 5)
+    assert _score({"formula": "b ~ x", "weights": "w"}, state, table.schema, table) == pytest.approx(4 / 7)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "svm"])
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_default_settings_are_lawful_at_every_epsilon(loss, delta):
+    """A quarter of a large epsilon left a penalty of exactly the hinge's curvature, which is refused."""
+    assert locally(federation(1, 40), FORMULA, epsilon=1e4, delta=delta, loss=loss).spent[0] == pytest.approx(1e4)
+
+
+def test_an_epsilon_too_small_for_floating_point_numbers_is_refused_before_a_party_is_asked():
+    asked = federation()
+    with pytest.raises(BudgetInvalid, match="too large for floating-point numbers"):
+        locally(asked, FORMULA, epsilon=1e-9)
+    assert len(asked.ledger) == 0
 
 
 def test_refusals():
@@ -140,6 +167,16 @@ def test_refusals():
             "progression ~ bmi",
             epsilon=1.0,
         )
+    for label in ("number", "binary"):
+        table = labelled(label)
+        if label == "binary":
+            locally(simulate(table, iid(parties=1)), "b ~ x", epsilon=1.0, delta=1e-5)
+            continue
+        with pytest.raises(SettingsInvalid, match="two classes"):
+            locally(simulate(table, iid(parties=1)), "b ~ x", epsilon=1.0, delta=1e-5)
+    for method in ("objective", "output"):
+        with pytest.raises(SettingsInvalid, match="penalty is 0"):
+            locally(federation(), FORMULA, epsilon=1.0, delta=1e-5, method=method, penalty=0.0)
     noisy = federation().protect(mechanism=hr.Gaussian(1.0))
     with pytest.raises(UnlawfulChannel, match="own noise"):
         locally(noisy, FORMULA, epsilon=1.0, delta=1e-5)

@@ -228,3 +228,23 @@ def test_a_corner_that_is_not_given_is_wider_within_a_budget():
     settings = {**DEFAULTS, "model": "quantile", "formula": "progression ~ bmi"}
     exact, budgeted = (private.PrivateModel.of(table.schema, settings | more) for more in ({}, {"epsilon": 1.0, "delta": 1e-5}))
     assert (exact.loss.width, budgeted.loss.width) == (pytest.approx(0.04), pytest.approx(0.1))
+
+
+# ---- what a ledger holds --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("fitted", [private.logistic, private.locally])
+def test_delta_is_zero_only_where_everything_in_the_ledger_is_pure(fitted):
+    federation = parties()
+    private.logistic(federation.protect(mechanism=hr.Gaussian(3.0)), FORMULA, rounds=1)
+    fit = fitted(federation, FORMULA, epsilon=1.0)
+    assert fit.spent == (federation.ledger.epsilon(delta=1e-5, unit="record"), 1e-5)
+    assert fit.own == (pytest.approx(1.0, rel=1e-6), 0.0)
+    assert "at delta 1e-05 by everything in the ledger; epsilon 1 at delta 0 by this fit" in " ".join(fit.summary().split())
+
+
+def test_two_pure_fits_add_up_at_delta_zero():
+    federation = parties()
+    private.locally(federation, FORMULA, epsilon=1.0)
+    fit = private.logistic(federation, FORMULA, epsilon=0.5, rounds=2)
+    assert fit.spent == (pytest.approx(1.5, rel=1e-6), 0.0)
+    assert fit.own == (pytest.approx(0.5, rel=1e-6), 0.0)
+    assert private.logistic(parties(), FORMULA, epsilon=0.5, rounds=2).own is None

@@ -246,7 +246,8 @@ def _rehearsed(
         if len(ids) > len(roster):
             raise MessageRefused(f"the study counts {len(ids)} parties, and the roster here names {len(roster)}.")
     noisy = any(entry.mechanism != "none" for entry in found.entries)
-    kinds = announced(found.entries, heard, aggregation, most_rounds(built, noisy))
+    further = built.listing.most(built.settings, schema) if built.listing.most else None
+    kinds = announced(found.entries, heard, aggregation, most_rounds(built, noisy), further)
     by_name = {(entry.branch, entry.round): entry.aggregation for entry in found.entries}
     asked = [
         (outbox, by_name.get((asked.branch, asked.number), "").replace("plain", "") * (asked.verb == "sum"), len(whom))

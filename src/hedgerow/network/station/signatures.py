@@ -336,6 +336,7 @@ def announced(
     heard: Overheard,
     hidden: Any = None,
     most: tuple[int | None, bool] = (None, False),
+    further: Mapping[str, int] | None = None,
 ) -> Announced:
     """The kinds of a rehearsal's questions.
 
@@ -345,6 +346,9 @@ def announced(
         The study's.
     most
         How many rounds there may be: see `counts.most_rounds`.
+    further : mapping, optional
+        How often functions are asked at most, as the program declares it (`Declaration.most`). How long answers are that were
+        not rehearsed is not known.
     """
     by_name = {(entry.branch, entry.round): entry for entry in entries}
     signatures: dict[QuestionSignature, dict[str, float]] = {}
@@ -367,4 +371,10 @@ def announced(
     heard.kinds = kinds
     broadcasts = broadcasts_of(sent)
     silent = [kind for kind, sends in broadcasts.items() if sends == "none"]
-    return Announced(signatures, sizes, numbers_of(kinds, silent, heard.ends, heard.whole, *most), broadcasts)
+    numbers = numbers_of(kinds, silent, heard.ends, heard.whole, *most)
+    for kind in numbers:
+        declared, rehearsed_times = (further or {}).get(kind.function.rpartition(":")[2]), kinds.count(kind)
+        if declared is not None:
+            numbers[kind] = max(declared, rehearsed_times)
+            sizes[kind] = sizes[kind] if declared <= rehearsed_times else -1
+    return Announced(signatures, sizes, numbers, broadcasts)

@@ -17,12 +17,14 @@ counts is the sum over rows of the largest move, and epsilon is paid wherever it
     l1(radius, unit=...)          all moves together are at most the radius, in however many rows: enforced by the clip. It fits
                                   votes, where a record adds 1 to one candidate.
     a rule                        scores that are no sums, such as the gain of a split, are made of totals at the server by a
-                                  public rule, whose `sensitivity` bounds that sum of moves for one record within the bound.
+                                  public rule, whose `sensitivity` bounds that sum of moves for one record within the bound,
+                                  and whose `rows` says in how many rows that record may be.
 
 A bound of linf per party is refused: a party touches every row, and would move the sum by rows times the radius.
 
-Scores are whole numbers of grid steps. Sums of records in whole steps are compared exactly; other scores are rounded, and the
-row that a record touches gets one step more.
+Scores are whole numbers of grid steps. Sums of records in whole steps are compared exactly. Other scores are rounded, and a
+move of d steps may become one of floor(d) + 1: so each row that a record touches gets one step more, and the grid is the finer
+the more rows there are, so that these steps are a 4096th of the sensitivity at most.
 """
 
 from __future__ import annotations
@@ -66,6 +68,8 @@ class ScoreRule(ABC):
     sensitivity : float
         The largest sum over rows of the largest move of a score, by one unit whose contribution is within the bound of the
         question: a row's scores follow from its own totals, so that a unit in one row moves one row.
+    rows : int
+        In how many rows such a unit may be: its moves are rounded in each of them.
     monotonic : bool
         A unit that joins raises scores or leaves them.
     """
@@ -73,6 +77,10 @@ class ScoreRule(ABC):
     @property
     @abstractmethod
     def sensitivity(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def rows(self) -> int: ...
 
     @property
     @abstractmethod
@@ -172,7 +180,7 @@ class ManyChoice(Mechanism):
     def _scored(self, size: int) -> Block:
         """The grid of scores that a rule makes."""
         assert self.rule is not None
-        return score_block(linf(self.rule.sensitivity, "record"), Layout((("", (size,)),)), self._widest)
+        return score_block(linf(self.rule.sensitivity, "record"), Layout((("", (size,)),)), self._widest, self.rule.rows)
 
     def _block(self, bounds: Bounds, layout: Layout) -> Block:
         """The grid of what parties add up."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,16 +13,19 @@ from scipy import special
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
+from hedgerow.core.ledger import Entry, grouped
 from hedgerow.data import LeftOut
 from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
+from hedgerow.privacy.accounting import epsilon
+from hedgerow.privacy.budget import Budget
 from hedgerow.report import Figure, Intervals, Outcome
 from hedgerow.report.numerals import show, show_column
 
 from ..columns import upper_end
 from ..factors import INTERCEPT, Levels
 from ..provenance import provenance
-from .rows import UnitRows
+from .rows import UnitRows, rows_as_asked
 from .scoring import CLASSIFIERS, metrics
 
 if TYPE_CHECKING:
@@ -41,6 +44,8 @@ WIDTH = 79
 USUAL_DELTA = 1e-5
 LEAST_DELTA = 1e-300
 """At which the sum of pure epsilons is read."""
+PURE = ("none", "laplace", "pure", "exponential")
+"""Kinds of events that cost an epsilon at delta zero."""
 
 
 @displayed
@@ -63,7 +68,10 @@ class PrivateFit:
     shares : mapping from part to float
         Of the budget, where this fit divided one; else empty.
     spent : (float, float) or None
-        Epsilon and delta of everything that this federation's ledger holds; None where it has no finite epsilon.
+        Epsilon and delta of everything that this federation's ledger holds; None where it has no finite epsilon. Delta is zero
+        where none was given and everything in the ledger is of pure epsilon.
+    own : (float, float) or None
+        The same of this fit's questions alone, where the ledger held others before.
     covariance : array of shape (d, d) or None
         Of `coef_`, noise included; None where nothing was proved of it.
     inference : str
@@ -86,6 +94,7 @@ class PrivateFit:
     cases: LeftOut | None = None
     shares: Mapping[str, float] = field(default_factory=dict)
     spent: tuple[float, float] | None = None
+    own: tuple[float, float] | None = None
     covariance: Array | None = None
     inference: str = "no intervals: none are proved for this method"
 
@@ -273,12 +282,16 @@ class PrivateFit:
         length = "every row is divided by its own length: coefficients are of x / |x|, for prediction"
         if self.rows.same_length:
             length = f"every row is divided by {self.rows.factor:.4g}, the largest length that there can be"
-        spent = "no finite epsilon" if self.spent is None else f"epsilon {show(self.spent[0])} at delta {self.spent[1]:g}"
+        spent = "no finite epsilon" if self.spent is None else _cost(self.spent)
+        spent += "" if self.own is None else f" by everything in the ledger; {_cost(self.own)} by this fit"
         parts = "; ".join(f"{name} {share:.0%}" for name, share in self.shares.items())
         return {
             "method": self.method,
             "spent": f"{spent}{': ' + parts if parts else ''}",
             "row length one": length,
+            "beyond ranges": "a value counts as the nearer end of its declared range"
+            if self.rows.held
+            else "values are as they are",
             "intervals": self.inference,
             "protection": self.protection,
             "left each party": self.left,
@@ -313,19 +326,32 @@ def private_fit(
     """
     known = provenance(federation, asked_before, rows.spec.schema.names)
     known["protection"] = known["protection"].partition("; no standard errors")[0]
-    return PrivateFit(rows, model, method, coef, rounds, **known, spent=spent_on(federation, delta), **more)
+    if federation.protection.noisy:
+        known |= costs(federation, delta, asked_before)
+    rows = rows_as_asked(rows, federation, planned=False)
+    return PrivateFit(rows, model, method, coef, rounds, **known, **more)
 
 
-def spent_on(federation: Federation, delta: float | None) -> tuple[float, float] | None:
-    """Epsilon and delta of everything in a ledger; where no delta is given, 0 of pure noise, else 1e-5; None if not finite."""
-    if not federation.protection.noisy or not len(federation.ledger):
-        return None
-    pure = not delta and federation.protection.law in ("laplace", "geometric")
-    if pure:
-        found = federation.ledger.epsilon(delta=LEAST_DELTA, accountant="basic")
-    else:
-        found = federation.ledger.epsilon(delta=delta or USUAL_DELTA)
-    return (found, 0.0 if pure else delta or USUAL_DELTA) if math.isfinite(found) else None
+def costs(federation: Federation, delta: float | None, asked_before: int = 0) -> dict[str, tuple[float, float] | None]:
+    """What a ledger holds, `spent`, and what its questions since then cost by themselves, `own`, if there are others.
+
+    Each is epsilon and delta, or None where epsilon is not finite. Where no delta is given it is zero if all of it is of pure
+    epsilon, and else 1e-5.
+    """
+    ledger = federation.ledger
+    since, everything = ledger.since(asked_before), [*ledger.others, *ledger.entries]
+    if not since:
+        return {}
+    unit = next((entry.unit for entry in since if entry.unit), "record")
+    budget = ledger.limit if isinstance(ledger.limit, Budget) else None
+
+    def cost(entries: Sequence[Entry]) -> tuple[float, float] | None:
+        pure = not delta and all(entry.event.kind in PURE for entry in entries)
+        at, by = (LEAST_DELTA, "basic") if pure else (delta or USUAL_DELTA, budget.accountant if budget else "tightest")
+        found = epsilon(grouped(entries, unit), delta=at, adjacency="add-remove", accountant=by)
+        return (found, 0.0 if pure else at) if math.isfinite(found) else None
+
+    return {"spent": cost(everything), "own": cost(since) if len(everything) > len(since) else None}
 
 
 def outcome_of(fit: PrivateFit) -> Outcome:
@@ -338,6 +364,10 @@ def outcome_of(fit: PrivateFit) -> Outcome:
         text={"Summary": fit.summary()},
         coefficients=frame,
     )
+
+
+def _cost(cost: tuple[float, float]) -> str:
+    return f"epsilon {show(cost[0])} at delta {cost[1]:g}"
 
 
 def _paragraph(heading: str, words: str) -> list[str]:

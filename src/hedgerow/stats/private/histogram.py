@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -146,7 +146,7 @@ def cells_of(columns: Mapping[str, Array], *, grid: CellGrid) -> dict[str, Array
     spec = grid.rows.spec
     if spec.weights is None:
         return found
-    return found | {WEIGHTS: np.clip(np.asarray(columns[spec.weights], np.float64), 0.0, grid.rows.heaviest)}
+    return found | {WEIGHTS: grid.rows.weights(columns)}
 
 
 @local(additive=True, stackable=True, holds=True)
@@ -187,7 +187,8 @@ def model_rows(schema: Schema, settings: Settings) -> UnitRows:
 def histogram_fit(federation: Federation, settings: Settings, state: RecordHistogram, asked_before: int = 0) -> PrivateFit:
     """The fit of a last state."""
     given, words = {**settings, "bins": None, "log": ()}, WORDS[settings.get("method") or "histogram"]
-    return fit_of_state(federation, given, state.coef, words, asked_before=asked_before, parts=SHARES)
+    made = fit_of_state(federation, given, state.coef, words, asked_before=asked_before, parts=SHARES)
+    return replace(made, rows=replace(made.rows, held=True))  # the last bins hold what is beyond them, with noise and without
 
 
 @program(
@@ -262,7 +263,7 @@ def whole_histogram(
     if start is not None:
         return
     records = complete_cases(federation, model.spec.schema.names, count=epsilon is None).prepare(cells_of, grid=grid)
-    asked = BudgetShares(epsilon, delta, noise_at, least).handles(records, SHARES)["histogram"]
+    asked = BudgetShares(epsilon, delta, noise_at, least).handles(records, SHARES, begins=True)["histogram"]
     bound = l1(model.heaviest, "record")
     noise = noise_level(asked, bound, "", grid.size)
     counts = asked.sum(partial(cell_counts, cells=grid.size), bound=bound)

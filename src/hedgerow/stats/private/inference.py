@@ -51,7 +51,7 @@ from ..columns import schema_of
 from ..linear.sums import linear_sums
 from .fit import PrivateFit, private_fit
 from .intervals import Estimated, from_last_step, from_moments, kept_columns_of, scattered
-from .rows import UnitRows, unit_rows
+from .rows import UnitRows, rows_as_asked, unit_rows
 from .second_moments import MomentParts, unit_moments
 
 SCORES = 8
@@ -149,12 +149,13 @@ class InferencePlan:
             return MOMENTS.bound(2, len(self.rows.blocks), self.rows.heaviest)
         return l2(self.rows.heaviest * (1.0 if "score" in part else 0.25), "record")
 
-    def handles(self, federation: Federation) -> dict[str, Federation]:
-        """The federation as each part is asked, its rows prepared."""
+    def handles(self, federation: Federation, begins: bool = False) -> dict[str, Federation]:
+        """The federation as each part is asked, its rows prepared; see `BudgetShares.handles`."""
         known = complete_cases(federation, self.rows.spec.schema.names, count=self.budget.epsilon is None)
         keep = tuple(np.flatnonzero(self.kept).tolist())
-        ready = known.prepare(unit_rows, spec=self.rows).prepare(kept_columns, keep=keep)
-        found = self.budget.handles(ready, self.parts)
+        rows = rows_as_asked(self.rows, federation, planned=self.budget.epsilon is not None)
+        ready = known.prepare(unit_rows, spec=rows).prepare(kept_columns, keep=keep)
+        found = self.budget.handles(ready, self.parts, begins=begins)
         for handle in found.values():
             if handle.protection.law not in (None, "gaussian", "skellam"):
                 raise SettingsInvalid(
@@ -270,7 +271,7 @@ def private_inference(
     """
     given = {"formula": formula, "epsilon": epsilon, "delta": delta, "noise_at": noise_at, "least": least, "weights": weights}
     plan = InferencePlan.of(schema_of(federation), given)
-    handles, d = plan.handles(federation), plan.size
+    handles, d = plan.handles(federation, begins=start is None), plan.size
     if plan.linear:
         if start is None:
             yield replace(plan.moments(handles["moments"]))

@@ -16,7 +16,8 @@ noise's variance than each of them, and the bias of a penalty on a k-th of the r
     output          Gaussian noise for a distance of L / penalty + 2 tol / penalty; by its length where delta is zero
 
 A small share of epsilon and delta pays for the noise that covers what a solver and floating-point numbers leave of exact
-minima.
+minima. Every party answers, whatever its records are; settings for which floating-point numbers would be too coarse are refused
+by public numbers before a party is asked. Rounding is bounded for parties of up to `MOST_RECORDS` records, 2^29.
 
 Releases : theta (d,) of each party, noise included, and 1; added up, or party by party where nothing hides rows.
 State    : none at the parties.
@@ -45,10 +46,13 @@ from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 
 from ..columns import schema_of
-from .fit import LEAST_DELTA, PrivateFit, private_fit
+from ..expressions import is_binary
+from ..factors import Number
+from .fit import PrivateFit, costs, private_fit
 from .minima import Method, PlannedMinimum
 from .objective import LossName, MarginLoss, objective_penalty
 from .rows import Length, UnitRows, unit_rows
+from .scoring import judged
 
 OUTPUT_PENALTY = 30.0
 """Penalty of output perturbation at an epsilon of 1 and above, and times 1 / sqrt(epsilon) below; looked at on cardio."""
@@ -84,23 +88,25 @@ def planned_minimum(
 ) -> PlannedMinimum:
     """Plan a minimum of unit rows; without a penalty, the public one of its method."""
     law = MarginLoss(loss)
-    if rows.numeric:
+    response = rows.spec.response
+    if isinstance(response, Number) and not is_binary(response.text, rows.spec.schema):
         raise SettingsInvalid(
-            f"the target {rows.spec.response.text!r} is a number, and {loss} losses are of two classes.",
+            f"the target {response.text!r} is a number, and {loss} losses are of two classes.",
             remedy="Compare it: I(target > 10).",
         )
-    if penalty is None and 0 < epsilon < math.inf:
-        chosen = objective_penalty(epsilon, rows.heaviest * law.curvature)
-        penalty = chosen if method == "objective" else OUTPUT_PENALTY / math.sqrt(min(epsilon, 1.0))
-    return PlannedMinimum(method, epsilon, delta, penalty or 1.0, law, rows.heaviest)
+    if penalty is None:
+        known = epsilon if 0 < epsilon < math.inf else 1.0  # others are refused below
+        chosen = objective_penalty(known, rows.heaviest * law.curvature)
+        penalty = chosen if method == "objective" else OUTPUT_PENALTY / math.sqrt(min(known, 1.0))
+    plan = PlannedMinimum(method, epsilon, delta, penalty, law, rows.heaviest)
+    plan.refuse_coarse(rows.size)
+    return plan
 
 
 def _score(settings: Mapping[str, Any], state: LocalState, schema: Any, table: Any) -> float:
-    """Share of a table's records that are classed right."""
+    """Share of a table's records that are classed right: of those that lack no value, by their weights."""
     rows = UnitRows.of(settings["formula"], schema, **_rows_settings(settings))
-    columns = dict(table.columns)
-    eta = rows.rows(columns, len(table)) @ state.coef
-    return float(((eta > 0) == (rows.targets(columns) > 0.5)).mean())
+    return judged(rows, "logistic", state.coef, table)["accuracy"]
 
 
 def _rows_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,7 +178,8 @@ def private_local(
     Raises
     ------
     SettingsInvalid (HR-511), BudgetInvalid (HR-214), UnlawfulChannel (HR-211)
-        A setting is out of its range, the penalty is too small for epsilon, or the channel adds noise besides.
+        A setting is out of its range, the target is a number that is not declared binary, the penalty is too small for epsilon,
+        epsilon or the penalty asks for more than floating-point numbers hold, or the channel adds noise besides.
     FormulaInvalid (HR-310), NotBinary (HR-311), MissingColumn (HR-403), UnboundedSum (HR-210)
         Before any party is asked.
     """
@@ -242,5 +249,4 @@ def locally(
     model: Any = loss
     made = private_fit(federation, spec, model, state.coef, method=words, rounds=1, delta=delta, asked_before=before)
     seen = f"{federation.protection.aggregation} aggregation; every party adds noise of its own, so nobody else need be trusted"
-    paid = federation.ledger.epsilon(delta=delta or LEAST_DELTA, unit="record", accountant=None if delta else "basic")
-    return replace(made, protection=seen, spent=(paid, delta) if math.isfinite(paid) else None)
+    return replace(made, rows=spec, protection=seen, **costs(federation, delta, before))

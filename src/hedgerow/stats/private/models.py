@@ -32,7 +32,7 @@ from .bounded_sums import BoundedSums
 from .descent import descent, descent_parts
 from .fit import PrivateFit, outcome_of, private_fit
 from .majorised import MOST_ROUNDS, DescentPoint, majorised, majorised_parts
-from .rows import Length, UnitRows, unit_rows
+from .rows import Length, UnitRows, rows_as_asked, unit_rows
 from .scoring import judged
 
 Method = Literal["majorised", "gradient"]
@@ -154,11 +154,15 @@ class PrivateModel:
         own = self.budget.epsilon is not None or not federation.protection.noisy
         return METHODS[self.method].parts(self.scores(federation) or 1, own=own)
 
-    def asked(self, federation: Federation) -> BoundedSums:
-        """The sums as they are asked; records that lack a value are left out, and counted where no budget is spent."""
+    def asked(self, federation: Federation, begins: bool = False) -> BoundedSums:
+        """The sums as they are asked; records that lack a value are left out, and counted where no budget is spent.
+
+        See `BudgetShares.handles` for `begins`.
+        """
         federation = complete_cases(federation, self.rows.spec.schema.names, count=self.budget.epsilon is None)
-        prepared = federation.prepare(unit_rows, spec=self.rows)
-        return BoundedSums(self.budget.handles(prepared, self.parts(federation)), self.rows, self.loss)
+        rows = rows_as_asked(self.rows, federation, planned=self.budget.epsilon is not None)
+        prepared = federation.prepare(unit_rows, spec=rows)
+        return BoundedSums(self.budget.handles(prepared, self.parts(federation), begins=begins), self.rows, self.loss)
 
     def fit(self, federation: Federation, point: DescentPoint, asked_before: int = 0) -> PrivateFit:
         """Make a fit of a last point."""
@@ -357,5 +361,6 @@ def private_model(
     As `hedgerow.stats.private.majorised` or `hedgerow.stats.private.descent`.
     """
     asked = PrivateModel.of(schema_of(federation), {key: value for key, value in locals().items() if key != "federation"})
-    sums, parts, scores = asked.asked(federation), asked.parts(federation), asked.scores(federation)
+    sums = asked.asked(federation, begins=start is None)
+    parts, scores = asked.parts(federation), asked.scores(federation)
     return METHODS[method].run(sums, parts, penalty=penalty, rounds=scores, tol=tol, max_rounds=max_rounds, start=start)

@@ -1,4 +1,4 @@
-"""Objective and output perturbation: what a minimum of convex losses with noise costs, and a solver that knows how near it is.
+"""Objective and output perturbation: what a minimum of convex losses with noise costs, and the losses.
 
     theta(b) = argmin  sum of w l(x't, y)  +  penalty/2 |t|^2  +  b't          |x| <= 1, w |l'| <= L, w l'' <= beta < penalty
 
@@ -16,7 +16,7 @@ place by 2 L / penalty.
 
 Both proofs are of exact minima. A solver that stops at a gradient of length tol is tol / penalty away from one at most, in a
 direction that follows from the records; so noise for a distance of 2 tol / penalty is added to what it returns, and paid for
-besides. The rounding of floating-point numbers is part of tol.
+besides. The rounding of floating-point numbers is part of tol. The solver is `hedgerow.stats.private.nearest`.
 
 Source : Kifer, Smith & Thakurta 2012; Redberg, Koskela & Wang 2023 (the exact bound for generalised linear models);
          Chaudhuri, Monteleoni & Sarwate 2011 (output perturbation, noise by its length); Iyengar et al. 2019, Algorithm 1
@@ -36,15 +36,11 @@ from scipy import special
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.question import travels
-from hedgerow.errors import BudgetInvalid, NotConverged, SettingsInvalid
+from hedgerow.errors import BudgetInvalid, SettingsInvalid
 from hedgerow.privacy.accounting.gaussian import gaussian_delta
 
 LossName = Literal["logistic", "svm"]
 Neighbours = Literal["add-remove", "replace-one"]
-BLOCK = 1024
-"""Records that are added up at once, so that rounding grows with this and not with all records."""
-UNIT = 2.0**-53
-MOST_STEPS = 200
 
 
 # ---- what it costs ------------------------------------------------------------------------------------------------------
@@ -120,8 +116,8 @@ def refuse_small(epsilon: float, penalty: float, curvature: float) -> None:
 
 
 def objective_penalty(epsilon: float, curvature: float = 0.25) -> float:
-    """Return the penalty whose determinant costs a quarter of epsilon, and at least 1: a public choice."""
-    return max(curvature / -math.expm1(-epsilon / 4), 1.0)
+    """Return the penalty whose determinant costs a quarter of epsilon, 8 at most, and at least 1: a public choice."""
+    return max(curvature / -math.expm1(-min(epsilon / 4, 8.0)), 1.0)
 
 
 def output_distance(penalty: float, *, lipschitz: float = 1.0, neighbours: Neighbours = "add-remove") -> float:
@@ -170,96 +166,3 @@ class MarginLoss:
             return np.asarray(p * (1 - p))
         margin = np.where(y > 0.5, eta, -eta)
         return np.where(np.abs(1 - margin) <= self.width, self.curvature, 0.0)
-
-
-# ---- minima -------------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Minimum:
-    """Where a solver stopped.
-
-    Attributes
-    ----------
-    theta : array of shape (d,)
-    gradient : float
-        Length of the gradient there, its rounding included: theta is this over the penalty away from the exact minimum at most.
-    steps : int
-    """
-
-    theta: Array
-    gradient: float
-    steps: int
-
-
-def minimise(
-    X: Array, y: Array, w: Array, b: Array, *, loss: MarginLoss, penalty: float, tolerance: float, most: int = MOST_STEPS
-) -> Minimum:
-    """Minimise the penalised sum of losses with a linear term b by Newton's method, halving steps until the gradient shrinks.
-
-    The same numbers give the same minimum, to the bit. Newton's direction always shortens the gradient of a strictly convex
-    function, so that halving ends, and the penalty bounds the steps.
-
-    Parameters
-    ----------
-    X, y, w : arrays of shape (n, d), (n,), (n,)
-    b : array of shape (d,)
-    tolerance : float
-        Of the gradient's length, rounding included.
-    most : int
-        Steps before giving up.
-
-    Raises
-    ------
-    NotConverged (HR-322)
-        The tolerance was not met, so that nothing is proved of the result.
-    """
-    theta = np.zeros(len(b))
-    gradient = _gradient(X, y, w, b, theta, loss, penalty)
-    wanted = float(np.linalg.norm(gradient))
-    steps = 0
-    while steps < most:
-        rounding = _rounding(w, b, theta, loss, penalty)
-        if wanted + rounding <= tolerance / 8:  # a little further than needed, where that is cheap
-            break
-        direction = np.linalg.solve(_hessian(X, y, w, theta, loss, penalty), gradient)
-        factor = 1.0
-        while factor > 1e-9:
-            tried = theta - factor * direction
-            there = _gradient(X, y, w, b, tried, loss, penalty)
-            if float(np.linalg.norm(there)) <= (1 - factor / 4) * wanted:
-                break
-            factor /= 2
-        else:
-            break
-        theta, gradient, wanted, steps = tried, there, float(np.linalg.norm(there)), steps + 1
-    length = wanted + _rounding(w, b, theta, loss, penalty)
-    if not length <= tolerance:
-        raise NotConverged(
-            f"the gradient is {length:.3g} long after {steps} steps, its rounding included, over the tolerance {tolerance:g}, "
-            "and noise covers no more than that.",
-            remedy="Raise the penalty, or plan with a larger tolerance.",
-        )
-    return Minimum(theta, length, steps)
-
-
-def _gradient(X: Array, y: Array, w: Array, b: Array, theta: Array, loss: MarginLoss, penalty: float) -> Array:
-    found: Array = penalty * theta + b
-    total = np.zeros(len(theta))
-    for i in range(0, len(X), BLOCK):
-        x = X[i : i + BLOCK]
-        total += x.T @ (w[i : i + BLOCK] * loss.slopes(x @ theta, y[i : i + BLOCK]))
-    return found + total
-
-
-def _hessian(X: Array, y: Array, w: Array, theta: Array, loss: MarginLoss, penalty: float) -> Array:
-    found: Array = penalty * np.eye(len(theta))
-    for i in range(0, len(X), 8 * BLOCK):
-        x = X[i : i + 8 * BLOCK]
-        found += x.T @ (x * (w[i : i + 8 * BLOCK] * loss.curves(x @ theta, y[i : i + 8 * BLOCK]))[:, None])
-    return found
-
-
-def _rounding(w: Array, b: Array, theta: Array, loss: MarginLoss, penalty: float) -> float:
-    """How far a computed gradient may be from the real one, of rows of length one."""
-    total, size, d = float(w.sum()), float(np.linalg.norm(theta)), len(b)
-    sums = (BLOCK + len(w) / BLOCK + 8) * total
-    return 1.1 * UNIT * (sums + d * loss.curvature * total * size + 4 * (penalty * size + float(np.linalg.norm(b))))

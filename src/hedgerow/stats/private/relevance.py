@@ -146,7 +146,7 @@ def relevance_moments(
         raise SettingsInvalid(f"ratio={ratio!r} of relevant to other columns.", remedy="One or more; 2 is usual.")
     unit = row_length(rows, formula, schema_of(federation), bins=bins, log=tuple(log), weights=weights)
     records = prepared(federation, unit, planned=epsilon is not None)
-    asked = BudgetShares(epsilon, delta, noise_at, least).handles(records, SHARES)
+    asked = BudgetShares(epsilon, delta, noise_at, least).handles(records, SHARES, begins=start is None)
     sizes = [len(block.names) for block in unit.blocks]
     state = start or RelevanceState(0, np.zeros(len(sizes)), np.ones(unit.size), np.zeros(unit.size))
     if state.round < 1:

@@ -6,6 +6,9 @@
     x          <- x / |x|              rows "unit": each record by its own length
                   x / sqrt(blocks)     rows "fixed": every record by the largest length that there can be
 
+A value beyond its declared range, a target too, counts as the nearer end of the range: so every record keeps the bound. Where
+sums are exact (`rows_as_asked`) no bound is needed, values are as they are, and the fit is that of the pooled records.
+
 Of the columns of one block at most one differs from zero, and it is at most 1, so that |x| is at most the root of the number of
 blocks. Dividing each row by its own length is a function of that record alone and costs nothing, while noise is scaled to
 length one: for Adult 3.7 times less of it in a score. It changes the model: the linear predictor is that of x / |x|. With bins
@@ -18,19 +21,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.federation import Federation
 from hedgerow.core.party import PRESENT, WEIGHTS
 from hedgerow.core.question import elementwise_where, travels
 from hedgerow.core.whole import by_column
 from hedgerow.data import Schema
 from hedgerow.data.cuts import Widths, cut_points, cuts_of_whole_numbers
-from hedgerow.errors import FormulaInvalid, SettingsInvalid
+from hedgerow.errors import FormulaInvalid, OutOfRange, SettingsInvalid
 
 from ..design import Design
 from ..expressions import is_binary
@@ -85,6 +89,11 @@ class RowBlock:
         scaled: Array = (found - self.low) / (self.high - self.low)
         return scaled
 
+    def held(self, columns: Mapping[str, Array], n: int) -> Array:
+        """The same, values beyond their ranges as the nearer end: of numbers times levels in [-1, 1], of others in [0, 1]."""
+        mixed = {isinstance(factor, Levels) for factor in self.term.factors} == {True, False}
+        return np.clip(self.columns(columns, n), -1.0 if mixed else 0.0, 1.0)
+
 
 @travels
 @dataclass(frozen=True)
@@ -98,11 +107,14 @@ class UnitRows:
     blocks : tuple of RowBlock
     length : {"unit", "fixed"}
         By what a row is divided: its own length, or the largest that there can be.
+    held : bool
+        Whether values beyond their declared ranges count as the nearer end, without which nothing has a bound.
     """
 
     spec: Design
     blocks: tuple[RowBlock, ...]
     length: Length = "unit"
+    held: bool = True
 
     @classmethod
     def of(
@@ -209,20 +221,39 @@ class UnitRows:
         return (high - low) / 2 or 1.0
 
     def rows(self, columns: Mapping[str, Array], n: int) -> Array:
-        """Return the rows of `n` records, shape (n, size), none longer than 1 but for the last bit."""
-        x = np.concatenate([np.clip(block.columns(columns, n), -1.0, 1.0) for block in self.blocks], axis=1)
+        """Return the rows of `n` records, shape (n, size); where they are held none is longer than 1 but for the last bit."""
+        x = np.concatenate([(block.held if self.held else block.columns)(columns, n) for block in self.blocks], axis=1)
         if self.length == "fixed":
             return x / self.factor
         longest: Array = x / np.maximum(np.sqrt(by_column(x.T, x.T)), SHORTEST)[:, None]
         return longest
 
     def targets(self, columns: Mapping[str, Array]) -> Array:
-        """Return targets (n,): 0 or 1, a class's code, or a number in [-1, 1]."""
+        """Return targets (n,): 0 or 1, a class's code, or a number, which is in [-1, 1] where it is held."""
         found = self.spec.response.columns(columns)
         if found.shape[1] > 1:
             return (found * np.arange(1.0, found.shape[1] + 1)).sum(1)
         y = found[:, 0]
-        return np.clip((y - self.middle) / self.half, -1.0, 1.0) if self.numeric else y
+        if not self.numeric:
+            return y
+        y = (y - self.middle) / self.half
+        return np.clip(y, -1.0, 1.0) if self.held else y
+
+    def weights(self, columns: Mapping[str, Array]) -> Array:
+        """Return record weights (n,), of a design that names them; those that are held are in their declared range.
+
+        Raises
+        ------
+        OutOfRange (HR-405)
+            Weights below zero, where nothing holds them.
+        """
+        assert self.spec.weights is not None
+        w = np.asarray(columns[self.spec.weights], np.float64)
+        if self.held:
+            return np.clip(w, 0.0, self.heaviest)
+        if (w < 0).any():
+            raise OutOfRange(f"weights {self.spec.weights!r} are below zero in {(w < 0).sum()} records.", asked=True)
+        return w
 
     def predictor(self, coef: Array, frame: Any) -> Array:
         """Linear predictor of new records; coefficients (d,) give (n,), and (K, d) give (n, K).
@@ -249,7 +280,18 @@ def unit_rows(columns: Mapping[str, Array], *, spec: UnitRows) -> dict[str, Arra
         prepared = {"X": np.where(there[:, None], prepared["X"], 0.0), "y": np.where(there, y, 0.0)}
     if spec.spec.weights is None:
         return prepared
-    return prepared | {WEIGHTS: np.clip(np.asarray(columns[spec.spec.weights], np.float64), 0.0, spec.heaviest)}
+    return prepared | {WEIGHTS: spec.weights(columns)}
+
+
+def rows_as_asked(rows: UnitRows, federation: Federation, *, planned: bool) -> UnitRows:
+    """The rows as a federation is asked for them: held to their ranges, but where sums are exact.
+
+    Parameters
+    ----------
+    planned : bool
+        Whether a budget will add noise, that the federation's channel does not show yet.
+    """
+    return replace(rows, held=planned or not federation.protection.exact)
 
 
 def _block(term: Term, spec: Design, bins: int | None, widths: Widths) -> RowBlock:

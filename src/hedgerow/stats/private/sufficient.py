@@ -44,7 +44,7 @@ from hedgerow.privacy.shares import BudgetShares, Share
 from ..columns import schema_of
 from .fit import PrivateFit, private_fit
 from .judged import Settings, reported, row_length
-from .rows import Length, UnitRows, unit_rows
+from .rows import Length, UnitRows, rows_as_asked, unit_rows
 from .second_moments import MomentParts, SecondMoments, unit_moments
 from .solving import WORDS, MomentMethod, parts_of, solve_moments
 
@@ -106,7 +106,8 @@ def norm_of(asked: Federation) -> int:
 
 def prepared(federation: Federation, rows: UnitRows, *, planned: bool) -> Federation:
     """The federation with unit rows, records that lack a value left out; nothing is counted where a budget is planned."""
-    return complete_cases(federation, rows.spec.schema.names, count=not planned).prepare(unit_rows, spec=rows)
+    asked = rows_as_asked(rows, federation, planned=planned)
+    return complete_cases(federation, rows.spec.schema.names, count=not planned).prepare(unit_rows, spec=asked)
 
 
 def rows_of(schema: Schema, settings: Settings) -> UnitRows:
@@ -233,7 +234,7 @@ def sufficient_moments(
         return
     budget = BudgetShares(epsilon, delta, noise_at, least)
     records = prepared(federation, unit, planned=epsilon is not None)
-    asked = budget.handles(records, PARTS)["moments"]
+    asked = budget.handles(records, PARTS, begins=True)["moments"]
     if pure := norm_of(asked) == 1:
         _refuse_pure(method)
     parts = parts_of(method, labels=not unit.numeric, pure=pure)

@@ -15,7 +15,8 @@ def own_units(rows: UnitRows, coef: Array) -> Array:
     """Coefficients (d,) of columns as they are, for the target in its own units or for log-odds.
 
     Rows of fixed length are x_j = (v_j - low_j) / (width_j factor), and a number's target (y - middle) / half: both are undone,
-    and what is left over goes to the constant. Levels of one category are told as differences from its first one.
+    and what is left over goes to the constant. Levels of one category are told as differences from its first one. Without a
+    constant nothing may be left over, and levels are told as they are.
 
     Raises
     ------
@@ -29,12 +30,13 @@ def own_units(rows: UnitRows, coef: Array) -> Array:
         )
     constants = [block for block in rows.blocks if not block.term.factors]
     shifted = [block for block in rows.blocks if block.low != 0.0 and block.cuts is None]
-    if not constants:
-        if shifted or rows.numeric:
-            raise SettingsInvalid("without a constant nothing takes up the ranges' lower ends.", remedy="Leave out '- 1'.")
-        return np.asarray(coef) / rows.factor
-    found, constant, at, start = np.empty(len(coef)), 0.0, 0, 0
     unit = (rows.half if rows.numeric else 1.0) / rows.factor
+    if not constants:
+        if shifted or (rows.numeric and rows.middle):
+            raise SettingsInvalid("without a constant nothing takes up the ranges' lower ends.", remedy="Leave out '- 1'.")
+        widths = [1.0 if block.cuts is not None else block.high - block.low for block in rows.blocks]
+        return np.asarray(coef) * unit / np.repeat(widths, [len(block.names) for block in rows.blocks])
+    found, constant, at, start = np.empty(len(coef)), 0.0, 0, 0
     for block in rows.blocks:
         here = slice(start, start := start + len(block.names))
         found[here] = coef[here] * unit
