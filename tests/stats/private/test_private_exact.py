@@ -98,11 +98,11 @@ def test_huber_is_the_minimum_of_its_loss(threshold):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("share", [0.5, 0.8])
-def test_quantile_is_the_minimum_of_its_rounded_loss(share):
+def test_quantile_is_the_minimum_of_its_smoothed_loss(share):
     table = diabetes()
     fit = private.quantile(dealt(table), DIABETES, share=share, corner=10.0, tol=1e-10)
     _, X, y = rows_of(table, DIABETES)
-    known, objective = minimum(X, y, loss_of("check", share), 10.0 / 200, 1.0)
+    known, objective = minimum(X, y, loss_of("smoothed check", share), 10.0 / 200, 1.0)
     assert objective(fit.coef_) <= objective(known) + 1e-9
     np.testing.assert_allclose(fit.coef_, known, rtol=0, atol=2e-6)
 

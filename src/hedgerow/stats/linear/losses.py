@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from .corners import check
 from .loss import Loss
 from .negative_binomial import negative_binomial
+from .smoothed import smoothed_check
 
 FILES = (
     "gaussian",
@@ -20,9 +21,9 @@ FILES = (
 """Files of this package whose losses are in the table."""
 MODULES = [import_module(f"{__package__}.{file}") for file in FILES]
 FIXED = {loss.name: loss for module in MODULES for loss in vars(module).values() if isinstance(loss, Loss)}
-SHAPED = {"negative binomial": negative_binomial, "check": check}
+SHAPED = {"negative binomial": negative_binomial, "check": check, "smoothed check": smoothed_check}
 """Losses that take a number: the dispersion of a negative binomial, the share of a quantile."""
-USUAL = {"negative binomial": 1.0, "check": 0.5}
+USUAL = {"negative binomial": 1.0, "check": 0.5, "smoothed check": 0.5}
 LOSSES: dict[str, Loss] = FIXED | {name: make(USUAL[name]) for name, make in SHAPED.items()}
 
 if TYPE_CHECKING:

@@ -56,10 +56,14 @@ class BoundedSums:
     @property
     def score_bound(self) -> Bound:
         """Of a score."""
+        return self.bound_of(self.loss)
+
+    def bound_of(self, loss: BoundedLoss) -> Bound:
+        """Of a score of a loss."""
         if self.upper:
-            most = 2.0 if self.loss.classes else self.loss.slope
+            most = 2.0 if loss.classes else loss.slope
             return l1(self.rows.heaviest * most * self.widest, "record")
-        return l2(self.rows.heaviest * self.loss.slope, "record")
+        return l2(self.rows.heaviest * loss.slope, "record")
 
     def gram(self) -> Array:
         """Ask for the products of rows, (d, d)."""
@@ -74,14 +78,18 @@ class BoundedSums:
         d = self.rows.size
         return noise_level(self.handles["gram"], self.gram_bound, "", d * (d + 1) // 2 if self.upper else d * d)
 
-    def score(self, coef: Array) -> Array:
-        """Ask for the score at coefficients, in their shape; of classes it adds up to zero, which takes noise away."""
-        handle, bound = self.handles["score"], self.score_bound
-        if self.loss.classes:
+    def score(self, coef: Array, loss: BoundedLoss | None = None) -> Array:
+        """Ask for the score at coefficients, in their shape; of classes it adds up to zero, which takes noise away.
+
+        Another loss is that of one step (`BoundedLoss.at`).
+        """
+        loss = loss or self.loss
+        handle, bound = self.handles["score"], self.bound_of(loss)
+        if loss.classes:
             found: Array = np.asarray(handle.sum(class_score, {"coef": coef}, bound=bound))
             return found - found.mean(0)
-        ask = partial(score, loss=NAMES[self.loss.model], **({} if self.loss.share is None else {"shape": self.loss.share}))
-        return np.asarray(handle.sum(ask, {"coef": coef, "width": np.array(self.loss.width)}, bound=bound))
+        ask = partial(score, loss=NAMES[loss.model], **({} if loss.share is None else {"shape": loss.share}))
+        return np.asarray(handle.sum(ask, {"coef": coef, "width": np.array(loss.width)}, bound=bound))
 
     def count(self) -> float:
         """Ask for the sum of weights."""

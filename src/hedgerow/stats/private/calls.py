@@ -156,8 +156,9 @@ def quantile(
     share : float
         Of targets below the line; 0.5 for the median.
     corner : float, optional
-        Over what width the loss is rounded, in the target's own units; by default a fifth of its range within a budget, else
-        a twentieth. A narrow one takes more steps.
+        Over what width the loss is smoothed by a uniform kernel, in the target's own units; by default a twentieth of its
+        range within a budget, else a fiftieth. The share below the line is right where the density of targets is nearly
+        straight over this width. A narrow one takes more steps; the summary names it, and says where the last step was long.
     """
     own = {"epsilon": epsilon, "delta": delta, "share": share, "corner": corner}
     return fitted(federation, "quantile", formula, own | settings)

@@ -15,7 +15,8 @@ where they are shorter than 3.8 times its inverse.
 
 Without noise as `hedgerow.stats.private.majorised`, with n in place of the sum of products.
 
-Public constants: T is 20 for an epsilon below 0.2 and 60 otherwise, momentum .9, LONGEST .35; looked at on Adult and cardio.
+Public constants: T is 20 for an epsilon below 0.2 and 60 otherwise, momentum .9 (of a quantile 40, 80 and .5),
+LONGEST .35; looked at on Adult and cardio.
 
 Releases : n once, or as often as brings its share of a channel's noise near .02; scores, T of them.
 Unit     : record.
@@ -38,6 +39,8 @@ from .majorised import MOST_ROUNDS, DescentPoint, Majoriser, to_minimum
 COUNT = 0.02
 """Share of the budget for the number of records."""
 MOMENTUM = 0.9
+OF_QUANTILE = 0.5
+"""Momentum of a quantile, whose corner becomes narrower on the way: more goes too far. Public; looked at as the corner."""
 LONGEST = 0.35
 """What the largest eigenvalue of X'X / n is taken for."""
 
@@ -64,14 +67,17 @@ def descent(
         point = replace(point, round=point.round + 1, gram=point.gram + sums.count())
         yield point
     n = max(float(point.gram[0, 0]) / times, sums.count_noise(), sums.rows.heaviest)
-    flat = Majoriser.flat(sums.rows.size, sums.loss.curvature * n * (1.0 if rounds is None else LONGEST) + penalty)
     if rounds is None:
+        flat = Majoriser.flat(sums.rows.size, sums.loss.curvature * n + penalty)
         yield from to_minimum(sums, point, flat, penalty=penalty, tol=tol, last=times + max_rounds)
         return
+    momentum = MOMENTUM if sums.loss.share is None else OF_QUANTILE
     last, half = times + rounds, times + rounds // 2
     while point.round < last:
-        found = sums.score(point.ahead)
-        step = MOMENTUM * point.step + flat.solve(found - penalty * point.ahead)
+        loss = sums.loss.at(point.round - times, rounds - rounds // 2)
+        flat = Majoriser.flat(sums.rows.size, loss.curvature * n * LONGEST + penalty)
+        found = sums.score(point.ahead, loss)
+        step = momentum * point.step + flat.solve(found - penalty * point.ahead)
         ahead, k = point.ahead + step, point.round - half
         coef = ahead if k < 0 else point.coef + (ahead - point.coef) / (k + 1)
         point = replace(point, round=point.round + 1, coef=coef, ahead=ahead, step=step, score=np.asarray(found))

@@ -4,6 +4,7 @@
     P       <- curvature * (eigenvalues of G not below zero, raised by c sqrt(d) sigma_G)  +  penalty
     repeat T times:
         s       <- sum over records of  -slope(y, coef x) x           l2(slope)                         share .7 / T each
+                   (of a quantile with the width and share of this step: `BoundedLoss.at`)
         coef    <- coef + P^-1 (s - penalty coef)
 
 `curvature` is the largest second derivative of the loss (`BoundedLoss`), so that P lies above the information of every
@@ -14,9 +15,10 @@ Without noise, steps are accelerated (Nesterov), begun anew where they turn away
 
     sum of loss  +  penalty / 2 * |coef|^2
 
-Public constants: T is 6 for an epsilon below 0.2 and 12 otherwise, c is 1, shares .3 and .7; looked at on Adult and cardio,
-where a share of .2, T from 4 to 20 and c from .7 to 2 differ by less than the spread over seeds (a quarter of the training
-records was held back to look at). Momentum, a mean of last points and products of one block set to zero brought nothing.
+Public constants: T is 6 for an epsilon below 0.2 and 12 otherwise (of a quantile 20 and 40), c is 1, shares .3 and .7; looked
+at on Adult and cardio, where a share of .2, T from 4 to 20 and c from .7 to 2 differ by less than the spread over seeds (a
+quarter of the training records was held back to look at). Momentum, a mean of last points and products of one block set to
+zero brought nothing.
 
 Releases : G (d, d) once, or as often as brings its share of a channel's noise near .3; scores, T of them.
 Unit     : record.
@@ -63,7 +65,7 @@ class DescentPoint:
     score : array, as `coef`
         The last answer.
     step : array, as `coef`
-        The last one, where steps have momentum.
+        The last one of those whose number is fixed.
     pace : float
         Of an acceleration.
     change : float
@@ -83,6 +85,15 @@ class DescentPoint:
     change: float = math.inf
     gained: float = 0.0
     converged: bool = False
+
+    @property
+    def moved(self) -> float:
+        """By how much the last step of a fixed number moved predictions of unit rows, root mean square; 0 if not known."""
+        if len(self.gram) != self.step.shape[-1]:
+            return 0.0
+        values, vectors = np.linalg.eigh(self.gram)
+        values = np.maximum(values, 0.0)
+        return math.sqrt(float(values @ (vectors.T @ self.step) ** 2) / (float(values.sum()) or 1.0))
 
     @classmethod
     def begin(cls, shape: tuple[int, ...], d: int) -> DescentPoint:
@@ -138,14 +149,17 @@ def majorised(
     while point.round < times:
         point = replace(point, round=point.round + 1, gram=point.gram + sums.gram())
         yield point
-    above = Majoriser.of(point.gram / times, sums.gram_noise() / math.sqrt(times), sums.loss.curvature, penalty)
+    products = Majoriser.of(point.gram / times, sums.gram_noise() / math.sqrt(times))
     if rounds is None:
+        above = products.times(sums.loss.curvature, penalty)
         yield from to_minimum(sums, point, above, penalty=penalty, tol=tol, last=times + max_rounds)
         return
     while point.round < times + rounds:
-        found = sums.score(point.coef)
-        coef = point.coef + above.solve(found - penalty * point.coef)
-        point = replace(point, round=point.round + 1, coef=coef, ahead=coef, score=found)
+        loss = sums.loss.at(point.round - times, rounds)
+        found = sums.score(point.coef, loss)
+        step = products.times(loss.curvature, penalty).solve(found - penalty * point.coef)
+        coef = point.coef + step
+        point = replace(point, round=point.round + 1, coef=coef, ahead=coef, score=found, step=step)
         yield point
 
 
@@ -171,12 +185,15 @@ class Majoriser:
     vectors: Array
 
     @classmethod
-    def of(cls, gram: Array, noise: float, curvature: float, penalty: float) -> Majoriser:
+    def of(cls, gram: Array, noise: float) -> Majoriser:
         """Of products of rows (d, d), `noise` being the deviation on their diagonal."""
         values, vectors = np.linalg.eigh(gram)
-        values = np.maximum(values, 0.0) + FLOOR * math.sqrt(len(values)) * noise
-        values = curvature * values + penalty
-        return cls(np.where(values > FLAT * values.max(initial=0.0), values, math.inf), vectors)
+        return cls(np.maximum(values, 0.0) + FLOOR * math.sqrt(len(values)) * noise, vectors)
+
+    def times(self, curvature: float, penalty: float) -> Majoriser:
+        """Above every information of a loss with this curvature, and a penalty."""
+        values = curvature * self.values + penalty
+        return replace(self, values=np.where(values > FLAT * values.max(initial=0.0), values, math.inf))
 
     @classmethod
     def flat(cls, d: int, value: float) -> Majoriser:

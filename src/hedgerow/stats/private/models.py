@@ -80,6 +80,10 @@ METHODS: Mapping[str, ScoreMethod] = {
 }
 
 
+QUANTILE_SCORES: Mapping[str, tuple[int, int]] = {"majorised": (20, 40), "gradient": (40, 80)}
+"""Of a quantile more scores are asked, since its curvature is far below the largest. Public; looked at as its corner."""
+
+
 @dataclass(frozen=True)
 class PrivateModel:
     """A model as it will be asked for: its rows, its loss, and the budget.
@@ -143,7 +147,8 @@ class PrivateModel:
         if self.rounds is not None or not (self.budget.epsilon or federation.protection.noisy):
             return self.rounds
         way = METHODS[self.method]
-        return way.few if self.budget.epsilon and self.budget.epsilon < LITTLE else way.many
+        few, many = QUANTILE_SCORES[self.method] if self.loss.share is not None else (way.few, way.many)
+        return few if self.budget.epsilon and self.budget.epsilon < LITTLE else many
 
     def parts(self, federation: Federation) -> dict[str, Share]:
         """Everything that is asked."""
@@ -169,7 +174,7 @@ class PrivateModel:
             self.rows,
             self.loss.model,
             point.coef,
-            method=METHODS[self.method].words,
+            method=METHODS[self.method].words + self.loss.said(self.rows, point.moved),
             rounds=point.round,
             delta=self.budget.delta,
             asked_before=asked_before,
@@ -322,16 +327,16 @@ def private_model(
         Whether each row is divided by its own length, for prediction; or all by the largest that there can be, for
         coefficients.
     rounds : int, optional
-        Scores asked; by default 6 where epsilon is below 0.2, else 12, of gradient descent 20 and 60, and without noise until
-        the minimum is reached.
+        Scores asked; by default 6 where epsilon is below 0.2, else 12; of a quantile 20 and 40, of gradient descent 20 and 60;
+        without noise until the minimum is reached.
     penalty : float
         Times half the squared length of all coefficients, added to the sum of losses; 1 is scikit-learn's `C=1`.
     threshold : float, optional
         Of a robust regression: residuals beyond it pull with a constant force, in the target's own units; a tenth of the
         declared range by default.
     corner : float, optional
-        Over what width a corner is rounded: of a quantile in the target's own units, by default a fifth of its range within
-        a budget and else a twentieth; of a support vector machine in margins, 1 by default.
+        Over what width a corner is smoothed: of a quantile in the target's own units, by default a twentieth of its range
+        within a budget and else a fiftieth; of a support vector machine in margins, 1 by default.
     share : float
         Of targets below a quantile.
     noise_at : {"server", "shares", "party"}
