@@ -46,3 +46,16 @@ def test_refused_before_anybody_is_asked():
     with pytest.raises(hr.errors.SettingsInvalid):
         list(fourier_machine(federation, formula="progression ~ bmi", features=0))
     assert len(federation.ledger) == 0
+
+
+def test_noise_that_counts_lengths_in_l1_is_refused_with_what_to_give():
+    federation = hr.simulate(hr.data.load("breast_cancer").take(range(40)), hr.data.iid(parties=2), seed=0)
+    settings = {"formula": "malignant ~ mean_texture", "features": 2}
+    for asked, more in (
+        (federation, {"epsilon": 1.0}),
+        (federation, {"epsilon": 1.0, "delta": 0.0}),
+        (federation.protect(mechanism=hr.Laplace(1.0)), {}),
+    ):
+        with pytest.raises(hr.errors.BudgetInvalid, match="Give a delta"):
+            list(fourier_machine(asked, **settings, **more))
+    assert len(federation.ledger) == 0

@@ -3,15 +3,17 @@
 import math
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import hedgerow as hr
 from hedgerow.compare import cells
 from hedgerow.papers.haug.families import DUALS, SURVEY, WAYS
 from hedgerow.papers.haug.pages import OUR_BEST, by_ledger, outcome
-from hedgerow.papers.haug.trials import SPENT, ModelTrial, ModelTrialState, model_trials, program_settings, trials_of
+from hedgerow.papers.haug.trials import SPENT, ModelTrial, ModelTrialState, measured, model_trials, program_settings, trials_of
 from hedgerow.study import bundled, load, run_study
 
 DATA = Path(os.environ.get("HEDGEROW_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
@@ -77,6 +79,20 @@ def test_dual_variables_need_one_party_and_are_not_private():
         fitted(*cancer(), **settings)
     state = fitted(*cancer(parties=1), **settings)
     assert state.results[0, SPENT] == math.inf
+
+
+def test_squared_errors_are_scaled_by_the_declared_range_also_where_it_ends_at_zero():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=60)
+    found = []
+    for low, high in ((-10, 0), (0, 10)):
+        frame = pd.DataFrame({"x": x, "y": low + 2 + 5 * x})
+        table = hr.data.Table.from_frame(frame, target="y").declare(x=(0, 1), y=(low, high))
+        state = SimpleNamespace(coef=np.zeros(2))
+        one = SimpleNamespace(metric=lambda schema: ("R2", True), score=lambda *told: 0.5)
+        found.append(measured(one, {"formula": "y ~ x"}, state, table.schema, table))
+    assert found[0] == pytest.approx(found[1])
+    assert found[0] == pytest.approx(0.5 * np.var(x))
 
 
 @pytest.mark.parametrize("wrong", [{"epsilons": [0.0]}, {"repeats": 0}, {"ways": ["no such way"]}, {"epsilons": []}])

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 
 import hedgerow as hr
 from hedgerow.compare import cells, compare
-from hedgerow.compare.collected import csv_of, one_of, slug
+from hedgerow.compare.collected import csv_of, file_names, one_of
 from hedgerow.errors import MissingData, SettingsInvalid
 from hedgerow.papers.van_aarle.pooled import firth_pooled, separates
 from hedgerow.papers.van_aarle.published import TABLES, agrees
@@ -210,7 +210,7 @@ def test_tables_of_one_title_become_one():
     both = one_of([first, other])
     assert both.columns == ("data set", "a", "b")
     assert both.rows == (("one", 1.5, None), ("two", None, 0.1))
-    assert slug(both) == "table-6.8"
+    assert file_names([both]) == ["table-6.8.csv"]
     assert csv_of(both) == "data set,a,b\none,1.5,\ntwo,,0.1\n"
 
 

@@ -78,3 +78,9 @@ def test_the_ledger_has_the_functional_mechanism_at_epsilon_and_relevance_as_not
 def test_where_noise_is_small_relevance_changes_nothing():
     plain, weighted = (last(one, epsilon=1e8)[1].coef for one in (functional_mechanism, relevance_regression))
     np.testing.assert_allclose(weighted, plain, atol=5e-3)
+
+
+def test_the_quotient_of_printed_and_exact_constants_has_no_largest_value():
+    blocks = 10.0
+    quotients = [printed_constant(d, labels=True) / (blocks / 8 + math.sqrt(blocks) / 2) for d in (10, 100, 1000)]
+    assert 10 < quotients[0] < quotients[1] / 40 < quotients[2] / 3000

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 
 from hedgerow.report import Curve, Grid, Series
 
@@ -44,9 +46,20 @@ def one_of(grids: list[Grid]) -> Grid:
     return Grid(grids[0].title, columns, tuple(rows), grids[0].note)
 
 
-def slug(grid: Grid) -> str:
-    """What a table's file is called: its title up to the colon."""
-    return re.sub(r"[^\w.]+", "-", grid.title.partition(":")[0].lower()).strip("-")
+def file_names(grids: Sequence[Grid]) -> list[str]:
+    """What each table's file is called: its title up to the colon; all of it where several begin alike; then a number."""
+    short = [_slug(grid.title.partition(":")[0]) for grid in grids]
+    found: list[str] = []
+    for name, grid in zip(short, grids, strict=True):
+        name = name if short.count(name) == 1 else _slug(grid.title)
+        taken = {*found, "comparison"}
+        same = (f"{name}-{number}" for number in count(2))
+        found.append(name if name not in taken else next(one for one in same if one not in taken))
+    return [f"{name}.csv" for name in found]
+
+
+def _slug(words: str) -> str:
+    return re.sub(r"[^\w.]+", "-", words.lower()).strip("-") or "table"
 
 
 def csv_of(grid: Grid) -> str:

@@ -107,7 +107,7 @@ def headline(found: Standings) -> tuple[tuple[str, Value], ...]:
     if differences:
         mean = sum(differences) / len(differences)
         return (("mean difference", round(mean, 5)), ("largest difference", round(max(differences, key=abs), 5)))
-    winner = found.winner
+    winner = found.winner if found.section.alike else None
     return () if winner is None else ((f"best {found.measure}", winner.value), ("in the run", winner.cell.name))
 
 
@@ -136,9 +136,9 @@ def curves(found: Standings) -> tuple[Curve, ...]:
 
 
 def matrix(found: Standings) -> Heat | None:
-    """The table as a picture: the better, the stronger the colour."""
+    """The table as a picture: the better, the stronger the colour; none where values are no numbers of one kind."""
     values = [run.value for run in found.finished if run.value is not None]
-    if len(values) < 2:
+    if len(values) < 2 or not found.section.alike:
         return None
     low, high = min(values), max(values)
     worst, top = (low, high) if found.more_is_better else (high, low)

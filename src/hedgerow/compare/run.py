@@ -36,7 +36,7 @@ from hedgerow.study.runner import write_study
 from hedgerow.study.study import Study
 
 from .cells import Cell, cells, named
-from .collected import collected, csv_of, slug
+from .collected import collected, csv_of, file_names
 from .processes import RunTask, run_all, usable_cores
 from .records import SharedRecords
 from .standings import Standings, finished_report, standings, to_csv
@@ -131,8 +131,9 @@ def compare(
     report = report_of(study, stood, seconds=time.perf_counter() - started, **how)  # type: ignore[arg-type]
     write_bytes(folder / "comparison.csv", to_csv(stood).encode())
     write_bytes(folder / "result.json", (json.dumps(report.to_json(), indent=1) + "\n").encode())
-    for grid in collected(stood):
-        write_bytes(folder / f"{slug(grid)}.csv", csv_of(grid).encode())
+    grids = collected(stood)
+    for name, grid in zip(file_names(grids), grids, strict=True):
+        write_bytes(folder / name, csv_of(grid).encode())
     write(report, folder / "report.html")
     return Compared(folder, report, stood, problems, ended.interrupted)
 

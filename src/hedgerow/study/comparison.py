@@ -40,6 +40,10 @@ class ComparisonSection(BaseModel):
     axis: str = Field(
         "", description="of what the names of rows are numbers, e.g. epsilon: a figure has the measure against it"
     )
+    alike: bool = Field(
+        True,
+        description="whether the measure is one number of one table of records in all runs, so that one of them is the best",
+    )
     reference: str = Field("", description="a row with which the others are compared: by what share they fall short of it")
     choose: bool = Field(False, description="whether one of the runs is to be chosen: which is best, and what choosing costs")
     published: dict[str, dict[str, float]] = Field(

@@ -241,7 +241,7 @@ KINDS: dict[str, Kind] = {
         lambda built: True,
     ),
     "claims": Kind(
-        "a delta that the program computes as its paper does, claimed, not proved",
+        "what the program's paper says of privacy, claimed, not proved",
         HELD,
         "exposed",
         "{claim}",

@@ -124,7 +124,9 @@ def scale_of(relevance: Array, exponent: float) -> Array:
 
 
 def claim(settings: Mapping[str, Any]) -> str:
-    """What the paper would claim, and why it is not proved."""
+    """What the paper would claim, and why it is not proved; "" of equal noise, which is charged."""
+    if not settings.get("relevance", True):
+        return ""
     return claimed(settings, "How relevant each neuron is to the records decides its noise, and no budget is spent on that")
 
 

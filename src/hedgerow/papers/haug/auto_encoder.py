@@ -55,7 +55,7 @@ from hedgerow.privacy.level import noise_level
 from hedgerow.privacy.shares import BudgetShares, Share
 
 from . import layers
-from .forms import Form, checked, claimed
+from .forms import Form, checked, claimed, seeded
 
 STEPS = 3
 """Of the printed form, in a layer."""
@@ -193,6 +193,7 @@ def private_auto_encoder(
     delta: float | None = None,
     form: Form = "corrected",
     length: float = 8.0,
+    seed: int = 0,
     noise_at: Literal["server", "shares"] = "server",
     least_shares: int = 0,
     start: AutoEncoderState | None = None,
@@ -209,6 +210,8 @@ def private_auto_encoder(
         What the paper prints, of which nothing is proved, or one noisy matrix for each layer.
     length : float
         Corrected: of a column of weights; how far hidden units leave their linear part.
+    seed : int
+        As printed: of the first weights and of the noise, which one federation draws anew for each seed.
     noise_at : {"server", "shares"}
         Who adds the noise of a budget.
     least_shares : int
@@ -239,7 +242,7 @@ def private_auto_encoder(
         raise SettingsInvalid(f"hidden is {sizes} of {d} features.", remedy="A layer has at most as many units as it reads.")
     weights, done = ([], 0) if start is None else (start.weights, start.round)
     if printed:
-        fit: Any = partial(_printed, ready, K, float(epsilon or 0.0) / (len(sizes) + 1))
+        fit: Any = partial(_printed, ready, K, float(epsilon or 0.0) / (len(sizes) + 1), seed)
     else:
         budget = BudgetShares(epsilon, delta, noise_at, least_shares)
         parts = {str(i): Share((1 - OUTPUT) / len(sizes)) for i in range(len(sizes))}
@@ -267,16 +270,16 @@ def _corrected(
     return orthogonal(2 * matrix[0, 0], 2 * matrix[0, 1:], 2 * matrix[1:, 1:], units, length)
 
 
-def _printed(federation: Federation, K: int, epsilon: float, weights: list[Array], inputs: int, units: int) -> Array:
+def _printed(federation: Federation, K: int, epsilon: float, seed: int, weights: list[Array], inputs: int, units: int) -> Array:
     """The same as printed, the noise of all steps of a layer drawn once."""
     labels, below, b = (0 if units else K), len(weights), units or inputs
     scale, targets = distance(labels or inputs, b, "printed") / epsilon, labels or inputs
-    drawn = federation.stream(below + 1, "noise on coefficients, as printed")
+    drawn = federation.stream(below + 1, f"noise on coefficients, as printed{seeded(seed)}")
     noise = drawn.laplace(scale=scale, size=(targets, b)), drawn.laplace(scale=scale, size=(targets, b, b))
     if not units:
         found = _asked(federation, weights, below, labels, noise, scale)
         return np.concatenate([np.zeros((1, K)), found.T])
-    public = federation.stream(below + 1, "first weights")
+    public = federation.stream(below + 1, f"first weights{seeded(seed)}")
     W = public.normal(scale=1 / math.sqrt(inputs), size=(inputs, units)).astype(np.float32)
     for _ in range(STEPS):
         W = _asked(federation, [*weights, W], below, 0, noise, scale)

@@ -125,7 +125,8 @@ PRINTED_CONSTANTS = ModelWay(
     "functional mechanism, printed constants",
     "as printed",
     "functional_mechanism",
-    why="Private: the constants are those of longer rows and of replaced records, and add 2 to 11 times the noise that is due.",
+    why="Private: the constants are those of longer rows and of replaced records, and grow with the square of the number of "
+    "columns: 7.6 times the noise that is due on insurance, 15 on CASP, 22 on cardio, 895 on Adult.",
     pure=True,
 )
 EXACT_CONSTANTS = ModelWay(
@@ -269,6 +270,8 @@ WAYS: Mapping[str, tuple[ModelWay, ...]] = {
         ModelWay("splits by gain ratio without noise", "without noise", "gain_ratio_forest", {"epsilon": 1e9}),
         ModelWay("random forest", "without noise", "random_forest", {"trees": 40, "depth": 8}),
     ),
+    # Of selective SGD as corrected, rounds and learning rate were looked at on 2000 training images of MNIST held out of 8000; hidden
+    # units and rounds of the others on digits and on the study's own images.
     "networks": (
         ModelWay(
             "auto-encoder of polynomials",
@@ -305,10 +308,10 @@ WAYS: Mapping[str, tuple[ModelWay, ...]] = {
             {
                 "model": "mlp",
                 "hidden": [32],
-                "rounds": 30,
+                "rounds": 60,
                 "batch_size": 600.0,
                 "sampling_rate": 0.1,
-                "learning_rate": 0.05,
+                "learning_rate": 0.5,
             },
             why="Gradients of single records are clipped, and noise is of all that is uploaded.",
         ),

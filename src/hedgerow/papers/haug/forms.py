@@ -55,6 +55,11 @@ def descending(
     )
 
 
+def seeded(seed: int) -> str:
+    """What the purpose of a stream ends with, so that fits with unlike seeds on one federation draw apart."""
+    return f", seed {seed}" if seed else ""
+
+
 def claimed(settings: Mapping[str, Any], why: str, what: str = "") -> str:
     """What a paper would claim of its printed form, and why that is not proved; "" of the corrected form."""
     if settings["form"] != "printed":

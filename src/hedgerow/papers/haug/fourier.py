@@ -30,12 +30,12 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.question import elementwise, travels
 from hedgerow.core.whole import by_column
 from hedgerow.data import Schema, Table, load
-from hedgerow.errors import NotBinary, SettingsInvalid
+from hedgerow.errors import BudgetInvalid, NotBinary, SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.stats.columns import schema_of
 from hedgerow.stats.private import UnitRows
 from hedgerow.stats.private.solving import parts_of, solve_moments
-from hedgerow.stats.private.sufficient import ask_moments, prepared
+from hedgerow.stats.private.sufficient import ask_moments, norm_of, prepared
 
 MOST = 1000
 STEPS = 1 << 13
@@ -142,7 +142,7 @@ def fourier_machine(
     formula : str
         Of a binary target; every column declares its range.
     epsilon, delta : float, optional
-        The budget; without it the channel's mechanism is used as it is.
+        The budget, with a delta; without it the channel's mechanism is used as it is.
     features : int
         Frequencies m; each is two columns.
     width : float
@@ -157,12 +157,17 @@ def fourier_machine(
 
     Raises
     ------
-    SettingsInvalid (HR-511), NotBinary (HR-311)
+    SettingsInvalid (HR-511), NotBinary (HR-311), BudgetInvalid (HR-214)
         Before any party is asked.
     """
     if not 1 <= features <= MOST or not width > 0:
         raise SettingsInvalid(f"{features=}, {width=}.", remedy=f"1 to {MOST} features, and a width above zero.")
     unit = _rows(schema_of(federation), {"formula": formula})
+    if (epsilon is not None and not delta) or norm_of(federation) == 1:
+        raise BudgetInvalid(
+            f"epsilon={epsilon!r} and delta={delta!r}, of Laplace noise: rows have a length in l2, which it does not count.",
+            remedy="Give a delta: epsilon=1.0, delta=1e-5; a channel's noise is Gaussian.",
+        )
     if start is not None:
         return
     records = prepared(federation, unit, planned=epsilon is not None)

@@ -45,7 +45,7 @@ from hedgerow.errors import SettingsInvalid
 from hedgerow.learn.rowwise import kernels as rows
 
 from . import layers
-from .forms import Form, checked, claimed, descending
+from .forms import Form, checked, claimed, descending, seeded
 
 NOISE = 16
 """Numbers of noise from which a record is made."""
@@ -267,7 +267,7 @@ def private_gan(
     made : int
         Made-up records of a step.
     seed : int
-        Of the initial weights.
+        Of the initial weights, of made-up records, and of the printed form's noise.
     start : GeneratorState, optional
         Continue after this state.
 
@@ -299,9 +299,9 @@ def private_gan(
         bound = None if printed else l2(clip, "record")
         total: Any = ready.sample(records=sampling_rate).sum(ask, dict(state.critic), bound=bound)
         if printed:
-            drawn = federation.stream(t + 1, "noise of the critic, as printed")
+            drawn = federation.stream(t + 1, f"noise of the critic, as printed{seeded(seed)}")
             total = total + drawn.normal(scale=sigma * printed_length(weight_clip), size=len(total))
-        rng = federation.stream(t + 1, "made-up records")
+        rng = federation.stream(t + 1, f"made-up records{seeded(seed)}")
         state = _step(state, total / batch_size, rng, made, short, weight_clip, learning_rate)
         yield state
 

@@ -237,7 +237,8 @@ def measured(one: Any, settings: Mapping[str, Any], state: Any, schema: Schema, 
     if metric == "accuracy":
         return float(found)
     target = schema[str(settings["formula"]).partition("~")[0].strip()]
-    half = (float(target.high or 1.0) - float(target.low or 0.0)) / 2
+    low, high = (0.0 if target.low is None else float(target.low)), (1.0 if target.high is None else float(target.high))
+    half = (high - low) / 2
     return float((1 - found) * np.var(np.asarray(test[target.name], np.float64) / half))
 
 

@@ -17,7 +17,7 @@ size on the entry would be twice too much, and noise of the entry's size on the 
 
 Unit   : record.
 Source : constants derived here and reached by brute force (tests); Zhang et al. 2012 print 2 (d + 1)^2 and d^2/4 + 3d instead
-         of d + 2 sqrt(d) + 1 and d/8 + sqrt(d)/2: they hold as well, and add 2 to 16 times the noise.
+         of d + 2 sqrt(d) + 1 and d/8 + sqrt(d)/2: they hold as well, and their quotient with ours grows with d.
 """
 
 from __future__ import annotations
