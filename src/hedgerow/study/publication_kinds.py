@@ -323,6 +323,7 @@ BASELINES: dict[str, str] = {
     "tried": "baselines",
     "at_parties": "party metrics",
     "on": "plan",
+    "noisy": "plan",
 }
 """Fields of `hedgerow.study.baselines.Baselines`."""
 

@@ -270,8 +270,8 @@ WAYS: Mapping[str, tuple[ModelWay, ...]] = {
         ModelWay("splits by gain ratio without noise", "without noise", "gain_ratio_forest", {"epsilon": 1e9}),
         ModelWay("random forest", "without noise", "random_forest", {"trees": 40, "depth": 8}),
     ),
-    # Of selective SGD as corrected, rounds and learning rate were looked at on 2000 training images of MNIST held out of 8000; hidden
-    # units and rounds of the others on digits and on the study's own images.
+    # Of selective SGD as corrected, rounds and learning rate were looked at on 2000 training images of MNIST held out of 8000;
+    # hidden units and rounds of the others on digits and on the study's own images.
     "networks": (
         ModelWay(
             "auto-encoder of polynomials",

@@ -7,8 +7,9 @@
                  x_j <- x_j sqrt(eps_2 / eps_1) for weak features, so that their coefficients get more noise
 
 The printed constants hold: they bound features of length one each, where whole rows have length one, and count for replaced
-records. Exact ones use the number of a row's blocks for d (`second_moments`), so that the quotient grows with d without limit: it
-is 7.6 on insurance (d = 5), 14.8 on CASP (10), 22 on cardio and 895 on Adult. The constant of labels is also quoted as d^2 / 4 + d.
+records. Exact ones use the number of a row's blocks for d (`second_moments`), so that the quotient grows with d without limit:
+it is 7.6 on insurance (d = 5), 14.8 on CASP (10), 22 on cardio and 895 on Adult. The constant of labels is also quoted as
+d^2 / 4 + d.
 
 As printed the relevance is used as if it were public. It is an exact statistic of all records, nothing is charged for it, and
 the ledger has it as not private. The noise itself is right: of relevances that were public, epsilon would hold.

@@ -317,8 +317,8 @@ def private_model(
         Left out or zero for pure epsilon: noise is Laplace, and far larger beyond some twenty columns.
     method : {"majorised", "gradient"}, optional
         Newton steps under a noisy majoriser, or gradient descent with momentum. By default gradient descent where `epsilon` is
-        below 0.2 and the target is classes, else Newton steps. Looked at on Adult and cardio, where it is some tenths of a point
-        more accurate there, and on insurance, where it is far worse for a number.
+        below 0.2 and the target is classes, else Newton steps. Looked at on Adult and cardio, where it is some tenths of a
+        point more accurate there, and on insurance, where it is far worse for a number.
     bins : int, optional
         So many public bins for each number of the formula; 16 is a good number.
     log : sequence of str
