@@ -93,7 +93,7 @@ class DescentPoint:
             return 0.0
         values, vectors = np.linalg.eigh(self.gram)
         values = np.maximum(values, 0.0)
-        return math.sqrt(float(values @ (vectors.T @ self.step) ** 2) / (float(values.sum()) or 1.0))
+        return math.sqrt(float(((self.step @ vectors) ** 2 @ values).sum()) / (float(values.sum()) or 1.0))
 
     @classmethod
     def begin(cls, shape: tuple[int, ...], d: int) -> DescentPoint:
