@@ -5,6 +5,7 @@ a room                  names its public things, and they exist
 a public class          has a name of its own in the whole package
 a module                bears none of the names that said nothing
 a room of programs      opens no handle: it asks, and reads what a federation tells
+a file of tests         has a name of its own among all folders, without which pytest reads only one of two
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "hedgerow"
+TESTS = Path(__file__).parents[1] / "tests"
 LONGEST_FILE = 400
 ROOMS = (
     "compare",
@@ -110,6 +112,15 @@ def homonyms(trees: dict[Path, ast.Module]) -> Iterator[str]:
             yield f"{name} is a class of {' and of '.join(sorted(places))}"
 
 
+def test_names() -> Iterator[str]:
+    places = defaultdict(list)
+    for path in TESTS.rglob("test_*.py"):
+        places[path.name].append(path.parent.relative_to(TESTS).as_posix())
+    for name, folders in places.items():
+        if len(folders) > 1:
+            yield f"{name} is a file of tests in {' and in '.join(sorted(folders))}"
+
+
 def public_names() -> Iterator[str]:
     for room in ("hedgerow", *(f"hedgerow.{room}" for room in ROOMS)):
         module = importlib.import_module(room)
@@ -128,7 +139,7 @@ def main() -> int:
         for check in (lengths, module_names, open_handles)
         for problem in check(path, tree)
     ]
-    problems += [*homonyms(trees), *public_names()]
+    problems += [*homonyms(trees), *test_names(), *public_names()]
     print("\n".join(problems) or f"the house: {len(trees)} files, no problem")
     return min(len(problems), 1)
 

@@ -55,3 +55,12 @@ def test_two_classes_of_one_name_are_found(house, tmp_path):
     one, other = ast.parse("class Loss: ..."), ast.parse("class Loss: ...\nclass _Own: ...")
     assert list(house.homonyms({tmp_path / "a.py": one, tmp_path / "b.py": other})) == ["Loss is a class of a.py and of b.py"]
     assert not list(house.homonyms({tmp_path / "a.py": other}))
+
+
+def test_two_files_of_tests_of_one_name_are_found(house, tmp_path, monkeypatch):
+    monkeypatch.setattr(house, "TESTS", tmp_path)
+    for room in ("crypto", "trees"):
+        (tmp_path / room).mkdir()
+        (tmp_path / room / "test_additive.py").touch()
+    (tmp_path / "trees" / "test_tree.py").touch()
+    assert list(house.test_names()) == ["test_additive.py is a file of tests in crypto and in trees"]

@@ -47,6 +47,7 @@ from hedgerow.learn.descent import Solver, descend
 from hedgerow.learn.models import Model, Weights
 from hedgerow.learn.records import RecordState, dpsgd
 from hedgerow.learn.results import declares, outcome
+from hedgerow.learn.scale import Scale
 from hedgerow.learn.training import Training
 from hedgerow.report import Outcome
 
@@ -185,6 +186,7 @@ def selective_sgd(
     local_learning_rate: float = 0.1,
     epochs: int = 1,
     local_batch_size: int = 10,
+    scale: Scale = "ranges",
     start: SelectiveState | None = None,
 ) -> Iterator[SelectiveState]:
     """Distributed selective SGD (Shokri & Shmatikov 2015), and the form of it that protects records.
@@ -213,6 +215,8 @@ def selective_sgd(
         Corrected: of the server's steps, which have momentum 0.9.
     local_learning_rate, epochs, local_batch_size : float, int, int
         As printed: of the party's own training.
+    scale : {"ranges", "numbers", "none"}
+        How features reach the module, as in `hedgerow.learn.fedavg`.
     start : SelectiveState, optional
         Continue after this state.
 
@@ -232,12 +236,12 @@ def selective_sgd(
     if not 0 < share <= 1 or clip <= 0:
         raise SettingsInvalid(f"share is {share}, clip is {clip}.", remedy="A share lies in (0, 1], a clip is above zero.")
     if checked(form, federation, epsilon):
-        solver = {"learning_rate": local_learning_rate, "epochs": epochs, "batch_size": local_batch_size}
+        solver = {"learning_rate": local_learning_rate, "epochs": epochs, "batch_size": local_batch_size, "scale": scale}
         yield from _printed(federation, module, rounds, solver, (share, clip, threshold, float(epsilon or 0.0)), start)
         return
     private = descending(federation, epsilon, delta, rounds, sampling_rate)
     begun = None if start is None else RecordState(start.round, start.weights, start.first, start.second)
-    step: Any = {"learning_rate": learning_rate, "solver": "momentum"}
+    step: Any = {"learning_rate": learning_rate, "solver": "momentum", "scale": scale}
     how: Any = {"sampling_rate": sampling_rate, "batch_size": batch_size, "clip": clip, "start": begun}
     for state in dpsgd(private, module, rounds=rounds, **how, **step):
         yield SelectiveState(state.round, state.weights, state.first, state.second)
