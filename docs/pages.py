@@ -34,6 +34,7 @@ ORDER = (
     "learn",
     "sklearn",
     "trees",
+    "synth",
     "vertical",
     "privacy",
     "crypto",

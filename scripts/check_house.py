@@ -35,6 +35,7 @@ ROOMS = (
     "stats",
     "store",
     "study",
+    "synth",
     "testing",
     "trees",
     "vertical",

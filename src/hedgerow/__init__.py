@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
-    from hedgerow import compression, crypto, data, engines, errors, learn, loggers, privacy, stats, trees, vertical
+    from hedgerow import compression, crypto, data, engines, errors, learn, loggers, privacy, stats, synth, trees, vertical
     from hedgerow.core import Case, Declaration, Federation, Key, Party, l1, l2, linf, local, program, travels
     from hedgerow.crypto import AdditiveShares, PairwiseMasks, PrivFL, SecAgg
     from hedgerow.engines import InProcess, Loop, Processes, simulate
@@ -57,6 +57,7 @@ __all__ = [
     "program",
     "simulate",
     "stats",
+    "synth",
     "travels",
     "trees",
     "vertical",

@@ -120,6 +120,9 @@ class Declaration:
     claim : callable, optional
         `(settings) -> str`: what the program computes as a guarantee without a proof, as a paper has it, and why it is none;
         "" where it does not. A statement then says that it is claimed and not proved.
+    synthesizer : callable, optional
+        `(settings, arrays, schema, provenance) -> hedgerow.synth.Synthesizer`: from the arrays of `outcome`, which a run's folder
+        keeps, what records are drawn from.
     case : callable
         `() -> Case`, from which the contract tests the program.
     columns : {"alike", "apart"}
@@ -151,6 +154,7 @@ class Declaration:
     ask: Callable[[Any, Settings, Any], dict[str, float]] | None = None
     most: Callable[[Settings, Any], Mapping[str, int]] | None = None
     claim: Callable[[Settings], str] | None = None
+    synthesizer: Callable[[Settings, Mapping[str, Any], Any, Any], Any] | None = None
     case: Callable[[], Case] | None = None
     columns: Literal["alike", "apart"] = "alike"
     takes: Literal["aligned", "apart", "anew"] = "aligned"

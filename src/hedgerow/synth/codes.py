@@ -1,0 +1,226 @@
+"""Codes: a table of small whole numbers, from the declaration of its columns alone, and back.
+
+    number     `bins` bins over the declared range, of equal width, or of equal width of a logarithm
+    integer    the same, or one code for each whole number where there are no more than `bins`
+    category   one code for each level, in the order of the levels
+    binary     two codes
+    optional   one code more, the last, for a value that is missing
+
+Nothing here looks at data, so codes reveal nothing, and parties agree on them before anybody is asked. Back from codes, a
+number is uniform inside its bin (of a logarithm: uniform on that scale), a whole number one of those inside its bin, so that
+every value that comes out obeys its declaration.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.question import elementwise, minds_missing, travels
+from hedgerow.data import Column, Schema
+from hedgerow.data.cuts import Widths, cut_points, cuts_of_whole_numbers
+from hedgerow.errors import SchemaInvalid, SettingsInvalid
+
+MOST_CODES = 2**12
+"""Of one column: tables of two columns have as many cells as the product of their codes."""
+NEVER = frozenset({"id", "ignore", "weight", "offset"})
+"""Roles of columns that are not made up."""
+
+
+@dataclass(frozen=True)
+class Codes:
+    """How the columns of a table are written as codes.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+        Declarations, in the order of the schema.
+    cuts : tuple of tuple of float
+        Ascending cut points of each column; of categories between their codes.
+    widths : tuple of {"equal", "log"}
+        Of each column's bins.
+    target : str
+        The column that others are made to explain; "" where there is none.
+    heaviest : float or None
+        Largest declared weight of a record, one where records have no weights; None where it is not declared.
+    """
+
+    columns: tuple[Column, ...]
+    cuts: tuple[tuple[float, ...], ...]
+    widths: tuple[Widths, ...]
+    target: str = ""
+    heaviest: float | None = 1.0
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        *,
+        columns: Sequence[str] | None = None,
+        target: str | None = None,
+        bins: int = 16,
+        log: Sequence[str] = (),
+    ) -> Codes:
+        """Place cut points by a schema.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Columns to make up; by default all but those of an id, weights, offsets and what is ignored.
+        target : str, optional
+            One of them; by default the schema's target where it is among them. Numbers are fine: their bins are classes.
+        bins : int
+            Bins of a number.
+        log : str or sequence of str
+            Columns whose bins have equal widths of log(1 + value - low), as incomes need; others have equal widths.
+
+        Raises
+        ------
+        SettingsInvalid (HR-511)
+            `bins` is below 2 or above 4096; `log` or `target` names no column that it can.
+        MissingColumn (HR-403), SchemaInvalid (HR-409)
+            No such column; none is left; a column without a declared range, or with a shape.
+        """
+        if not 2 <= bins <= MOST_CODES:
+            raise SettingsInvalid(f"bins={bins!r} is outside [2, {MOST_CODES}].", remedy="16 is a good number of bins.")
+        names = [c.name for c in schema if c.role not in NEVER] if columns is None else list(columns)
+        chosen = tuple(schema[name] for name in schema.names if name in {schema[one].name for one in names})
+        _refuse_uncodable(chosen)
+        log = (log,) if isinstance(log, str) else tuple(log)
+        if strange := sorted(set(log) - {c.name for c in chosen if c.kind in ("number", "integer")}):
+            raise SettingsInvalid(
+                f"log={list(log)!r} names {strange[:5]}, which are no numbers among the columns.",
+                remedy="Name columns that are declared as number or integer.",
+            )
+        known = [column.name for column in chosen]
+        if target is None:
+            target = schema.target if schema.target in known else ""
+        elif target and target not in known:
+            raise SettingsInvalid(f"target={target!r} is not among the columns {known[:8]}.", remedy="Name one of them.")
+        widths: tuple[Widths, ...] = tuple("log" if column.name in log else "equal" for column in chosen)
+        cuts = tuple(_cuts(column, bins, width) for column, width in zip(chosen, widths, strict=True))
+        return cls(chosen, cuts, widths, target or "", schema.heaviest)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Codes of each column; that of a missing value is the last."""
+        return tuple(len(cuts) + 1 + column.optional for column, cuts in zip(self.columns, self.cuts, strict=True))
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that are made up."""
+        return Schema(self.columns)
+
+    def place(self, name: str) -> int:
+        """Where a column stands.
+
+        Raises
+        ------
+        MissingColumn (HR-403)
+        """
+        return self.names.index(self.schema[name].name)
+
+    def ends(self, j: int) -> Array:
+        """Lower and upper ends of the bins of column `j`, shape (bins + 1,); of categories around their codes."""
+        column = self.columns[j]
+        if column.kind in ("category", "binary"):
+            return np.arange(len(self.cuts[j]) + 2) - 0.5
+        return np.array([cast(float, column.low), *self.cuts[j], cast(float, column.high)])
+
+    def whole_ends(self, j: int) -> tuple[Array, Array]:
+        """First and last whole number in each bin of column `j`, an integer: a bin holds its upper end, and the first both."""
+        ends = self.ends(j)
+        return np.append(np.ceil(ends[0]), np.floor(ends[1:-1]) + 1), np.floor(ends[1:])
+
+    def number(self, columns: Mapping[str, Any]) -> Array:
+        """Return the codes of admitted columns: shape (n, f), int16; with leading axes as the columns have them."""
+        found = []
+        for column, cuts in zip(self.columns, self.cuts, strict=True):
+            values = np.asarray(columns[column.name])
+            codes = np.searchsorted(cuts, values)
+            found.append(np.where(column.lacks(values), len(cuts) + 1, codes) if column.optional else codes)
+        return np.stack(found, axis=-1).astype(np.int16)
+
+    def values(
+        self, codes: Array, rng: np.random.Generator, within: Mapping[int, tuple[float, float]] | None = None
+    ) -> dict[str, Array]:
+        """Return lawful values of codes (n, f), by column name.
+
+        Parameters
+        ----------
+        within : mapping from a column's place to (low, high), optional
+            Numbers are drawn from the part of their bin that lies inside; it has to have one.
+        """
+        return {
+            column.name: self._drawn(j, codes[:, j].astype(np.intp), rng, (within or {}).get(j))
+            for j, column in enumerate(self.columns)
+        }
+
+    def _drawn(self, j: int, codes: Array, rng: np.random.Generator, within: tuple[float, float] | None) -> Array:
+        column, n_codes = self.columns[j], len(self.cuts[j]) + 1
+        absent, codes = codes >= n_codes, np.minimum(codes, n_codes - 1)
+        if column.kind == "category":
+            return np.where(absent, -1, codes).astype(np.int16)
+        if column.kind == "binary":
+            return np.where(absent, np.nan, codes)
+        ends, share = self.ends(j), rng.random(len(codes))
+        least, most = within or (-math.inf, math.inf)
+        if column.kind == "integer":
+            first, last = (side[codes] for side in self.whole_ends(j))
+            first, last = np.maximum(first, math.ceil(max(least, ends[0]))), np.minimum(last, math.floor(min(most, ends[-1])))
+            values = first + np.floor(share * np.maximum(last - first + 1, 1))
+        else:
+            low, high = np.maximum(ends[codes], least), np.minimum(ends[codes + 1], most)
+            if self.widths[j] == "log":
+                values = ends[0] + np.expm1(np.log1p(low - ends[0]) * (1 - share) + np.log1p(high - ends[0]) * share)
+            else:
+                values = low + share * (high - low)
+            values = np.clip(values, low, high)
+        values = np.clip(values, cast(float, column.low), cast(float, column.high))
+        return np.where(absent, np.nan, values)
+
+
+@travels
+@elementwise
+@minds_missing
+def coded(columns: Mapping[str, Any], *, codes: Codes) -> dict[str, Array]:
+    """Prepare `codes` of shape (n, f), int16."""
+    return {"codes": codes.number(columns)}
+
+
+def _cuts(column: Column, bins: int, widths: Widths) -> tuple[float, ...]:
+    if column.kind == "binary":
+        return (0.5,)
+    if column.kind == "category":
+        return tuple(np.arange(0.5, len(column.levels) - 1).tolist())
+    low, high = cast(float, column.low), cast(float, column.high)  # declared: see `_refuse_uncodable`
+    return (cuts_of_whole_numbers if column.kind == "integer" else cut_points)(low, high, bins, widths)
+
+
+def _refuse_uncodable(columns: tuple[Column, ...]) -> None:
+    if not columns:
+        raise SchemaInvalid("no column is left to be made up.", remedy="Name columns that hold features or a target.")
+    if shaped := [column.name for column in columns if column.shape]:
+        raise SchemaInvalid(
+            f"the columns {shaped[:5]} hold an array for each record, which has no code.",
+            remedy="Leave them out: columns=[...].",
+        )
+    if long := [column.name for column in columns if len(column.levels) > MOST_CODES]:
+        raise SchemaInvalid(f"the columns {long[:5]} have more than {MOST_CODES} levels.", remedy="Group their levels.")
+    numbers = [column for column in columns if column.kind in ("number", "integer")]
+    if undeclared := [column.name for column in numbers if column.low is None or column.high is None]:
+        example = f"table.declare({', '.join(f'{name}=(low, high)' for name in undeclared[:5])})"
+        raise SchemaInvalid(
+            f"{len(undeclared)} columns declare no range, so their bins have no ends: {', '.join(undeclared[:5])}.",
+            remedy=f"Declare what values are possible, not what values occur:  {example}",
+        )

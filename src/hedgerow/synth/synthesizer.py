@@ -1,0 +1,84 @@
+"""Synthesizers: what a program found, from which records are drawn, as many as one likes and at no cost."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.federation import Federation
+from hedgerow.errors import SettingsInvalid
+from hedgerow.privacy.statement import statement
+
+from .codes import Codes
+from .conditions import Conditions
+from .table import Provenance, SyntheticTable
+
+
+@dataclass(frozen=True, eq=False)
+class Synthesizer(ABC):
+    """What records are drawn from. Drawing asks nobody and costs nothing: it is post-processing of what was released.
+
+    Attributes
+    ----------
+    codes : Codes
+        How records are written as codes.
+    provenance : Provenance
+        What made it.
+    """
+
+    codes: Codes
+    provenance: Provenance
+
+    @abstractmethod
+    def draw(self, rows: int, conditions: Conditions, rng: np.random.Generator) -> Array:
+        """Return the codes of made-up records: shape (rows, f)."""
+
+    def sample(self, rows: int, *, where: Mapping[str, Any] | None = None, seed: int | None = None) -> SyntheticTable:
+        """Return made-up records.
+
+        Parameters
+        ----------
+        rows : int
+            How many.
+        where : mapping, optional
+            Conditions that all of them satisfy (see `Conditions.of`): {"sex": "Female", "age": (40, 60)}.
+        seed : int, optional
+            The same seed gives the same records; None draws from the operating system.
+
+        Raises
+        ------
+        SettingsInvalid (HR-511), MissingColumn (HR-403)
+            `rows` is below one; a condition names what there is not, or has no probability at all.
+        """
+        if not isinstance(rows, int | np.integer) or rows < 1:
+            raise SettingsInvalid(f"rows={rows!r}.", remedy="Give a whole number above zero.")
+        rng = np.random.default_rng(seed)
+        conditions = Conditions.of(self.codes, where)
+        columns = self.values(self.draw(int(rows), conditions, rng), conditions, rng)
+        about = replace(self.provenance, seed=seed, where=dict(where or {}))
+        return SyntheticTable(columns, self.codes.schema, name="synthetic", source=_source(about), provenance=about)
+
+    def values(self, drawn: Array, conditions: Conditions, rng: np.random.Generator) -> dict[str, Array]:
+        """Return lawful values of codes, by column name."""
+        return self.codes.values(drawn, rng, conditions.within)
+
+
+def provenance(federation: Federation, method: str, *, delta: float | None = None) -> Provenance:
+    """What is true of a table that is made now: everything that the federation's ledger holds is in it."""
+    said = statement(federation.ledger, {"party": federation.size, "record": 0, "person": 0}, delta=delta)
+    private = said.private and np.isfinite(said.epsilon)
+    return Provenance(method, said.epsilon if private else None, said.delta if private else None, said.unit, said.sentence)
+
+
+def _source(about: Provenance) -> str:
+    cost = (
+        "no privacy is claimed"
+        if about.epsilon is None
+        else f"epsilon {about.epsilon:.4g} at delta {about.delta:g} per {about.unit}"
+    )
+    return f"Made-up records, by {about.method or 'a synthesizer'}: {cost}."

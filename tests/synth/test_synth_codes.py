@@ -1,0 +1,103 @@
+"""Codes: from declarations alone, and back to values that obey them."""
+
+import json
+
+import numpy as np
+import pytest
+
+import hedgerow as hr
+from hedgerow.data import Column, Schema
+from hedgerow.errors import CannotWrite, SchemaInvalid, SettingsInvalid
+from hedgerow.synth import Codes, Conditions, Provenance, SyntheticTable, provenance_of
+
+SCHEMA = Schema(
+    [
+        Column("age", "integer", low=17, high=90),
+        Column("gain", "number", low=0, high=1000, optional=True),
+        Column("sex", "category", levels=("Female", "Male", "unknown")),
+        Column("ill", "binary", role="target"),
+        Column("name", "integer", role="id", low=0, high=9),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def codes():
+    return Codes.of(SCHEMA, bins=8, log="gain")
+
+
+@pytest.fixture
+def columns():
+    rng = np.random.default_rng(0)
+    made = SCHEMA.synthetic(2000, rng)
+    made["gain"][:200] = np.nan
+    return made
+
+
+def test_codes_follow_from_the_declaration(codes):
+    assert codes.names == ("age", "gain", "sex", "ill")
+    assert codes.sizes == (8, 9, 3, 2)
+    assert codes.target == "ill"
+    assert Codes.of(SCHEMA, columns=["ill", "sex"], target="sex").names == ("sex", "ill")
+
+
+def test_values_of_codes_have_those_codes_and_obey_the_declaration(codes, columns):
+    found = codes.number(columns)
+    assert (found.min(0) == 0).all()
+    assert (found.max(0) == np.array(codes.sizes) - 1).all()
+    assert (found[:200, 1] == 8).all()
+    values = codes.values(found, np.random.default_rng(1))
+    codes.schema.admit(values)
+    assert np.array_equal(codes.number(values), found)
+    assert len(np.unique(values["age"])) == 74  # each whole number of a bin is drawn
+
+
+def test_conditions_hold_exactly(codes, columns):
+    where = {"age": (40, 41), "gain": (None, 20), "sex": ["Female", "unknown"], "ill": 1}
+    conditions = Conditions.of(codes, where)
+    assert conditions.weights[2].tolist() == [1, 0, 1]
+    assert conditions.weights[1][-1] == 0  # missing is in no range
+    rng = np.random.default_rng(2)
+    drawn = np.stack(
+        [rng.choice(size, 500, p=conditions.weights[j] / conditions.weights[j].sum()) for j, size in enumerate(codes.sizes)], 1
+    )
+    values = codes.values(drawn, rng, conditions.within)
+    assert set(values["age"]) == {40.0, 41.0}
+    assert values["gain"].min() >= 0
+    assert values["gain"].max() <= 20
+
+
+def test_weights_of_a_range_are_the_parts_of_the_bins(codes):
+    whole = Codes.of(Schema([Column("x", "number", low=0, high=4)]), bins=4)
+    assert Conditions.of(whole, {"x": (0.5, 2.25)}).weights[0].tolist() == [0.5, 1, 0.25, 0]
+    assert Conditions.of(whole, {"x": 1.5}).weights[0].tolist() == [0, 1, 0, 0]
+    assert Conditions.of(codes, {"age": (17, 90)}).weights[0].tolist() == [1] * 8
+
+
+@pytest.mark.parametrize(
+    "where", [{"sex": "female"}, {"age": (91, 95)}, {"age": (50, 40)}, {"age": "old"}, {"ill": 2}, {"sex": []}]
+)
+def test_conditions_that_cannot_hold_are_refused(codes, where):
+    with pytest.raises(SettingsInvalid):
+        Conditions.of(codes, where)
+
+
+def test_columns_without_a_range_are_refused():
+    with pytest.raises(SchemaInvalid, match="declare no range"):
+        Codes.of(Schema([Column("x", "number")]))
+    with pytest.raises(SettingsInvalid, match="no numbers"):
+        Codes.of(SCHEMA, log=["sex"])
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_file_says_what_made_it(codes, columns, tmp_path, kind):
+    made = Provenance("a test", 1.0, 1e-5, "record", "Epsilon 1.", "people", "abc", 7, {"ill": 1})
+    table = SyntheticTable({name: columns[name] for name in codes.names}, codes.schema, provenance=made)
+    path = table.write(tmp_path / f"people.{kind}")
+    said = provenance_of(path)
+    assert (said["epsilon"], said["seed"], said["study"], said["records"]) == (1.0, 7, "people", 2000)
+    again = hr.data.read(path, schema=Schema.from_json(said["schema"]), missing="drop")
+    assert np.array_equal(again["age"], table["age"])
+    with pytest.raises(CannotWrite):
+        table.write(path)
+    json.dumps(said)
