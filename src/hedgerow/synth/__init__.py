@@ -9,15 +9,21 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .codes import Codes
     from .conditions import Conditions
+    from .copula import CopulaState, copula, copula_sums
+    from .copula_draws import CopulaSynthesizer
     from .synthesizer import Synthesizer
     from .table import Provenance, SyntheticTable, provenance_of
 
 __all__ = [
     "Codes",
     "Conditions",
+    "CopulaState",
+    "CopulaSynthesizer",
     "Provenance",
     "Synthesizer",
     "SyntheticTable",
+    "copula",
+    "copula_sums",
     "provenance_of",
 ]
 
