@@ -9,6 +9,8 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .codes import Codes
     from .conditions import Conditions
+    from .copula import CopulaState, copula, copula_sums
+    from .copula_draws import CopulaSynthesizer
     from .metrics import correlation_similarity, ks_complement, ks_of_counts, tv_complement, tv_of_counts
     from .synthesizer import Synthesizer
     from .table import Provenance, SyntheticTable, provenance_of
@@ -17,10 +19,14 @@ if TYPE_CHECKING:
 __all__ = [
     "Codes",
     "Conditions",
+    "CopulaState",
+    "CopulaSynthesizer",
     "Provenance",
     "Synthesizer",
     "SyntheticTable",
     "Utility",
+    "copula",
+    "copula_sums",
     "correlation_similarity",
     "ks_complement",
     "ks_of_counts",
