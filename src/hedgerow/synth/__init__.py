@@ -9,8 +9,13 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .codes import Codes
     from .conditions import Conditions
+    from .drawing import TreeSynthesizer
+    from .marginals import marginals, one_way_tables
+    from .measured import TablesState
+    from .mst import mst, spanning_tree
     from .synthesizer import Synthesizer
     from .table import Provenance, SyntheticTable, provenance_of
+    from .tan import class_trees, tan
 
 __all__ = [
     "Codes",
@@ -18,7 +23,15 @@ __all__ = [
     "Provenance",
     "Synthesizer",
     "SyntheticTable",
+    "TablesState",
+    "TreeSynthesizer",
+    "class_trees",
+    "marginals",
+    "mst",
+    "one_way_tables",
     "provenance_of",
+    "spanning_tree",
+    "tan",
 ]
 
 lazily(__name__, checks=True)
