@@ -46,6 +46,12 @@ def _digits() -> Parts:
     return {"image": digits.data.astype(np.uint8), "digit": digits.target}, None
 
 
+def _iris() -> Parts:
+    iris = _module("sklearn.datasets").load_iris()
+    columns = {name.removesuffix(" (cm)").replace(" ", "_"): iris.data[:, j] for j, name in enumerate(iris.feature_names)}
+    return columns | {"species": np.array(iris.target_names)[iris.target]}, None
+
+
 def _hie() -> Parts:
     return columns_of(_module("statsmodels.datasets.randhie").load_pandas().data), None
 
@@ -129,6 +135,17 @@ BUNDLED = {
             category("digit", "0 1 2 3 4 5 6 7 8 9", role="target"),
         ),
         _digits,
+    ),
+    "iris": CatalogueEntry(
+        "Iris: 150 flowers of three species, four lengths and widths; E. Anderson 1935, R. A. Fisher 1936, UCI 53, CC BY 4.0.",
+        declare(
+            number("sepal_length", 3, 9, "cm"),
+            number("sepal_width", 1, 6, "cm"),
+            number("petal_length", 0, 9, "cm"),
+            number("petal_width", 0, 4, "cm"),
+            category("species", "setosa versicolor virginica", role="target"),
+        ),
+        _iris,
     ),
     "hie": CatalogueEntry(
         "RAND Health Insurance Experiment: 20190 person-years, visits to a doctor under randomly assigned insurance "
