@@ -9,8 +9,10 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .codes import Codes
     from .conditions import Conditions
+    from .metrics import correlation_similarity, ks_complement, ks_of_counts, tv_complement, tv_of_counts
     from .synthesizer import Synthesizer
     from .table import Provenance, SyntheticTable, provenance_of
+    from .tstr import Utility, tstr
 
 __all__ = [
     "Codes",
@@ -18,7 +20,14 @@ __all__ = [
     "Provenance",
     "Synthesizer",
     "SyntheticTable",
+    "Utility",
+    "correlation_similarity",
+    "ks_complement",
+    "ks_of_counts",
     "provenance_of",
+    "tstr",
+    "tv_complement",
+    "tv_of_counts",
 ]
 
 lazily(__name__, checks=True)
