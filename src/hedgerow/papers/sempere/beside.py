@@ -129,7 +129,7 @@ def synthesizers_beside(
         raise SettingsInvalid(f"{rows=}, {draws=}, {effort=}.", remedy="Give one or more, and an effort above zero.")
     schema = federation.schema
     federation = complete_cases(federation, schema.names)
-    shared = {"bins": bins} | ({} if epsilon is None else {"epsilon": epsilon, "delta": delta})
+    shared = {"bins": bins, "target": schema.target} | ({} if epsilon is None else {"epsilon": epsilon, "delta": delta})
     held_out = np.zeros((0, len(schema.names))) if test is None else flat(test.columns, schema)
     state = start or MadeBesideState(0, np.zeros((len(todo), draws, rows, len(schema.names))), held_out)
     for number, way in [*enumerate(todo)][state.round :]:

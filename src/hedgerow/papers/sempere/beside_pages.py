@@ -150,6 +150,8 @@ def table(
     for name, made in ((ANOTHER, real.held_out), (THEMSELVES, real.real)):
         if len(made):
             one = measured(real, made[None], predict)
+            if name == ANOTHER:  # which are compared with themselves there
+                one = {key: value for key, value in one.items() if key not in (NEARER, TRAINED)}
             rows.append((name, *(round(one[key][0], 3) if key in one else None for key in measures)))
     measure = "accuracy" if predict and real.schema[predict].kind in ("binary", "category") else "R2"
     heads = {

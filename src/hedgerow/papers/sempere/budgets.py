@@ -189,8 +189,8 @@ def synthesizer_trials(
     if min(repeats, rows) < 1 or not epsilons or min(epsilons) <= 0:
         raise SettingsInvalid(f"{epsilons=}, {repeats=}, {rows=}.", remedy="Epsilons are above zero, and numbers one or more.")
     todo = trials_of(settings)
-    shared = {"target": target, "bins": bins, "log": log or []}
     codes = Codes.of(federation.schema, target=target, bins=bins, log=log or ())
+    shared = {"target": codes.target, "bins": bins, "log": log or []}
     if len(codes.names) < 2:
         raise SettingsInvalid("one column has no pairs.", remedy="Give a table of two columns or more.")
     federation = complete_cases(federation, [column.name for column in codes.columns if not column.optional])

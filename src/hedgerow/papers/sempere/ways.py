@@ -31,6 +31,8 @@ class SynthesizerWay:
         What is to be known of it, in a sentence.
     epochs : str
         The setting that says how long it trains, where it does.
+    own : tuple of str
+        Settings of a study that it does not take, since its own default is better.
     """
 
     name: str
@@ -38,20 +40,47 @@ class SynthesizerWay:
     settings: Mapping[str, Any] = field(default_factory=dict)
     why: str = ""
     epochs: str = ""
+    own: tuple[str, ...] = ()
 
     def at(self, effort: float) -> SynthesizerWay:
         """The same way with a share of its epochs, one at least."""
         if not self.epochs:
             return self
-        fewer = max(1, round(self.settings[self.epochs] * effort))
+        usual = self.settings.get(self.epochs, keys_of(PROGRAMS[self.program]).model_fields[self.epochs].default)
+        fewer = max(1, round(usual * effort))
         return replace(self, settings={**self.settings, self.epochs: fewer})
 
 
+TARGET = "the target"
+"""Stands for the name of the column that models predict."""
 WAYS = (
     SynthesizerWay(
         "tree inside each class",
         "tan",
-        why="All tables of two features and the target in one noisy question; the tree is chosen from the noisy tables.",
+        why="All tables of two columns and the target in one noisy question; the tree is chosen from the noisy tables.",
+    ),
+    SynthesizerWay(
+        "tree of all columns", "mst", why="A tree of the pairs that depend most on each other; the target is one of them."
+    ),
+    SynthesizerWay("columns alone", "marginals", why="A table for each column, as if none depended on another."),
+    SynthesizerWay(
+        "Gaussian copula",
+        "copula",
+        own=("bins",),
+        why="Fine histograms of the columns, and products of their normal scores: two questions.",
+    ),
+    SynthesizerWay(
+        "Gaussian copula inside each class",
+        "copula",
+        {"by": TARGET},
+        own=("bins",),
+        why="The same in each class of the target.",
+    ),
+    SynthesizerWay(
+        "CTGAN",
+        "ctgan_rounds",
+        epochs="rounds",
+        why="A conditional generator against a critic, by federated averaging: from Xu et al. 2019. It has no epsilon.",
     ),
 )
 """All that there are."""
@@ -78,11 +107,13 @@ def made_by(way: SynthesizerWay, federation: Federation, shared: Mapping[str, An
     Parameters
     ----------
     shared : mapping
-        Settings of all ways of a study; those that the program does not take, or that the way gives itself, are left out.
+        Settings of all ways of a study, its `target` among them; those that the program does not take, or that the way gives
+        itself, are left out.
     """
     one = PROGRAMS[way.program]
-    taken = keys_of(one).model_fields
-    settings = settings_of(one, {key: value for key, value in shared.items() if key in taken} | dict(way.settings))
+    taken = set(keys_of(one).model_fields) - set(way.own)
+    own = {key: shared["target"] if value == TARGET else value for key, value in way.settings.items()}
+    settings = settings_of(one, {key: value for key, value in shared.items() if key in taken} | own)
     *_, state = one.program(settings)(federation)
     assert one.outcome is not None
     assert one.synthesizer is not None
