@@ -151,7 +151,7 @@ def _run(wanted: Any, study: str, conditions: dict[str, Any], data_dir: Path | N
 
 def _first(table: SyntheticTable) -> list[dict[str, Any]]:
     """The first records as plain values by column name."""
-    frame = table.to_pandas().head(SHOWN).astype(object)
+    frame = table.written().head(SHOWN).astype(object)
     return [dict(one) for one in frame.where(frame.notna(), None).to_dict("records")]
 
 

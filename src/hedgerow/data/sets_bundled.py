@@ -48,7 +48,8 @@ def _digits() -> Parts:
 
 def _iris() -> Parts:
     iris = _module("sklearn.datasets").load_iris()
-    columns = {name.removesuffix(" (cm)").replace(" ", "_"): iris.data[:, j] for j, name in enumerate(iris.feature_names)}
+    names = [name.removesuffix(" (cm)").replace(" ", "_") for name in iris.feature_names]
+    columns = dict(zip(names, np.rint(10 * iris.data).T, strict=True))  # published to the millimetre
     return columns | {"species": np.array(iris.target_names)[iris.target]}, None
 
 
@@ -139,10 +140,10 @@ BUNDLED = {
     "iris": CatalogueEntry(
         "Iris: 150 flowers of three species, four lengths and widths; E. Anderson 1935, R. A. Fisher 1936, UCI 53, CC BY 4.0.",
         declare(
-            number("sepal_length", 3, 9, "cm"),
-            number("sepal_width", 1, 6, "cm"),
-            number("petal_length", 0, 9, "cm"),
-            number("petal_width", 0, 4, "cm"),
+            integer("sepal_length", 30, 90, "mm"),
+            integer("sepal_width", 10, 60, "mm"),
+            integer("petal_length", 0, 90, "mm"),
+            integer("petal_width", 0, 40, "mm"),
             category("species", "setosa versicolor virginica", role="target"),
         ),
         _iris,

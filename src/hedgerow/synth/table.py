@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hedgerow.data import Table
 from hedgerow.data.beside import KEY, beside, told_of
 from hedgerow.errors import CannotWrite, MissingExtra, SettingsInvalid
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -78,15 +81,21 @@ class SyntheticTable(Table):
             raise CannotWrite(f"{path} cannot be written: {cause}.", remedy="Name another place.", says=False) from cause
         return path
 
+    def written(self) -> pd.DataFrame:
+        """Return the records as files have them: whole numbers as such, and a missing value empty."""
+        frame = self.to_pandas()
+        whole = [column.name for column in self.schema if column.kind in ("integer", "binary")]
+        return frame.astype(dict.fromkeys(whole, "Int64"))
+
     def _write_csv(self, path: Path, about: Mapping[str, Any]) -> None:
-        self.to_pandas().to_csv(path, index=False)
+        self.written().to_csv(path, index=False)
         beside(path).write_text(json.dumps({KEY: about}, indent=1), encoding="utf-8")
 
     def _write_parquet(self, path: Path, about: Mapping[str, Any]) -> None:
         import pyarrow
         from pyarrow import parquet
 
-        made = pyarrow.Table.from_pandas(self.to_pandas(), preserve_index=False)
+        made = pyarrow.Table.from_pandas(self.written(), preserve_index=False)
         parquet.write_table(made.replace_schema_metadata({**(made.schema.metadata or {}), KEY: json.dumps(about)}), path)
 
 

@@ -91,6 +91,7 @@ def synthesizers_beside(
     rows: int = 1000,
     draws: int = 20,
     bins: int = 16,
+    fine_bins: int = 64,
     epsilon: float | None = None,
     delta: float | None = None,
     effort: float = 1.0,
@@ -108,7 +109,9 @@ def synthesizers_beside(
     draws : int
         Tables of each way, over which measures are averaged.
     bins : int
-        Bins of a number, of ways that have bins.
+        Bins of a number, of ways that have tables of several columns.
+    fine_bins : int
+        Bins of a number, of ways that have histograms of single columns alone.
     epsilon, delta : float, optional
         A budget for each way that can divide one; without it sums are exact.
     effort : float
@@ -129,7 +132,9 @@ def synthesizers_beside(
         raise SettingsInvalid(f"{rows=}, {draws=}, {effort=}.", remedy="Give one or more, and an effort above zero.")
     schema = federation.schema
     federation = complete_cases(federation, schema.names)
-    shared = {"bins": bins, "target": schema.target} | ({} if epsilon is None else {"epsilon": epsilon, "delta": delta})
+    shared = {"bins": bins, "fine_bins": fine_bins, "target": schema.target} | (
+        {} if epsilon is None else {"epsilon": epsilon, "delta": delta}
+    )
     held_out = np.zeros((0, len(schema.names))) if test is None else flat(test.columns, schema)
     state = start or MadeBesideState(0, np.zeros((len(todo), draws, rows, len(schema.names))), held_out)
     for number, way in [*enumerate(todo)][state.round :]:

@@ -147,6 +147,7 @@ def synthesizer_trials(
     rows: int = 1000,
     target: str | None = None,
     bins: int = 16,
+    fine_bins: int = 64,
     log: list[str] | None = None,
     delta: float = 1e-5,
     exact: bool = False,
@@ -168,7 +169,9 @@ def synthesizer_trials(
     target : str, optional
         What models predict; the schema's target by default.
     bins : int
-        Bins of a number.
+        Bins of a number, of ways that have tables of several columns, and of the comparison.
+    fine_bins : int
+        Bins of a number, of ways that have histograms of single columns alone.
     log : list of str, optional
         Columns whose bins have equal widths on a logarithmic scale.
     delta : float
@@ -190,7 +193,7 @@ def synthesizer_trials(
         raise SettingsInvalid(f"{epsilons=}, {repeats=}, {rows=}.", remedy="Epsilons are above zero, and numbers one or more.")
     todo = trials_of(settings)
     codes = Codes.of(federation.schema, target=target, bins=bins, log=log or ())
-    shared = {"target": codes.target, "bins": bins, "log": log or []}
+    shared = {"target": codes.target, "bins": bins, "fine_bins": fine_bins, "log": log or []}
     if len(codes.names) < 2:
         raise SettingsInvalid("one column has no pairs.", remedy="Give a table of two columns or more.")
     federation = complete_cases(federation, [column.name for column in codes.columns if not column.optional])

@@ -31,8 +31,8 @@ class SynthesizerWay:
         What is to be known of it, in a sentence.
     epochs : str
         The setting that says how long it trains, where it does.
-    own : tuple of str
-        Settings of a study that it does not take, since its own default is better.
+    fine : bool
+        Whether its histograms are of single columns, which may have fine bins.
     """
 
     name: str
@@ -40,7 +40,7 @@ class SynthesizerWay:
     settings: Mapping[str, Any] = field(default_factory=dict)
     why: str = ""
     epochs: str = ""
-    own: tuple[str, ...] = ()
+    fine: bool = False
 
     def at(self, effort: float) -> SynthesizerWay:
         """The same way with a share of its epochs, one at least."""
@@ -66,14 +66,14 @@ WAYS = (
     SynthesizerWay(
         "Gaussian copula",
         "copula",
-        own=("bins",),
+        fine=True,
         why="Fine histograms of the columns, and products of their normal scores: two questions.",
     ),
     SynthesizerWay(
         "Gaussian copula inside each class",
         "copula",
         {"by": TARGET},
-        own=("bins",),
+        fine=True,
         why="The same in each class of the target.",
     ),
     SynthesizerWay(
@@ -111,7 +111,8 @@ def made_by(way: SynthesizerWay, federation: Federation, shared: Mapping[str, An
         itself, are left out.
     """
     one = PROGRAMS[way.program]
-    taken = set(keys_of(one).model_fields) - set(way.own)
+    taken = keys_of(one).model_fields
+    shared = dict(shared) | ({"bins": shared["fine_bins"]} if way.fine else {})
     own = {key: shared["target"] if value == TARGET else value for key, value in way.settings.items()}
     settings = settings_of(one, {key: value for key, value in shared.items() if key in taken} | own)
     *_, state = one.program(settings)(federation)
