@@ -9,9 +9,14 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .codes import Codes
     from .conditions import Conditions
+    from .drawing import TreeSynthesizer
+    from .marginals import marginals, one_way_tables
+    from .measured import TablesState
     from .metrics import correlation_similarity, ks_complement, ks_of_counts, tv_complement, tv_of_counts
+    from .mst import mst, spanning_tree
     from .synthesizer import Synthesizer
     from .table import Provenance, SyntheticTable, provenance_of
+    from .tan import class_trees, tan
     from .tstr import Utility, tstr
 
 __all__ = [
@@ -20,11 +25,19 @@ __all__ = [
     "Provenance",
     "Synthesizer",
     "SyntheticTable",
+    "TablesState",
+    "TreeSynthesizer",
     "Utility",
+    "class_trees",
     "correlation_similarity",
     "ks_complement",
     "ks_of_counts",
+    "marginals",
+    "mst",
+    "one_way_tables",
     "provenance_of",
+    "spanning_tree",
+    "tan",
     "tstr",
     "tv_complement",
     "tv_of_counts",
