@@ -9,23 +9,51 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .codes import Codes
     from .conditions import Conditions
+    from .copula import CopulaState, copula, copula_sums
+    from .copula_draws import CopulaSynthesizer
+    from .drawing import TreeSynthesizer
     from .gan import Ctgan, CtganState, Tvae, TvaeState, ctgan, ctgan_rounds, tvae, tvae_rounds
+    from .marginals import marginals, one_way_tables
+    from .measured import TablesState
+    from .metrics import correlation_similarity, ks_complement, ks_of_counts, tv_complement, tv_of_counts
+    from .mst import mst, spanning_tree
     from .synthesizer import Synthesizer
     from .table import Provenance, SyntheticTable, provenance_of
+    from .tan import class_trees, tan
+    from .tstr import Utility, tstr
 
 __all__ = [
     "Codes",
     "Conditions",
+    "CopulaState",
+    "CopulaSynthesizer",
     "Ctgan",
     "CtganState",
     "Provenance",
     "Synthesizer",
     "SyntheticTable",
+    "TablesState",
+    "TreeSynthesizer",
     "Tvae",
     "TvaeState",
+    "Utility",
+    "class_trees",
+    "copula",
+    "copula_sums",
+    "correlation_similarity",
     "ctgan",
     "ctgan_rounds",
+    "ks_complement",
+    "ks_of_counts",
+    "marginals",
+    "mst",
+    "one_way_tables",
     "provenance_of",
+    "spanning_tree",
+    "tan",
+    "tstr",
+    "tv_complement",
+    "tv_of_counts",
     "tvae",
     "tvae_rounds",
 ]
