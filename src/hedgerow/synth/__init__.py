@@ -12,7 +12,23 @@ if TYPE_CHECKING:
     from .copula import CopulaState, copula, copula_sums
     from .copula_draws import CopulaSynthesizer
     from .drawing import TreeSynthesizer
-    from .gan import Ctgan, CtganState, Tvae, TvaeState, ctgan, ctgan_rounds, tvae, tvae_rounds
+    from .gan import (
+        Ctgan,
+        CtganState,
+        DpCtganState,
+        DpTvae,
+        DpTvaeState,
+        Tvae,
+        TvaeState,
+        ctgan,
+        ctgan_rounds,
+        dp_ctgan,
+        dp_ctgan_rounds,
+        dp_tvae,
+        dp_tvae_rounds,
+        tvae,
+        tvae_rounds,
+    )
     from .marginals import marginals, one_way_tables
     from .measured import TablesState
     from .metrics import correlation_similarity, ks_complement, ks_of_counts, tv_complement, tv_of_counts
@@ -29,6 +45,9 @@ __all__ = [
     "CopulaSynthesizer",
     "Ctgan",
     "CtganState",
+    "DpCtganState",
+    "DpTvae",
+    "DpTvaeState",
     "Provenance",
     "Synthesizer",
     "SyntheticTable",
@@ -43,6 +62,10 @@ __all__ = [
     "correlation_similarity",
     "ctgan",
     "ctgan_rounds",
+    "dp_ctgan",
+    "dp_ctgan_rounds",
+    "dp_tvae",
+    "dp_tvae_rounds",
     "ks_complement",
     "ks_of_counts",
     "marginals",

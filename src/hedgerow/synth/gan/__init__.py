@@ -8,9 +8,28 @@ from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
     from .ctgan import Ctgan, CtganState, ctgan, ctgan_rounds
+    from .dp_ctgan import DpCtganState, dp_ctgan, dp_ctgan_rounds
+    from .dp_tvae import DpTvae, DpTvaeState, dp_tvae, dp_tvae_rounds
     from .encoding import Encoding
     from .tvae import Tvae, TvaeState, tvae, tvae_rounds
 
-__all__ = ["Ctgan", "CtganState", "Encoding", "Tvae", "TvaeState", "ctgan", "ctgan_rounds", "tvae", "tvae_rounds"]
+__all__ = [
+    "Ctgan",
+    "CtganState",
+    "DpCtganState",
+    "DpTvae",
+    "DpTvaeState",
+    "Encoding",
+    "Tvae",
+    "TvaeState",
+    "ctgan",
+    "ctgan_rounds",
+    "dp_ctgan",
+    "dp_ctgan_rounds",
+    "dp_tvae",
+    "dp_tvae_rounds",
+    "tvae",
+    "tvae_rounds",
+]
 
 lazily(__name__, checks=True)

@@ -22,13 +22,13 @@ import numpy as np
 from scipy import special
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.bound import Bounds
+from hedgerow.core.bound import Bound, Bounds
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.core.whole import held
 from hedgerow.stats.counts import tally
-from hedgerow.trees.noise import ball
+from hedgerow.trees.noise import ball, deviation
 
 from ..codes import Codes, coded
 from .encoding import Encoding
@@ -55,10 +55,21 @@ def marginal_counts(broadcast: None, party: Party, rng: Any, *, sizes: tuple[int
 
 def asked_counts(federation: Federation, encoding: Encoding) -> Array:
     """Counts of all bins and levels, side by side: the one question of this module."""
-    codes = encoding.codes
-    bound = None if codes.heaviest is None else ball(federation, len(codes.columns), codes.heaviest)
+    codes, bound = encoding.codes, bound_of_counts(federation, encoding)
     counts: Array = federation.prepare(coded, codes=codes).sum(partial(marginal_counts, sizes=codes.sizes), bound=bound)
     return counts
+
+
+def bound_of_counts(federation: Federation, encoding: Encoding) -> Bound | None:
+    """How far a record moves them: one cell of each column."""
+    codes = encoding.codes
+    return None if codes.heaviest is None else ball(federation, len(codes.columns), codes.heaviest)
+
+
+def found_behind_noise(federation: Federation, encoding: Encoding) -> Array:
+    """The same, of which those below two deviations of their noise, which is public, are zero."""
+    counts = asked_counts(federation, encoding)
+    return np.where(counts < 2 * deviation(federation, bound_of_counts(federation, encoding), len(counts)), 0.0, counts)
 
 
 def split(counts: Array, codes: Codes) -> list[Array]:

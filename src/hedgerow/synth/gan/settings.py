@@ -55,4 +55,5 @@ def refuse_counts(federation: Federation, remedy: str) -> None:
 def tiny(**settings: Any) -> Case:
     """Heart failure, few records and small networks."""
     table = load("heart_failure").take(range(80))
-    return Case(table, {"rounds": 2, "steps": 2, "batch_size": 20, "n_modes": 3, **settings}, tolerance=1e-4)
+    given = {"rounds": 2, "steps": 2, "batch_size": 20, "n_modes": 3, **settings}
+    return Case(table, {name: value for name, value in given.items() if value is not None}, tolerance=1e-4)
