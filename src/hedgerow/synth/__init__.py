@@ -11,8 +11,13 @@ if TYPE_CHECKING:
     from .conditions import Conditions
     from .copula import CopulaState, copula, copula_sums
     from .copula_draws import CopulaSynthesizer
+    from .drawing import TreeSynthesizer
+    from .marginals import marginals, one_way_tables
+    from .measured import TablesState
+    from .mst import mst, spanning_tree
     from .synthesizer import Synthesizer
     from .table import Provenance, SyntheticTable, provenance_of
+    from .tan import class_trees, tan
 
 __all__ = [
     "Codes",
@@ -24,7 +29,15 @@ __all__ = [
     "SyntheticTable",
     "copula",
     "copula_sums",
+    "TablesState",
+    "TreeSynthesizer",
+    "class_trees",
+    "marginals",
+    "mst",
+    "one_way_tables",
     "provenance_of",
+    "spanning_tree",
+    "tan",
 ]
 
 lazily(__name__, checks=True)
