@@ -12,6 +12,23 @@ if TYPE_CHECKING:
     from .copula import CopulaState, copula, copula_sums
     from .copula_draws import CopulaSynthesizer
     from .drawing import TreeSynthesizer
+    from .gan import (
+        Ctgan,
+        CtganState,
+        DpCtganState,
+        DpTvae,
+        DpTvaeState,
+        Tvae,
+        TvaeState,
+        ctgan,
+        ctgan_rounds,
+        dp_ctgan,
+        dp_ctgan_rounds,
+        dp_tvae,
+        dp_tvae_rounds,
+        tvae,
+        tvae_rounds,
+    )
     from .marginals import marginals, one_way_tables
     from .measured import TablesState
     from .metrics import correlation_similarity, ks_complement, ks_of_counts, tv_complement, tv_of_counts
@@ -26,16 +43,29 @@ __all__ = [
     "Conditions",
     "CopulaState",
     "CopulaSynthesizer",
+    "Ctgan",
+    "CtganState",
+    "DpCtganState",
+    "DpTvae",
+    "DpTvaeState",
     "Provenance",
     "Synthesizer",
     "SyntheticTable",
     "TablesState",
     "TreeSynthesizer",
+    "Tvae",
+    "TvaeState",
     "Utility",
     "class_trees",
     "copula",
     "copula_sums",
     "correlation_similarity",
+    "ctgan",
+    "ctgan_rounds",
+    "dp_ctgan",
+    "dp_ctgan_rounds",
+    "dp_tvae",
+    "dp_tvae_rounds",
     "ks_complement",
     "ks_of_counts",
     "marginals",
@@ -47,6 +77,8 @@ __all__ = [
     "tstr",
     "tv_complement",
     "tv_of_counts",
+    "tvae",
+    "tvae_rounds",
 ]
 
 lazily(__name__, checks=True)
