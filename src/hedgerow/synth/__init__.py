@@ -11,10 +11,15 @@ if TYPE_CHECKING:
     from .closest import Closeness, closest, nearer_share
     from .codes import Codes
     from .conditions import Conditions
+    from .drawing import TreeSynthesizer
+    from .marginals import marginals, one_way_tables
+    from .measured import TablesState
     from .metrics import correlation_similarity, ks_complement, ks_of_counts, tv_complement, tv_of_counts
+    from .mst import mst, spanning_tree
     from .quality import QualityState, compared, measured_quality, quality, real_tables
     from .synthesizer import Synthesizer
     from .table import Provenance, SyntheticTable, provenance_of
+    from .tan import class_trees, tan
     from .tstr import Utility, tstr
 
 __all__ = [
@@ -26,17 +31,25 @@ __all__ = [
     "QualityState",
     "Synthesizer",
     "SyntheticTable",
+    "TablesState",
+    "TreeSynthesizer",
     "Utility",
+    "class_trees",
     "closest",
     "compared",
     "correlation_similarity",
     "ks_complement",
     "ks_of_counts",
+    "marginals",
     "measured_quality",
+    "mst",
     "nearer_share",
+    "one_way_tables",
     "provenance_of",
     "quality",
     "real_tables",
+    "spanning_tree",
+    "tan",
     "tstr",
     "tv_complement",
     "tv_of_counts",
