@@ -30,10 +30,10 @@ def histograms_of(found: Quality) -> tuple[list[Curve], list[Dots]]:
     alike = {row.column: row.similarity for row in found.to_frame().itertuples()}
     for name in sorted(alike, key=lambda name: alike[name])[:COLUMNS]:
         j = found.fine.place(name)
-        real, made = (shares(side.counts[j,]) for side in (found.real, found.made))
+        real, made = (shares(side.estimates[j,]) for side in (found.real, found.made))
         column = found.fine.columns[j]
         note = noise_note(found) if found.real.sigma((j,)) else ""
-        real_name = "real, with noise" if found.real.sigma((j,)) else "real"
+        real_name = "real, from noisy tables" if found.real.sigma((j,)) else "real"
         if column.kind in ("number", "integer"):
             curves.append(steps_of(found.fine, j, real, made, real_name, note))
         else:
@@ -94,7 +94,7 @@ def heats_of(found: Quality) -> list[Heat]:
 
 def noise_note(found: Quality) -> str:
     """What the real side of a private run is."""
-    return "The real side is noisy tables: negative shares are drawn as zero."
+    return "The real side is estimated from noisy tables."
 
 
 def _heat(title: str, frame: pandas.DataFrame, shade: pandas.DataFrame, sentence: str, note: str) -> Heat:
