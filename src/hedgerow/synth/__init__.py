@@ -9,6 +9,8 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .codes import Codes
     from .conditions import Conditions
+    from .copula import CopulaState, copula, copula_sums
+    from .copula_draws import CopulaSynthesizer
     from .drawing import TreeSynthesizer
     from .marginals import marginals, one_way_tables
     from .measured import TablesState
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Codes",
     "Conditions",
+    "CopulaState",
+    "CopulaSynthesizer",
     "Provenance",
     "Synthesizer",
     "SyntheticTable",
@@ -29,6 +33,8 @@ __all__ = [
     "TreeSynthesizer",
     "Utility",
     "class_trees",
+    "copula",
+    "copula_sums",
     "correlation_similarity",
     "ks_complement",
     "ks_of_counts",
