@@ -1,0 +1,115 @@
+"""Three stations over gRPC: what owners read before they approve, what they are asked then, and what it costs them."""
+
+import asyncio
+import html
+import re
+from contextlib import ExitStack, contextmanager
+
+import httpx
+import pytest
+
+from hedgerow.engines.message_queue import MessageQueue
+from hedgerow.network.console.app import application
+from hedgerow.network.console.contact import Contact
+from hedgerow.network.console.door import Door
+from hedgerow.network.station.review import ROLL, Review
+from hedgerow.store import last
+from patience import PATIENCE
+from station_house import STUDY, House
+
+pytest.importorskip("grpc")
+from railing import Authority, make_link, make_rail, save, serving, where_of
+
+STATIONS = ("alpha", "beta", "gamma")
+GUARD = {
+    "budget": {"epsilon": 2.0, "delta": 1e-5, "trust": "parties"},
+    "require": {"hidden_rows": True, "noise": "shares"},
+}
+HIDDEN = """
+[budget]
+epsilon = 1.0
+delta = 1e-5
+unit = "record"
+[protection.aggregation]
+by = "secagg"
+"""
+LOGISTIC = """
+name = "risk"
+[data]
+name = "heart"
+target = "sick"
+features = ["age", "dose"]
+[program]
+name = "private_logistic"
+formula = "sick ~ age + dose"
+epsilon = 1.0
+delta = 1e-5
+noise_at = "shares"
+least = 3
+"""
+
+
+@contextmanager
+def over_grpc(folder, guard):
+    """A hub and three stations: letters go through gRPC with mutual TLS, and each station answers in a thread of its own."""
+    house, authority = House(folder, dict.fromkeys(STATIONS, guard)), Authority()
+    house.seconds = PATIENCE
+    save(authority.hub(), folder, "hub")
+    for name in STATIONS:
+        save(authority.tls(name), folder, name)
+        house.stations[name].base.keep(ROLL, house.stations[name].held.roll.pack())
+    house.rail = make_rail("grpc", "127.0.0.1:0", folder)
+    house.queue = MessageQueue(lambda: house.hub.key_material, lambda: house.hub.public_identities, house.rail)
+    with ExitStack() as stack:
+        stack.callback(house.rail.close)
+        for name, station in house.stations.items():
+            stack.enter_context(serving(make_link("grpc", where_of(house.rail), name, folder), station.receive))
+        assert house.queue.wait(PATIENCE, lambda: house.queue.alive() == set(STATIONS))
+        yield house
+
+
+class Owner:
+    """Who reads a station's console page, and decides there."""
+
+    def __init__(self, house, name):
+        station = house.stations[name]
+        inbox = Review(station.config, station.keys, station.base, now=lambda: house.time)
+        transport = httpx.ASGITransport(application(inbox, Door("a token", lambda: 0.0), Contact(now=lambda: house.time), 60))
+        self.client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8440", follow_redirects=True)
+        self.ask("GET", "/?token=a+token")
+
+    def ask(self, method, path, **how):
+        return asyncio.run(self.client.request(method, path, **how)).text
+
+    def reads(self):
+        """The words of the study's page, up to the form."""
+        article = re.search(r"<article.*?<form", self.ask("GET", f"/studies/{STUDY.hex()}"), re.DOTALL)[0]
+        return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", article)).split())
+
+    def approves(self):
+        key = re.search(r'name="key" value="([^"]+)"', self.ask("GET", f"/studies/{STUDY.hex()}"))[1]
+        form = {"key": key, "by": "Ada", "because": ""}
+        return self.ask("POST", f"/studies/{STUDY.hex()}/approve", data=form, headers={"origin": "http://127.0.0.1:8440"})
+
+
+def boarded(house, text, columns):
+    """What the three owners read, who all approve."""
+    assert {one["status"] for one in house.board(text, columns).values()} == {"waiting"}
+    owners = [Owner(house, name) for name in STATIONS]
+    read = {owner.reads() for owner in owners}
+    assert len(read) == 1
+    for owner in owners:
+        owner.approves()
+    assert {one["status"] for one in house.board(text, columns).values()} == {"approved"}
+    return read.pop()
+
+
+def test_x(tmp_path):
+    with over_grpc(tmp_path, GUARD) as house:
+        text = LOGISTIC + HIDDEN
+        print(boarded(house, text, ("age", "dose", "sick")))
+        built = house.built(text)
+        state = last(built.listing.program(built.settings)(built.federation))
+        print(state, built.federation.ledger)
+        print(house.codes("alpha"))
+        assert 0
