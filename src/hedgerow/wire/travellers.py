@@ -63,6 +63,7 @@ TRAVELLERS = frozenset(
         "stats.design": "Design",
         "stats.factors": "Levels Number Term",
         "stats.private.rows": "RowBlock UnitRows",
+        "synth.codes": "Codes",
         "trees.bins": "Bins",
         "learn.descent.solver": "Solver",
         "learn.features.rows": "FeatureReading",

@@ -1,0 +1,131 @@
+"""Fitting: from noisy tables to one tree of columns inside each class. It asks nobody: it is post-processing.
+
+    n_c       <- records of class c: mean of the totals of its tables, weighted by their precision
+    node      <- each column in c: mean of its own table and of the margins of all its pairs, weighted likewise
+    table     <- each pair in c, cleaned of noise
+    tree      <- the edges with the largest sum of n_c times mutual information in c, over the classes      Chow & Liu
+    edge      <- the tables of the tree moved to agree with their nodes
+
+All pairs were measured, so that choosing the tree costs nothing, and the pairs that are not chosen still say how many records
+have each code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from hedgerow.core.arrays import Array
+
+from .measured import TablesState
+from .tables import Clique, Tables
+from .tree import NEAR, Tree, agreeing, cleaned, node, spanning
+
+
+def trees_of(state: TablesState, singles: Tables, pairs: Tables | None = None) -> tuple[Tree, ...]:
+    """Return a tree of all columns for each class.
+
+    A target whose codes are the classes is no column of these tables: its node then is all its records at that code.
+    """
+    one = singles.split(state.singles)
+    two = pairs.split(state.pairs) if pairs is not None else {}
+    exact = not (state.sigma_singles or state.sigma_pairs)
+    spread = (1.0, 1.0) if exact else (state.sigma_singles**2, state.sigma_pairs**2)
+    totals = class_totals(one, two, *spread)
+    nodes = [_nodes(c, total, one, two, singles, *spread) for c, total in enumerate(totals)]
+    clean = {
+        pair: [cleaned(table, nodes[c][pair[0]], nodes[c][pair[1]], state.sigma_pairs) for c, table in enumerate(tables)]
+        for pair, tables in two.items()
+    }
+    edges = spanning({(i, j): sum(map(information, tables)) - NEAR * sum(totals) for (i, j), tables in clean.items()})
+    return tuple(
+        Tree(
+            tuple(nodes[c]),
+            {(i, j): agreeing(clean[i, j][c], nodes[c][i], nodes[c][j]) for i, j in edges},
+        )
+        for c in range(len(totals))
+    )
+
+
+def class_totals(
+    one: Mapping[Clique, Array], two: Mapping[Clique, Array], variance_one: float, variance_two: float
+) -> list[float]:
+    """Records of each class by all tables: none below zero, and one in each where all of them are."""
+    weighed = [
+        (table, 1 / (table[0].size * variance))
+        for tables, variance in ((one, variance_one), (two, variance_two))
+        for table in tables.values()
+    ]
+    weight = sum(weight for _, weight in weighed)
+    found = sum(table.reshape(len(table), -1).sum(1) * share for table, share in weighed) / weight
+    found = np.maximum(found, 0.0)
+    return [float(total) for total in (found if found.any() else np.ones_like(found))]
+
+
+def information(table: Array) -> float:
+    """Mutual information of a table of counts, times its records, in nats; cells below zero count as zero."""
+    table = np.maximum(table, 0.0)
+    total = table.sum()
+    if total <= 0:
+        return 0.0
+    expected = np.outer(table.sum(1), table.sum(0)) / total
+    there = table > 0
+    return float((table[there] * np.log(table[there] / expected[there])).sum())
+
+
+def _nodes(
+    c: int,
+    total: float,
+    one: Mapping[Clique, Array],
+    two: Mapping[Clique, Array],
+    layout: Tables,
+    variance_one: float,
+    variance_two: float,
+) -> list[Array]:
+    """The node of each column in class `c`."""
+    found = []
+    for j, size in enumerate(layout.sizes):
+        possible = _possible(layout, j, c)
+        if (j,) not in one:  # the target: its codes are the classes
+            found.append(total * possible / possible.sum())
+            continue
+        views = [(one[j,][c], variance_one)]
+        for (a, b), table in two.items():
+            if j in (a, b):
+                other = b if j == a else a
+                views.append((table[c].sum(1 if j == a else 0), variance_two * layout.sizes[other]))
+        mean = np.zeros(size)
+        mean[possible] = node([(view[possible], variance) for view, variance in views], total)
+        found.append(mean)
+    return found
+
+
+def _possible(layout: Tables, j: int, c: int) -> Array:
+    """Which codes of a column class `c` has: all of them, but of the target those that make the class."""
+    if j != layout.target:
+        return np.ones(layout.sizes[j], bool)
+    return np.array(layout.classes) == c
+
+
+def to_arrays(trees: Sequence[Tree]) -> dict[str, Array]:
+    """Trees as arrays, to be kept: `nodes` (classes, codes of all columns), `edges` (e, 2), and `tables` (classes, cells)."""
+    edges = list(trees[0].edges)
+    flat = [np.concatenate([tree.edges[pair].ravel() for pair in edges]) if edges else np.zeros(0) for tree in trees]
+    return {
+        "nodes": np.stack([np.concatenate(tree.nodes) for tree in trees]),
+        "edges": np.array(edges, np.int64).reshape(-1, 2),
+        "tables": np.stack(flat),
+    }
+
+
+def from_arrays(arrays: Mapping[str, Array], sizes: Sequence[int]) -> tuple[Tree, ...]:
+    """The same trees again, given how many codes each column has."""
+    edges = [(int(i), int(j)) for i, j in arrays["edges"]]
+    starts, ends = np.cumsum(sizes)[:-1], np.cumsum([sizes[i] * sizes[j] for i, j in edges])[:-1]
+    found = []
+    for nodes, tables in zip(arrays["nodes"], arrays["tables"], strict=True):
+        parts = np.split(tables, ends) if edges else []
+        shaped = {(i, j): part.reshape(sizes[i], sizes[j]) for (i, j), part in zip(edges, parts, strict=True)}
+        found.append(Tree(tuple(np.split(nodes, starts)), shaped))
+    return tuple(found)

@@ -1,0 +1,204 @@
+"""TAN: a tree of columns inside each class, from two questions whose tables hold everything.
+
+    singles   <- the table of (column, class), for each column, + noise                      one question, l2 sqrt(F)
+    pairs     <- the table of (column, column, class), for each pair, + noise                one question, l2 sqrt(F (F-1)/2)
+    tree      <- chosen from the noisy tables, free; the same edges in every class           post-processing, see `fitting`
+    record    class by its size, then down the tree of its class                             post-processing, see `drawing`
+
+A single tree over all columns ties the target to one or two of them, and what is learned from its records is poor. Inside each
+class every column is tied to the target, and to one more column. Adult, epsilon 1: of a real test set 84.7 % is predicted by
+logistic regression on made-up records of this kind, and 81.2 % on those of one tree.
+
+Classes are the codes of the target where it is a category or binary. Where it is a number they are groups of its bins, and its
+bins are a column of the tree besides. Without a target there is one class.
+
+Releases : tables of one column and of two in each class, once.
+State    : none at the parties.
+Unit     : record.
+Source   : tree-augmented naive Bayes, Friedman, Geiger & Goldszmidt 1997; the tree, Chow & Liu 1968. Differs: tables have
+           noise, so that the tree is that of the noisy tables after cleaning (see `tree`), and nodes use all pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.declaration import Case, program
+from hedgerow.core.federation import Federation
+from hedgerow.core.mechanism import Position
+from hedgerow.data import Schema, load
+from hedgerow.errors import SettingsInvalid
+from hedgerow.privacy.shares import BudgetShares
+from hedgerow.report import Outcome
+
+from .codes import Codes
+from .drawing import TreeSynthesizer
+from .fitting import from_arrays, information, to_arrays, trees_of
+from .measured import TablesState, measure
+from .synthesizer import provenance
+from .table import Provenance
+from .tables import Tables, pairs, singles
+
+METHOD = "a tree of columns inside each class"
+CODED = ("columns", "target", "bins", "log")
+"""Settings of `Codes.of`."""
+
+
+def class_layouts(codes: Codes, classes: int) -> tuple[Tables, Tables]:
+    """Which tables are asked, of one column and of two.
+
+    Parameters
+    ----------
+    classes : int
+        Into so many groups of neighbouring codes at most a target is divided that is a number.
+    """
+    if not codes.target:
+        return singles(codes), pairs(codes)
+    j = codes.place(codes.target)
+    column = codes.columns[j]
+    if column.kind in ("category", "binary"):
+        own = tuple(range(codes.sizes[j]))
+        return singles(codes, j, own, without=[j]), pairs(codes, j, own, without=[j])
+    bins = codes.sizes[j] - column.optional
+    groups = min(classes, bins)
+    of_bins = tuple(int(b) * groups // bins for b in range(bins)) + (groups,) * column.optional  # missing: a class of its own
+    return singles(codes, j, of_bins), pairs(codes, j, of_bins)
+
+
+@program(
+    "Made-up records: a tree of columns inside each class of the target, from noisy tables of pairs.",
+    name="tan",
+    outcome=lambda federation, settings, state: outcome_of(federation.schema, settings, state),
+    synthesizer=lambda settings, arrays, schema, about: drawn_from(settings, arrays, schema, about),
+    case=lambda: Case(load("fair").take(range(200)), {"bins": 4, "columns": ["age", "occupation", "religious", "children"]}),
+)
+def class_trees(
+    federation: Federation,
+    *,
+    target: str | None = None,
+    columns: Sequence[str] | None = None,
+    bins: int = 16,
+    log: Sequence[str] = (),
+    classes: int = 4,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    noise_at: Position = "server",
+    least: int = 0,
+    start: TablesState | None = None,
+) -> Iterator[TablesState]:
+    """Ask for the tables of a tree inside each class.
+
+    Parameters
+    ----------
+    federation : Federation
+        With a schema that declares the range of every number; noise needs that of a weight, too.
+    target : str, optional
+        The column that others are made to explain; by default the schema's target. Without one there is one tree over all.
+    columns : sequence of str, optional
+        Columns to make up; by default all but those of an id, weights, offsets and what is ignored.
+    bins : int
+        Bins of a number.
+    log : sequence of str
+        Numbers whose bins have equal widths on a logarithmic scale, such as amounts of money.
+    classes : int
+        Classes of a target that is a number: groups of neighbouring bins.
+    epsilon, delta : float, optional
+        A budget that the program divides: three tenths for tables of one column, the rest for those of two. Without it each
+        question is asked through the channel as it is.
+    noise_at : {"server", "shares", "party"}
+        Who adds the noise of that budget.
+    least : int
+        For shares: as many parties' shares make the whole noise.
+    start : TablesState, optional
+        Continue from this state.
+
+    Yields
+    ------
+    TablesState
+        After each question.
+
+    Raises
+    ------
+    SettingsInvalid (HR-511), MissingColumn (HR-403), SchemaInvalid (HR-409), BudgetInvalid (HR-214), SlotFilled (HR-212)
+        Before any party is asked; see `Codes.of` and `BudgetShares`.
+    UnboundedSum (HR-210)
+        Noise is added, and weights declare no range.
+    """
+    if classes < 1:
+        raise SettingsInvalid(f"{classes!r} classes of a number.", remedy="Give one class or more.")
+    codes = Codes.of(federation.schema, columns=columns, target=target, bins=bins, log=log)
+    ones, twos = class_layouts(codes, classes)
+    if not ones.cliques:
+        raise SettingsInvalid(
+            f"{codes.target!r} is the only column, and no other is left to be made up.",
+            remedy="Name more columns, or marginals.",
+        )
+    yield from measure(federation, codes, ones, twos, BudgetShares(epsilon, delta, noise_at, least), start)
+
+
+def tan(
+    federation: Federation,
+    *,
+    target: str | None = None,
+    columns: Sequence[str] | None = None,
+    bins: int = 16,
+    log: Sequence[str] = (),
+    classes: int = 4,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    noise_at: Position = "server",
+    least: int = 0,
+) -> TreeSynthesizer:
+    """Return what made-up records are drawn from: a tree of columns inside each class of the target.
+
+    Parameters, releases and errors are those of `class_trees`.
+
+    Returns
+    -------
+    TreeSynthesizer
+        `.sample(1000, where={"sex": "Female"}, seed=0)` draws records; it asks nobody, and costs nothing.
+    """
+    settings: dict[str, Any] = {"target": target, "columns": columns, "bins": bins, "log": log, "classes": classes}
+    *_, state = class_trees(federation, **settings, epsilon=epsilon, delta=delta, noise_at=noise_at, least=least)
+    arrays = to_arrays(trees_of(state, *class_layouts(codes_of(federation.schema, settings), classes)))
+    return drawn_from(settings, arrays, federation.schema, provenance(federation, METHOD, delta=delta or None))
+
+
+def codes_of(schema: Schema, settings: Mapping[str, Any]) -> Codes:
+    """The codes of a program's settings."""
+    return Codes.of(schema, **{name: settings[name] for name in CODED if name in settings})
+
+
+def drawn_from(settings: Mapping[str, Any], arrays: Mapping[str, Array], schema: Schema, about: Provenance) -> TreeSynthesizer:
+    """What records are drawn from, given the arrays of an outcome."""
+    codes = codes_of(schema, settings)
+    return TreeSynthesizer(codes, about, from_arrays(arrays, codes.sizes))
+
+
+def outcome_of(schema: Schema, settings: Mapping[str, Any], state: TablesState) -> Outcome:
+    """Edges of the tree with how strong they are, sizes and noise, and all that records are drawn from."""
+    codes = codes_of(schema, settings)
+    return shown(codes, state, *class_layouts(codes, settings["classes"]))
+
+
+def shown(codes: Codes, state: TablesState, ones: Tables, twos: Tables | None) -> Outcome:
+    """The outcome of tables that were asked."""
+    import pandas
+
+    trees = trees_of(state, ones, twos)
+    total = sum(tree.total for tree in trees)
+    rows = [
+        (codes.names[i], codes.names[j], sum(information(tree.edges[i, j]) for tree in trees) / total)
+        for i, j in trees[0].edges
+    ]
+    edges = pandas.DataFrame(rows, columns=["column", "joined with", "mutual information in nats"])
+    sizes = {"records": total, "noise per cell of one column": state.sigma_singles}
+    pairs_too = {"noise per cell of two columns": state.sigma_pairs} if twos is not None else {}
+    return Outcome(
+        metrics={**sizes, **pairs_too},
+        tables={"Edges of the tree": edges} if rows else {},
+        arrays=to_arrays(trees),
+        notes=["Sizes and edges are those of the tables that were released, their noise included."],
+    )
