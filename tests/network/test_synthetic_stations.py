@@ -14,6 +14,7 @@ from hedgerow.network.console.contact import Contact
 from hedgerow.network.console.door import Door
 from hedgerow.network.station.review import ROLL, Review
 from hedgerow.store import last
+from hedgerow.synth import Provenance
 from patience import PATIENCE
 from station_house import STUDY, House
 
@@ -33,15 +34,15 @@ unit = "record"
 [protection.aggregation]
 by = "secagg"
 """
-LOGISTIC = """
-name = "risk"
+TABLE = """
+name = "people"
 [data]
 name = "heart"
 target = "sick"
 features = ["age", "dose"]
 [program]
-name = "private_logistic"
-formula = "sick ~ age + dose"
+name = "tan"
+bins = 4
 epsilon = 1.0
 delta = 1e-5
 noise_at = "shares"
@@ -92,6 +93,9 @@ class Owner:
         return self.ask("POST", f"/studies/{STUDY.hex()}/approve", data=form, headers={"origin": "http://127.0.0.1:8440"})
 
 
+COLUMNS = ("age", "dose", "sick")
+
+
 def boarded(house, text, columns):
     """What the three owners read, who all approve."""
     assert {one["status"] for one in house.board(text, columns).values()} == {"waiting"}
@@ -104,12 +108,33 @@ def boarded(house, text, columns):
     return read.pop()
 
 
-def test_x(tmp_path):
+def asked(house, text):
+    """The last state of a study, with every station's charges."""
+    built = house.built(text)
+    state = last(built.listing.program(built.settings)(built.federation))
+    spent = [house.stations[name].journal.charges() for name in STATIONS]
+    return built, state, [[charge.entry() for _, charge in charges if charge.account == "all"] for charges in spent]
+
+
+def test_a_synthetic_table_of_three_stations_is_approved_in_plain_words_and_charged_at_each(tmp_path):
     with over_grpc(tmp_path, GUARD) as house:
-        text = LOGISTIC + HIDDEN
-        print(boarded(house, text, ("age", "dose", "sick")))
-        built = house.built(text)
-        state = last(built.listing.program(built.settings)(built.federation))
-        print(state, built.federation.ledger)
-        print(house.codes("alpha"))
-        assert 0
+        read = boarded(house, TABLE + HIDDEN, COLUMNS)
+        for words in (
+            "tan: Made-up records: a tree of columns inside each class of the target, from noisy tables of pairs.",
+            "Noise on every answer, within a budget",
+            "Count how many records have each value, or each pair of values together",
+            "each party adds its share before anything leaves",
+            "nobody by itself: the coordinator sees the total of all parties alone (SecAgg)",
+        ):
+            assert words in read
+        built, state, charges = asked(house, TABLE + HIDDEN)
+        assert state.round == 2
+        ledger = built.federation.ledger
+        assert 0.99 < ledger.epsilon(delta=1e-5, unit="record") <= 1.0
+        for entries in charges:
+            assert [(entry.query, entry.event) for entry in entries] == [(entry.query, entry.event) for entry in ledger.entries]
+        outcome = built.listing.outcome(built.federation, built.settings, state)
+        made = built.listing.synthesizer(built.settings, outcome.arrays, built.schema, Provenance())
+        people = made.sample(40, where={"sick": 1, "age": (50, 60)}, seed=0)
+        assert set(people["sick"]) == {1.0}
+        assert ((people["age"] >= 50) & (people["age"] <= 60)).all()
