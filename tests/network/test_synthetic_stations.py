@@ -48,6 +48,22 @@ delta = 1e-5
 noise_at = "shares"
 least = 3
 """
+VOTES = """
+name = "votes"
+[data]
+name = "heart"
+target = "sick"
+features = ["age", "dose"]
+[program]
+name = "pate"
+teacher = "ridge"
+shards = 5
+asked = 20
+epsilon = 1.0
+delta = 1e-5
+noise_at = "shares"
+least = 3
+"""
 
 
 @contextmanager
@@ -138,3 +154,22 @@ def test_a_synthetic_table_of_three_stations_is_approved_in_plain_words_and_char
         people = made.sample(40, where={"sick": 1, "age": (50, 60)}, seed=0)
         assert set(people["sick"]) == {1.0}
         assert ((people["age"] >= 50) & (people["age"] <= 60)).all()
+
+
+def test_votes_of_three_stations_are_approved_in_plain_words_and_charged_at_each(tmp_path):
+    with over_grpc(tmp_path, GUARD) as house:
+        read = boarded(house, VOTES + HIDDEN, COLUMNS)
+        for words in (
+            "pate: Labels for public inputs, voted by teachers of the parties' shards",
+            "Noise on every answer, within a budget",
+            "count how many of them vote for each class of each public example",
+            "each party adds its share before anything leaves",
+            "l2(6.3",
+        ):
+            assert words in read
+        built, state, charges = asked(house, VOTES + HIDDEN)
+        assert (state.teachers, state.votes.shape) == (15, (20, 2))
+        ledger = built.federation.ledger
+        assert 0.99 < ledger.epsilon(delta=1e-5, unit="record") <= 1.0
+        for entries in charges:
+            assert [(entry.query, entry.event) for entry in entries] == [(entry.query, entry.event) for entry in ledger.entries]
