@@ -132,6 +132,7 @@ def asked(house, text):
     return built, state, [[charge.entry() for _, charge in charges if charge.account == "all"] for charges in spent]
 
 
+@pytest.mark.slow
 def test_a_synthetic_table_of_three_stations_is_approved_in_plain_words_and_charged_at_each(tmp_path):
     with over_grpc(tmp_path, GUARD) as house:
         read = boarded(house, TABLE + HIDDEN, COLUMNS)
@@ -156,6 +157,7 @@ def test_a_synthetic_table_of_three_stations_is_approved_in_plain_words_and_char
         assert ((people["age"] >= 50) & (people["age"] <= 60)).all()
 
 
+@pytest.mark.slow
 def test_votes_of_three_stations_are_approved_in_plain_words_and_charged_at_each(tmp_path):
     with over_grpc(tmp_path, GUARD) as house:
         read = boarded(house, VOTES + HIDDEN, COLUMNS)
