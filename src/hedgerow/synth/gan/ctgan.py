@@ -226,7 +226,8 @@ def refuse(
         raise SettingsInvalid("a count below one, or a learning rate that is not above zero.", remedy="Raise it.")
     if batch_size % pac:
         raise SettingsInvalid(
-            f"batch_size={batch_size} is no multiple of pac={pac}.", remedy=f"Take batch_size={max(1, batch_size // pac) * pac}."
+            f"batch_size={batch_size} is no multiple of pac={pac}.",
+            remedy=f"Take batch_size={max(1, batch_size // pac) * pac}.",
         )
     if batch_size < 2:
         raise SettingsInvalid("batch normalisation of one row.", remedy="Take batch_size=200.")
@@ -267,9 +268,7 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: CtganSta
 def synthesizer(settings: Mapping[str, Any], arrays: Mapping[str, Array], schema: Schema, about: Provenance) -> Ctgan:
     """What records are drawn from, of the arrays of an outcome."""
     encoding = _encoding(settings, schema)
-    return Ctgan(
-        encoding.codes, about, encoding, arrays["modes"], arrays["counts"], arrays["generator"], settings["hidden"]
-    )
+    return Ctgan(encoding.codes, about, encoding, arrays["modes"], arrays["counts"], arrays["generator"], settings["hidden"])
 
 
 def _encoding(settings: Mapping[str, Any], schema: Schema) -> Encoding:

@@ -38,9 +38,7 @@ SHARE = 1 / 6
 
 
 @local(additive=True, stackable=True, holds=True)
-def marginal_counts(
-    broadcast: None, party: Party, rng: Any, *, sizes: tuple[int, ...], bounds: Bounds | None = None
-) -> Array:
+def marginal_counts(broadcast: None, party: Party, rng: Any, *, sizes: tuple[int, ...], bounds: Bounds | None = None) -> Array:
     """Count how many records have each value of each column.
 
     Codes side by side: shape (sum(sizes),), with a leading axis where parties are stacked.
