@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from .assessed import Quality
+    from .closest import Closeness, closest, nearer_share
     from .codes import Codes
     from .conditions import Conditions
     from .copula import CopulaState, copula, copula_sums
@@ -36,12 +38,14 @@ if TYPE_CHECKING:
     from .measured import TablesState
     from .metrics import correlation_similarity, ks_complement, ks_of_counts, tv_complement, tv_of_counts
     from .mst import mst, spanning_tree
+    from .quality import QualityState, compared, measured_quality, quality, real_tables
     from .synthesizer import Synthesizer
     from .table import Provenance, SyntheticTable, provenance_of
     from .tan import class_trees, tan
     from .tstr import Utility, tstr
 
 __all__ = [
+    "Closeness",
     "Codes",
     "Conditions",
     "CopulaState",
@@ -53,6 +57,8 @@ __all__ = [
     "DpTvaeState",
     "PateGanState",
     "Provenance",
+    "Quality",
+    "QualityState",
     "Synthesizer",
     "SyntheticTable",
     "TablesState",
@@ -61,6 +67,8 @@ __all__ = [
     "TvaeState",
     "Utility",
     "class_trees",
+    "closest",
+    "compared",
     "copula",
     "copula_sums",
     "correlation_similarity",
@@ -73,11 +81,15 @@ __all__ = [
     "ks_complement",
     "ks_of_counts",
     "marginals",
+    "measured_quality",
     "mst",
+    "nearer_share",
     "one_way_tables",
     "pate_gan",
     "pate_gan_rounds",
     "provenance_of",
+    "quality",
+    "real_tables",
     "spanning_tree",
     "tan",
     "tstr",

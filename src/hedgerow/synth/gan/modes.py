@@ -47,7 +47,10 @@ SHARE = 1 / 6
 
 @local(additive=True, stackable=True, holds=True)
 def marginal_counts(broadcast: None, party: Party, rng: Any, *, sizes: tuple[int, ...], bounds: Bounds | None = None) -> Array:
-    """Count the codes of each column, side by side: shape (sum(sizes),), with a leading axis where parties are stacked."""
+    """Count how many records have each value of each column.
+
+    Codes side by side: shape (sum(sizes),), with a leading axis where parties are stacked.
+    """
     codes, w = party["codes"], held(party.w, bounds, times=len(sizes))
     found = [tally(codes[..., j].astype(np.intp), w, size) for j, size in enumerate(sizes)]
     return np.concatenate(found, axis=-1)
