@@ -10,7 +10,7 @@ from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import HedgerowError
 from hedgerow.synth import Codes
 from hedgerow.synth.gan.adversarial import level_loss, steepness
-from hedgerow.synth.gan.encoding import Encoding
+from hedgerow.synth.gan.encoding import RowEncoding
 from hedgerow.synth.gan.modes import modes_of
 from hedgerow.synth.gan.networks import Generator, activated, begun, filled, flat, mask_of
 from hedgerow.synth.gan.tvae import reconstruction
@@ -49,7 +49,7 @@ def test_the_penalty_of_a_linear_critic_is_that_of_its_slope():
 
 
 def test_the_loss_of_levels_is_cross_entropy_of_the_wanted_one():
-    encoding = Encoding(Codes.of(SCHEMA), n_modes=2)
+    encoding = RowEncoding(Codes.of(SCHEMA), n_modes=2)
     out, m = torch.randn(5, encoding.width), torch.eye(3)[[0, 2, 1, 1, 0]]
     hot = encoding.discrete[0].hot
     wanted = nn.functional.cross_entropy(out[:, hot], m.argmax(1))
@@ -57,7 +57,7 @@ def test_the_loss_of_levels_is_cross_entropy_of_the_wanted_one():
 
 
 def test_reconstruction_is_the_log_density_but_for_a_constant():
-    encoding = Encoding(Codes.of(SCHEMA), n_modes=2)
+    encoding = RowEncoding(Codes.of(SCHEMA), n_modes=2)
     rows = torch.from_numpy(encoding.encode(table(4).columns, modes_of(encoding, None)))
     out, delta = torch.randn(4, encoding.width), torch.tensor([0.3, 0.7])
     wanted = torch.zeros(4)
@@ -70,7 +70,7 @@ def test_reconstruction_is_the_log_density_but_for_a_constant():
 
 
 def test_a_mode_without_weight_is_never_made():
-    encoding = Encoding(Codes.of(SCHEMA), n_modes=3)
+    encoding = RowEncoding(Codes.of(SCHEMA), n_modes=3)
     modes = modes_of(encoding, None)
     modes[0, 1, 0] = 0.0
     net = filled(Generator(encoding, 8), begun(Generator, 0, encoding, 8))
@@ -81,7 +81,7 @@ def test_a_mode_without_weight_is_never_made():
 
 
 def test_first_weights_follow_from_the_seed_and_leave_the_generator_of_torch_alone():
-    encoding = Encoding(Codes.of(SCHEMA), n_modes=2)
+    encoding = RowEncoding(Codes.of(SCHEMA), n_modes=2)
     before = torch.random.get_rng_state()
     one, other = begun(Generator, 1, encoding, 8), begun(Generator, 2, encoding, 8)
     assert torch.equal(before, torch.random.get_rng_state())

@@ -31,7 +31,7 @@ NUMBERS = ("number", "integer")
 
 
 @dataclass(frozen=True)
-class Block:
+class ColumnBlock:
     """The places of one column in a row that networks read.
 
     Attributes
@@ -68,7 +68,7 @@ class Block:
 
 @travels
 @dataclass(frozen=True)
-class Encoding:
+class RowEncoding:
     """How records become rows of numbers.
 
     Attributes
@@ -83,26 +83,26 @@ class Encoding:
     n_modes: int = 10
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[ColumnBlock, ...]:
         """One for each column, in their order."""
         found, at, condition, mode = [], 0, 0, 0
         for j, column in enumerate(self.codes.columns):
             if column.kind in NUMBERS:
-                block = Block(j, at + 1, self.n_modes + column.optional, alpha=at, mode=mode)
+                block = ColumnBlock(j, at + 1, self.n_modes + column.optional, alpha=at, mode=mode)
                 at, mode = at + 1 + block.size, mode + 1
             else:
-                block = Block(j, at, self.codes.sizes[j], condition=condition)
+                block = ColumnBlock(j, at, self.codes.sizes[j], condition=condition)
                 at, condition = at + block.size, condition + block.size
             found.append(block)
         return tuple(found)
 
     @cached_property
-    def numbers(self) -> tuple[Block, ...]:
+    def numbers(self) -> tuple[ColumnBlock, ...]:
         """Blocks of numbers."""
         return tuple(block for block in self.blocks if block.mode >= 0)
 
     @cached_property
-    def discrete(self) -> tuple[Block, ...]:
+    def discrete(self) -> tuple[ColumnBlock, ...]:
         """Blocks of columns with levels, on which records are conditioned."""
         return tuple(block for block in self.blocks if block.mode < 0)
 
