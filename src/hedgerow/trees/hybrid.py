@@ -168,7 +168,7 @@ def grow_hybrid_forest(
     *,
     trees: int = 4,
     depth: int = 4,
-    score: SplitScore = "max count",
+    score: SplitScore = "gini",
     law: Law = "exponential",
     split_share: float = 0.5,
     parts: bool = True,
@@ -191,8 +191,10 @@ def grow_hybrid_forest(
         With a schema that declares the range of every numeric feature; the target has classes.
     trees, depth : int
         Trees, and levels of splits of each.
-    score : {"max count", "gini"}
-        Of a split.
+    score : {"gini", "max count"}
+        Of a split. Looked at on Adult and cardio: by Gini impurity the area under the curve is larger from epsilon 1 on (Adult
+        .86 and .74, cardio .78 and .77), and trees gain from more budget; by max count, whose sensitivity is half as large,
+        accuracy is higher at epsilon 0.1 and below (Adult 80.1 and 77.4 percent), and on cardio at epsilon 1 as well.
     law : {"exponential", "noisy max", "permute and flip"}
         Of choices; see `hedgerow.privacy.choice.Choice`.
     split_share : float
@@ -282,7 +284,7 @@ def hybrid_forest(
     *,
     trees: int = 4,
     depth: int = 4,
-    score: SplitScore = "max count",
+    score: SplitScore = "gini",
     law: Law = "exponential",
     split_share: float = 0.5,
     parts: bool = True,
