@@ -333,9 +333,16 @@ def private_fit(
     known = provenance(federation, asked_before, rows.spec.schema.names)
     known["protection"] = known["protection"].partition("; no standard errors")[0]
     if federation.protection.noisy:
+        known["protection"] += noise_from(federation, asked_before)
         known |= costs(federation, delta, asked_before)
     rows = rows_as_asked(rows, federation, planned=False)
     return PrivateFit(rows, model, method, coef, rounds, **known, **more)
+
+
+def noise_from(federation: Federation, asked_before: int) -> str:
+    """What is to be said of noise that is drawn from a seed, which whoever knows it can subtract; else nothing."""
+    seeded = any(entry.randomness == "seeded" for entry in federation.ledger.since(asked_before))
+    return "; noise from a simulation seed, not for deployment: this is no release" if seeded else ""
 
 
 def costs(federation: Federation, delta: float | None, asked_before: int = 0) -> dict[str, tuple[float, float] | None]:
