@@ -53,6 +53,7 @@ from hedgerow.privacy.shares import BudgetShares, Share
 from . import results
 from .bins import Bins, binned
 from .boosted_forest import BoostedForest, BoostingState, scores
+from .charged import charged
 from .growing import split_nodes
 from .histograms import CellLayout, every_feature, padded, slots, tally
 from .noise import ball, refuse_whole_noise
@@ -379,5 +380,7 @@ noise_at, least
         )
     bins = bins or Bins.of(federation.schema, features=features, target=target, n_bins=n_bins, log=log)
     plan = BoostingPlan(trees, depth, learning_rate, regularisation, min_curvature, min_gain)
+    asked_before = len(federation.ledger)
     *_, state = _boosted(federation, bins, plan, BudgetShares(epsilon, delta, noise_at, least), None)
-    return BoostedForest(state, bins, depth)
+    made: BoostedForest = charged(BoostedForest(state, bins, depth), federation, asked_before, delta)
+    return made

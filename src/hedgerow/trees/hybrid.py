@@ -57,6 +57,7 @@ from hedgerow.privacy.choice.mechanisms import Law
 from hedgerow.privacy.shares import BudgetShares, Share, divided
 
 from .bins import Bins, binned
+from .charged import charged
 from .heaps import HeapTrees, SplitRule, SplitScore
 from .noise import ball, deviation, refuse_choices_elsewhere
 from .reading import refuse_undeclared, score_of
@@ -302,8 +303,10 @@ def hybrid_forest(
     bins: dict[str, Any] = {"n_bins": n_bins, "log": log, "features": features, "target": target}
     grown: dict[str, Any] = {"trees": trees, "depth": depth, "score": score, "law": law, "split_share": split_share}
     budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise_at": noise_at, "least": least}
+    asked_before = len(federation.ledger)
     *_, state = grow_hybrid_forest(federation, parts=parts, structure=structure, **bins, **grown, **budget)
-    return model_of(bins, state, federation.schema)
+    made: VotingForest = charged(model_of(bins, state, federation.schema), federation, asked_before, delta)
+    return made
 
 
 def ordered_of(bins: Bins) -> tuple[bool, ...]:
