@@ -239,7 +239,7 @@ def test_conditional_records_are_those_that_a_filter_leaves(parties, make, where
             keep &= np.isin(values, levels)
     filtered = free.take(np.flatnonzero(keep))
     kept = len(filtered)
-    assert kept / len(free) == pytest.approx(found.expected(Conditions.of(found.codes, where)) / found.records, abs=0.005)
+    assert kept / len(free) == pytest.approx(found.expected(Conditions.of(found.codes, where)) / found.total, abs=0.005)
     first, second = codes_in(conditional, found.codes), codes_in(filtered, found.codes)
     for i in range(5):
         for j in range(i):
@@ -349,7 +349,7 @@ def test_shares_of_noise_behind_hidden_rows(parties):
     federation = parties().protect(aggregation=hr.SecAgg())
     found = tan(federation, epsilon=2.0, delta=1e-5, noise_at="shares", least=3, bins=4)
     assert federation.ledger.epsilon(delta=1e-5, unit="record") <= 2
-    assert found.records == pytest.approx(600, abs=100)
+    assert found.total == pytest.approx(600, abs=100)
     assert {entry.event.kind for entry in federation.ledger.entries} == {"gaussian"}
 
 

@@ -115,7 +115,7 @@ class TreeSynthesizer(Synthesizer):
         return [(names[i], names[j]) for i, j in self.trees[0].edges]
 
     @property
-    def records(self) -> float:
+    def total(self) -> float:
         """Expected records in the tables, without fractions of noise that were below zero."""
         return sum(tree.total for tree in self.trees)
 

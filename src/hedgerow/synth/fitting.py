@@ -28,6 +28,21 @@ def trees_of(state: TablesState, singles: Tables, pairs: Tables | None = None) -
 
     A target whose codes are the classes is no column of these tables: its node then is all its records at that code.
     """
+    totals, nodes, clean = cleaned_tables(state, singles, pairs)
+    edges = spanning({(i, j): sum(map(information, tables)) - NEAR * sum(totals) for (i, j), tables in clean.items()})
+    return tuple(
+        Tree(
+            tuple(nodes[c]),
+            {(i, j): agreeing(clean[i, j][c], nodes[c][i], nodes[c][j]) for i, j in edges},
+        )
+        for c in range(len(totals))
+    )
+
+
+def cleaned_tables(
+    state: TablesState, singles: Tables, pairs: Tables | None = None
+) -> tuple[list[float], list[list[Array]], dict[Clique, list[Array]]]:
+    """Records of each class, nodes of each column in each class, and tables of pairs in each class, cleaned of noise."""
     one = singles.split(state.singles)
     two = pairs.split(state.pairs) if pairs is not None else {}
     exact = not (state.sigma_singles or state.sigma_pairs)
@@ -38,14 +53,7 @@ def trees_of(state: TablesState, singles: Tables, pairs: Tables | None = None) -
         pair: [cleaned(table, nodes[c][pair[0]], nodes[c][pair[1]], state.sigma_pairs) for c, table in enumerate(tables)]
         for pair, tables in two.items()
     }
-    edges = spanning({(i, j): sum(map(information, tables)) - NEAR * sum(totals) for (i, j), tables in clean.items()})
-    return tuple(
-        Tree(
-            tuple(nodes[c]),
-            {(i, j): agreeing(clean[i, j][c], nodes[c][i], nodes[c][j]) for i, j in edges},
-        )
-        for c in range(len(totals))
-    )
+    return totals, nodes, clean
 
 
 def class_totals(

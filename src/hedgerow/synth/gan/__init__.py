@@ -1,0 +1,1 @@
+"""Networks that make up records: CTGAN, TVAE and PATE-GAN, trained where the records are."""
