@@ -20,7 +20,7 @@ from hedgerow.synth.fitting import from_arrays, to_arrays, trees_of
 from hedgerow.synth.measured import SINGLES, TablesState
 from hedgerow.synth.tables import Tables, pairs, singles, table_counts
 from hedgerow.synth.tan import class_layouts
-from hedgerow.synth.tree import Tree, agreeing, cleaned, independent, simplex, spanning
+from hedgerow.synth.tree import ColumnTree, agreeing, cleaned, independent, simplex, spanning
 
 SCHEMA = Schema(
     (
@@ -278,7 +278,7 @@ def test_rounding_is_by_less_than_one_and_fair():
 def test_siblings_are_drawn_independently_of_each_other():
     """Two children of one parent: their table is the product of their shares, up to sampling error."""
     node, edge = np.array([1000.0]), np.array([[300.0, 700.0]])
-    tree = Tree((node, edge[0], edge[0]), {(0, 1): edge, (0, 2): edge})
+    tree = ColumnTree((node, edge[0], edge[0]), {(0, 1): edge, (0, 2): edge})
     total, steps = passed(tree, {})
     made = drawn(steps, 20_000, 3, np.random.default_rng(0))
     assert total == pytest.approx(1000)

@@ -29,7 +29,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.errors import SettingsInvalid
 
 from .conditions import Conditions
-from .drawing import Step, drawn
+from .drawing import Branch, drawn
 from .synthesizer import Synthesizer
 
 NODES = 10.0
@@ -79,12 +79,12 @@ class MixtureSynthesizer(Synthesizer):
         for j, part in zip(others, parts, strict=True):
             part = part * conditions.weights.get(j, 1.0)
             weights = weights * part.sum(1)
-            steps.append(Step(j, f, part))
+            steps.append(Branch(j, f, part))
         if not weights.sum() > 0:
             raise SettingsInvalid("the conditions have no probability at all.", remedy="Loosen them: where={...}.")
         if self.target >= 0:
-            steps.append(Step(self.target, f, np.repeat(np.eye(classes), components, axis=0)))
-        return drawn([Step(f, -1, weights[None]), *steps], rows, f + 1, rng)[:, :f]
+            steps.append(Branch(self.target, f, np.repeat(np.eye(classes), components, axis=0)))
+        return drawn([Branch(f, -1, weights[None]), *steps], rows, f + 1, rng)[:, :f]
 
 
 def fitted(

@@ -141,9 +141,7 @@ def own_rows(encoding: Encoding, party: Party, modes: Array, rng: Any) -> tuple[
     return encoding.encode(columns, modes, rng), encoding.levels(columns)
 
 
-def compete(
-    generator: Any, critic: Any, rows: Array, conditioner: Conditioner, mask: Tensor, plan: GanPlan, rng: Any
-) -> None:
+def compete(generator: Any, critic: Any, rows: Array, conditioner: Conditioner, mask: Tensor, plan: GanPlan, rng: Any) -> None:
     """The steps of a round, in place."""
     encoding, size = conditioner.encoding, plan.batch_size
     draws = torch.Generator().manual_seed(int(rng.integers(2**62)))
