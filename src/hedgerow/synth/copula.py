@@ -42,7 +42,7 @@ from hedgerow.core.mechanism import Position
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.core.whole import BITS, bound_in, held, whole
-from hedgerow.data import Schema, load
+from hedgerow.data import Schema, complete_cases, load
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.report import Outcome
@@ -246,7 +246,8 @@ def copula_sums(
     refuse_whole_noise(federation, "products of scores")
     plan = {"counts": Share(COUNTS), "products": Share(1 - COUNTS)} if layout.pairs else {"counts": Share(1.0)}
     budget = BudgetShares(epsilon, delta, noise_at, least)
-    asked = budget.handles(federation.prepare(coded, codes=codes), plan, begins=start is None)
+    weighed = complete_cases(federation, [], count=False)  # a record without a weight counts for nothing
+    asked = budget.handles(weighed.prepare(coded, codes=codes), plan, begins=start is None)
     where = {"sizes": layout.sizes, "by": layout.by, "classes": layout.classes}
     state = start
     if state is None:
