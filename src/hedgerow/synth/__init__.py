@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     from .marginals import marginals, one_way_tables
     from .measured import TablesState
     from .metrics import correlation_similarity, ks_complement, ks_of_counts, tv_complement, tv_of_counts
+    from .mixture import MixtureSynthesizer
     from .mst import mst, spanning_tree
     from .quality import QualityState, compared, measured_quality, quality, real_tables
+    from .rap import pair_tables, rap
     from .synthesizer import Synthesizer
     from .table import Provenance, SyntheticTable, provenance_of
     from .tan import class_trees, tan
@@ -52,6 +54,7 @@ __all__ = [
     "DpCtganState",
     "DpTvae",
     "DpTvaeState",
+    "MixtureSynthesizer",
     "Provenance",
     "Quality",
     "QualityState",
@@ -81,8 +84,10 @@ __all__ = [
     "mst",
     "nearer_share",
     "one_way_tables",
+    "pair_tables",
     "provenance_of",
     "quality",
+    "rap",
     "real_tables",
     "spanning_tree",
     "tan",
