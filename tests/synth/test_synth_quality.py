@@ -179,10 +179,9 @@ def test_an_estimate_is_nearer_than_the_noisy_table_and_exact_tables_stay():
 
 def test_pages_show_columns_pairs_and_correlations():
     shown = quality(parties(), MADE, bins=8, pair_bins=4, test=people(200, 2), epsilon=2.0, delta=1e-5).outcome()
-    assert {curve.title for curve in shown.curves} == {"age", "income"}
-    assert {dots.title for dots in shown.dots} == {"job", "ill"}
+    assert {bars.title for bars in shown.bars} == {"age", "income", "job", "ill"}
     assert [heat.title for heat in shown.heats] == ["How alike pairs of columns are", "By how much correlations differ"]
-    for drawn in (*shown.curves, *shown.dots, *shown.heats):
+    for drawn in (*shown.bars, *shown.heats):
         assert "estimated from noisy tables" in drawn.note
     assert "accuracy, logistic on made-up records" in shown.metrics
     report = Report(
@@ -191,7 +190,7 @@ def test_pages_show_columns_pairs_and_correlations():
         description="d",
         privacy="p",
         privacy_ok=True,
-        curves=tuple(shown.curves),
+        bars=tuple(shown.bars),
         heats=tuple(shown.heats),
     )
     assert Report.from_json(report.to_json()).to_json() == report.to_json()  # empty cells are no numbers
@@ -201,8 +200,8 @@ def test_pages_show_columns_pairs_and_correlations():
 
 def test_exact_pictures_do_not_speak_of_noise():
     shown = compared(REAL, MADE).outcome()
-    assert not any("noisy" in drawn.note for drawn in (*shown.curves, *shown.dots, *shown.heats))
-    assert any("Missing" in curve.note for curve in shown.curves)
+    assert not any("noisy" in drawn.note for drawn in (*shown.bars, *shown.heats))
+    assert any("Missing" in bars.note for bars in shown.bars)
 
 
 def test_a_summary_and_a_repr_are_short():
