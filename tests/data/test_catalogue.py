@@ -40,11 +40,13 @@ RECORDS = {  # training and test records
     "heart_failure": (299, 0),
     "hie": (20190, 0),
     "insurance": (1338, 0),
+    "iris": (150, 0),
     "lending_club_119987": (119938, 0),
     "lending_club_2007_2011": (42445, 0),
     "mnist": (60000, 10000),
     "noise_experiment": (100, 0),
     "pneumoniamnist": (4708, 624),
+    "two_normals": (1000, 1000),
 }
 BUNDLED = sorted(name for name, entry in CATALOGUE.items() if not entry.files)
 SMALL = ("city_health", "coimbra", "haberman", "insurance")

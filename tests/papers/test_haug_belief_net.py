@@ -114,6 +114,15 @@ def test_both_forms_keep_their_budget():
 
 
 @pytest.mark.slow
+def test_a_second_fit_that_exceeds_what_is_left_is_refused_before_its_first_question():
+    fed = digits().within(hr.Budget(1.2, 1e-5, unit="record"))
+    hr.last(private_belief_net(fed, filters=1, epsilon=1.0, delta=1e-5, form="corrected"))
+    with pytest.raises(hr.errors.BudgetExhausted, match="what 2 earlier questions left"):
+        hr.last(private_belief_net(fed, filters=1, epsilon=1.0, delta=1e-5, form="corrected"))
+    assert len(fed.ledger) == 2
+
+
+@pytest.mark.slow
 def test_it_learns_and_a_seed_repeats_it_and_a_started_run_goes_on():
     table, settings = load("digits"), {"filters": 3, "epsilon": 200.0, "delta": 1e-5}
     runs = [list(private_belief_net(digits(), **settings)) for _ in range(2)]

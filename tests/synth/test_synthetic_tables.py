@@ -20,7 +20,7 @@ from hedgerow.synth.fitting import from_arrays, to_arrays, trees_of
 from hedgerow.synth.measured import SINGLES, TablesState
 from hedgerow.synth.tables import Tables, pairs, singles, table_counts
 from hedgerow.synth.tan import class_layouts
-from hedgerow.synth.tree import Tree, agreeing, cleaned, independent, simplex, spanning
+from hedgerow.synth.tree import ColumnTree, agreeing, cleaned, independent, simplex, spanning
 
 SCHEMA = Schema(
     (
@@ -239,7 +239,7 @@ def test_conditional_records_are_those_that_a_filter_leaves(parties, make, where
             keep &= np.isin(values, levels)
     filtered = free.take(np.flatnonzero(keep))
     kept = len(filtered)
-    assert kept / len(free) == pytest.approx(found.expected(Conditions.of(found.codes, where)) / found.records, abs=0.005)
+    assert kept / len(free) == pytest.approx(found.expected(Conditions.of(found.codes, where)) / found.total, abs=0.005)
     first, second = codes_in(conditional, found.codes), codes_in(filtered, found.codes)
     for i in range(5):
         for j in range(i):
@@ -278,7 +278,7 @@ def test_rounding_is_by_less_than_one_and_fair():
 def test_siblings_are_drawn_independently_of_each_other():
     """Two children of one parent: their table is the product of their shares, up to sampling error."""
     node, edge = np.array([1000.0]), np.array([[300.0, 700.0]])
-    tree = Tree((node, edge[0], edge[0]), {(0, 1): edge, (0, 2): edge})
+    tree = ColumnTree((node, edge[0], edge[0]), {(0, 1): edge, (0, 2): edge})
     total, steps = passed(tree, {})
     made = drawn(steps, 20_000, 3, np.random.default_rng(0))
     assert total == pytest.approx(1000)
@@ -349,7 +349,7 @@ def test_shares_of_noise_behind_hidden_rows(parties):
     federation = parties().protect(aggregation=hr.SecAgg())
     found = tan(federation, epsilon=2.0, delta=1e-5, noise_at="shares", least=3, bins=4)
     assert federation.ledger.epsilon(delta=1e-5, unit="record") <= 2
-    assert found.records == pytest.approx(600, abs=100)
+    assert found.total == pytest.approx(600, abs=100)
     assert {entry.event.kind for entry in federation.ledger.entries} == {"gaussian"}
 
 

@@ -215,6 +215,12 @@ def test_it_goes_on_from_a_state(federate, table):
 
 
 # ---- refusals -------------------------------------------------------------------------------------------------------
+def test_one_feature_on_a_logarithmic_scale_is_a_plain_str_too(federate, table):
+    model = additive(federate(table), rounds=2, n_bins=4, log="dose")
+    assert model.log == ("dose",)
+    assert model.bins == additive(federate(table), rounds=2, n_bins=4, log=["dose"]).bins
+
+
 def test_what_has_no_bound_or_follows_from_data_is_refused(federate, table):
     with pytest.raises(SettingsInvalid, match="number of rounds is fixed beforehand"):
         additive(federate(table), epsilon=1.0, delta=1e-5, tol=1e-3)

@@ -14,13 +14,14 @@ from rich.markup import escape
 
 from hedgerow.errors import HedgerowError, PartyDeclined, StudyInvalid
 
-from . import coordinator, export, pilot
+from . import coordinator, export, pilot, synth
 from .as_json import rehearsal_told, result_told
 from .explain import explain, explain_study
 from .json_output import JsonOption, print_json
 from .keys import app as keys_commands
 from .ledger import app as ledger_commands
 from .privacy import app as privacy_commands
+from .runs import RUNS, fresh_folder
 from .show import Bars, listed, show_beginning, show_rehearsal, show_rehearsals, show_result, show_studies
 from .station import app as station_commands
 
@@ -99,7 +100,7 @@ def run(
         loaded, quick = load(study, loaded.quick | dict(changes)), False
     command = "hedgerow " + shlex.join(sys.argv[1:])
     name = loaded.name + "-sweep" * bool(swept) + "-quick" * quick
-    folder = out or _fresh(Path("runs"), name, resume)
+    folder = out or fresh_folder(RUNS, name, resume=resume)
     if swept:
         loaded = sweep(loaded, swept)
     if loaded.comparison is not None or quick:
@@ -226,6 +227,7 @@ def check(study: StudyArgument, change: SetOption = None, data_dir: DataOption =
 coordinator.register(app)
 app.command()(pilot.pilot)
 app.command()(export.export)
+app.command()(synth.synth)
 app.command()(explain)
 
 
@@ -252,15 +254,6 @@ def _with_causes(error: HedgerowError) -> str:
             lines.append(f"Cause: {type(cause).__name__}: {cause}")
         cause, seen = cause.__cause__, seen + 1
     return "\n".join(lines)
-
-
-def _fresh(folder: Path, name: str, resume: bool) -> Path:
-    """The latest run of this name where it is resumed, else the next free number."""
-    taken = sorted(folder.glob(f"{name}-[0-9][0-9][0-9]"))
-    if resume and taken:
-        return taken[-1]
-    number = int(taken[-1].name[-3:]) + 1 if taken else 1
-    return folder / f"{name}-{number:03d}"
 
 
 if __name__ == "__main__":

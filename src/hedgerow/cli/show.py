@@ -78,10 +78,16 @@ class Bars:
 
 def show_result(result: Any, console: Console) -> None:
     """Print a finished run in short, and where its page is."""
+    from hedgerow.study.registry import own
+
     print_report(result.report, console)
     show_finding(result.report, console)
     if result.report.nothing:
         console.print(f"\n{result.report.nothing}", style="bold red", markup=False, highlight=False)
+    place = own().get(str(dict(result.report.facts).get("program")))
+    if place is not None and place.draws:
+        said = f"\nDraw made-up records: hedgerow synth {result.folder} --rows 1000 --out people.csv"
+        console.print(said, markup=False, highlight=False, soft_wrap=True)
     console.print(f"\nReport: {result.folder / 'report.html'}", highlight=False, soft_wrap=True)
 
 

@@ -121,8 +121,8 @@ class Declaration:
         `(settings) -> str`: what the program computes as a guarantee without a proof, as a paper has it, and why it is none;
         "" where it does not. A statement then says that it is claimed and not proved.
     synthesizer : callable, optional
-        `(settings, arrays, schema, provenance) -> hedgerow.synth.Synthesizer`: from the arrays of `outcome`, which a run's folder
-        keeps, what records are drawn from.
+        `(settings, arrays, schema, provenance) -> hedgerow.synth.Synthesizer`: what records are drawn from, of the arrays of
+        `outcome`, which a run's folder keeps.
     case : callable
         `() -> Case`, from which the contract tests the program.
     columns : {"alike", "apart"}

@@ -72,6 +72,7 @@ def local(
     private: str | None = None,
     holds: bool | int = False,
     rowwise: bool = False,
+    by_shard: bool = False,
     norms: tuple[float, ...] = (1, 2, math.inf),
 ) -> Any:
     """Declare what an engine may do with a local function, beyond calling it for one party; parties elsewhere may be asked it.
@@ -95,6 +96,10 @@ def local(
     rowwise : bool
         Asked about many parties of one record each, stacked, it gives each the bits that it gives it alone. Then it is asked
         about many records at once. Sums and products of single numbers do so; products of matrices do not.
+    by_shard : bool
+        It is no sum over records, and keeps to a bound per record all the same: it deals records to shards whose number is
+        public, each by a chance of its own that depends on no other record, and adds up a row for each shard, made of whole
+        numbers and of that shard alone. One record more, or less, then moves the total by as far as two rows lie apart.
     norms : tuple
         Of bounds that a function which `holds` keeps to; under others it is asked about one record at a time.
     """
@@ -103,6 +108,9 @@ def local(
     if rowwise and not stackable:
         remedy = "Records are asked about as stacked parties: say both."
         raise SettingsInvalid("rowwise=True without stackable=True.", remedy=remedy)
+
+    if by_shard and (additive or holds):
+        raise SettingsInvalid("by_shard=True of a sum over records.", remedy="Leave out additive and holds, or by_shard.")
 
     def declare(function: Function) -> Function:
         takes = signature(function).parameters
@@ -113,7 +121,7 @@ def local(
             )
         function.additive, function.stackable = additive, stackable  # type: ignore[attr-defined]
         function.private, function.holds = private, holds  # type: ignore[attr-defined]
-        function.rowwise, function.norms = rowwise, norms  # type: ignore[attr-defined]
+        function.rowwise, function.norms, function.by_shard = rowwise, norms, by_shard  # type: ignore[attr-defined]
         return travels(function)
 
     return declare if function is None else declare(function)
@@ -257,6 +265,11 @@ class Question:
     @property
     def additive(self) -> bool:
         return bool(getattr(self.function, "additive", False))
+
+    @property
+    def by_shard(self) -> bool:
+        """Whether the local function says that a record moves one row of whole numbers, of those that it adds up."""
+        return bool(getattr(self.function, "by_shard", False))
 
     @property
     def poolable(self) -> bool:

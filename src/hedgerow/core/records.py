@@ -16,7 +16,8 @@ A local function that holds records to bounds by itself, and faster, says so (`l
 Where it fails it is asked about halves of the records, and about halves of these, until single records are left that count as
 zeros; its sums are exact, so the parts add up to the same bits. A function whose rows do not depend on each other
 (`local(rowwise=True)`) is asked about many records at once, as stacked parties of one record each. A function that is no sum
-over records is asked as it is; its bound holds but for rounding, and as long as it fails for no record.
+over records is asked as it is; its bound holds but for rounding, and as long as it fails for no record. One that adds up whole
+numbers shard by shard (`local(by_shard=True)`) keeps to its bound by itself, without rounding.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def in_whole_steps(release: Release, question: Question) -> Release:
     step, bits = release.mechanism.record_step, getattr(question.function, "holds", False)
     if step is not None:
         _refuse_fractions(release, release.bounds, question, step)
-    if not comes_apart(question):
+    if not comes_apart(question) and not question.by_shard:
         _on_trust(question.name)
         return release
     return replace(release, bounds=in_steps(release.bounds, BITS if isinstance(bits, bool) else bits, step))
@@ -111,7 +112,7 @@ def _on_trust(name: str) -> None:
 def _refuse_fractions(release: Release, bounds: Bounds, question: Question, step: float) -> None:
     """Refuse, before anybody is asked, records that cannot add whole multiples of a step, or only zeros."""
     smallest = min(bound.radius for bound in each_bound(bounds))
-    if not comes_apart(question):
+    if not comes_apart(question) and not question.by_shard:
         why = "is no sum over records, so they cannot be held to whole numbers"
     elif not isinstance(getattr(question.function, "holds", False), bool):
         why = "adds what is no whole number"

@@ -10,11 +10,17 @@ Bin `b` holds the values above cut `b - 1` and up to cut `b`, included. Nothing 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
 
 Widths = Literal["equal", "log"]
+
+
+def names_of(log: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Return the columns whose bins are on a logarithmic scale; a plain str is one name."""
+    return (log,) if isinstance(log, str) else tuple(log or ())
 
 
 def cut_points(low: float, high: float, n_bins: int, widths: Widths = "equal") -> tuple[float, ...]:

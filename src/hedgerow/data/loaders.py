@@ -19,6 +19,7 @@ import numpy as np
 
 from hedgerow.errors import MissingColumn, MissingData, MissingExtra, SchemaInvalid, suggestion
 
+from .beside import declared_by
 from .cases import lacking_in
 from .column import Column, lacking
 from .declared import Declared, all_declared, declared_in, fit, numbers_or_words
@@ -64,7 +65,8 @@ def read(
         A csv, tsv, parquet or npz file, or the images of an idx pair (`train-images-idx3-ubyte`); csv, tsv and idx files
         may be gzipped.
     schema : Schema, optional
-        All columns to keep, declared; inferred without ranges otherwise (see `infer`).
+        All columns to keep, declared; inferred without ranges otherwise (see `infer`). Made-up records that
+        `SyntheticTable.write` wrote declare their columns themselves.
     target : str, optional
         Column that a model predicts.
     columns : collection of str, optional
@@ -96,7 +98,7 @@ def read(
         all columns, with the line of the first value.
     """
     path = _existing(Path(path))
-    given = all_declared(declared if schema is None else {column.name: column for column in schema})
+    given = all_declared((_by_itself(path, separator) | dict(declared or {})) if schema is None else _by_name(schema))
     kind = Path(path.name.removesuffix(".gz")).suffix.lower()
     between = separator or ("\t" if kind == ".tsv" else ",")
     found = _read_columns(path, lambda: read_columns(path, between, decimal, given, na_values, columns))
@@ -110,7 +112,7 @@ def read(
         given,
         where=path.name,
         na_values=na_values,
-        missing=missing,
+        missing={name: "drop" if missing == "drop" or (name in given and given[name].optional) else missing for name in found},
         lines_of=partial(lines_of, path, between) if kind in TEXT else None,
         others=given if columns is not None else (),
         decimal=decimal,
@@ -226,6 +228,16 @@ def read_words(path: str | Path, name: str, separator: str | None = None) -> np.
     if name not in found:
         raise MissingColumn(f"{path.name} has no column {name!r}.", remedy=suggestion(name, found))
     return np.asarray(found[name])
+
+
+def _by_name(schema: Schema) -> dict[str, Column]:
+    return {column.name: column for column in schema}
+
+
+def _by_itself(path: Path, separator: str | None) -> dict[str, Column]:
+    """What a file of made-up records declares of the columns that it still has."""
+    told = declared_by(path)
+    return {} if told is None else {name: told[name] for name in columns_in(path, separator) if name in told}
 
 
 def _is_text(path: Path) -> bool:

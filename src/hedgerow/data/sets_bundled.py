@@ -46,6 +46,13 @@ def _digits() -> Parts:
     return {"image": digits.data.astype(np.uint8), "digit": digits.target}, None
 
 
+def _iris() -> Parts:
+    iris = _module("sklearn.datasets").load_iris()
+    names = [name.removesuffix(" (cm)").replace(" ", "_") for name in iris.feature_names]
+    columns = dict(zip(names, np.rint(10 * iris.data).T, strict=True))  # published to the millimetre
+    return columns | {"species": np.array(iris.target_names)[iris.target]}, None
+
+
 def _hie() -> Parts:
     return columns_of(_module("statsmodels.datasets.randhie").load_pandas().data), None
 
@@ -129,6 +136,17 @@ BUNDLED = {
             category("digit", "0 1 2 3 4 5 6 7 8 9", role="target"),
         ),
         _digits,
+    ),
+    "iris": CatalogueEntry(
+        "Iris: 150 flowers of three species, four lengths and widths; E. Anderson 1935, R. A. Fisher 1936, UCI 53, CC BY 4.0.",
+        declare(
+            integer("sepal_length", 30, 90, "mm"),
+            integer("sepal_width", 10, 60, "mm"),
+            integer("petal_length", 0, 90, "mm"),
+            integer("petal_width", 0, 40, "mm"),
+            category("species", "setosa versicolor virginica", role="target"),
+        ),
+        _iris,
     ),
     "hie": CatalogueEntry(
         "RAND Health Insurance Experiment: 20190 person-years, visits to a doctor under randomly assigned insurance "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .entry import CatalogueEntry, Parts, declare, integer, number
+from .entry import CatalogueEntry, Parts, category, declare, integer, number
 
 RECORDS, INPUTS = 100, 9
 SETS: tuple[tuple[tuple[float, ...], float], ...] = (
@@ -18,6 +18,9 @@ SETS: tuple[tuple[tuple[float, ...], float], ...] = (
 """Coefficients of the inputs, and the noise in standard deviations of what they add up to: for each target one."""
 SEED = 63
 PEOPLE = 1_500_000
+NORMALS, CORRELATION = 1000, 0.5
+LEVELS = (0.3, 0.2, 0.4, 0.07, 0.03)
+"""Probabilities of the levels of Sempere's category."""
 
 
 def noise_experiment() -> Parts:
@@ -52,6 +55,23 @@ def contacts() -> Parts:
     return columns, None
 
 
+def two_normals() -> Parts:
+    """Draw two correlated standard normals and a category that does not depend on them; the test part is of the same law.
+
+    Source
+    ------
+    Sempere 2024, section 4.2. Differs: his draw is not published; means, covariance and probabilities are his.
+    """
+    rng = np.random.default_rng(SEED)
+    covariance = np.array([[1.0, CORRELATION], [CORRELATION, 1.0]])
+
+    def draw() -> dict[str, np.ndarray]:
+        x, y = rng.multivariate_normal(np.zeros(2), covariance, NORMALS).T
+        return {"x": x, "y": y, "category": rng.choice(len(LEVELS), NORMALS, p=LEVELS)}
+
+    return draw(), draw()
+
+
 MADE = {
     "contacts": CatalogueEntry(
         "Contacts: 1500000 made people with a telephone number of nine digits, messages they sent in a month and orders they "
@@ -62,6 +82,12 @@ MADE = {
             integer("orders", 0, 100, "orders", role="target"),
         ),
         contacts,
+    ),
+    "two_normals": CatalogueEntry(
+        "Two normals: 1000 made records of two normals with correlation 0.5 and a category of five levels that does not depend "
+        "on them, and as many again as a test part; after J. Sempere 2024, section 4.2.",
+        declare(number("x", -5, 5), number("y", -5, 5), category("category", "0 1 2 3 4", role="target")),
+        two_normals,
     ),
     "noise_experiment": CatalogueEntry(
         "Noise experiment: 100 made records, nine standardised inputs and six targets with known coefficients, three of "

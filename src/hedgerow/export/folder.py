@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -23,6 +24,8 @@ from hedgerow.store import read_arrays, read_chain
 from hedgerow.study import Study, load
 from hedgerow.study.catalogue import listing
 from hedgerow.study.keys import settings_of
+from hedgerow.study.registry import own
+from hedgerow.synth import Provenance, Synthesizer
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,31 @@ class RunFolder:
             "hedgerow": version("hedgerow"),
         }
 
+    @cached_property
+    def synthesizer(self) -> Synthesizer:
+        """What made-up records are drawn from, with what is told of the run.
+
+        Raises
+        ------
+        StudyInvalid (HR-101)
+            Its program makes no records.
+        """
+        refuse_undrawable(self.study)
+        make, said, about = self.program.synthesizer, self.said, self.about
+        assert make is not None
+        private = said.private and math.isfinite(said.epsilon)
+        told = Provenance(
+            method=self.study.program.name,
+            epsilon=said.epsilon if private else None,
+            delta=said.delta if private else None,
+            unit=said.unit,
+            privacy=" ".join(filter(None, (said.sentence, self.report.exposed))),
+            study=about["study"],
+            digest=about.get("study digest", ""),
+        )
+        made: Synthesizer = make(self.settings, self.arrays, self.schema, told)
+        return made
+
     def coef(self) -> Array:
         """Coefficients as an array, shape (d,).
 
@@ -166,7 +194,25 @@ def read_run(path: str | Path) -> RunFolder:
         ledger.others.extend(read_chain(shared).entries)
     facts = dict(report.facts)
     units = {name: value if isinstance(value := facts.get(plural), int) else 0 for name, plural in UNITS}
-    return RunFolder(path, study, report, ledger, statement(ledger, units))  # type: ignore[arg-type]
+    given = study.program.model_extra or {}
+    planned = given.get("delta") if given.get("epsilon") is not None else None  # of a program with a budget of its own
+    return RunFolder(path, study, report, ledger, statement(ledger, units, delta=planned))  # type: ignore[arg-type]
+
+
+def refuse_undrawable(study: Study) -> None:
+    """Refuse a study from whose runs no records can be drawn.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+    """
+    if study.comparison is None and listing(study.program.name).synthesizer is not None:
+        return
+    what = "is a comparison" if study.comparison is not None else f"runs {study.program.name!r}"
+    raise StudyInvalid(
+        f"the study {study.name!r} {what}, from which no records are drawn.",
+        remedy=f"Programs that make records: {', '.join(place.name for place in own().values() if place.draws)}.",
+    )
 
 
 UNITS = (("party", "parties"), ("record", "records"))

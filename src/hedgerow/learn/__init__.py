@@ -13,6 +13,7 @@ if importlib.util.find_spec("torch") is None:
 
 if TYPE_CHECKING:
     from . import queries as queries
+    from . import teachers as teachers
     from .admm import AdmmState, admm
     from .baselines import centralised, gathered, local_only
     from .cyclic import TransferState, cyclic_transfer, incremental
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from .splitfed import splitfed
     from .subfedavg import SubState, evaluate_subnetworks, subfedavg
     from .tasks import Input, Metric, Task
+    from .teachers import VotedLabels, pate
     from .training import Training, above, at_least, mean_of, with_weights
     from .weighting import weighed
     from .zoo import ZOO, geyer_net, lenet, logistic, lstm, mcmahan_cnn, resnet18, two_nn
@@ -73,6 +75,7 @@ __all__ = [
     "Task",
     "Training",
     "TransferState",
+    "VotedLabels",
     "above",
     "admm",
     "at_least",
@@ -114,6 +117,7 @@ __all__ = [
     "mcmahan_cnn",
     "mean_of",
     "mlp",
+    "pate",
     "predict",
     "resnet18",
     "scaffold",

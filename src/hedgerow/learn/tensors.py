@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -46,7 +47,7 @@ def inputs_and_target(
         elif taken is not None:
             values = (values.astype(np.float32 if values.ndim > 1 else np.float64) - taken[0]) / taken[1]
         parts.append(values.astype(np.float32))
-    joined = np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+    joined = np.concatenate([part.reshape(len(part), math.prod(part.shape[1:])) for part in parts], axis=1)
     return {"model_input": joined.astype(np.float32), "model_target": wanted}
 
 

@@ -245,6 +245,9 @@ def design_of(
 def design(columns: Mapping[str, Array], *, spec: Design) -> dict[str, Array]:
     """Prepare the rows of a regression at a party: `X` (n, size), `y` (n,), `offset` (n,), and record weights if any.
 
+    Behind noise, expressions with functions or powers other than sqrt and abs are prepared record by record, which is slow for
+    many records (`is_arithmetic`).
+
     Of records that were left out before (`hedgerow.data.complete_cases`) rows are zeros and targets 1, whatever the formula
     makes of the values that stand in.
     """

@@ -38,6 +38,8 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "sqrt": np.sqrt,
 }
 """All but `abs` rise, which `_range_of_call` relies on."""
+EXACT = frozenset({"I", "abs", "sqrt"})
+"""Functions whose bits IEEE 754 defines."""
 STATEFUL = ("center", "scale", "standardize", "poly", "bs", "cs", "cr", "cc", "te", "rank", "lag", "cut", "qcut")
 OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -88,11 +90,36 @@ def evaluate(text: str, columns: Mapping[str, Array]) -> Array:
         return np.asarray(_value(read(text), columns), dtype=np.float64)
 
 
+def evaluate_apart(text: str, columns: Mapping[str, Array]) -> Array:
+    """As `evaluate`, with the bits that each record has by itself: functions and powers are called for one number at a time.
+
+    Called for many numbers they may take another instruction for the last of them, so that bits follow from where a record
+    stands. All other operations have bits by IEEE 754. A machine's own bits stay what they are for one record.
+    """
+    if is_arithmetic_text(text):
+        return evaluate(text, columns)
+    with np.errstate(all="ignore"):
+        return np.asarray(_value(read(text), columns, _one_by_one), dtype=np.float64)
+
+
+def _one_by_one(function: Callable[..., Any], *operands: Any) -> Array:
+    """Call a function of numbers for one record of its operands after the other."""
+    wide = np.broadcast_arrays(*(np.asarray(one, dtype=np.float64) for one in operands))
+    flat = [one.ravel() for one in wide]
+    found = [function(*(one[i : i + 1] for one in flat))[0] for i in range(wide[0].size)]
+    return np.array(found, dtype=np.float64).reshape(wide[0].shape)
+
+
 def is_arithmetic(text: str, schema: Schema) -> bool:
     """Whether IEEE 754 defines an expression's bits: sums, products, quotients, roots and comparisons of a record's numbers."""
-    nodes = () if text in schema else tuple(ast.walk(read(text)))
+    return text in schema or is_arithmetic_text(text)
+
+
+def is_arithmetic_text(text: str) -> bool:
+    """The same of a text that is no column's name."""
+    nodes = tuple(ast.walk(read(text)))
     called = {_function(node) for node in nodes if isinstance(node, ast.Call)}
-    return called <= {"I", "abs", "sqrt"} and not any(isinstance(node, ast.Pow) for node in nodes)
+    return called <= EXACT and not any(isinstance(node, ast.Pow) for node in nodes)
 
 
 def interval(text: str, schema: Schema) -> Interval | None:
@@ -158,21 +185,28 @@ def _unknown_function(name: str, text: str) -> FormulaInvalid:
     return FormulaInvalid(f"{name!r} in {text!r} is not a function.", remedy=suggestion(name, FUNCTIONS))
 
 
-def _value(node: ast.AST, columns: Mapping[str, Array]) -> Any:
+def _at_once(function: Callable[..., Any], *operands: Any) -> Any:
+    return function(*operands)
+
+
+def _value(node: ast.AST, columns: Mapping[str, Array], call: Callable[..., Any] = _at_once) -> Any:
+    """The value of a node; `call(function, *operands)` calls functions and powers."""
     match node:
         case ast.Constant(value=int() | float() as value):
             return np.float64(value)  # Python's integers would grow without end in 9 ** 9 ** 9 ** 9
         case ast.Name(id=name):
             return np.asarray(columns[name], dtype=np.float64)
         case ast.UnaryOp(op=op, operand=inner):
-            return _value(inner, columns) * (-1 if isinstance(op, ast.USub) else 1)
+            return _value(inner, columns, call) * (-1 if isinstance(op, ast.USub) else 1)
         case ast.BinOp(left=left, op=op, right=right):
-            return OPERATORS[type(op)](_value(left, columns), _value(right, columns))
+            sides = _value(left, columns, call), _value(right, columns, call)
+            return call(operator.pow, *sides) if isinstance(op, ast.Pow) else OPERATORS[type(op)](*sides)
         case ast.Compare(left=left, ops=[op], comparators=[right]):
-            told = COMPARISONS[type(op)](_value(left, columns), _value(right, columns))
+            told = COMPARISONS[type(op)](_value(left, columns, call), _value(right, columns, call))
             return np.asarray(told, dtype=np.float64)  # sums of booleans would be a logical or
         case ast.Call(args=[inner]):
-            return FUNCTIONS[_function(node)](_value(inner, columns))
+            name, value = _function(node), _value(inner, columns, call)
+            return FUNCTIONS[name](value) if name in EXACT else call(FUNCTIONS[name], value)
     raise AssertionError(f"{ast.dump(node)} passed the check")
 
 

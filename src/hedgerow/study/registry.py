@@ -23,13 +23,15 @@ GROUP = "hedgerow.programs"
 class Place:
     """Where a program is: `module:function`; the sentence is empty where only an import would tell.
 
-    `apart` is whether its parties hold different columns of the same people.
+    `apart` is whether its parties hold different columns of the same people; `draws`, whether records are drawn from what it
+    finds.
     """
 
     name: str
     path: str
     sentence: str = ""
     apart: bool = False
+    draws: bool = False
 
 
 @cache
@@ -55,7 +57,7 @@ def declared_in(text: str, module: str) -> Iterator[Place]:
                 name = ast.literal_eval(given["name"]) if "name" in given else function.name
                 first = ast.literal_eval(call.args[0]) if call.args else (ast.get_docstring(function) or "")
                 apart = "columns" in given and ast.literal_eval(given["columns"]) == "apart"
-                yield Place(name, f"{module}:{function.name}", first.partition("\n")[0], apart)
+                yield Place(name, f"{module}:{function.name}", first.partition("\n")[0], apart, "synthesizer" in given)
 
 
 @cache

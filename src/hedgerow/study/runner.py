@@ -15,7 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,11 @@ from .rehearse import refuse_beyond
 from .rounds import Progress, Rounds
 from .study import Study, load
 from .toml import to_toml
+
+HOW_TO_DRAW = (
+    "Made-up records are drawn from this run's folder, as many as one likes and at no further cost: "
+    "hedgerow synth FOLDER --rows 1000 --out people.csv"
+)
 
 
 @displayed
@@ -122,6 +127,8 @@ def run(
                 rounds.finish(ended.state)
             seconds = time.perf_counter() - started
             outcome = built.shown(ended.state) if ended.state else Outcome()
+        if built.listing.synthesizer is not None and outcome.arrays:
+            outcome = replace(outcome, notes=(*outcome.notes, HOW_TO_DRAW))
         compare = built.study.baselines and built.simulated and ended.state and ended.stopped != "interrupted"
         compared = baselines(built, ended.state) if compare else Baselines()
     said = said_in(caught)

@@ -11,7 +11,26 @@ if TYPE_CHECKING:
     from .closest import Closeness, closest, nearer_share
     from .codes import Codes
     from .conditions import Conditions
+    from .copula import CopulaState, copula, copula_sums
+    from .copula_draws import CopulaSynthesizer
     from .drawing import TreeSynthesizer
+    from .gan import (
+        Ctgan,
+        CtganState,
+        DpCtganState,
+        DpTvae,
+        DpTvaeState,
+        Tvae,
+        TvaeState,
+        ctgan,
+        ctgan_rounds,
+        dp_ctgan,
+        dp_ctgan_rounds,
+        dp_tvae,
+        dp_tvae_rounds,
+        tvae,
+        tvae_rounds,
+    )
     from .marginals import marginals, one_way_tables
     from .measured import TablesState
     from .metrics import correlation_similarity, ks_complement, ks_of_counts, tv_complement, tv_of_counts
@@ -26,6 +45,13 @@ __all__ = [
     "Closeness",
     "Codes",
     "Conditions",
+    "CopulaState",
+    "CopulaSynthesizer",
+    "Ctgan",
+    "CtganState",
+    "DpCtganState",
+    "DpTvae",
+    "DpTvaeState",
     "Provenance",
     "Quality",
     "QualityState",
@@ -33,11 +59,21 @@ __all__ = [
     "SyntheticTable",
     "TablesState",
     "TreeSynthesizer",
+    "Tvae",
+    "TvaeState",
     "Utility",
     "class_trees",
     "closest",
     "compared",
+    "copula",
+    "copula_sums",
     "correlation_similarity",
+    "ctgan",
+    "ctgan_rounds",
+    "dp_ctgan",
+    "dp_ctgan_rounds",
+    "dp_tvae",
+    "dp_tvae_rounds",
     "ks_complement",
     "ks_of_counts",
     "marginals",
@@ -53,6 +89,8 @@ __all__ = [
     "tstr",
     "tv_complement",
     "tv_of_counts",
+    "tvae",
+    "tvae_rounds",
 ]
 
 lazily(__name__, checks=True)

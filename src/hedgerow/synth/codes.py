@@ -32,6 +32,7 @@ NEVER = frozenset({"id", "ignore", "weight", "offset"})
 """Roles of columns that are not made up."""
 
 
+@travels
 @dataclass(frozen=True)
 class Codes:
     """How the columns of a table are written as codes.

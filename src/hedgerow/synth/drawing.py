@@ -26,14 +26,14 @@ from hedgerow.errors import SettingsInvalid
 
 from .conditions import Conditions
 from .synthesizer import Synthesizer
-from .tree import Tree
+from .tree import ColumnTree
 
 WHOLE = 1e-9
 """Shares this close to a whole number are one: of tables that were exact."""
 
 
 @dataclass(frozen=True)
-class Step:
+class Branch:
     """One column of a tree, on the way down.
 
     Attributes
@@ -49,7 +49,7 @@ class Step:
     weights: Array
 
 
-def passed(tree: Tree, evidence: Mapping[int, Array]) -> tuple[float, list[Step]]:
+def passed(tree: ColumnTree, evidence: Mapping[int, Array]) -> tuple[float, list[Branch]]:
     """Pass messages up a tree: expected records that satisfy the evidence, and the steps down.
 
     Parameters
@@ -68,7 +68,7 @@ def passed(tree: Tree, evidence: Mapping[int, Array]) -> tuple[float, list[Step]
             weights = joint * below[column]
             held = tree.nodes[parent]
             below[parent] *= np.divide(weights.sum(1), held, out=np.zeros_like(held), where=held > 0)
-        steps.append(Step(column, parent, weights))
+        steps.append(Branch(column, parent, weights))
     return share * tree.total, steps[::-1]
 
 
@@ -85,7 +85,7 @@ def rounded(weights: Array, groups: Array, rng: np.random.Generator) -> Array:
     return found
 
 
-def drawn(steps: Sequence[Step], rows: int, f: int, rng: np.random.Generator) -> Array:
+def drawn(steps: Sequence[Branch], rows: int, f: int, rng: np.random.Generator) -> Array:
     """Draw the codes of so many records: shape (rows, f)."""
     codes = np.zeros((rows, f), np.intp)
     for step in steps:
@@ -102,11 +102,11 @@ class TreeSynthesizer(Synthesizer):
 
     Attributes
     ----------
-    trees : tuple of Tree
+    trees : tuple of ColumnTree
         One for each class; a single one where there is no target.
     """
 
-    trees: tuple[Tree, ...] = field(default=())
+    trees: tuple[ColumnTree, ...] = field(default=())
 
     @property
     def edges(self) -> list[tuple[str, str]]:
@@ -115,7 +115,7 @@ class TreeSynthesizer(Synthesizer):
         return [(names[i], names[j]) for i, j in self.trees[0].edges]
 
     @property
-    def records(self) -> float:
+    def total(self) -> float:
         """Expected records in the tables, without fractions of noise that were below zero."""
         return sum(tree.total for tree in self.trees)
 
@@ -145,7 +145,7 @@ class TreeSynthesizer(Synthesizer):
         return codes
 
 
-def _order(tree: Tree) -> list[tuple[int, int]]:
+def _order(tree: ColumnTree) -> list[tuple[int, int]]:
     """Columns with their parents, parents first: the first column of each part is its root."""
     near: dict[int, list[int]] = {j: [] for j in range(len(tree.nodes))}
     for i, j in tree.edges:

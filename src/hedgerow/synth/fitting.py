@@ -20,10 +20,10 @@ from hedgerow.core.arrays import Array
 
 from .measured import TablesState
 from .tables import Clique, Tables
-from .tree import NEAR, Tree, agreeing, cleaned, node, spanning
+from .tree import NEAR, ColumnTree, agreeing, cleaned, node, spanning
 
 
-def trees_of(state: TablesState, singles: Tables, pairs: Tables | None = None) -> tuple[Tree, ...]:
+def trees_of(state: TablesState, singles: Tables, pairs: Tables | None = None) -> tuple[ColumnTree, ...]:
     """Return a tree of all columns for each class.
 
     A target whose codes are the classes is no column of these tables: its node then is all its records at that code.
@@ -40,7 +40,7 @@ def trees_of(state: TablesState, singles: Tables, pairs: Tables | None = None) -
     }
     edges = spanning({(i, j): sum(map(information, tables)) - NEAR * sum(totals) for (i, j), tables in clean.items()})
     return tuple(
-        Tree(
+        ColumnTree(
             tuple(nodes[c]),
             {(i, j): agreeing(clean[i, j][c], nodes[c][i], nodes[c][j]) for i, j in edges},
         )
@@ -108,7 +108,7 @@ def _possible(layout: Tables, j: int, c: int) -> Array:
     return np.array(layout.classes) == c
 
 
-def to_arrays(trees: Sequence[Tree]) -> dict[str, Array]:
+def to_arrays(trees: Sequence[ColumnTree]) -> dict[str, Array]:
     """Trees as arrays, to be kept: `nodes` (classes, codes of all columns), `edges` (e, 2), and `tables` (classes, cells)."""
     edges = list(trees[0].edges)
     flat = [np.concatenate([tree.edges[pair].ravel() for pair in edges]) if edges else np.zeros(0) for tree in trees]
@@ -119,7 +119,7 @@ def to_arrays(trees: Sequence[Tree]) -> dict[str, Array]:
     }
 
 
-def from_arrays(arrays: Mapping[str, Array], sizes: Sequence[int]) -> tuple[Tree, ...]:
+def from_arrays(arrays: Mapping[str, Array], sizes: Sequence[int]) -> tuple[ColumnTree, ...]:
     """The same trees again, given how many codes each column has."""
     edges = [(int(i), int(j)) for i, j in arrays["edges"]]
     starts, ends = np.cumsum(sizes)[:-1], np.cumsum([sizes[i] * sizes[j] for i, j in edges])[:-1]
@@ -127,5 +127,5 @@ def from_arrays(arrays: Mapping[str, Array], sizes: Sequence[int]) -> tuple[Tree
     for nodes, tables in zip(arrays["nodes"], arrays["tables"], strict=True):
         parts = np.split(tables, ends) if edges else []
         shaped = {(i, j): part.reshape(sizes[i], sizes[j]) for (i, j), part in zip(edges, parts, strict=True)}
-        found.append(Tree(tuple(np.split(nodes, starts)), shaped))
+        found.append(ColumnTree(tuple(np.split(nodes, starts)), shaped))
     return tuple(found)

@@ -59,9 +59,13 @@ class Synthesizer(ABC):
             raise SettingsInvalid(f"rows={rows!r}.", remedy="Give a whole number above zero.")
         rng = np.random.default_rng(seed)
         conditions = Conditions.of(self.codes, where)
-        columns = self.values(self.draw(int(rows), conditions, rng), conditions, rng)
+        columns = self.records(int(rows), conditions, rng)
         about = replace(self.provenance, seed=seed, where=dict(where or {}))
         return SyntheticTable(columns, self.codes.schema, name="synthetic", source=_source(about), provenance=about)
+
+    def records(self, rows: int, conditions: Conditions, rng: np.random.Generator) -> dict[str, Array]:
+        """Return lawful made-up records by column name; a synthesizer that draws values and not codes has its own."""
+        return self.values(self.draw(rows, conditions, rng), conditions, rng)
 
     def values(self, drawn: Array, conditions: Conditions, rng: np.random.Generator) -> dict[str, Array]:
         """Return lawful values of codes, by column name."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hedgerow.data import Table
+from hedgerow.data.beside import KEY, beside, told_of
 from hedgerow.errors import CannotWrite, MissingExtra, SettingsInvalid
 
-KEY = "hedgerow"
-"""Under this name a file's metadata say what made it."""
-BESIDE = "-metadata.json"
-"""A file of comma-separated values has its metadata beside it, by the name that CSV on the Web gives (W3C 2015)."""
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -74,28 +74,39 @@ class SyntheticTable(Table):
         """
         path = Path(path)
         about = {**asdict(self.provenance), "records": len(self), "synthetic": True, "schema": self.schema.to_json()}
-        if path.suffix not in (".csv", ".parquet"):
-            raise SettingsInvalid(f"{path.name} is neither .csv nor .parquet.", remedy="Name the file so, such as people.csv.")
-        if path.exists():
-            raise CannotWrite(f"{path} exists.", remedy="Name a new file.", says=False)
+        refuse_unwritable(path)
         try:
             (self._write_csv if path.suffix == ".csv" else self._write_parquet)(path, about)
         except OSError as cause:
             raise CannotWrite(f"{path} cannot be written: {cause}.", remedy="Name another place.", says=False) from cause
         return path
 
+    def written(self) -> pd.DataFrame:
+        """Return the records as files have them: whole numbers as such, and a missing value empty."""
+        frame = self.to_pandas()
+        whole = [column.name for column in self.schema if column.kind in ("integer", "binary")]
+        return frame.astype(dict.fromkeys(whole, "Int64"))
+
     def _write_csv(self, path: Path, about: Mapping[str, Any]) -> None:
-        self.to_pandas().to_csv(path, index=False)
-        path.with_name(path.name + BESIDE).write_text(json.dumps({KEY: about}, indent=1), encoding="utf-8")
+        self.written().to_csv(path, index=False)
+        beside(path).write_text(json.dumps({KEY: about}, indent=1), encoding="utf-8")
 
     def _write_parquet(self, path: Path, about: Mapping[str, Any]) -> None:
-        try:
-            import pyarrow
-            from pyarrow import parquet
-        except ImportError:
-            raise MissingExtra(f"{path.name} needs pyarrow.", remedy="pip install 'hedgerow[data]'") from None
-        made = pyarrow.Table.from_pandas(self.to_pandas(), preserve_index=False)
+        import pyarrow
+        from pyarrow import parquet
+
+        made = pyarrow.Table.from_pandas(self.written(), preserve_index=False)
         parquet.write_table(made.replace_schema_metadata({**(made.schema.metadata or {}), KEY: json.dumps(about)}), path)
+
+
+def refuse_unwritable(path: Path) -> None:
+    """Refuse a name under which no records can be written; errors are those of `SyntheticTable.write`."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise SettingsInvalid(f"{path.name} is neither .csv nor .parquet.", remedy="Name the file so, such as people.csv.")
+    if path.exists():
+        raise CannotWrite(f"{path} exists.", remedy="Name a new file.", says=False)
+    if path.suffix == ".parquet" and find_spec("pyarrow") is None:
+        raise MissingExtra(f"{path.name} needs pyarrow.", remedy="pip install 'hedgerow[data]'")
 
 
 def provenance_of(path: str | Path) -> dict[str, Any]:
@@ -107,14 +118,7 @@ def provenance_of(path: str | Path) -> dict[str, Any]:
         The file says nothing: it is no synthetic table of Hedgerow's.
     """
     path = Path(path)
-    beside = path.with_name(path.name + BESIDE)
-    if path.suffix == ".parquet":
-        from pyarrow import parquet
-
-        held = (parquet.read_schema(path).metadata or {}).get(KEY.encode())
-        found = json.loads(held) if held else None
-    else:
-        found = json.loads(beside.read_text(encoding="utf-8")).get(KEY) if beside.exists() else None
-    if not isinstance(found, dict):
-        raise SettingsInvalid(f"{path.name} does not say what made it.", remedy=f"Keep {beside.name} beside it.")
+    found = told_of(path)
+    if found is None:
+        raise SettingsInvalid(f"{path.name} does not say what made it.", remedy=f"Keep {beside(path).name} beside it.")
     return found

@@ -38,7 +38,7 @@ NEAR = 1e-10
 
 
 @dataclass(frozen=True)
-class Tree:
+class ColumnTree:
     """A law of records whose columns are joined by a tree, or by several.
 
     Attributes

@@ -49,6 +49,7 @@ from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.core.whole import BITS, bound_in, whole
 from hedgerow.data import Schema, Table, complete_cases, load
+from hedgerow.data.cuts import names_of
 from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares, Share
@@ -294,7 +295,7 @@ def additive(
 def model_of(settings: Mapping[str, Any], state: AdditiveState, schema: Schema) -> AdditiveModel:
     """The model of a state."""
     bins = Bins.of(schema, **{name: settings[name] for name in ("features", "target", "n_bins", "log")})
-    return AdditiveModel(bins, state.theta, state.counts, tuple(settings["log"]), state.round, state.sigma)
+    return AdditiveModel(bins, state.theta, state.counts, names_of(settings["log"]), state.round, state.sigma)
 
 
 def watch(settings: Mapping[str, Any], state: AdditiveState, schema: Schema, test: Table | None) -> dict[str, float]:

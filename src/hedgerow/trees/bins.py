@@ -22,7 +22,7 @@ import numpy as np
 from hedgerow.core.bound import Bound, l2
 from hedgerow.core.question import elementwise, travels
 from hedgerow.data import Column, Schema
-from hedgerow.data.cuts import Widths, cut_points, cuts_of_whole_numbers
+from hedgerow.data.cuts import Widths, cut_points, cuts_of_whole_numbers, names_of
 from hedgerow.errors import SchemaInvalid, SettingsInvalid
 
 MOST_BINS = 2**15
@@ -88,6 +88,7 @@ class Bins:
             )
         chosen = tuple(schema[name] for name in schema.features)
         _refuse_unbinnable(chosen, schema[schema.target])
+        log = names_of(log)
         if strange := sorted(set(log) - {column.name for column in chosen if column.kind in ("number", "integer")}):
             raise SettingsInvalid(
                 f"log={list(log)!r} names {strange[:5]}, which are no numbers among the features.",

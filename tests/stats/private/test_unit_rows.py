@@ -1,10 +1,12 @@
 """Unit rows: never longer than one, whatever the record; the same for one record as for many."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from hedgerow.core.question import Preparation
 from hedgerow.data import Column
 from hedgerow.data.entry import binary, category, declare, integer, number
 from hedgerow.errors import FormulaInvalid, SettingsInvalid, UnboundedSum
@@ -102,3 +104,30 @@ def test_what_has_no_bound_or_no_bins_is_refused(settings, error):
 def test_a_column_without_a_range_is_refused():
     with pytest.raises(UnboundedSum, match="weight"):
         UnitRows.of("ill ~ weight", declare(Column("weight", "number"), binary("ill", role="target")))
+
+
+def test_one_name_on_a_logarithmic_scale_is_a_plain_str_too():
+    named = UnitRows.of("ill ~ income", SCHEMA, bins=8, log="income")
+    assert named == UnitRows.of("ill ~ income", SCHEMA, bins=8, log=("income",))
+    assert named != UnitRows.of("ill ~ income", SCHEMA, bins=8)
+
+
+@pytest.mark.parametrize("formula", ["ill ~ log1p(income)", "ill ~ I(exp(age / 90) ** 2.5) + I(2 * log(age) - age)"])
+def test_functions_of_many_records_have_the_bits_of_each_by_itself(formula):
+    rng = np.random.default_rng(0)
+    people = {**{name: rng.integers(0, 2, 37) for name in SCHEMA.names}, "age": rng.uniform(18, 90, 37)}
+    people["income"] = rng.uniform(0, 100_000, 37)
+    spec = UnitRows.of(formula, SCHEMA)
+    assert not spec.is_arithmetic
+    together = unit_rows(people, spec=spec)
+    alone = [unit_rows({name: column[i : i + 1] for name, column in people.items()}, spec=spec) for i in range(37)]
+    plain = [spec.rows({name: column[i : i + 1] for name, column in people.items()}, 1) for i in range(37)]
+    for name, values in together.items():
+        np.testing.assert_array_equal(values, np.concatenate([one[name] for one in alone]))
+    np.testing.assert_array_equal(together["X"], np.concatenate(plain))
+
+
+def test_behind_noise_functions_are_prepared_in_one_call_and_exact_sums_are_left_as_they_are():
+    spec = UnitRows.of("ill ~ log1p(income)", SCHEMA)
+    assert Preparation(unit_rows, (("spec", spec),)).elementwise
+    assert not Preparation(unit_rows, (("spec", replace(spec, held=False)),)).elementwise

@@ -211,7 +211,7 @@ def adaptive_network(
     printed = checked(form, federation, epsilon)
     charged = relevance and not printed
     parts = {"steps": Share(1 - RELEVANCE * charged, rounds)} | ({"relevance": Share(RELEVANCE)} if charged else {})
-    handles = BudgetShares(epsilon, delta).handles(federation, parts)
+    handles = BudgetShares(epsilon, delta).handles(federation, parts, begins=start is None)
     K = layers.n_classes(federation.schema)
     sizes = layers.width(federation.schema), units, 1 if federation.schema[federation.schema.target].kind == "binary" else K
     asked = layers.at_parties(federation if printed else handles.get("relevance", federation))

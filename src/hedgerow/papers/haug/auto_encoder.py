@@ -246,7 +246,8 @@ def private_auto_encoder(
     else:
         budget = BudgetShares(epsilon, delta, noise_at, least_shares)
         parts = {str(i): Share((1 - OUTPUT) / len(sizes)) for i in range(len(sizes))}
-        fit = partial(_corrected, budget.handles(ready, parts | {"output": Share(OUTPUT if sizes else 1.0)}), K, length)
+        parts["output"] = Share(OUTPUT if sizes else 1.0)
+        fit = partial(_corrected, budget.handles(ready, parts, begins=start is None), K, length)
     for i in range(done, len(sizes) + 1):
         inputs = weights[-1].shape[1] if weights else d
         if i < len(sizes):

@@ -309,7 +309,7 @@ def private_belief_net(
         raise SettingsInvalid(f"form is {form!r}.", remedy="Say 'printed' or 'corrected'.")
     printed = form == "printed"
     budget = BudgetShares(epsilon, None if printed and epsilon is not None else delta)
-    handles = budget.handles(federation, {name: Share(share) for name, share in SHARES.items()})
+    handles = budget.handles(federation, {name: Share(share) for name, share in SHARES.items()}, begins=start is None)
     ready = {name: layers.at_parties(one) for name, one in handles.items()}
     units, same = 2 * filters * (across // pool) ** 2, {"side": side, "length": length, "printed": printed}
     if start is None:

@@ -172,7 +172,7 @@ def fourier_machine(
         return
     records = prepared(federation, unit, planned=epsilon is not None)
     records = records.prepare(fourier_rows, m=features, width=width, seed=seed)
-    asked = BudgetShares(epsilon, delta).handles(records, {"moments": Share(1.0)})["moments"]
+    asked = BudgetShares(epsilon, delta).handles(records, {"moments": Share(1.0)}, begins=True)["moments"]
     parts = parts_of("ssp", labels=True, pure=False)
     rows: Any = FourierRows(2 * features, unit.heaviest)
     moments, level = ask_moments(asked, rows, parts)

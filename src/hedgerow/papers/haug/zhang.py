@@ -206,7 +206,7 @@ def _polynomial(
     if not epsilon > 0:
         raise BudgetInvalid(f"an epsilon of {epsilon!r} buys nothing.", remedy="Give a number above zero.")
     records, parts = prepared(federation, rows, planned=True), _parts(rows)
-    asked = BudgetShares(epsilon).handles(records, {"polynomial": Share(1.0)})["polynomial"]
+    asked = BudgetShares(epsilon).handles(records, {"polynomial": Share(1.0)}, begins=True)["polynomial"]
     moments, level = ask_moments(asked, rows, parts, None if (scale == 1).all() else scale, bound)
     coef = scale * solve_moments("functional", moments, level / parts.gram)
     yield PolynomialState(1, coef * (1.0 if rows.numeric else LABELS_IN_LOG_ODDS), relevance)

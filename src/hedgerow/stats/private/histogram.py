@@ -41,6 +41,7 @@ from hedgerow.core.party import WEIGHTS, Party
 from hedgerow.core.question import elementwise_where, local, travels
 from hedgerow.core.whole import held
 from hedgerow.data import Schema, complete_cases, load
+from hedgerow.data.cuts import names_of
 from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.level import noise_level
@@ -139,10 +140,10 @@ def _values(grid: RowBlock, wanted: RowBlock, log: bool) -> Array:
 
 
 @travels
-@elementwise_where(lambda grid: grid.rows.is_arithmetic)
+@elementwise_where(lambda grid: grid.rows.held or grid.rows.is_arithmetic)
 def cells_of(columns: Mapping[str, Array], *, grid: CellGrid) -> dict[str, Array]:
     """Prepare `cell` (n,), where a record lies in the grid, and record weights if any."""
-    found = {"cell": grid.codes(columns)}
+    found = {"cell": grid.codes(grid.rows.apart(columns))}
     spec = grid.rows.spec
     if spec.weights is None:
         return found
@@ -257,7 +258,7 @@ def whole_histogram(
     """
     schema = schema_of(federation)
     model = row_length(rows, formula, schema, weights=weights)
-    grid = grid_of(formula, schema, bins=bins, log=tuple(log), target_bins=target_bins, weights=weights)
+    grid = grid_of(formula, schema, bins=bins, log=names_of(log), target_bins=target_bins, weights=weights)
     if not threshold >= 0:
         raise SettingsInvalid(f"threshold={threshold!r}.", remedy="Zero or more, in standard deviations of the noise.")
     if start is not None:

@@ -42,6 +42,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.data import complete_cases, load
+from hedgerow.data.cuts import names_of
 from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 
@@ -111,7 +112,7 @@ def _score(settings: Mapping[str, Any], state: LocalState, schema: Any, table: A
 
 def _rows_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     given = {key: settings.get(key) for key in ("bins", "weights")}
-    return given | {"log": tuple(settings.get("log") or ()), "length": settings.get("rows") or "unit"}
+    return given | {"log": names_of(settings.get("log")), "length": settings.get("rows") or "unit"}
 
 
 @program(
@@ -184,7 +185,7 @@ def private_local(
         Before any party is asked.
     """
     schema = schema_of(federation)
-    spec = UnitRows.of(formula, schema, bins=bins, log=tuple(log), length=rows, weights=weights)
+    spec = UnitRows.of(formula, schema, bins=bins, log=names_of(log), length=rows, weights=weights)
     plan = planned_minimum(spec, epsilon=epsilon, delta=delta, method=method, loss=loss, penalty=penalty)
     if start is not None:
         return

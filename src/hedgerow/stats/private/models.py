@@ -20,6 +20,7 @@ from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
 from hedgerow.data import Schema, Table, complete_cases, load
+from hedgerow.data.cuts import names_of
 from hedgerow.errors import FormulaInvalid, HedgerowWarning, NotBinary, SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.report import Outcome
@@ -113,7 +114,7 @@ class PrivateModel:
             given["formula"],
             schema,
             bins=given["bins"],
-            log=tuple(given["log"]),
+            log=names_of(given["log"]),
             length=given["rows"],
             weights=given["weights"],
             classes=model == "multinomial",

@@ -36,6 +36,7 @@ from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
 from hedgerow.data import load
+from hedgerow.data.cuts import names_of
 from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares, Share
@@ -144,7 +145,7 @@ def relevance_moments(
     """
     if not 1 <= ratio <= 1e6:
         raise SettingsInvalid(f"ratio={ratio!r} of relevant to other columns.", remedy="One or more; 2 is usual.")
-    unit = row_length(rows, formula, schema_of(federation), bins=bins, log=tuple(log), weights=weights)
+    unit = row_length(rows, formula, schema_of(federation), bins=bins, log=names_of(log), weights=weights)
     records = prepared(federation, unit, planned=epsilon is not None)
     asked = BudgetShares(epsilon, delta, noise_at, least).handles(records, SHARES, begins=start is None)
     sizes = [len(block.names) for block in unit.blocks]

@@ -20,6 +20,7 @@ Source : rows of length one are what private empirical risk minimisation assumes
 from __future__ import annotations
 
 import math
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,11 +34,11 @@ from hedgerow.core.party import PRESENT, WEIGHTS
 from hedgerow.core.question import elementwise_where, travels
 from hedgerow.core.whole import by_column
 from hedgerow.data import Schema
-from hedgerow.data.cuts import Widths, cut_points, cuts_of_whole_numbers
+from hedgerow.data.cuts import Widths, cut_points, cuts_of_whole_numbers, names_of
 from hedgerow.errors import FormulaInvalid, OutOfRange, SettingsInvalid
 
 from ..design import Design
-from ..expressions import is_binary
+from ..expressions import evaluate_apart, is_binary
 from ..factors import Levels, Number, Term
 from ..formula import read_factor
 from ..linear.reach import term_range, undeclared
@@ -153,6 +154,7 @@ class UnitRows:
         SettingsInvalid (HR-511)
             `bins`, `log` or `length` is not what it may be.
         """
+        log = names_of(log)
         if bins is not None and not 2 <= bins <= MOST_BINS:
             raise SettingsInvalid(f"bins={bins!r} is outside [2, {MOST_BINS}].", remedy="16 is a good number of bins.")
         if length not in ("unit", "fixed"):
@@ -204,6 +206,14 @@ class UnitRows:
     def is_arithmetic(self) -> bool:
         """Whether a row's bits follow from its record alone, however many are prepared together."""
         return self.spec.is_arithmetic
+
+    def apart(self, columns: Mapping[str, Array]) -> Mapping[str, Array]:
+        """Columns, and with them the expressions of the formula with the bits that each record has by itself, where held."""
+        if not self.held or self.is_arithmetic:
+            return columns
+        factors = (self.spec.response, *(factor for block in self.blocks for factor in block.term.factors))
+        texts = {one.text for one in factors if isinstance(one, Number)} - set(self.spec.schema.names)
+        return ChainMap({text: evaluate_apart(text, columns) for text in sorted(texts)}, columns)  # type: ignore[arg-type]
 
     @property
     def numeric(self) -> bool:
@@ -274,12 +284,13 @@ class UnitRows:
 
 
 @travels
-@elementwise_where(lambda spec: spec.is_arithmetic)
+@elementwise_where(lambda spec: spec.held or spec.is_arithmetic)
 def unit_rows(columns: Mapping[str, Array], *, spec: UnitRows) -> dict[str, Array]:
     """Prepare `X` (n, size), rows of length one at most, `y` (n,), targets in [-1, 1], and record weights if any.
 
     Records that were left out before (`hedgerow.data.complete_cases`) have rows of zeros.
     """
+    columns = spec.apart(columns)
     y = spec.targets(columns)
     prepared = {"X": spec.rows(columns, len(y)), "y": y}
     if PRESENT in columns and not (there := np.asarray(columns[PRESENT])).all():

@@ -36,6 +36,7 @@ from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
 from hedgerow.data import Schema, complete_cases, load
+from hedgerow.data.cuts import names_of
 from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.level import noise_level
@@ -113,7 +114,7 @@ def prepared(federation: Federation, rows: UnitRows, *, planned: bool) -> Federa
 def rows_of(schema: Schema, settings: Settings) -> UnitRows:
     """The unit rows that settings describe."""
     given = {name: settings[name] for name in ("bins", "weights") if settings.get(name) is not None}
-    return row_length(settings.get("rows"), settings["formula"], schema, log=tuple(settings.get("log") or ()), **given)
+    return row_length(settings.get("rows"), settings["formula"], schema, log=names_of(settings.get("log")), **given)
 
 
 def fit_of_state(
@@ -229,7 +230,7 @@ def sufficient_moments(
     """
     if not ridge >= 0:
         raise SettingsInvalid(f"ridge={ridge!r}.", remedy="Zero or more, in sqrt(d) standard deviations of the noise.")
-    unit = row_length(rows, formula, schema_of(federation), bins=bins, log=tuple(log), weights=weights)
+    unit = row_length(rows, formula, schema_of(federation), bins=bins, log=names_of(log), weights=weights)
     if start is not None:
         return
     budget = BudgetShares(epsilon, delta, noise_at, least)

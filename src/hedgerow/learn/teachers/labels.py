@@ -1,0 +1,212 @@
+"""What PATE hands out: noisy votes on public inputs, and students that learn from them. All of it is post-processing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from hedgerow.core.arrays import Array
+from hedgerow.data import Schema, Table
+from hedgerow.errors import SettingsInvalid
+
+from ..tensors import made_of, width
+from .learners import Learner, Prediction, learner
+from .published import PublishedLabels, confident_gnmax, gnmax, lnmax
+from .reads import Reads
+from .spread import neighbour_graph, spread_votes
+
+
+@dataclass(frozen=True)
+class Student:
+    """A model that was taught by noisy votes on public inputs.
+
+    Attributes
+    ----------
+    reads : Reads
+    public : dict of arrays
+        The basis of the public inputs, where there is one.
+    schema : Schema
+    prediction : callable
+        From rows of numbers to scores of the classes.
+    pool : array of int, shape (N,)
+        Classes of the public inputs, from which it learnt.
+    """
+
+    reads: Reads
+    public: dict[str, Array]
+    schema: Schema
+    prediction: Prediction
+    pool: Array
+
+    def scores(self, inputs: Table | Array) -> Array:
+        """Scores of the classes, shape (n, C)."""
+        return np.asarray(self.prediction(self.reads.features(inputs_of(inputs, self.schema), self.public)))
+
+    def predict(self, inputs: Table | Array) -> Array:
+        """Classes as the target's codes, shape (n,)."""
+        found: Array = self.scores(inputs).argmax(1)
+        return found
+
+    def accuracy(self, table: Table) -> float:
+        """Share of a table's records of which the target is predicted."""
+        return float((self.predict(table) == np.asarray(table[str(self.schema.target)]).astype(int)).mean())
+
+
+@dataclass(frozen=True, repr=False)
+class VotedLabels:
+    """Noisy votes of teachers on public inputs.
+
+    Attributes
+    ----------
+    votes : array of shape (q, C)
+        Of the inputs that were asked, noise included.
+    asked : array of int, shape (q,)
+        Which inputs of the pool they are.
+    pool : array of shape (N, ...)
+        All public inputs, as a model reads them.
+    sigma : float
+        Standard deviation of the noise in each number; zero for exact votes.
+    teachers : int
+    reads : Reads
+    schema : Schema
+    epsilon, delta : float, optional
+        The budget that was spent on the votes, whatever they are.
+    """
+
+    votes: Array
+    asked: Array
+    pool: Array
+    sigma: float
+    teachers: int
+    reads: Reads
+    schema: Schema
+    epsilon: float | None = None
+    delta: float | None = None
+
+    @property
+    def labels(self) -> Array:
+        """The class with most votes, noise included, of each input that was asked: codes of the target, shape (q,)."""
+        found: Array = self.votes.argmax(1)
+        return found
+
+    @property
+    def sure(self) -> float:
+        """Chance that the noisy maximum is the teachers' choice where all of them agree; it follows from public numbers."""
+        if self.sigma == 0:
+            return 1.0
+        z, weight = np.polynomial.hermite_e.hermegauss(80)
+        passes = special.log_ndtr(self.teachers / self.sigma + z) * (self.votes.shape[1] - 1)
+        return float(weight @ np.exp(passes) / weight.sum())
+
+    @property
+    def features(self) -> dict[str, Array]:
+        """`inputs`, rows of numbers of the pool (N, d), and their basis."""
+        return self.reads.public(self.pool)
+
+    def spread(self, graph: int = 10, *, keep: float = 0.98, rows: Array | None = None) -> Array:
+        """Spread the votes over the nearest neighbours of the pool: scores (N, C); see `hedgerow.learn.teachers.spread`."""
+        _check_graph(graph, keep)
+        rows = self.features["inputs"] if rows is None else rows
+        return spread_votes(neighbour_graph(rows, graph), self.votes, self.asked, self.teachers, keep=keep)
+
+    def student(
+        self,
+        graph: int = 10,
+        *,
+        model: Learner | str | dict[str, Any] = "svm",
+        keep: float = 0.98,
+        rounds: int = 0,
+        seed: int = 0,
+    ) -> Student:
+        """Teach a student.
+
+        Parameters
+        ----------
+        graph : int
+            Nearest neighbours over which votes are spread; 0 teaches by the argmax of the inputs that were asked alone.
+        model : Learner, str or mapping
+            What the student fits; see `hedgerow.learn.teachers.learners`.
+        keep : float
+            In [0, 1): how far votes are spread.
+        rounds : int
+            Of self-training: the student labels the pool by itself, and learns from that.
+        seed : int
+            Of the student's own randomness.
+        """
+        if graph:
+            _check_graph(graph, keep)
+        fits, public, classes = learner(model), self.features, self.votes.shape[1]
+        rows, rng = public.pop("inputs"), np.random.default_rng(seed)
+        if graph:
+            pool = self.spread(graph, keep=keep, rows=rows).argmax(1)
+            prediction = fits(rows, pool, rng, classes)
+        else:
+            prediction = fits(rows[self.asked], self.labels, rng, classes)
+            pool = np.asarray(prediction(rows)).argmax(1)
+        for _ in range(rounds):
+            prediction = fits(rows, pool, rng, classes)
+            pool = np.asarray(prediction(rows)).argmax(1)
+        return Student(self.reads, public, self.schema, prediction, pool)
+
+    # ---- as published ---------------------------------------------------------------------------------------------------
+    def gnmax(self, sigma: float, *, delta: float = 1e-5, seed: int = 0) -> PublishedLabels:
+        """The published GNMax on exact votes, in a simulation; see `hedgerow.learn.teachers.published`."""
+        return gnmax(self._exact, sigma, delta=delta, seed=seed)
+
+    def confident_gnmax(
+        self, threshold: float, check: float, sigma: float, *, delta: float = 1e-5, seed: int = 0
+    ) -> PublishedLabels:
+        """The published Confident-GNMax on exact votes, in a simulation."""
+        return confident_gnmax(self._exact, threshold, check, sigma, delta=delta, seed=seed)
+
+    def lnmax(self, gamma: float, *, delta: float = 1e-5, seed: int = 0) -> PublishedLabels:
+        """The published LNMax on exact votes, in a simulation."""
+        return lnmax(self._exact, gamma, delta=delta, seed=seed)
+
+    @property
+    def _exact(self) -> Array:
+        if self.sigma:
+            raise SettingsInvalid(
+                f"a published mechanism on votes behind noise of {self.sigma:.4g}.",
+                remedy="It compares exact votes, which only a simulation without noise has. Take labels.student().",
+            )
+        return self.votes
+
+    def __repr__(self) -> str:
+        q, classes = self.votes.shape
+        cost = "" if self.epsilon is None else f", epsilon {self.epsilon:g} whatever the votes are"
+        noise = f"noise of {self.sigma:.4g} in each count" if self.sigma else "no noise"
+        return (
+            f"VotedLabels({q} of {len(self.pool)} public inputs, {classes} classes, {self.teachers} teachers, {noise}{cost}; "
+            f"where all teachers agree the largest number is theirs with probability {self.sure:.3f})"
+        )
+
+
+def inputs_of(given: Table | Array, schema: Schema) -> Array:
+    """Features of a table, with or without its target, as a model reads them; an array of them as it is.
+
+    Raises
+    ------
+    SettingsInvalid (HR-511)
+        An array has another shape than the schema's features; or there is no row.
+    """
+    if isinstance(given, Table):
+        columns = dict(given.columns)
+        columns.setdefault(str(schema.target), np.zeros(len(given)))
+        found: Array = made_of(columns, schema, None, "ranges")["model_input"]
+    else:
+        found = np.asarray(given)
+    if found.shape[1:] != width(schema) or not len(found):
+        raise SettingsInvalid(
+            f"inputs of shape {found.shape}.",
+            remedy=f"Rows of shape {width(schema)}, at least one; or a table of the features.",
+        )
+    return found
+
+
+def _check_graph(graph: int, keep: float) -> None:
+    if graph < 1 or not 0 <= keep < 1:
+        raise SettingsInvalid(f"graph={graph!r} with keep={keep!r}.", remedy="At least one neighbour, and a keep in [0, 1).")
