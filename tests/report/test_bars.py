@@ -7,11 +7,11 @@ from itertools import pairwise
 import pytest
 
 from hedgerow.errors import StudyInvalid
-from hedgerow.report import Bars, Report, render
+from hedgerow.report import BarChart, Report, render
 from hedgerow.report.bars import bars_chart, bars_legend
 
-BINS = Bars("age", "age (years)", (("real", (0.5, 0.25, 0.25)), ("made-up", (0.4, 0.4, 0.2))), ends=(0, 10, 20, 30))
-LEVELS = Bars("job", "job", (("real", (0.75, 0.25)), ("made-up", (0.5, 0.5))), ("farm", "a level with a very long name"))
+BINS = BarChart("age", "age (years)", (("real", (0.5, 0.25, 0.25)), ("made-up", (0.4, 0.4, 0.2))), ends=(0, 10, 20, 30))
+LEVELS = BarChart("job", "job", (("real", (0.75, 0.25)), ("made-up", (0.5, 0.5))), ("farm", "a level with a very long name"))
 
 
 def sizes(drawn, side, ink):
@@ -38,22 +38,22 @@ def test_bars_do_not_overlap():
 def test_bars_are_told_in_words_and_names_are_cut():
     drawn = bars_chart(LEVELS)
     assert "farm: real 0.75, made-up 0.5" in drawn
-    assert ">a level with a very…<" in drawn
+    assert ">a level with a v…<" in drawn
     assert "0 to 10: real 0.5, made-up 0.4" in bars_chart(BINS)
     assert bars_legend(BINS).count("<li>") == 2
 
 
 def test_values_that_are_no_numbers_have_no_bar():
-    assert bars_chart(Bars("t", "x", (("a", (math.nan, math.nan)),), ("u", "v"))) is None
-    some = bars_chart(Bars("t", "x", (("a", (math.nan, 0.0, 1.0)),), ("u", "v", "w")))
+    assert bars_chart(BarChart("t", "x", (("a", (math.nan, math.nan)),), ("u", "v"))) is None
+    some = bars_chart(BarChart("t", "x", (("a", (math.nan, 0.0, 1.0)),), ("u", "v", "w")))
     assert len(sizes(some, "width", 0)) == 1
-    assert bars_chart(Bars("t", "x", (("a", (0.0,)),), ("u",))) is not None
+    assert bars_chart(BarChart("t", "x", (("a", (0.0,)),), ("u",))) is not None
 
 
 @pytest.mark.parametrize("given", [{"names": ("a",)}, {"ends": (0, 1)}, {}])
 def test_bars_of_another_number_are_refused(given):
     with pytest.raises(StudyInvalid):
-        Bars("t", "x", (("a", (0.5, 0.5)),), **given)
+        BarChart("t", "x", (("a", (0.5, 0.5)),), **given)
 
 
 def test_a_report_with_bars_comes_back_and_shows_them():

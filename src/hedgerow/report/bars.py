@@ -6,15 +6,15 @@ import math
 
 from .figures import nice_ticks, tick_labels
 from .markup import Html, join, tag
-from .model import Bars
+from .model import BarChart
 from .numerals import show
 
 _WIDTH, _HEIGHT, _TOP, _RIGHT, _BOTTOM = 440.0, 220.0, 26.0, 12.0, 40.0
-_ROW, _NAMES, _LONGEST = 22.0, 138.0, 20
+_ROW, _NAMES, _LONGEST = 22.0, 152.0, 17
 """Of bars that lie: height of a row, room for its name, and letters of a name; a longer one is cut."""
 
 
-def bars_chart(given: Bars) -> Html | None:
+def bars_chart(given: BarChart) -> Html | None:
     """Return the drawing, or `None` when no value is finite. Those of bins stand; those of levels lie beside names."""
     there = [value for _, values in given.bars for value in values if math.isfinite(value)]
     if not there:
@@ -24,7 +24,7 @@ def bars_chart(given: Bars) -> Html | None:
     return _standing(given, ticks) if given.ends else _lying(given, ticks)
 
 
-def bars_legend(given: Bars) -> Html:
+def bars_legend(given: BarChart) -> Html:
     """What each colour means, as items of a list."""
     keys = [
         tag(
@@ -38,7 +38,7 @@ def bars_legend(given: Bars) -> Html:
     return join(tag("li", key, tag("span", name)) for key, (name, _) in zip(keys, given.bars, strict=True))
 
 
-def _standing(given: Bars, ticks: list[float]) -> Html:
+def _standing(given: BarChart, ticks: list[float]) -> Html:
     """Bins from left to right, all equally wide, with some of their ends below."""
     labels = tick_labels(ticks)
     left, base = 12 + 8.0 * max(map(len, labels)), _HEIGHT - _BOTTOM
@@ -68,10 +68,10 @@ def _standing(given: Bars, ticks: list[float]) -> Html:
     return tag("svg", *parts, viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}", role="img", aria_label=_in_words(given))
 
 
-def _lying(given: Bars, ticks: list[float]) -> Html:
+def _lying(given: BarChart, ticks: list[float]) -> Html:
     """Levels from top to bottom, with their names on the left."""
     base = _TOP / 2 + _ROW * len(given.names)
-    room = min(_NAMES, 14 + 7.2 * max(min(len(name), _LONGEST) for name in given.names))
+    room = min(_NAMES, 14 + 8.2 * max(min(len(name), _LONGEST) for name in given.names))
 
     def across(value: float) -> float:
         return room + (value - ticks[0]) / (ticks[-1] - ticks[0]) * (_WIDTH - _RIGHT - room)
@@ -99,7 +99,7 @@ def _bar(index: int, x: float, y: float, width: float, height: float) -> Html:
     return tag("rect", **placed, class_=f"dot ink{index % 5}", style="stroke: none")
 
 
-def _in_words(given: Bars) -> str:
+def _in_words(given: BarChart) -> str:
     told = []
     for place, name in enumerate(given.labels):
         told.append(f"{name}: " + ", ".join(f"{what} {show(values[place])}" for what, values in given.bars))

@@ -125,7 +125,7 @@ class Dots:
 
 
 @dataclass(frozen=True)
-class Bars:
+class BarChart:
     """Shares of the same bins or levels in several tables, side by side.
 
     Parameters
@@ -238,7 +238,7 @@ class Report:
         Figures: by round, the partition, and the alternatives.
     dots : tuple of Dots
         Figures of several numbers of each of several things.
-    bars : tuple of Bars
+    bars : tuple of BarChart
         Histograms side by side.
     heats : tuple of Heat
         Shaded tables of results, such as a matrix of correlations.
@@ -289,7 +289,7 @@ class Report:
     saw: tuple[tuple[str, tuple[str, ...]], ...] = ()
     traffic: Grid | None = None
     dots: tuple[Dots, ...] = ()
-    bars: tuple[Bars, ...] = ()
+    bars: tuple[BarChart, ...] = ()
     heats: tuple[Heat, ...] = ()
 
     @property
@@ -324,7 +324,7 @@ class Report:
             values["curves"] = tuple(map(curve_from, values["curves"]))
             values["tables"] = tuple(Grid(**grid) for grid in values["tables"])
             values["dots"] = tuple(Dots(**one) for one in values.get("dots", ()))
-            values["bars"] = tuple(Bars(**one) for one in values.get("bars", ()))
+            values["bars"] = tuple(BarChart(**one) for one in values.get("bars", ()))
             values["heats"] = tuple(Heat(**one) for one in values.get("heats", ()))
             return cls(**values)
         except (AttributeError, KeyError, TypeError) as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hedgerow.report import Bars, Heat
+from hedgerow.report import BarChart, Heat
 
 from .metrics import correlation_similarity, shares
 
@@ -24,13 +24,13 @@ COLUMNS = 24
 """Columns of which figures are drawn, those that are least alike."""
 
 
-def histograms_of(found: Quality) -> list[Bars]:
+def histograms_of(found: Quality) -> list[BarChart]:
     """Shares of the bins and levels of each column, real beside made-up; the least alike columns first."""
     alike = {row.column: row.similarity for row in found.to_frame().itertuples()}
     return [bars_of(found, found.fine.place(name)) for name in sorted(alike, key=lambda name: alike[name])[:COLUMNS]]
 
 
-def bars_of(found: Quality, j: int) -> Bars:
+def bars_of(found: Quality, j: int) -> BarChart:
     """One column. Of bins beyond `BINS` neighbours are drawn together; of levels the most frequent made-up ones are drawn."""
     column, ends = found.fine.columns[j], found.fine.ends(j)
     real, made = (shares(side.estimates[j,]) for side in (found.real, found.made))
@@ -41,17 +41,19 @@ def bars_of(found: Quality, j: int) -> Bars:
         if column.optional:
             notes.insert(0, f"Missing: {_percent(real[bins])} of real and {_percent(made[bins])} of made-up records.")
         starts = np.arange(0, bins, -(-bins // BINS))
+        if column.kind == "integer":
+            ends = np.append(found.fine.whole_ends(j)[0], ends[-1])  # the first whole number of each bin
         drawn = tuple(
             (name, tuple(np.add.reduceat(part[:bins], starts).tolist())) for name, part in ((said, real), ("made-up", made))
         )
         label = f"{column.name} ({column.unit})" if column.unit else column.name
-        return Bars(column.name, label, drawn, ends=(*ends[starts].tolist(), float(ends[-1])), note=" ".join(notes))
+        return BarChart(column.name, label, drawn, ends=(*ends[starts].tolist(), float(ends[-1])), note=" ".join(notes))
     levels = [*(("0", "1") if column.kind == "binary" else column.levels), *(("missing",) if column.optional else ())]
     order = np.argsort(-made, kind="stable")[:LEVELS]
     if len(levels) > LEVELS:
         notes.insert(0, f"The {LEVELS} levels that are made most often, of {len(levels)}.")
     drawn = tuple((name, tuple(part[order].tolist())) for name, part in ((said, real), ("made-up", made)))
-    return Bars(column.name, column.name, drawn, tuple(str(levels[place]) for place in order), note=" ".join(notes))
+    return BarChart(column.name, column.name, drawn, tuple(str(levels[place]) for place in order), note=" ".join(notes))
 
 
 def heats_of(found: Quality) -> list[Heat]:
