@@ -228,3 +228,16 @@ def test_tables_of_other_levels_are_refused():
         quality(parties(), MADE, columns=["height"])
     with pytest.raises(SettingsInvalid):
         compared(REAL.take([]), MADE)
+
+
+def test_a_synthesizers_own_report_has_pictures_that_cost_nothing():
+    federation = parties()
+    *_, state = class_trees(federation, bins=8, epsilon=5.0, delta=1e-5)
+    settings = {"bins": 8, "log": (), "columns": None, "target": None, "classes": 4, "rounds": 0}
+    asked = len(federation.ledger)
+    shown = sys.modules["hedgerow.synth.tan"].outcome_of(SCHEMA, settings, state)
+    assert len(federation.ledger) == asked
+    assert {bars.title for bars in shown.bars} == set(SCHEMA.names)
+    assert all("estimated from noisy tables" in drawn.note for drawn in (*shown.bars, *shown.heats))
+    assert "nothing more was asked" in shown.notes[-1]
+    assert {"Edges of the tree", "How alike the columns are"} <= set(shown.tables)
