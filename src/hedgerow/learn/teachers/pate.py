@@ -48,6 +48,7 @@ from ..tensors import columns_of, inputs_and_target
 from ..tensors import settings as reading_settings
 from .labels import Student, VotedLabels, inputs_of
 from .learners import Learner, learner
+from .published import PublishedLabels
 from .reads import Reads
 from .votes import ALL, Teaching, bound_of, teacher_votes
 
@@ -370,5 +371,24 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: VoteStat
         ("standard deviation of the noise in a count", state.sigma),
         ("chance that the largest number is right where all teachers agree", labels.sure),
     ]
-    found = pandas.DataFrame(rows, columns=["", "value"])
-    return Outcome(tables={"Votes": found}, arrays={"votes": state.votes, "asked": state.asked})
+    tables = {"Votes": pandas.DataFrame(rows, columns=["", "value"])}
+    if not state.sigma:
+        tables[PUBLISHED] = pandas.DataFrame(
+            [(one.mechanism, len(one.labels), one.epsilon, str(one.dependent)) for one in as_published(labels)],
+            columns=["mechanism", "labels", "epsilon whatever the votes are", "epsilon by these votes"],
+        )
+    return Outcome(tables=tables, arrays={"votes": state.votes, "asked": state.asked})
+
+
+PUBLISHED = "As published, on exact votes that only a simulation has"
+
+
+def as_published(labels: VotedLabels) -> tuple[PublishedLabels, ...]:
+    """The published mechanisms on exact votes, with the noise of the papers' 250 teachers scaled to these."""
+    of = labels.teachers / 250
+    return (
+        labels.gnmax(40 * of),
+        labels.gnmax(100 * of),
+        labels.confident_gnmax(200 * of, 150 * of, 40 * of),
+        labels.lnmax(0.05 / of),
+    )
