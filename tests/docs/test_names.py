@@ -12,7 +12,17 @@ import pytest
 import hedgerow as hr
 
 NAMES = Path(__file__).parents[2] / "docs" / "examples" / "names"
-SLOW = {"compare", "compression", "export", "learn", "learn.features", "learn.private", "store", "study"}  # torch, or a run
+SLOW = {
+    "compare",
+    "compression",
+    "export",
+    "learn",
+    "learn.features",
+    "learn.private",
+    "learn.teachers",
+    "store",
+    "study",
+}  # torch, or a run
 NETWORKS = {"ctgan", "tvae", "dp_ctgan", "dp_tvae", "pate_gan"}
 SLOW_NAMES = NETWORKS | {f"{name}_rounds" for name in NETWORKS}
 SLOW_NAMES |= {"tstr", "Tree", "Processes", "hidden_standardise", "hidden_gradient_descent", "gradient_queries", "largest_rate"}

@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from .marginals import marginals, one_way_tables
     from .measured import TablesState
     from .metrics import correlation_similarity, ks_complement, ks_of_counts, tv_complement, tv_of_counts
+    from .mixture import MixtureSynthesizer
     from .mst import mst, spanning_tree
     from .quality import QualityState, compared, measured_quality, quality, real_tables
+    from .rap import pair_tables, rap
     from .synthesizer import Synthesizer
     from .table import Provenance, SyntheticTable, provenance_of
     from .tan import class_trees, tan
@@ -55,6 +57,7 @@ __all__ = [
     "DpCtganState",
     "DpTvae",
     "DpTvaeState",
+    "MixtureSynthesizer",
     "PateGanState",
     "Provenance",
     "Quality",
@@ -85,10 +88,12 @@ __all__ = [
     "mst",
     "nearer_share",
     "one_way_tables",
+    "pair_tables",
     "pate_gan",
     "pate_gan_rounds",
     "provenance_of",
     "quality",
+    "rap",
     "real_tables",
     "spanning_tree",
     "tan",
