@@ -8,12 +8,14 @@ from torch import nn
 import hedgerow as hr
 from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import HedgerowError
-from hedgerow.synth import Codes
+from hedgerow.study import PROGRAMS
+from hedgerow.synth import Codes, Provenance
 from hedgerow.synth.gan.adversarial import level_loss, steepness
 from hedgerow.synth.gan.encoding import RowEncoding
 from hedgerow.synth.gan.modes import modes_of
 from hedgerow.synth.gan.networks import Generator, activated, begun, filled, flat, mask_of
 from hedgerow.synth.gan.tvae import reconstruction
+from hedgerow.testing.subject import Subject
 
 SCHEMA = Schema(
     (
@@ -156,3 +158,20 @@ def test_groups_and_their_numbers_are_learned(parties, steps):
     group, x = found.columns["group"], found.columns["x"]
     np.testing.assert_allclose(np.bincount(group, minlength=3) / 2000, [0.6, 0.3, 0.1], atol=0.1)
     assert x[group == 0].mean() < -1 < x[group == 1].mean() < 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ctgan", "tvae", "dp_ctgan", "dp_tvae", "pate_gan"])
+def test_records_are_drawn_from_what_a_run_keeps(name):
+    """From the settings of a study and the arrays of its outcome, as `hedgerow synth` does, the same as at once."""
+    subject = Subject(PROGRAMS[name])
+    built = subject.built()
+    *_, state = subject.states(built)
+    declared = PROGRAMS[name]
+    arrays = declared.outcome(built.federation, built.settings, state).arrays
+    made = declared.synthesizer(built.settings, arrays, built.schema, Provenance("by test"))
+    again = getattr(hr.synth, name)(subject.built().federation, **subject.case.settings)
+    one, other = made.sample(20, seed=3), again.sample(20, seed=3)
+    assert one.provenance.method == "by test"
+    for column in one.columns:
+        np.testing.assert_allclose(one.columns[column], other.columns[column], rtol=1e-5)
