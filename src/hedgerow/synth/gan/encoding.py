@@ -122,7 +122,7 @@ class RowEncoding:
         if not places:
             return np.zeros((len(next(iter(columns.values()))), 0), np.int16)
         kept = [self.codes.columns[j] for j in places]
-        cuts, widths = (tuple(values[j] for j in places) for values in (self.codes.cuts, self.codes.widths))
+        cuts, widths = tuple(self.codes.cuts[j] for j in places), tuple(self.codes.widths[j] for j in places)
         return Codes(tuple(kept), cuts, widths).number(columns)
 
     def encode(self, columns: Mapping[str, Any], modes: Array, rng: Any = None) -> Array:
