@@ -17,8 +17,8 @@ from hedgerow.testing.neighbours import few, hearing, longest
 from hedgerow.testing.records import asked_behind, violations
 from hedgerow.testing.subject import Subject, quiet
 
-SAMPLES_RECORDS = ("dpsgd", "dpsgd_on_features", "local_dpsgd")
-"""Which records join follows from their places among all of a party, those that are left out included."""
+SAMPLES_RECORDS = ("dpsgd", "dpsgd_on_features", "local_dpsgd", "pate")
+"""Which records join, or whom they teach, follows from their places among all of a party, those that are left out included."""
 TIMED = ("van_aarle_efficiency",)
 TAKES_ALL = ("counts", "van_aarle", "synthesizer_trials", "synthetic_quality")
 """Those to which a missing value is a value as well, as it is to synthesizers, or which look at single columns."""

@@ -14,23 +14,7 @@ if TYPE_CHECKING:
     from .copula import CopulaState, copula, copula_sums
     from .copula_draws import CopulaSynthesizer
     from .drawing import TreeSynthesizer
-    from .gan import (
-        Ctgan,
-        CtganState,
-        DpCtganState,
-        DpTvae,
-        DpTvaeState,
-        Tvae,
-        TvaeState,
-        ctgan,
-        ctgan_rounds,
-        dp_ctgan,
-        dp_ctgan_rounds,
-        dp_tvae,
-        dp_tvae_rounds,
-        tvae,
-        tvae_rounds,
-    )
+    from .gan import Ctgan, CtganState, DpCtganState, DpTvae, DpTvaeState, PateGanState, Tvae, TvaeState, ctgan, ctgan_rounds, dp_ctgan, dp_ctgan_rounds, dp_tvae, dp_tvae_rounds, pate_gan, pate_gan_rounds, tvae, tvae_rounds
     from .marginals import marginals, one_way_tables
     from .measured import TablesState
     from .metrics import correlation_similarity, ks_complement, ks_of_counts, tv_complement, tv_of_counts
@@ -55,6 +39,7 @@ __all__ = [
     "DpTvae",
     "DpTvaeState",
     "MixtureSynthesizer",
+    "PateGanState",
     "Provenance",
     "Quality",
     "QualityState",
@@ -85,6 +70,8 @@ __all__ = [
     "nearer_share",
     "one_way_tables",
     "pair_tables",
+    "pate_gan",
+    "pate_gan_rounds",
     "provenance_of",
     "quality",
     "rap",
