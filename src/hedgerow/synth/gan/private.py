@@ -173,7 +173,10 @@ def rows_of(
 def network_gradients(
     broadcast: Array, party: Party, rng: Any, *, network: PrivateNetwork, clipping: Clipping, bounds: Bounds | None = None
 ) -> Mapping[str, Array]:
-    """Sum of the records' clipped gradients, shape (d,), exact to the last bit."""
+    """Add up which way each record of a sample would change a network, each held to a largest length.
+
+    Sum of the records' clipped gradients, shape (d,), exact to the last bit.
+    """
     if bounds is not None:
         clipping = clipping.within(bound_in(bounds, "gradient"))
     x, target = (torch.from_numpy(np.ascontiguousarray(party[name])) for name in ("model_input", "model_target"))

@@ -127,7 +127,10 @@ def train_tvae(
     weighting: Weighting,
     largest_weight: float | None = None,
 ) -> Mapping[str, Array]:
-    """Train from the broadcast weights; return their weighted change as `update`."""
+    """Train a network that describes records in few numbers and makes them up from these; return by how much it has changed.
+
+    From the broadcast weights; their weighted change as `update`.
+    """
     before = broadcast["weights"]
     rows, _ = own_rows(encoding, party, broadcast["modes"], rng)
     after = before
