@@ -123,7 +123,8 @@ def selected(columns: Array, logs: Array, rows: int, rng: np.random.Generator) -
 
     Systematic sampling by weight first. Then rounds of swaps: one in a hundred records is to be exchanged for a candidate that
     is drawn by weight, wherever that brings the tables of columns nearer to those of the weights, rounded at random to whole
-    numbers; not where fewer than a hundred are wanted. Only single columns are compared: of most pairs' cells less than one record is wanted, and none would be left.
+    numbers; not where fewer than a hundred are wanted. Only single columns are compared: of most pairs' cells less than one
+    record is wanted, and none would be left.
     """
     w = _shares(logs)
     ends = np.cumsum(w)
