@@ -241,3 +241,20 @@ def test_a_synthesizers_own_report_has_pictures_that_cost_nothing():
     assert all("estimated from noisy tables" in drawn.note for drawn in (*shown.bars, *shown.heats))
     assert "nothing more was asked" in shown.notes[-1]
     assert {"Edges of the tree", "How alike the columns are"} <= set(shown.tables)
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
+def test_a_study_reads_the_file_that_a_synthetic_table_was_written_to(name, tmp_path):
+    path = promised(MADE.select(["age", "job", "ill"])).write(tmp_path / name)
+    made = made_records(SCHEMA, {"file": str(path), "columns": None})
+    assert made.schema.names == ("age", "job", "ill")
+    assert set(compared(MADE, made).metrics.values()) == {1.0}
+    assert made.source == f"Made-up records of {name}."
+    with pytest.raises(BudgetInvalid, match="promise epsilon=1"):
+        quality(parties(), made)  # the file says what was promised
+
+
+def test_a_file_without_metadata_promises_nothing(tmp_path):
+    MADE.to_pandas().to_csv(tmp_path / "plain.csv", index=False)
+    made = made_records(SCHEMA, {"file": str(tmp_path / "plain.csv")})
+    assert quality(parties(), made, bins=8).tv_complements == compared(REAL, MADE, bins=8).tv_complements

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .table import Provenance, SyntheticTable, provenance_of
     from .tan import class_trees, tan
     from .tstr import Utility, tstr
+    from .tstr_at_parties import PartyScore, tstr_at_parties
 
 __all__ = [
     "Closeness",
@@ -52,6 +53,7 @@ __all__ = [
     "DpCtganState",
     "DpTvae",
     "DpTvaeState",
+    "PartyScore",
     "Provenance",
     "Quality",
     "QualityState",
@@ -87,6 +89,7 @@ __all__ = [
     "spanning_tree",
     "tan",
     "tstr",
+    "tstr_at_parties",
     "tv_complement",
     "tv_of_counts",
     "tvae",
