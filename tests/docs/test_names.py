@@ -12,7 +12,17 @@ import pytest
 import hedgerow as hr
 
 NAMES = Path(__file__).parents[2] / "docs" / "examples" / "names"
-SLOW = {"compare", "compression", "export", "learn", "learn.features", "learn.private", "store", "study"}  # torch, or a run
+SLOW = {
+    "compare",
+    "compression",
+    "export",
+    "learn",
+    "learn.features",
+    "learn.private",
+    "learn.teachers",
+    "store",
+    "study",
+}  # torch, or a run
 SLOW_NAMES = {"tstr", "Tree", "Processes", "hidden_standardise", "hidden_gradient_descent", "gradient_queries", "largest_rate"}
 ALL_SHOWN = ("data", "learn", "learn.features", "privacy.accounting", "stats", "stats.private", "synth")
 SOURCE = Path(hr.__file__).parent

@@ -33,16 +33,7 @@ def fitted(
 
     A target whose codes are the classes is no column of these tables: its node then is all its records at that code.
     """
-    one = singles.split(state.singles)
-    two = pairs.split(state.pairs) if pairs is not None else {}
-    exact = not (state.sigma_singles or state.sigma_pairs)
-    spread = (1.0, 1.0) if exact else (state.sigma_singles**2, state.sigma_pairs**2)
-    totals = class_totals(one, two, *spread)
-    nodes = [_nodes(c, total, one, two, singles, *spread) for c, total in enumerate(totals)]
-    clean = {
-        pair: [cleaned(table, nodes[c][pair[0]], nodes[c][pair[1]], state.sigma_pairs) for c, table in enumerate(tables)]
-        for pair, tables in two.items()
-    }
+    totals, nodes, clean = cleaned_tables(state, singles, pairs)
     edges = spanning({(i, j): sum(map(information, tables)) - NEAR * sum(totals) for (i, j), tables in clean.items()})
     trees = tuple(
         ColumnTree(
@@ -58,6 +49,23 @@ def fitted(
     return trees, tuple(
         raked(tree, own, state.sigma_pairs, rounds, candidates) for tree, own in zip(trees, tables, strict=True)
     )
+
+
+def cleaned_tables(
+    state: TablesState, singles: Tables, pairs: Tables | None = None
+) -> tuple[list[float], list[list[Array]], dict[Clique, list[Array]]]:
+    """Records of each class, nodes of each column in each class, and tables of pairs in each class, cleaned of noise."""
+    one = singles.split(state.singles)
+    two = pairs.split(state.pairs) if pairs is not None else {}
+    exact = not (state.sigma_singles or state.sigma_pairs)
+    spread = (1.0, 1.0) if exact else (state.sigma_singles**2, state.sigma_pairs**2)
+    totals = class_totals(one, two, *spread)
+    nodes = [_nodes(c, total, one, two, singles, *spread) for c, total in enumerate(totals)]
+    clean = {
+        pair: [cleaned(table, nodes[c][pair[0]], nodes[c][pair[1]], state.sigma_pairs) for c, table in enumerate(tables)]
+        for pair, tables in two.items()
+    }
+    return totals, nodes, clean
 
 
 def class_totals(

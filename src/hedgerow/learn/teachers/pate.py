@@ -48,6 +48,7 @@ from ..tensors import columns_of, inputs_and_target
 from ..tensors import settings as reading_settings
 from .labels import Student, VotedLabels, inputs_of
 from .learners import Learner, learner
+from .published import PublishedLabels
 from .reads import Reads
 from .votes import ALL, Teaching, bound_of, teacher_votes
 
@@ -152,8 +153,8 @@ def pate_votes(
     unit : {"record", "party"}
         Whose presence noise hides: a record, which moves one teacher; or a party with all its teachers.
     graph : int
-        Of the student: nearest neighbours over which votes are spread; 0 teaches by the argmax of the inputs that were asked
-        alone.
+        Of the student: nearest neighbours over which votes are spread; 0 teaches by the inputs that were asked alone: by whole
+        votes where it fits numbers by least squares (ridge, kernel), by the argmax of each otherwise.
     student : str or dict
         What the student fits, as `teacher` for one party.
     keep : float
@@ -189,7 +190,8 @@ def pate_votes(
     features = teaching.reads.public(pool)
     told = features | {"inputs": features["inputs"][chosen]}
     federation = complete_cases(federation, columns_of(schema), count=epsilon is None and not federation.protection.noisy)
-    prepared = federation.prepare(inputs_and_target, **reading_settings(schema))
+    given: dict[str, Any] = dict(reading_settings(schema))
+    prepared = federation.prepare(inputs_and_target, **given)
     handle = BudgetShares(epsilon, delta, noise_at, least).handles(prepared, {"votes": Share(1.0)}, begins=True)["votes"]
     counts = [teaching.teachers(name) for name in federation.names]
     bound = bound_of(len(chosen), max(counts), unit, handle.protection.law)
@@ -370,5 +372,24 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: VoteStat
         ("standard deviation of the noise in a count", state.sigma),
         ("chance that the largest number is right where all teachers agree", labels.sure),
     ]
-    found = pandas.DataFrame(rows, columns=["", "value"])
-    return Outcome(tables={"Votes": found}, arrays={"votes": state.votes, "asked": state.asked})
+    tables = {"Votes": pandas.DataFrame(rows, columns=["", "value"])}
+    if not state.sigma:
+        tables[PUBLISHED] = pandas.DataFrame(
+            [(one.mechanism, len(one.labels), one.epsilon, str(one.dependent)) for one in as_published(labels)],
+            columns=["mechanism", "labels", "epsilon whatever the votes are", "epsilon by these votes"],
+        )
+    return Outcome(tables=tables, arrays={"votes": state.votes, "asked": state.asked})
+
+
+PUBLISHED = "As published, on exact votes that only a simulation has"
+
+
+def as_published(labels: VotedLabels) -> tuple[PublishedLabels, ...]:
+    """The published mechanisms on exact votes, with the noise of the papers' 250 teachers scaled to these."""
+    of = labels.teachers / 250
+    return (
+        labels.gnmax(40 * of),
+        labels.gnmax(100 * of),
+        labels.confident_gnmax(200 * of, 150 * of, 40 * of),
+        labels.lnmax(0.05 / of),
+    )

@@ -34,7 +34,7 @@ def neighbour_graph(rows: Array, k: int) -> Any:
 
     rows = np.asarray(rows, np.float32)[:, :LEADING]
     n, k = len(rows), min(k, len(rows) - 1)
-    near, far = np.empty((n, k), np.int64), np.empty((n, k), np.float32)
+    near, far = np.empty((n, k), np.int64), np.empty((n, k))
     for start in range(0, n, AT_ONCE):
         part = slice(start, min(start + AT_ONCE, n))
         found = squared_distances(rows[part], rows)
