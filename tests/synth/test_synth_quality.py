@@ -76,6 +76,7 @@ def test_correlations_are_those_of_the_codes_where_both_values_are_there():
     assert real.loc["age", "ill"] == pytest.approx(np.corrcoef(REAL["age"], REAL["ill"])[0, 1], abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_record_moves_each_question_to_its_bound_and_not_beyond():
     table = REAL.take(range(12))
     *_, whole = real_tables(parties(table), MADE, bins=8, pair_bins=4)
@@ -106,12 +107,14 @@ def test_a_budget_is_spent_as_asked_and_noise_has_the_stated_size():
     assert found.to_frame()["noise alone costs about"].gt(0).all()
 
 
+@pytest.mark.slow
 def test_noise_comes_in_shares_too():
     federation = parties().protect(aggregation=hr.SecAgg())
     quality(federation, MADE, bins=8, pair_bins=4, epsilon=2.0, delta=1e-5, noise_at="shares", least=3)
     assert federation.ledger.epsilon(delta=1e-5, unit="record") == pytest.approx(2.0, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_exact_answers_are_refused_beside_a_promise():
     with pytest.raises(BudgetInvalid, match="promise epsilon=1"):
         quality(parties(), promised())
@@ -177,6 +180,7 @@ def test_an_estimate_is_nearer_than_the_noisy_table_and_exact_tables_stay():
     assert estimated(truth, 0.0) is truth
 
 
+@pytest.mark.slow
 def test_pages_show_columns_pairs_and_correlations():
     shown = quality(parties(), MADE, bins=8, pair_bins=4, test=people(200, 2), epsilon=2.0, delta=1e-5).outcome()
     assert {bars.title for bars in shown.bars} == {"age", "income", "job", "ill"}

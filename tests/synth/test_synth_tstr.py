@@ -36,6 +36,7 @@ def test():
     return people(600, 1).select(["x", "kind", "y"])
 
 
+@pytest.mark.slow
 def test_a_table_of_the_same_law_trains_as_well_as_real_records(test):
     real = people(600, 0).select(["x", "kind", "y"])
     found = tstr(people(600, 2).select(["x", "kind", "y"]), test, real=real)
@@ -47,6 +48,7 @@ def test_a_table_of_the_same_law_trains_as_well_as_real_records(test):
     assert frame.loc["logistic"].min() > 0.75
 
 
+@pytest.mark.slow
 def test_a_table_whose_target_was_shuffled_trains_nothing(test):
     found = tstr(people(600, 2, broken=True).select(["x", "kind", "y"]), test)
     assert max(found.scores.values()) < 0.65
@@ -84,6 +86,7 @@ def parties(table):
     return hr.simulate(table, hr.data.iid(parties=3), seed=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["y", "kind"])
 def test_hits_of_parties_are_those_of_the_same_model_at_hand(target):
     real, made = people(300, 4), people(400, 2)

@@ -122,7 +122,7 @@ def tstr_at_parties(
 def prediction_hits(
     weights: Array, party: Party, rng: Any, *, sizes: tuple[int, ...], target: int, bounds: Bounds | None = None
 ) -> Array:
-    """Count the records whose class has the largest score, and all records.
+    """Count how many records a model predicts rightly, and how many there are.
 
     Parameters
     ----------
