@@ -8,7 +8,7 @@ from hedgerow.core.party import Party
 from hedgerow.data import Column, Schema
 from hedgerow.errors import BudgetInvalid, MissingColumn, SchemaInvalid, SettingsInvalid
 from hedgerow.synth import Codes, Provenance, SyntheticTable, tstr, tstr_at_parties
-from hedgerow.synth.tstr import Reading
+from hedgerow.synth.tstr import CodeReading
 from hedgerow.synth.tstr_at_parties import fitted, prediction_hits
 
 SCHEMA = Schema(
@@ -104,7 +104,7 @@ def test_hits_are_charged_and_a_record_moves_them_by_the_root_of_two():
     assert found.noise > 0
     table = people(12, 4)
     codes = Codes.of(SCHEMA, target="y")
-    weights = fitted(Reading(codes, codes.place("y")), people(300, 2))
+    weights = fitted(CodeReading(codes, codes.place("y")), people(300, 2))
 
     def hits(some):
         party = Party("a", {"codes": codes.number(some.columns)}, np.ones(len(some)))
@@ -129,5 +129,5 @@ def test_a_class_that_was_never_made_is_never_predicted():
     made = people(100, 2)
     made = made.take(made["kind"] != 1)
     codes = Codes.of(SCHEMA, target="kind")
-    weights = fitted(Reading(codes, codes.place("kind")), made)
+    weights = fitted(CodeReading(codes, codes.place("kind")), made)
     assert weights[0, 1] < weights[:, [0, 2]].sum(0).min()

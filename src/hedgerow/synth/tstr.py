@@ -119,7 +119,7 @@ def tstr(
         raise SettingsInvalid(f"there are no {' and no '.join(empty)}.", remedy="Give tables with records.")
     for who, table in {**given, "the hold-out table": test}.items():
         refuse_other_columns(codes, table, who)
-    reading = Reading(codes, codes.place(name))
+    reading = CodeReading(codes, codes.place(name))
     X, y = reading(test)
     scores = {}
     for trained, table in given.items():
@@ -147,7 +147,7 @@ def refuse_other_columns(codes: Codes, table: Table, who: str) -> None:
 
 
 @dataclass(frozen=True)
-class Reading:
+class CodeReading:
     """Records as codes of features, and values of the target; those without a target are left out."""
 
     codes: Codes

@@ -35,7 +35,7 @@ from hedgerow.trees.noise import ball, deviation
 
 from .codes import Codes, coded
 from .quality import refuse_exact
-from .tstr import Reading, refuse_other_columns
+from .tstr import CodeReading, refuse_other_columns
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def tstr_at_parties(
             remedy="Name a binary column or a category, and give records.",
         )
     refuse_exact(federation, made, epsilon)
-    weights = fitted(Reading(codes, at), made)
+    weights = fitted(CodeReading(codes, at), made)
     read = complete_cases(federation, [codes.target], count=epsilon is None).prepare(coded, codes=codes)
     handle = BudgetShares(epsilon, delta, noise_at, least).handles(read, {"hits": Share(1.0)}, begins=True)["hits"]
     bound = None if codes.heaviest is None else ball(handle, 2, codes.heaviest)
@@ -152,7 +152,7 @@ def prediction_hits(
     return np.stack([(w * (scores.argmax(-1) == codes[..., target])).sum(-1), w.sum(-1)], axis=-1)
 
 
-def fitted(reading: Reading, made: Table) -> Array:
+def fitted(reading: CodeReading, made: Table) -> Array:
     """Intercepts and coefficients of a logistic regression, shape (1 + cells, classes); of classes never made they lose."""
     from sklearn.linear_model import LogisticRegression
 
