@@ -90,7 +90,7 @@ def estimated(counts: Array, sigma: float) -> Array:
 def counted(table: Table, fine: Codes, coarse: Codes, cliques: Iterable[Clique]) -> CountedTables:
     """Count the records of a table: of single columns by one set of codes, of pairs by another."""
     one, two = fine.number(table.columns), coarse.number(table.columns)
-    found = {}
+    found: dict[Clique, Array] = {}
     for clique in cliques:
         if len(clique) == 1:
             found[clique] = level_table(one, clique[0], fine.sizes)
