@@ -10,7 +10,7 @@ from hedgerow.study import registry
 from hedgerow.study.catalogue import PROGRAMS
 from hedgerow.study.keys import settings_of
 
-ROOMS = ("hedgerow.stats.private.", "hedgerow.trees.")
+ROOMS = ("hedgerow.stats.private.", "hedgerow.trees.", "hedgerow.synth.", "hedgerow.learn.teachers.")
 BUDGET = {"epsilon": 1.0, "delta": 1e-5}
 
 

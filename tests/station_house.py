@@ -121,6 +121,8 @@ def config_of(name, **guard):
 class House:
     """A hub and its stations; `guards` has what differs of each station's guard; `runner` makes its runner."""
 
+    seconds = 1.0  # of the rail's own clock
+
     def __init__(self, tmp_path, guards, runner=lambda config, held: None, **common):
         self.hub, self.rail, self.path, self.runner = Keys(key_material("hub")), Direct(), tmp_path, runner
         self.time = datetime(2026, 3, 2, 12, tzinfo=UTC)  # a Monday
@@ -155,7 +157,7 @@ class House:
     def ask(self, kind, parts, names=None, study=STUDY):
         self.number += 1
         names = list(self.stations) if names is None else names
-        return self.queue.ask(kind, dict.fromkeys(names, parts), study=study, number=self.number, seconds=1.0)
+        return self.queue.ask(kind, dict.fromkeys(names, parts), study=study, number=self.number, seconds=self.seconds)
 
     @property
     def schema(self):
@@ -178,7 +180,7 @@ class House:
     def network(self, study=STUDY, life=1, **how):
         parties = {name: station.held.ids for name, station in self.stations.items()}
         roster = next(iter(self.keys.values())).roster
-        return Network(self.queue, study, parties, seconds=1.0, life=life, roster=roster, **how)
+        return Network(self.queue, study, parties, seconds=self.seconds, life=life, roster=roster, **how)
 
     def built(self, text, columns=("age", "dose", "sick"), **how):
         """A study made ready to be asked through the network."""

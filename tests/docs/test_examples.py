@@ -19,6 +19,7 @@ SLOW = {
     "own_network",
     "own_one_line",
     "export_run",
+    "synthetic_workflow",
     "fine_tuning",
     "tree_noise",
     "compressed",

@@ -23,8 +23,8 @@ SLOW = {
     "store",
     "study",
 }  # torch, or a run
-SLOW_NAMES = {"Tree", "Processes", "hidden_standardise", "hidden_gradient_descent", "gradient_queries", "largest_rate"}
-ALL_SHOWN = ("data", "learn", "learn.features", "privacy.accounting", "stats", "stats.private")
+SLOW_NAMES = {"tstr", "Tree", "Processes", "hidden_standardise", "hidden_gradient_descent", "gradient_queries", "largest_rate"}
+ALL_SHOWN = ("data", "learn", "learn.features", "privacy.accounting", "stats", "stats.private", "synth")
 SOURCE = Path(hr.__file__).parent
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 

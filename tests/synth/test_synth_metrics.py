@@ -81,16 +81,6 @@ def test_the_area_is_that_of_ranks_with_ties_half():
     assert metrics.auc_of_counts([0, 0], [0, 0]) == 0.5
 
 
-def test_noise_alone_lowers_similarities_by_about_what_is_said():
-    rng = np.random.default_rng(4)
-    counts, sigma = np.full(50, 400.0), 20.0
-    noisy = counts + sigma * rng.normal(size=(400, 50))
-    ks = np.mean([1 - ks_of_counts(row, counts) for row in noisy])
-    tv = np.mean([1 - tv_of_counts(row, counts) for row in noisy])
-    assert ks == pytest.approx(metrics.ks_noise(sigma, 50, 20_000), rel=0.15)
-    assert tv == pytest.approx(metrics.tv_noise(sigma, 50, 20_000), rel=0.05)
-
-
 def test_an_empty_column_is_refused():
     with pytest.raises(SettingsInvalid):
         ks_complement([], [1.0])

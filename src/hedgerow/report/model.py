@@ -199,6 +199,8 @@ class Report:
         Figures: by round, the partition, and the alternatives.
     dots : tuple of Dots
         Figures of several numbers of each of several things.
+    heats : tuple of Heat
+        Shaded tables of results, such as a matrix of correlations.
     left : Grid or None
         What left each party: query, times, numbers per party, bound, mechanism, event.
     published : Grid or None
@@ -246,6 +248,7 @@ class Report:
     saw: tuple[tuple[str, tuple[str, ...]], ...] = ()
     traffic: Grid | None = None
     dots: tuple[Dots, ...] = ()
+    heats: tuple[Heat, ...] = ()
 
     @property
     def promise(self) -> tuple[str, str]:
@@ -279,6 +282,7 @@ class Report:
             values["curves"] = tuple(map(curve_from, values["curves"]))
             values["tables"] = tuple(Grid(**grid) for grid in values["tables"])
             values["dots"] = tuple(Dots(**one) for one in values.get("dots", ()))
+            values["heats"] = tuple(Heat(**one) for one in values.get("heats", ()))
             return cls(**values)
         except (AttributeError, KeyError, TypeError) as error:
             raise StudyInvalid(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.errors import HedgerowError
 
-from .model import Curve, Dots, Grid
+from .model import Curve, Dots, Grid, Heat
 
 if TYPE_CHECKING:
     import numpy
@@ -37,6 +37,8 @@ class Outcome:
         Sentences below.
     dots : sequence of Dots
         The same, of several numbers of each of several things.
+    heats : sequence of Heat
+        Shaded tables, such as a matrix of correlations.
     """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -48,6 +50,7 @@ class Outcome:
     grids: Sequence[Grid] = ()
     notes: Sequence[str] = ()
     dots: Sequence[Dots] = ()
+    heats: Sequence[Heat] = ()
 
     @classmethod
     def of_table(cls, title: str, frame: pandas.DataFrame) -> Outcome:

@@ -80,6 +80,7 @@ def body_of(report: Report) -> Html:
         *(tables if r.tables_first else ()),
         _section(_over(r.curves), None, tag("div", *map(curve_figure, r.curves), class_="curves")) if r.curves else None,
         _section("Side by side", None, tag("div", *map(dots_figure, r.dots), class_="curves")) if r.dots else None,
+        *map(_heat, r.heats),
         _comparison(r.comparison) if r.comparison else None,
         *(() if r.tables_first else tables),
         *(_section(title, None, text_block(block)) for title, block in r.text),

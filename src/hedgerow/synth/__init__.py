@@ -7,46 +7,90 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from .assessed import Quality
+    from .closest import Closeness, closest, nearer_share
     from .codes import Codes
     from .conditions import Conditions
     from .copula import CopulaState, copula, copula_sums
     from .copula_draws import CopulaSynthesizer
     from .drawing import TreeSynthesizer
+    from .gan import (
+        Ctgan,
+        CtganState,
+        DpCtganState,
+        DpTvae,
+        DpTvaeState,
+        Tvae,
+        TvaeState,
+        ctgan,
+        ctgan_rounds,
+        dp_ctgan,
+        dp_ctgan_rounds,
+        dp_tvae,
+        dp_tvae_rounds,
+        tvae,
+        tvae_rounds,
+    )
     from .marginals import marginals, one_way_tables
     from .measured import TablesState
     from .metrics import correlation_similarity, ks_complement, ks_of_counts, tv_complement, tv_of_counts
     from .mst import mst, spanning_tree
+    from .quality import QualityState, compared, measured_quality, quality, real_tables
     from .synthesizer import Synthesizer
     from .table import Provenance, SyntheticTable, provenance_of
     from .tan import class_trees, tan
     from .tstr import Utility, tstr
 
 __all__ = [
+    "Closeness",
     "Codes",
     "Conditions",
     "CopulaState",
     "CopulaSynthesizer",
+    "Ctgan",
+    "CtganState",
+    "DpCtganState",
+    "DpTvae",
+    "DpTvaeState",
     "Provenance",
+    "Quality",
+    "QualityState",
     "Synthesizer",
     "SyntheticTable",
     "TablesState",
     "TreeSynthesizer",
+    "Tvae",
+    "TvaeState",
     "Utility",
     "class_trees",
+    "closest",
+    "compared",
     "copula",
     "copula_sums",
     "correlation_similarity",
+    "ctgan",
+    "ctgan_rounds",
+    "dp_ctgan",
+    "dp_ctgan_rounds",
+    "dp_tvae",
+    "dp_tvae_rounds",
     "ks_complement",
     "ks_of_counts",
     "marginals",
+    "measured_quality",
     "mst",
+    "nearer_share",
     "one_way_tables",
     "provenance_of",
+    "quality",
+    "real_tables",
     "spanning_tree",
     "tan",
     "tstr",
     "tv_complement",
     "tv_of_counts",
+    "tvae",
+    "tvae_rounds",
 ]
 
 lazily(__name__, checks=True)

@@ -130,7 +130,10 @@ def count_codes(
     classes: int,
     bounds: Bounds | None = None,
 ) -> Array:
-    """Count the records of each class and code, column after column: (classes, sum(sizes)), with a leading axis if stacked."""
+    """Count how many records have each value of each column; in each class, where there are classes.
+
+    Column after column: shape (classes, sum(sizes)), with a leading axis if stacked.
+    """
     kind, codes = _apart(party["codes"], by)
     w = held(party.w, bounds, times=len(sizes))
     found = [
@@ -151,7 +154,9 @@ def add_products(
     classes: int,
     bounds: Bounds | None = None,
 ) -> Array:
-    """Add up products of scores of pairs of columns: shape (classes, pairs), with a leading axis if stacked.
+    """Add up, for each pair of columns, how far large values of one go with large values of the other.
+
+    Products of scores: shape (classes, pairs), with a leading axis if stacked.
 
     Parameters
     ----------

@@ -125,19 +125,6 @@ def pair_table(codes: Array, first: int, second: int, sizes: Sequence[int]) -> A
     return np.bincount(both, minlength=a * b).reshape(a, b).astype(float)
 
 
-def ks_noise(sigma: float, bins: int, total: float) -> float:
-    """By how much noise alone lowers a KS complement of equal columns, about: the mean largest height of a Brownian bridge.
-
-    E sup |B| = sqrt(pi / 2) log 2 (Kolmogorov's law), times sigma sqrt(bins) / total.
-    """
-    return min(1.0, math.sqrt(math.pi / 2) * math.log(2) * sigma * math.sqrt(bins) / max(total, 1.0))
-
-
-def tv_noise(sigma: float, cells: int, total: float) -> float:
-    """By how much noise alone lowers a TV complement of equal tables, about: half the cells' mean absolute noise."""
-    return min(1.0, cells * sigma / math.sqrt(2 * math.pi) / max(total, 1.0))
-
-
 def _some(values: Any) -> Array:
     found = np.asarray(values)
     if found.ndim != 1 or not len(found):

@@ -116,7 +116,7 @@ def table_counts(
     classes: tuple[int, ...] = (),
     bounds: Bounds | None = None,
 ) -> Array:
-    """Count the records in each cell of each table.
+    """Count how many records have each value, or each pair of values together; in each class, where there are classes.
 
     Parameters
     ----------

@@ -192,7 +192,7 @@ def pate_votes(
     federation = complete_cases(federation, columns_of(schema), count=epsilon is None and not federation.protection.noisy)
     given: dict[str, Any] = dict(reading_settings(schema))
     prepared = federation.prepare(inputs_and_target, **given)
-    handle = BudgetShares(epsilon, delta, noise_at, least).handles(prepared, {"votes": Share(1.0)})["votes"]
+    handle = BudgetShares(epsilon, delta, noise_at, least).handles(prepared, {"votes": Share(1.0)}, begins=True)["votes"]
     counts = [teaching.teachers(name) for name in federation.names]
     bound = bound_of(len(chosen), max(counts), unit, handle.protection.law)
     sigma = (

@@ -88,7 +88,7 @@ class Teaching:
 
 @local(by_shard=True)
 def teacher_votes(public: Mapping[str, Array], party: Party, rng: Any, *, teaching: Teaching) -> Array:
-    """Count how many teachers of a party vote for each class of each public input.
+    """Train models on parts of the records, and count how many of them vote for each class of each public example.
 
     Parameters
     ----------

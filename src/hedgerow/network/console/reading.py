@@ -222,6 +222,9 @@ def noise_words(noise: str) -> str:
         return "none"
     if noise.endswith(" at the party"):
         return f"added here, before anything leaves: {noise.removesuffix(' at the party')}"
+    law, _, together = noise.partition(" in shares of ")
+    if together:
+        return f"each party adds its share before anything leaves; the shares of {together} together are: {law}"
     return noise
 
 

@@ -18,10 +18,8 @@ Unit     : record.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,13 +28,13 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.declaration import Case, Key, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
-from hedgerow.core.question import local
 from hedgerow.data import Schema, Table, complete_cases, load
 from hedgerow.errors import SettingsInvalid
 from hedgerow.stats.columns import schema_of
 from hedgerow.synth import Codes
 from hedgerow.synth.codes import coded
 from hedgerow.synth.metrics import tv_of_counts
+from hedgerow.synth.tables import Tables, pairs, table_counts
 from hedgerow.synth.tstr import MADE, tstr
 
 from ..haug.trials import spent
@@ -78,35 +76,15 @@ class RecordTrialState:
     real: Array
 
 
-@local(additive=True, stackable=False)
-def count_pairs(broadcast: None, party: Party, rng: Any, *, sizes: tuple[int, ...]) -> Array:
-    """Count the codes of every pair of columns: shape (cells,), in the order of `pairs_of`."""
-    return counted(np.asarray(party["codes"]), sizes, party.w)
-
-
-def counted(codes: Array, sizes: Sequence[int], weights: Array | None = None) -> Array:
-    """Counts of all pairs of columns of codes (n, f), one table after the other: shape (cells,)."""
-    wide = codes.astype(np.int64)
-    tables = [np.bincount(wide[:, i] * sizes[j] + wide[:, j], weights, sizes[i] * sizes[j]) for i, j in pairs_of(len(sizes))]
-    return np.concatenate(tables).astype(float)
-
-
-def pairs_of(columns: int) -> list[tuple[int, int]]:
-    """Pairs of columns, in order; of one column none."""
-    return list(combinations(range(columns), 2))
-
-
-def alike(real: Array, made: Array, sizes: Sequence[int]) -> tuple[float, float]:
-    """TV complements of two arrays of `counted`: means over columns, and over pairs of columns."""
-    pairs = pairs_of(len(sizes))
-    ends = np.cumsum([sizes[i] * sizes[j] for i, j in pairs])[:-1]
-    both = [
-        (p.reshape(sizes[i], sizes[j]), q.reshape(sizes[i], sizes[j]))
-        for (i, j), p, q in zip(pairs, np.split(real, ends), np.split(made, ends), strict=True)
-    ]
-    columns = {j: (p.sum(0), q.sum(0)) for (_, j), (p, q) in zip(pairs, both, strict=True)}
-    columns[0] = tuple(table.sum(1) for table in both[0])  # type: ignore[assignment]
-    of_columns, of_pairs = ([tv_of_counts(p, q) for p, q in found] for found in (columns.values(), both))
+def alike(real: Array, made: Array, tables: Tables) -> tuple[float, float]:
+    """TV complements of two flat arrays of tables of pairs: means over columns, and over pairs of columns."""
+    two = tables.split(real), tables.split(made)
+    of_pairs = [tv_of_counts(two[0][pair], two[1][pair]) for pair in tables.cliques]
+    of_columns = []
+    for j in range(len(tables.sizes)):
+        pair = next(pair for pair in tables.cliques if j in pair)
+        axes = (0, 2 - pair.index(j))  # classes, and the other column
+        of_columns.append(tv_of_counts(*(part[pair].sum(axis=axes) for part in two)))
     return float(np.mean(of_columns)), float(np.mean(of_pairs))
 
 
@@ -175,6 +153,7 @@ def synthesizer_trials(
     log : list of str, optional
         Columns whose bins have equal widths on a logarithmic scale.
     delta : float
+        Of every budget.
     exact : bool
         Whether each way is tried once without noise, too.
 
@@ -197,20 +176,27 @@ def synthesizer_trials(
     if len(codes.names) < 2:
         raise SettingsInvalid("one column has no pairs.", remedy="Give a table of two columns or more.")
     federation = complete_cases(federation, [column.name for column in codes.columns if not column.optional])
+    tables = pairs(codes)
     state = start or RecordTrialState(0, np.full((len(todo), 5), np.nan), np.zeros(0))
     if state.round == 0:
-        known = federation.prepare(coded, codes=codes)
-        state = RecordTrialState(0, state.results, known.sum(partial(count_pairs, sizes=codes.sizes)))
+        state = RecordTrialState(0, state.results, tables.ask(federation.prepare(coded, codes=codes), codes.heaviest))
     for number, trial in [*enumerate(todo)][state.round :]:
         before, results = len(federation.ledger), state.results.copy()
         budget = {"epsilon": trial.epsilon, "delta": delta} if math.isfinite(trial.epsilon) else {}
         drawn = made_by(trial.way, federation, shared | budget).sample(rows, seed=trial.repeat)
-        results[number, [COLUMNS, PAIRS]] = alike(state.real, counted(codes.number(drawn.columns), codes.sizes), codes.sizes)
+        results[number, [COLUMNS, PAIRS]] = alike(state.real, counted(drawn, codes, tables), tables)
         if test is not None:
             results[number, [LINEAR, BOOSTED]] = scores(drawn, test, codes)
         results[number, SPENT] = spent(federation, before, delta)
         state = RecordTrialState(number + 1, results, state.real)
         yield state
+
+
+def counted(drawn: Table, codes: Codes, tables: Tables) -> Array:
+    """Tables of made-up records, one after the other: shape (cells,)."""
+    party = Party("made up", {"codes": codes.number(drawn.columns)}, np.ones(len(drawn)))
+    found: Array = table_counts(None, party, None, sizes=tables.sizes, cliques=tables.cliques)
+    return found
 
 
 def scores(drawn: Table, test: Table, codes: Codes) -> tuple[float, float]:

@@ -1,1 +1,35 @@
-"""Networks that make up records: CTGAN, TVAE and PATE-GAN, trained where the records are."""
+"""Networks that make up records: CTGAN and TVAE, trained where the records are, with and without noise; and PATE-GAN."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.lazy import lazily
+
+if TYPE_CHECKING:
+    from .ctgan import Ctgan, CtganState, ctgan, ctgan_rounds
+    from .dp_ctgan import DpCtganState, dp_ctgan, dp_ctgan_rounds
+    from .dp_tvae import DpTvae, DpTvaeState, dp_tvae, dp_tvae_rounds
+    from .encoding import Encoding
+    from .tvae import Tvae, TvaeState, tvae, tvae_rounds
+
+__all__ = [
+    "Ctgan",
+    "CtganState",
+    "DpCtganState",
+    "DpTvae",
+    "DpTvaeState",
+    "Encoding",
+    "Tvae",
+    "TvaeState",
+    "ctgan",
+    "ctgan_rounds",
+    "dp_ctgan",
+    "dp_ctgan_rounds",
+    "dp_tvae",
+    "dp_tvae_rounds",
+    "tvae",
+    "tvae_rounds",
+]
+
+lazily(__name__, checks=True)

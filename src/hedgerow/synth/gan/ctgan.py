@@ -10,12 +10,13 @@
 
 One party is the paper's own algorithm, with a new Adam each round.
 
-Releases : h once; the sum of weighted changes and of weights, once per round. Nothing of this is private by itself: weights that
-           were trained on records without noise can give records away. `dp_ctgan` has a guarantee for each record.
+Releases : h once; the sum of weighted changes and of weights, once per round. Weights that were
+           trained without noise can give records away; `dp_ctgan` has a guarantee for each record.
 State    : none at the parties.
 Unit     : party, through a channel that clips updates and adds noise; modes and counts are then public.
 Source   : Xu, Skoularidou, Cuesta-Infante & Veeramachaneni, NeurIPS 2019, sections 4.2 to 4.4, from the paper alone;
-           McMahan et al. 2017, Algorithm 1. Differs: modes from a histogram; the last `averaged` rounds' generators are averaged.
+           McMahan et al. 2017, Algorithm 1. Differs: modes from a histogram; generators of the last rounds are
+           averaged.
 """
 
 from __future__ import annotations
@@ -29,28 +30,25 @@ import numpy as np
 import torch
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.declaration import Case, program
+from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
-from hedgerow.data import Schema, complete_cases, load
+from hedgerow.data import Schema, complete_cases
 from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn.settings import Weighting
 from hedgerow.learn.training import mean_of, weighting_of
 from hedgerow.report import Outcome
-from hedgerow.trees.noise import ball
 
-from ..codes import Codes, coded
 from ..conditions import Conditions
 from ..synthesizer import provenance
 from ..table import Provenance
 from .adversarial import GanPlan, train_gan
 from .encoding import Encoding
 from .made import NetworkSynthesizer
-from .modes import Modes, level_counts_of, marginal_counts, modes_of
+from .modes import Modes, asked_counts, level_counts_of, modes_of, modes_table
 from .networks import HIDDEN, NOISE, Critic, Generator, activated, begun, filled, mask_of
+from .settings import above, complete, encoding_of, refuse_counts, tiny
 
-BINS = 64
-"""Of the histogram of each number, from which modes are found."""
 BATCH = 512
 """Records that batch normalisation sees together when they are drawn."""
 
@@ -107,7 +105,7 @@ class Ctgan(NetworkSynthesizer):
         return np.concatenate(found)
 
     def conditioned(self, conditions: Conditions, rng: np.random.Generator) -> Array:
-        """Vectors of conditions (BATCH, conditions), float32: of columns with wanted levels where there are any, else of all."""
+        """Vectors of conditions (BATCH, conditions), float32, of columns with wanted levels if there are any."""
         m = np.zeros((BATCH, self.encoding.conditions), np.float32)
         wanted = [block for block in self.encoding.discrete if block.column in conditions.weights]
         blocks = wanted or self.encoding.discrete
@@ -122,17 +120,12 @@ class Ctgan(NetworkSynthesizer):
         return m
 
 
-def case() -> Case:
-    """Heart failure, few records and small networks."""
-    table = load("heart_failure").take(range(80))
-    return Case(table, {"rounds": 2, "steps": 2, "batch_size": 20, "pac": 2, "hidden": 8, "n_modes": 3}, tolerance=1e-4)
-
-
 @program(
     "CTGAN (Xu et al. 2019): a conditional generator of records, by federated averaging.",
+    name="ctgan",
     outcome=lambda federation, settings, state: outcome(federation, settings, state),
     synthesizer=lambda settings, arrays, schema, about: synthesizer(settings, arrays, schema, about),
-    case=case,
+    case=lambda: tiny(pac=2, hidden=8),
 )
 def ctgan_rounds(
     federation: Federation,
@@ -199,9 +192,14 @@ def ctgan_rounds(
     SettingsInvalid (HR-511), SchemaInvalid (HR-409), MissingColumn (HR-403)
         Before any party is asked.
     """
-    refuse(rounds, steps, batch_size, pac, critic_steps, hidden, n_modes, averaged, learning_rate)
+    above(rounds=rounds, steps=steps, batch_size=batch_size, pac=pac, learning_rate=learning_rate)
+    above(critic_steps=critic_steps, hidden=hidden, averaged=averaged)
+    if batch_size % pac or batch_size < 2:
+        raise SettingsInvalid(
+            f"batch_size={batch_size} with pac={pac}.", remedy=f"Take a multiple of pac, such as {max(1, 200 // pac) * pac}."
+        )
     weighting = weighting_of(weighting, federation, ("records", "uniform", "expected"))
-    encoding = Encoding(Codes.of(federation.schema, columns=columns, target="", bins=BINS), n_modes)
+    encoding = encoding_of(federation.schema, columns, n_modes)
     federation = complete_cases(federation, [], count=False)
     state = start or _begun(federation, encoding, modes, balanced, hidden, pac, seed)
     plan = GanPlan(steps, batch_size, pac, learning_rate, critic_steps, hidden)
@@ -218,26 +216,13 @@ def ctgan_rounds(
         yield state
 
 
-def refuse(
-    rounds: int, steps: int, batch_size: int, pac: int, critic_steps: int, hidden: int, n_modes: int, averaged: int, rate: float
-) -> None:
-    """Refuse settings out of their range."""
-    if min(rounds, steps, batch_size, pac, critic_steps, hidden, n_modes, averaged) < 1 or not rate > 0:
-        raise SettingsInvalid("a count below one, or a learning rate that is not above zero.", remedy="Raise it.")
-    if batch_size % pac:
-        raise SettingsInvalid(
-            f"batch_size={batch_size} is no multiple of pac={pac}.",
-            remedy=f"Take batch_size={max(1, batch_size // pac) * pac}.",
-        )
-    if batch_size < 2:
-        raise SettingsInvalid("batch normalisation of one row.", remedy="Take batch_size=200.")
-
-
 def _begun(
     federation: Federation, encoding: Encoding, modes: Modes, balanced: bool, hidden: int, pac: int, seed: int
 ) -> CtganState:
     """First weights, and modes and counts from one question, which is not asked where both are public."""
     needed = (modes == "mixture" and bool(encoding.numbers)) or (balanced and bool(encoding.discrete))
+    if needed:
+        refuse_counts(federation, "Take modes='equal' and balanced=False, which ask nothing.")
     counts = asked_counts(federation, encoding) if needed else None
     generator, critic = begun(Generator, seed, encoding, hidden), begun(Critic, seed, encoding, hidden, pac)
     own = modes_of(encoding, counts if modes == "mixture" else None)
@@ -245,34 +230,22 @@ def _begun(
     return CtganState(0, generator, critic, generator, own, levels)
 
 
-def asked_counts(federation: Federation, encoding: Encoding) -> Array:
-    """Counts of all bins and levels, side by side."""
-    codes = encoding.codes
-    bound = None if codes.heaviest is None else ball(federation, len(codes.columns), codes.heaviest)
-    counts: Array = federation.prepare(coded, codes=codes).sum(partial(marginal_counts, sizes=codes.sizes), bound=bound)
-    return counts
-
-
 def outcome(federation: Federation, settings: Mapping[str, Any], state: CtganState) -> Outcome:
     """The modes that were found, and the arrays that records are drawn from."""
-    import pandas
+    encoding = encoding_of(federation.schema, settings["columns"], settings["n_modes"])
+    return Outcome(tables={"Modes of numbers": modes_table(encoding, state.modes)}, arrays=arrays_of(state))
 
-    encoding = _encoding(settings, federation.schema)
-    names = [encoding.codes.columns[block.column].name for block in encoding.numbers]
-    rows = [(name, *mode) for name, own in zip(names, state.modes, strict=True) for mode in own if mode[0] > 0]
-    found = pandas.DataFrame(rows, columns=["column", "weight", "mean", "deviation"])
-    arrays = {"generator": state.averaged, "modes": state.modes, "counts": state.counts}
-    return Outcome(tables={"Modes of numbers": found}, arrays=arrays)
+
+def arrays_of(state: CtganState) -> dict[str, Array]:
+    """The generator's weights, the modes and the counts of levels."""
+    return {"generator": state.averaged, "modes": state.modes, "counts": state.counts}
 
 
 def synthesizer(settings: Mapping[str, Any], arrays: Mapping[str, Array], schema: Schema, about: Provenance) -> Ctgan:
     """What records are drawn from, of the arrays of an outcome."""
-    encoding = _encoding(settings, schema)
-    return Ctgan(encoding.codes, about, encoding, arrays["modes"], arrays["counts"], arrays["generator"], settings["hidden"])
-
-
-def _encoding(settings: Mapping[str, Any], schema: Schema) -> Encoding:
-    return Encoding(Codes.of(schema, columns=settings["columns"], target="", bins=BINS), settings["n_modes"])
+    encoding = encoding_of(schema, settings["columns"], settings["n_modes"])
+    own = (arrays[name] for name in ("modes", "counts", "generator"))
+    return Ctgan(encoding.codes, about, encoding, *own, settings["hidden"])
 
 
 def ctgan(federation: Federation, **settings: Any) -> Ctgan:
@@ -289,6 +262,5 @@ def ctgan(federation: Federation, **settings: Any) -> Ctgan:
         With `sample(1000, where={"sex": "Female"})`.
     """
     *_, state = ctgan_rounds(federation, **settings)
-    full = {"columns": None, "n_modes": 10, "hidden": HIDDEN} | settings
-    arrays = {"generator": state.averaged, "modes": state.modes, "counts": state.counts}
-    return synthesizer(full, arrays, federation.schema, provenance(federation, "CTGAN"))
+    full = complete(ctgan_rounds, settings)
+    return synthesizer(full, arrays_of(state), federation.schema, provenance(federation, "CTGAN"))

@@ -21,6 +21,7 @@ from typing import Any, cast
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.question import travels
 
 from ..codes import Codes
 
@@ -65,6 +66,7 @@ class Block:
         return slice(self.condition, self.condition + self.size)
 
 
+@travels
 @dataclass(frozen=True)
 class Encoding:
     """How records become rows of numbers.

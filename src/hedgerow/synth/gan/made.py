@@ -21,6 +21,8 @@ from .encoding import Encoding
 
 TRIES = 200
 """So many draws are made for each record that is wanted, at most."""
+LEAST = 100
+"""So few records count as this many, for that limit."""
 AT_ONCE = 1024
 
 
@@ -56,10 +58,10 @@ class NetworkSynthesizer(Synthesizer):
         kept: list[dict[str, Array]] = []
         found = tried = 0
         while found < rows:
-            if tried >= TRIES * max(rows, AT_ONCE):
+            if tried >= TRIES * max(rows, LEAST):
                 raise SettingsInvalid(
                     f"of {tried} draws {found} satisfy the conditions, and {rows} are wanted.",
-                    remedy="Ask for fewer records or a wider condition, or take hr.synth.tan, which draws under conditions exactly.",
+                    remedy="Ask for a wider condition, or take a tree (hr.synth.tan), which draws under conditions exactly.",
                 )
             share = max(found, 1) / tried if tried else 1.0
             size = int(np.clip((rows - found) / share, min(rows, AT_ONCE), 32 * AT_ONCE))

@@ -12,6 +12,8 @@ Source : Xu et al. 2019, section 4.4.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -80,7 +82,7 @@ def filled(module: nn.Module, weights: Array) -> nn.Module:
     return module
 
 
-def begun(make: type[nn.Module], seed: int, *sizes: object, **more: object) -> Array:
+def begun(make: Callable[..., nn.Module], seed: int, *sizes: object, **more: object) -> Array:
     """First weights by a public seed; torch's own generator stays as it is."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -1,0 +1,59 @@
+"""Settings that the networks share: checked before any party is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
+from typing import Any
+
+from hedgerow.core.declaration import Case
+from hedgerow.core.federation import Federation
+from hedgerow.data import Schema, load
+from hedgerow.errors import SettingsInvalid, UnlawfulChannel
+
+from ..codes import Codes
+from .encoding import Encoding
+
+BINS = 64
+"""Of the histogram of each number, from which modes are found."""
+
+
+def above(**settings: float) -> None:
+    """Refuse whole numbers below one, and others that are not above zero."""
+    wrong = [
+        f"{name} is {value}" for name, value in settings.items() if not (value >= 1 if isinstance(value, int) else value > 0)
+    ]
+    if wrong:
+        raise SettingsInvalid("; ".join(wrong) + ".", remedy="Counts are at least one, rates and lengths are above zero.")
+
+
+def encoding_of(schema: Schema, columns: Sequence[str] | None, n_modes: int) -> Encoding:
+    """The columns that are made up, and the bins of their histograms."""
+    above(n_modes=n_modes)
+    return Encoding(Codes.of(schema, columns=columns, target="", bins=BINS), n_modes)
+
+
+def complete(program: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with the defaults of a program."""
+    defaults = {name: one.default for name, one in signature(program).parameters.items() if one.default is not one.empty}
+    return defaults | dict(settings)
+
+
+def refuse_counts(federation: Federation, remedy: str) -> None:
+    """Refuse a histogram through a channel that is made for updates of parties.
+
+    Raises
+    ------
+    UnlawfulChannel (HR-211)
+    """
+    if federation.protection.clip is not None or federation.protection.noisy:
+        raise UnlawfulChannel(
+            "counts of bins and levels would pass a channel whose clip or noise is for updates of weights.", remedy=remedy
+        )
+
+
+def tiny(**settings: Any) -> Case:
+    """Heart failure, few records and small networks."""
+    table = load("heart_failure").take(range(80))
+    given = {"rounds": 2, "steps": 2, "batch_size": 20, "n_modes": 3, **settings}
+    return Case(table, {name: value for name, value in given.items() if value is not None}, tolerance=1e-4)
