@@ -20,6 +20,8 @@ from hedgerow.testing.subject import Subject, quiet
 SAMPLES_RECORDS = ("dpsgd", "dpsgd_on_features", "local_dpsgd", "pate")
 """Which records join, or whom they teach, follows from their places among all of a party, those that are left out included."""
 TIMED = ("van_aarle_efficiency",)
+TAKES_ALL = ("counts", "van_aarle", "synthesizer_trials", "synthetic_quality")
+"""Those to which a missing value is a value as well, as it is to synthesizers, or which look at single columns."""
 ANALYTIC = (
     "counts",
     "contingency",
@@ -76,9 +78,7 @@ def test_a_program_computes_what_it_would_of_complete_records(name):
     found = numbers(last(one, built))
     parts = [built.complete(built.table.take(records)) for records in built.partition.indices]
     dense = built.complete(built.table.take(np.concatenate(built.partition.indices)))
-    takes_all = (
-        name in ("counts", "van_aarle") or PROGRAMS[name].synthesizer is not None
-    )  # which have codes for what is missing
+    takes_all = name in TAKES_ALL or PROGRAMS[name].synthesizer is not None
     assert sum(map(len, parts)) == len(dense) < len(built.table) or takes_all
     dealt = given(built.partition.names, tuple(map(len, parts)))
     federation = simulate(dense, dealt, seed=0, engine=InProcess(threads=1)).protect(**built.study.protection.slots())

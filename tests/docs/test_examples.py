@@ -15,6 +15,8 @@ from hedgerow.study import load, rehearse, run_study
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 SLOW = {
+    "pate",
+    "synthetic",
     "own_bert",
     "own_network",
     "own_one_line",

@@ -2,6 +2,7 @@
 
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -115,6 +116,23 @@ def test_the_page_has_printed_numbers_above_ours_and_a_figure():
     assert len(shown.curves) == 1
     assert shown.curves[0].log == "x"
     assert any("No epsilon holds" in row[-1] for row in reasons.rows)
+
+
+def test_a_way_that_is_far_below_ours_does_not_press_the_figure_together():
+    settings = {"family": "adult", "epsilons": [0.1, 1.0], "repeats": 1, **SETTINGS}
+    todo = trials_of(settings)
+    results = np.array([[0.84 if trial.way.form == "ours" else 0.3, trial.epsilon] for trial in todo])
+    (curve,) = outcome(settings, ModelTrialState(len(todo), results)).curves
+    drawn = [y for series in curve.series for y in series.y if not np.isnan(y)]
+    assert min(drawn) >= 0.8
+    assert curve.note.startswith("Not drawn are points below 0.8, of: ")
+
+
+def test_repeats_have_structures_of_their_own():
+    trial = next(one for one in trials_of({"family": "adult", "epsilons": [1.0], "repeats": 2, **SETTINGS}) if one.repeat == 1)
+    trial = replace(trial, way=next(way for way in WAYS["adult"] if way.program == "random_trees"))
+    given = {"formula": "a ~ b", "log": [], "delta": 1e-5, "seed": 0, "structure": trial.repeat}
+    assert program_settings(trial, given)["structure"] == 1
 
 
 def test_both_studies_are_bundled_and_every_cell_is_lawful():

@@ -227,3 +227,20 @@ def test_what_cannot_be_asked_is_refused_before_anybody_is(real, settings):
     with pytest.raises(SettingsInvalid):
         copula(federation, **settings)
     assert len(federation.ledger) == 0
+
+
+def test_records_count_by_their_weights_and_not_without_one():
+    rng = np.random.default_rng(0)
+    schema = Schema(
+        [Column("a", "binary"), Column("b", "binary"), Column("w", "number", role="weight", low=0, high=2, optional=True)]
+    )
+    a, w = rng.integers(0, 2, 60) * 1.0, rng.integers(0, 3, 60) * 1.0
+    b = np.where(rng.random(60) < 0.8, a, 1 - a)
+    lost = np.arange(60) < 6
+    weighed = Table({"a": a, "b": b, "w": np.where(lost, np.nan, w)}, schema)
+    times = np.where(lost, 0, w).astype(int)
+    repeated = Table({"a": np.repeat(a, times), "b": np.repeat(b, times)}, Schema(schema.columns[:2]))
+    *_, found = copula_sums(hr.simulate({"one": weighed}))
+    *_, wanted = copula_sums(hr.simulate({"one": repeated}))
+    np.testing.assert_allclose(found.counts, wanted.counts)
+    np.testing.assert_allclose(found.products, wanted.products, atol=1e-9)

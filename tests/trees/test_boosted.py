@@ -18,7 +18,7 @@ from conftest import patients
 from hedgerow.core import Party
 from hedgerow.data import iid
 from hedgerow.engines import InProcess, Loop, simulate
-from hedgerow.errors import SettingsInvalid, UnboundedSum
+from hedgerow.errors import HedgerowWarning, SettingsInvalid, UnboundedSum
 from hedgerow.privacy import Gaussian, Laplace
 from hedgerow.store import last
 from hedgerow.store.checkpoint import join, split
@@ -166,7 +166,8 @@ def test_the_separate_bounds_of_g_and_h_are_loose():
 # ---- behind noise ---------------------------------------------------------------------------------------------------
 def test_a_budget_is_spent_to_its_end_and_little_noise_keeps_the_trees(table, federate):
     federation = federate(table)
-    boosted_trees(federation, trees=3, depth=2, epsilon=1.0, delta=1e-5)
+    with pytest.warns(HedgerowWarning, match="additive, or random_trees"):
+        boosted_trees(federation, trees=3, depth=2, epsilon=1.0, delta=1e-5)
     assert federation.ledger.epsilon(delta=1e-5, unit="record") <= 1.0
     exact, noisy = federate(table), federate(table).protect(mechanism=Gaussian(1e-5))
     exact, noisy = (last(grow_boosted(handle, trees=2, depth=2, min_curvature=6)) for handle in (exact, noisy))

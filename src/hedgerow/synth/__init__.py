@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         DpCtganState,
         DpTvae,
         DpTvaeState,
+        PateGanState,
         Tvae,
         TvaeState,
         ctgan,
@@ -28,14 +29,18 @@ if TYPE_CHECKING:
         dp_ctgan_rounds,
         dp_tvae,
         dp_tvae_rounds,
+        pate_gan,
+        pate_gan_rounds,
         tvae,
         tvae_rounds,
     )
     from .marginals import marginals, one_way_tables
     from .measured import TablesState
     from .metrics import correlation_similarity, ks_complement, ks_of_counts, tv_complement, tv_of_counts
+    from .mixture import MixtureSynthesizer
     from .mst import mst, spanning_tree
     from .quality import QualityState, compared, measured_quality, quality, real_tables
+    from .rap import pair_tables, rap
     from .synthesizer import Synthesizer
     from .table import Provenance, SyntheticTable, provenance_of
     from .tan import class_trees, tan
@@ -52,6 +57,8 @@ __all__ = [
     "DpCtganState",
     "DpTvae",
     "DpTvaeState",
+    "MixtureSynthesizer",
+    "PateGanState",
     "Provenance",
     "Quality",
     "QualityState",
@@ -81,8 +88,12 @@ __all__ = [
     "mst",
     "nearer_share",
     "one_way_tables",
+    "pair_tables",
+    "pate_gan",
+    "pate_gan_rounds",
     "provenance_of",
     "quality",
+    "rap",
     "real_tables",
     "spanning_tree",
     "tan",

@@ -204,7 +204,7 @@ def distance_counts(
     ends: tuple[float, ...],
     bounds: Bounds | None = None,
 ) -> Array:
-    """Count the records whose closest made-up record lies in each interval of distance.
+    """Count how many records lie how far from the made-up record that is most like them.
 
     Parameters
     ----------

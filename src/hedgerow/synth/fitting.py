@@ -5,6 +5,7 @@
     table     <- each pair in c, cleaned of noise
     tree      <- the edges with the largest sum of n_c times mutual information in c, over the classes      Chow & Liu
     edge      <- the tables of the tree moved to agree with their nodes
+    weights   <- of the tree's records, by which they have the tables of all pairs                 see `raking`
 
 All pairs were measured, so that choosing the tree costs nothing, and the pairs that are not chosen still say how many records
 have each code.
@@ -13,21 +14,47 @@ have each code.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
 
 from .measured import TablesState
+from .raking import FEWEST, FITTED, Potentials, raked
 from .tables import Clique, Tables
 from .tree import NEAR, ColumnTree, agreeing, cleaned, node, spanning
 
 
-def trees_of(state: TablesState, singles: Tables, pairs: Tables | None = None) -> tuple[ColumnTree, ...]:
-    """Return a tree of all columns for each class.
+def fitted(
+    state: TablesState, singles: Tables, pairs: Tables | None = None, rounds: int = 0
+) -> tuple[tuple[ColumnTree, ...], tuple[Potentials, ...]]:
+    """Return a tree of all columns for each class, and potentials that weigh its records where there are rounds of raking.
 
     A target whose codes are the classes is no column of these tables: its node then is all its records at that code.
     """
+    totals, nodes, clean = cleaned_tables(state, singles, pairs)
+    edges = spanning({(i, j): sum(map(information, tables)) - NEAR * sum(totals) for (i, j), tables in clean.items()})
+    trees = tuple(
+        ColumnTree(
+            tuple(nodes[c]),
+            {(i, j): agreeing(clean[i, j][c], nodes[c][i], nodes[c][j]) for i, j in edges},
+        )
+        for c in range(len(totals))
+    )
+    if not (rounds and clean):
+        return trees, ()
+    candidates = max(FEWEST, FITTED // len(trees))
+    tables = [{pair: of_classes[c] for pair, of_classes in clean.items()} for c in range(len(trees))]
+    return trees, tuple(
+        raked(tree, own, state.sigma_pairs, rounds, candidates) for tree, own in zip(trees, tables, strict=True)
+    )
+
+
+def cleaned_tables(
+    state: TablesState, singles: Tables, pairs: Tables | None = None
+) -> tuple[list[float], list[list[Array]], dict[Clique, list[Array]]]:
+    """Records of each class, nodes of each column in each class, and tables of pairs in each class, cleaned of noise."""
     one = singles.split(state.singles)
     two = pairs.split(state.pairs) if pairs is not None else {}
     exact = not (state.sigma_singles or state.sigma_pairs)
@@ -38,14 +65,7 @@ def trees_of(state: TablesState, singles: Tables, pairs: Tables | None = None) -
         pair: [cleaned(table, nodes[c][pair[0]], nodes[c][pair[1]], state.sigma_pairs) for c, table in enumerate(tables)]
         for pair, tables in two.items()
     }
-    edges = spanning({(i, j): sum(map(information, tables)) - NEAR * sum(totals) for (i, j), tables in clean.items()})
-    return tuple(
-        ColumnTree(
-            tuple(nodes[c]),
-            {(i, j): agreeing(clean[i, j][c], nodes[c][i], nodes[c][j]) for i, j in edges},
-        )
-        for c in range(len(totals))
-    )
+    return totals, nodes, clean
 
 
 def class_totals(
@@ -105,27 +125,55 @@ def _possible(layout: Tables, j: int, c: int) -> Array:
     """Which codes of a column class `c` has: all of them, but of the target those that make the class."""
     if j != layout.target:
         return np.ones(layout.sizes[j], bool)
-    return np.array(layout.classes) == c
+    found: Array = np.array(layout.classes) == c
+    return found
 
 
-def to_arrays(trees: Sequence[ColumnTree]) -> dict[str, Array]:
-    """Trees as arrays, to be kept: `nodes` (classes, codes of all columns), `edges` (e, 2), and `tables` (classes, cells)."""
-    edges = list(trees[0].edges)
-    flat = [np.concatenate([tree.edges[pair].ravel() for pair in edges]) if edges else np.zeros(0) for tree in trees]
-    return {
+def to_arrays(trees: Sequence[ColumnTree], potentials: Sequence[Potentials] = ()) -> dict[str, Array]:
+    """Trees as arrays, to be kept, by class: `nodes` of all columns, and `tables` of the `edges` (e, 2).
+
+    With potentials there are those of single columns and of pairs besides, `weights`, those `pairs` (p, 2), and `levels`.
+    """
+    found = {
         "nodes": np.stack([np.concatenate(tree.nodes) for tree in trees]),
-        "edges": np.array(edges, np.int64).reshape(-1, 2),
-        "tables": np.stack(flat),
+        "edges": np.array(list(trees[0].edges), np.int64).reshape(-1, 2),
+        "tables": np.stack([_flat(list(tree.edges.values())) for tree in trees]),
     }
+    if potentials:
+        found["pairs"] = np.array(list(potentials[0].pairs), np.int64).reshape(-1, 2)
+        found["weights"] = np.stack([_flat([*one.singles, *one.pairs.values()]) for one in potentials])
+        found["levels"] = np.array([one.level for one in potentials])
+    return found
 
 
-def from_arrays(arrays: Mapping[str, Array], sizes: Sequence[int]) -> tuple[ColumnTree, ...]:
-    """The same trees again, given how many codes each column has."""
-    edges = [(int(i), int(j)) for i, j in arrays["edges"]]
-    starts, ends = np.cumsum(sizes)[:-1], np.cumsum([sizes[i] * sizes[j] for i, j in edges])[:-1]
-    found = []
-    for nodes, tables in zip(arrays["nodes"], arrays["tables"], strict=True):
-        parts = np.split(tables, ends) if edges else []
-        shaped = {(i, j): part.reshape(sizes[i], sizes[j]) for (i, j), part in zip(edges, parts, strict=True)}
-        found.append(ColumnTree(tuple(np.split(nodes, starts)), shaped))
-    return tuple(found)
+def from_arrays(arrays: Mapping[str, Array], sizes: Sequence[int]) -> tuple[tuple[ColumnTree, ...], tuple[Potentials, ...]]:
+    """The same trees and potentials again, given how many codes each column has."""
+    trees = tuple(
+        ColumnTree(tuple(_cut(nodes, [(size,) for size in sizes])), _by_pair(tables, arrays["edges"], sizes))
+        for nodes, tables in zip(arrays["nodes"], arrays["tables"], strict=True)
+    )
+    if "weights" not in arrays:
+        return trees, ()
+    cells = sum(sizes)
+    return trees, tuple(
+        Potentials(
+            tuple(_cut(flat[:cells], [(size,) for size in sizes])),
+            _by_pair(flat[cells:], arrays["pairs"], sizes),
+            float(level),
+        )
+        for flat, level in zip(arrays["weights"], arrays["levels"], strict=True)
+    )
+
+
+def _flat(tables: Sequence[Array]) -> Array:
+    return np.concatenate([np.zeros(0), *(table.ravel() for table in tables)])
+
+
+def _cut(flat: Array, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
+    ends = np.cumsum([prod(shape) for shape in shapes])
+    return [part.reshape(shape) for part, shape in zip(np.split(flat, ends[:-1]), shapes, strict=True)] if shapes else []
+
+
+def _by_pair(flat: Array, pairs: Array, sizes: Sequence[int]) -> dict[tuple[int, int], Array]:
+    named = [(int(i), int(j)) for i, j in pairs]
+    return dict(zip(named, _cut(flat, [(sizes[i], sizes[j]) for i, j in named]), strict=True))

@@ -1,7 +1,7 @@
 """Marginals: each column by itself, from one question. It is what columns that have nothing to do with each other would be.
 
     singles   <- the table of each column, + noise                                           one question, l2 sqrt(F)
-    record    each column by its own table                                                   post-processing, see `drawing`
+    record    each column by its own table                                                   post-processing, see `descent`
 
 Releases : tables of one column, once.
 State    : none at the parties.
@@ -20,7 +20,7 @@ from hedgerow.data import load
 from hedgerow.privacy.shares import BudgetShares
 
 from .drawing import TreeSynthesizer
-from .fitting import to_arrays, trees_of
+from .fitting import fitted
 from .measured import TablesState, measure
 from .synthesizer import provenance
 from .tables import singles
@@ -82,5 +82,5 @@ def marginals(
     """
     settings: dict[str, Any] = {"columns": columns, "bins": bins, "log": log}
     *_, state = one_way_tables(federation, **settings, epsilon=epsilon, delta=delta, noise_at=noise_at, least=least)
-    arrays = to_arrays(trees_of(state, singles(codes_of(federation.schema, settings))))
-    return drawn_from(settings, arrays, federation.schema, provenance(federation, METHOD, delta=delta or None))
+    codes = codes_of(federation.schema, settings)
+    return TreeSynthesizer(codes, provenance(federation, METHOD, delta=delta or None), *fitted(state, singles(codes)))

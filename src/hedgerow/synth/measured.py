@@ -24,7 +24,7 @@ from hedgerow.privacy.shares import BudgetShares, Share
 from .codes import Codes, coded
 from .tables import Tables
 
-SINGLES = 0.3
+SINGLES = 0.6
 """Share of a budget for the tables of one column, where those of pairs are asked too; looked at on Adult."""
 
 

@@ -3,7 +3,7 @@
     singles   <- the table of each column, + noise                                           one question, l2 sqrt(F)
     pairs     <- the table of each pair of columns, + noise                                  one question, l2 sqrt(F (F-1)/2)
     tree      <- chosen from the noisy tables, free                                          post-processing, see `fitting`
-    record    down the tree                                                                  post-processing, see `drawing`
+    record    down the tree                                                                  post-processing, see `descent`
 
 A target is a column like any other. To learn a target from made-up records, `tan` is better.
 
@@ -26,7 +26,7 @@ from hedgerow.data import load
 from hedgerow.privacy.shares import BudgetShares
 
 from .drawing import TreeSynthesizer
-from .fitting import to_arrays, trees_of
+from .fitting import fitted
 from .measured import TablesState, measure
 from .synthesizer import provenance
 from .tables import pairs, singles
@@ -90,5 +90,6 @@ def mst(
     settings: dict[str, Any] = {"columns": columns, "bins": bins, "log": log}
     *_, state = spanning_tree(federation, **settings, epsilon=epsilon, delta=delta, noise_at=noise_at, least=least)
     codes = codes_of(federation.schema, settings)
-    arrays = to_arrays(trees_of(state, singles(codes), pairs(codes)))
-    return drawn_from(settings, arrays, federation.schema, provenance(federation, METHOD, delta=delta or None))
+    return TreeSynthesizer(
+        codes, provenance(federation, METHOD, delta=delta or None), *fitted(state, singles(codes), pairs(codes))
+    )

@@ -3,7 +3,8 @@
     singles   <- the table of (column, class), for each column, + noise                      one question, l2 sqrt(F)
     pairs     <- the table of (column, column, class), for each pair, + noise                one question, l2 sqrt(F (F-1)/2)
     tree      <- chosen from the noisy tables, free; the same edges in every class           post-processing, see `fitting`
-    record    class by its size, then down the tree of its class                             post-processing, see `drawing`
+    weights   of a tree's records, by which all pairs have their tables, free                post-processing, see `raking`
+    record    class by its size, down the tree of its class, and by weight                   post-processing, see `descent`
 
 A single tree over all columns ties the target to one or two of them, and what is learned from its records is poor. Inside each
 class every column is tied to the target, and to one more column. Adult, epsilon 1: of a real test set 84.7 % is predicted by
@@ -35,8 +36,9 @@ from hedgerow.report import Outcome
 
 from .codes import Codes
 from .drawing import TreeSynthesizer
-from .fitting import from_arrays, information, to_arrays, trees_of
+from .fitting import fitted, from_arrays, information, to_arrays
 from .measured import TablesState, measure
+from .quality import pictured
 from .synthesizer import provenance
 from .table import Provenance
 from .tables import Tables, pairs, singles
@@ -82,6 +84,7 @@ def class_trees(
     bins: int = 16,
     log: Sequence[str] = (),
     classes: int = 4,
+    rounds: int = 20,
     epsilon: float | None = None,
     delta: float | None = None,
     noise_at: Position = "server",
@@ -104,8 +107,10 @@ def class_trees(
         Numbers whose bins have equal widths on a logarithmic scale, such as amounts of money.
     classes : int
         Classes of a target that is a number: groups of neighbouring bins.
+    rounds : int
+        Of raking to the pairs that the tree leaves out, which asks nobody; 0 for records of the trees alone.
     epsilon, delta : float, optional
-        A budget that the program divides: three tenths for tables of one column, the rest for those of two. Without it each
+        A budget that the program divides: six tenths for tables of one column, the rest for those of two. Without it each
         question is asked through the channel as it is.
     noise_at : {"server", "shares", "party"}
         Who adds the noise of that budget.
@@ -126,8 +131,11 @@ def class_trees(
     UnboundedSum (HR-210)
         Noise is added, and weights declare no range.
     """
-    if classes < 1:
-        raise SettingsInvalid(f"{classes!r} classes of a number.", remedy="Give one class or more.")
+    if classes < 1 or rounds < 0:
+        raise SettingsInvalid(
+            f"{classes!r} classes of a number, and {rounds!r} rounds of raking.",
+            remedy="Give a class or more, and 0 rounds or more.",
+        )
     codes = Codes.of(federation.schema, columns=columns, target=target, bins=bins, log=log)
     ones, twos = class_layouts(codes, classes)
     if not ones.cliques:
@@ -146,6 +154,7 @@ def tan(
     bins: int = 16,
     log: Sequence[str] = (),
     classes: int = 4,
+    rounds: int = 20,
     epsilon: float | None = None,
     delta: float | None = None,
     noise_at: Position = "server",
@@ -161,9 +170,11 @@ def tan(
         `.sample(1000, where={"sex": "Female"}, seed=0)` draws records; it asks nobody, and costs nothing.
     """
     settings: dict[str, Any] = {"target": target, "columns": columns, "bins": bins, "log": log, "classes": classes}
+    settings["rounds"] = rounds
     *_, state = class_trees(federation, **settings, epsilon=epsilon, delta=delta, noise_at=noise_at, least=least)
-    arrays = to_arrays(trees_of(state, *class_layouts(codes_of(federation.schema, settings), classes)))
-    return drawn_from(settings, arrays, federation.schema, provenance(federation, METHOD, delta=delta or None))
+    codes = codes_of(federation.schema, settings)
+    trees, potentials = fitted(state, *class_layouts(codes, classes), rounds)
+    return TreeSynthesizer(codes, provenance(federation, METHOD, delta=delta or None), trees, potentials)
 
 
 def codes_of(schema: Schema, settings: Mapping[str, Any]) -> Codes:
@@ -174,20 +185,20 @@ def codes_of(schema: Schema, settings: Mapping[str, Any]) -> Codes:
 def drawn_from(settings: Mapping[str, Any], arrays: Mapping[str, Array], schema: Schema, about: Provenance) -> TreeSynthesizer:
     """What records are drawn from, given the arrays of an outcome."""
     codes = codes_of(schema, settings)
-    return TreeSynthesizer(codes, about, from_arrays(arrays, codes.sizes))
+    return TreeSynthesizer(codes, about, *from_arrays(arrays, codes.sizes))
 
 
 def outcome_of(schema: Schema, settings: Mapping[str, Any], state: TablesState) -> Outcome:
     """Edges of the tree with how strong they are, sizes and noise, and all that records are drawn from."""
     codes = codes_of(schema, settings)
-    return shown(codes, state, *class_layouts(codes, settings["classes"]))
+    return shown(codes, state, *class_layouts(codes, settings["classes"]), settings["rounds"])
 
 
-def shown(codes: Codes, state: TablesState, ones: Tables, twos: Tables | None) -> Outcome:
+def shown(codes: Codes, state: TablesState, ones: Tables, twos: Tables | None, rounds: int = 0) -> Outcome:
     """The outcome of tables that were asked."""
     import pandas
 
-    trees = trees_of(state, ones, twos)
+    trees, potentials = fitted(state, ones, twos, rounds)
     total = sum(tree.total for tree in trees)
     rows = [
         (codes.names[i], codes.names[j], sum(information(tree.edges[i, j]) for tree in trees) / total)
@@ -196,9 +207,12 @@ def shown(codes: Codes, state: TablesState, ones: Tables, twos: Tables | None) -
     edges = pandas.DataFrame(rows, columns=["column", "joined with", "mutual information in nats"])
     sizes = {"records": total, "noise per cell of one column": state.sigma_singles}
     pairs_too = {"noise per cell of two columns": state.sigma_pairs} if twos is not None else {}
-    return Outcome(
+    found = Outcome(
         metrics={**sizes, **pairs_too},
         tables={"Edges of the tree": edges} if rows else {},
-        arrays=to_arrays(trees),
+        arrays=to_arrays(trees, potentials),
         notes=["Sizes and edges are those of the tables that were released, their noise included."],
     )
+    made = TreeSynthesizer(codes, Provenance(METHOD), trees, potentials)
+    asked = [(ones, state.singles, state.sigma_singles)] + [(twos, state.pairs, state.sigma_pairs)] * (twos is not None)
+    return pictured(found, made, total, asked)

@@ -56,6 +56,7 @@ from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.report import Outcome
 
 from .bins import Bins, binned
+from .charged import charged
 from .noise import ball, deviation, refuse_whole_noise
 from .reading import name_of_score, refuse_undeclared, score_of, two_classes_or_a_number
 from .shapes import AdditiveModel, shape_drawings
@@ -288,8 +289,10 @@ def additive(
     settings: dict[str, Any] = {"n_bins": n_bins, "log": log, "features": features, "target": target}
     budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise_at": noise_at, "least": least}
     steps: dict[str, Any] = {"rounds": rounds, "momentum": momentum, "caution": caution, "tol": tol}
+    asked_before = len(federation.ledger)
     *_, state = additive_model(federation, **steps, **budget, **settings)
-    return model_of(settings, state, federation.schema)
+    made: AdditiveModel = charged(model_of(settings, state, federation.schema), federation, asked_before, delta)
+    return made
 
 
 def model_of(settings: Mapping[str, Any], state: AdditiveState, schema: Schema) -> AdditiveModel:

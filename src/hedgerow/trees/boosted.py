@@ -28,6 +28,7 @@ Source   : Friedman 2001; Chen & Guestrin 2016. Differs: bins with public cut po
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -46,12 +47,13 @@ from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.core.whole import BITS, bound_in, whole
 from hedgerow.data import complete_cases, load
-from hedgerow.errors import SettingsInvalid
+from hedgerow.errors import HedgerowWarning, SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares, Share
 
 from . import results
 from .bins import Bins, binned
 from .boosted_forest import BoostedForest, BoostingState, scores
+from .charged import charged
 from .growing import split_nodes
 from .histograms import CellLayout, every_feature, padded, slots, tally
 from .noise import ball, refuse_whole_noise
@@ -363,8 +365,22 @@ noise_at, least
     Raises
     ------
     As `grow_boosted`.
+
+    Warns
+    -----
+    HedgerowWarning
+        An epsilon is given: on Adult at epsilon 1 these defaults are right for 77 percent, `additive` for 85.6.
     """
+    if epsilon is not None:
+        warnings.warn(
+            f"each level of each tree pays for its splits out of epsilon={epsilon:g}; "
+            "hr.trees.additive, or random_trees where columns interact, have been more accurate for the same budget.",
+            HedgerowWarning,
+            stacklevel=2,
+        )
     bins = bins or Bins.of(federation.schema, features=features, target=target, n_bins=n_bins, log=log)
     plan = BoostingPlan(trees, depth, learning_rate, regularisation, min_curvature, min_gain)
+    asked_before = len(federation.ledger)
     *_, state = _boosted(federation, bins, plan, BudgetShares(epsilon, delta, noise_at, least), None)
-    return BoostedForest(state, bins, depth)
+    made: BoostedForest = charged(BoostedForest(state, bins, depth), federation, asked_before, delta)
+    return made

@@ -14,6 +14,7 @@ from hedgerow.display import cell, displayed
 from hedgerow.errors import SettingsInvalid
 
 from .bins import Bins
+from .charged import ForestCost, summary_of
 from .tree import LEAF, descend, numbered, rules
 
 
@@ -68,11 +69,23 @@ class BoostedForest:
     bins : Bins
     depth : int
         Levels of each tree at most.
+    cost : ForestCost or None
+        What was asked and spent for it; None of a model that was made from a state alone.
     """
 
     state: BoostingState
     bins: Bins
     depth: int
+    cost: ForestCost | None = None
+
+    @property
+    def spent(self) -> tuple[float, float] | None:
+        """Epsilon and delta of everything that its federation's ledger holds; None where that is not finite or not known."""
+        return None if self.cost is None else self.cost.spent
+
+    def summary(self) -> str:
+        """Return the model as text, with what was spent and how it was protected."""
+        return summary_of(self, self.cost)
 
     def scores(self, data: Any) -> Array:
         """Return log odds of the second class, or the number in units of the target: shape (n,). Data and errors are those of

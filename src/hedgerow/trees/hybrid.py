@@ -57,6 +57,7 @@ from hedgerow.privacy.choice.mechanisms import Law
 from hedgerow.privacy.shares import BudgetShares, Share, divided
 
 from .bins import Bins, binned
+from .charged import charged
 from .heaps import HeapTrees, SplitRule, SplitScore
 from .noise import ball, deviation, refuse_choices_elsewhere
 from .reading import refuse_undeclared, score_of
@@ -168,7 +169,7 @@ def grow_hybrid_forest(
     *,
     trees: int = 4,
     depth: int = 4,
-    score: SplitScore = "max count",
+    score: SplitScore = "gini",
     law: Law = "exponential",
     split_share: float = 0.5,
     parts: bool = True,
@@ -191,8 +192,10 @@ def grow_hybrid_forest(
         With a schema that declares the range of every numeric feature; the target has classes.
     trees, depth : int
         Trees, and levels of splits of each.
-    score : {"max count", "gini"}
-        Of a split.
+    score : {"gini", "max count"}
+        Of a split. Looked at on Adult and cardio: by Gini impurity the area under the curve is larger from epsilon 1 on (Adult
+        .86 and .74, cardio .78 and .77), and trees gain from more budget; by max count, whose sensitivity is half as large,
+        accuracy is higher at epsilon 0.1 and below (Adult 80.1 and 77.4 percent), and on cardio at epsilon 1 as well.
     law : {"exponential", "noisy max", "permute and flip"}
         Of choices; see `hedgerow.privacy.choice.Choice`.
     split_share : float
@@ -282,7 +285,7 @@ def hybrid_forest(
     *,
     trees: int = 4,
     depth: int = 4,
-    score: SplitScore = "max count",
+    score: SplitScore = "gini",
     law: Law = "exponential",
     split_share: float = 0.5,
     parts: bool = True,
@@ -300,8 +303,10 @@ def hybrid_forest(
     bins: dict[str, Any] = {"n_bins": n_bins, "log": log, "features": features, "target": target}
     grown: dict[str, Any] = {"trees": trees, "depth": depth, "score": score, "law": law, "split_share": split_share}
     budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise_at": noise_at, "least": least}
+    asked_before = len(federation.ledger)
     *_, state = grow_hybrid_forest(federation, parts=parts, structure=structure, **bins, **grown, **budget)
-    return model_of(bins, state, federation.schema)
+    made: VotingForest = charged(model_of(bins, state, federation.schema), federation, asked_before, delta)
+    return made
 
 
 def ordered_of(bins: Bins) -> tuple[bool, ...]:

@@ -48,6 +48,7 @@ from hedgerow.privacy.choice.mechanisms import Law
 from hedgerow.privacy.shares import BudgetShares, Share, divided
 
 from .bins import Bins, binned
+from .charged import charged
 from .noise import ball, deviation, refuse_choices_elsewhere
 from .reading import refuse_undeclared, score_of
 from .structures import RandomStructure, part_of
@@ -264,8 +265,10 @@ def private_forest(
     bins: dict[str, Any] = {"n_bins": n_bins, "log": log, "features": features, "target": target}
     drawn: dict[str, Any] = {"trees": trees, "depth": depth, "structure": structure}
     budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise_at": noise_at, "least": least, "law": law}
+    asked_before = len(federation.ledger)
     *_, state = grow_private_forest(federation, vote=vote, parts=parts, **bins, **drawn, **budget)
-    return model_of(bins | drawn, state, federation.schema)
+    made: VotingForest = charged(model_of(bins | drawn, state, federation.schema), federation, asked_before, delta)
+    return made
 
 
 def _continued(start: VotesState, leaves: tuple[int, ...], *, trees: int, every: int, vote: Vote) -> VotesState:

@@ -46,6 +46,7 @@ from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares, Share
 
 from .bins import Bins, binned
+from .charged import ForestCost, charged, summary_of
 from .noise import ball, deviation
 from .reading import bin_numbers, name_of_score, named, refuse_undeclared, score_of, two_classes_or_a_number
 from .structures import RandomStructure, reached
@@ -260,8 +261,10 @@ def random_trees(
     bins: dict[str, Any] = {"n_bins": n_bins, "log": log, "features": features, "target": target}
     drawn: dict[str, Any] = {"trees": trees, "depth": depth, "structure": structure}
     budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise_at": noise_at, "least": least}
+    asked_before = len(federation.ledger)
     *_, state = boost_random_trees(federation, batch=batch, rate=rate, floor=floor, **bins, **drawn, **budget)
-    return model_of(bins | drawn, state, federation.schema)
+    made: RandomTrees = charged(model_of(bins | drawn, state, federation.schema), federation, asked_before, delta)
+    return made
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -274,11 +277,23 @@ class RandomTrees:
     structure : RandomStructure
     value : array of shape (trees, leaves)
         What a leaf adds to the log-odds, or to the mean in halves of the target's declared range.
+    cost : ForestCost or None
+        What was asked and spent for it; None of a model that was made from a state alone.
     """
 
     bins: Bins
     structure: RandomStructure
     value: Array
+    cost: ForestCost | None = None
+
+    @property
+    def spent(self) -> tuple[float, float] | None:
+        """Epsilon and delta of everything that its federation's ledger holds; None where that is not finite or not known."""
+        return None if self.cost is None else self.cost.spent
+
+    def summary(self) -> str:
+        """Return the model as text, with what was spent and how it was protected."""
+        return summary_of(self, self.cost)
 
     def decide(self, data: Any) -> Array:
         """Log-odds of new records, or their mean in units of the target: shape (n,).

@@ -17,6 +17,7 @@ from hedgerow.errors import MissingColumn, suggestion
 from hedgerow.report import Curve, Dots, Figure, Series
 
 from .bins import Bins
+from .charged import ForestCost, summary_of
 from .reading import bin_numbers, named
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class AdditiveModel:
     sigma : float
         Standard deviation of the noise in each sum of a round: of y - p, or of residuals in halves of the target's range; zero
         without noise. What it makes of a finished shape is not known; see `hedgerow.trees.additive`.
+    cost : ForestCost or None
+        What was asked and spent for it; None of a model that was made from a state alone.
     """
 
     bins: Bins
@@ -50,6 +53,16 @@ class AdditiveModel:
     log: tuple[str, ...] = ()
     rounds: int = 0
     sigma: float = 0.0
+    cost: ForestCost | None = None
+
+    @property
+    def spent(self) -> tuple[float, float] | None:
+        """Epsilon and delta of everything that its federation's ledger holds; None where that is not finite or not known."""
+        return None if self.cost is None else self.cost.spent
+
+    def summary(self) -> str:
+        """Return the model as text, with what was spent and how it was protected."""
+        return summary_of(self, self.cost)
 
     # ---- use --------------------------------------------------------------------------------------------------------
     def decide(self, data: Any) -> Array:

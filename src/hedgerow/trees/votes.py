@@ -14,6 +14,7 @@ from hedgerow.display import cell
 from hedgerow.errors import SchemaInvalid
 
 from .bins import Bins
+from .charged import ForestCost, summary_of
 from .reading import bin_numbers, name_of_score, named, score_of
 
 
@@ -38,12 +39,24 @@ class VotingForest:
         Splits.
     value : array of shape (trees, leaves, classes)
         What each leaf says of the classes; shares that add up to 1.
+    cost : ForestCost or None
+        What was asked and spent for it; None of a model that was made from a state alone.
     """
 
     kind: str
     bins: Bins
     router: Router
     value: Array
+    cost: ForestCost | None = None
+
+    @property
+    def spent(self) -> tuple[float, float] | None:
+        """Epsilon and delta of everything that its federation's ledger holds; None where that is not finite or not known."""
+        return None if self.cost is None else self.cost.spent
+
+    def summary(self) -> str:
+        """Return the model as text, with what was spent and how it was protected."""
+        return summary_of(self, self.cost)
 
     def probabilities(self, data: Any) -> Array:
         """Mean vote of the trees for each class of `bins.classes`: shape (n, classes).

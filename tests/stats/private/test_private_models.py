@@ -178,6 +178,16 @@ def test_a_numbers_scores_are_in_its_own_units():
         fit.predict_proba(table)
 
 
+@pytest.mark.parametrize("method", ["majorised", "gradient"])
+def test_a_summary_says_where_noise_is_large_for_the_records_and_where_it_is_of_a_seed(method):
+    for epsilon, seed in ((1.0, 0), (40.0, None)):
+        asked = hr.simulate(cancer(), hr.data.iid(parties=3), seed=seed)
+        fit = private.logistic(asked, FORMULA, epsilon=epsilon, delta=1e-5, method=method)
+        said = " ".join(fit.summary().split())
+        assert ("noise is large for some" in said) == (epsilon == 1.0)
+        assert ("noise from a simulation seed, not for deployment: this is no release" in said) == (seed is not None)
+
+
 def test_a_fit_says_what_was_spent_and_on_what():
     fit = private.logistic(parties(), FORMULA, epsilon=1.0, delta=1e-5)
     said = " ".join(fit.summary().split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -117,4 +118,14 @@ def figure(title: str, family: PrintedFamily, found: Mapping[ModelWay, Mapping[f
         series.append(Series(f"{name} (survey)", tuple(e for e, _ in kept), tuple(v for _, v in kept), "muted"))
     if not any(len(one.x) > 1 for one in series):
         return []
-    return [Curve(title, "epsilon", family.measure, tuple(series), log="x")]
+    least = lowest_drawn(family, found)
+    drawn = tuple(replace(one, y=tuple(y if y >= least else math.nan for y in one.y)) for one in series)
+    below = [one.name for one in series if min(one.y) < least]
+    note = f"Not drawn are points below {least:g}, of: {', '.join(below)}." if below else ""
+    return [Curve(title, "epsilon", family.measure, drawn, log="x", note=note)]
+
+
+def lowest_drawn(family: PrintedFamily, found: Mapping[ModelWay, Mapping[float, np.ndarray]]) -> float:
+    """Where the axis of an accuracy begins: a twentieth at most below all that is ours."""
+    ours = [float(v.mean()) for way, values in found.items() if way.form == "ours" for v in values.values()]
+    return math.floor(20 * min(ours) + 1e-9) / 20 if ours and family is OURS else -math.inf

@@ -170,7 +170,7 @@ def _fitted(
 ) -> float:
     """Fit by a program of the catalogue, and measure."""
     way, one = trial.way, PROGRAMS[trial.way.program]
-    settings = program_settings(trial, given | {"seed": number})
+    settings = program_settings(trial, given | {"seed": number, "structure": trial.repeat})
     asked = federation
     if way.by_channel and math.isfinite(trial.epsilon):
         budget = BudgetShares(trial.epsilon, given["delta"])

@@ -60,6 +60,11 @@ WAYS = (
         why="All tables of two columns and the target in one noisy question; the tree is chosen from the noisy tables.",
     ),
     SynthesizerWay(
+        "mixture of products",
+        "rap",
+        why="The tables of the tree inside each class, and a mixture fitted to all of them instead of a tree.",
+    ),
+    SynthesizerWay(
         "tree of all columns", "mst", why="A tree of the pairs that depend most on each other; the target is one of them."
     ),
     SynthesizerWay("columns alone", "marginals", why="A table for each column, as if none depended on another."),

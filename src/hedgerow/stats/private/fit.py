@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,12 +12,10 @@ from scipy import special
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
-from hedgerow.core.ledger import Entry, grouped
 from hedgerow.data import LeftOut
 from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
-from hedgerow.privacy.accounting import epsilon
-from hedgerow.privacy.budget import Budget
+from hedgerow.privacy.costs import costs, noise_from
 from hedgerow.report import Figure, Intervals, Outcome
 from hedgerow.report.numerals import show, show_column
 
@@ -41,11 +38,6 @@ TITLES: Mapping[str, str] = {
     "svm": "support vector machine",
 }
 WIDTH = 79
-USUAL_DELTA = 1e-5
-LEAST_DELTA = 1e-300
-"""At which the sum of pure epsilons is read."""
-PURE = ("none", "laplace", "pure", "exponential")
-"""Kinds of events that cost an epsilon at delta zero."""
 
 
 @displayed
@@ -333,31 +325,10 @@ def private_fit(
     known = provenance(federation, asked_before, rows.spec.schema.names)
     known["protection"] = known["protection"].partition("; no standard errors")[0]
     if federation.protection.noisy:
+        known["protection"] += noise_from(federation, asked_before)
         known |= costs(federation, delta, asked_before)
     rows = rows_as_asked(rows, federation, planned=False)
     return PrivateFit(rows, model, method, coef, rounds, **known, **more)
-
-
-def costs(federation: Federation, delta: float | None, asked_before: int = 0) -> dict[str, tuple[float, float] | None]:
-    """What a ledger holds, `spent`, and what its questions since then cost by themselves, `own`, if there are others.
-
-    Each is epsilon and delta, or None where epsilon is not finite. Where no delta is given it is zero if all of it is of pure
-    epsilon, and else 1e-5.
-    """
-    ledger = federation.ledger
-    since, everything = ledger.since(asked_before), [*ledger.others, *ledger.entries]
-    if not since:
-        return {}
-    unit = next((entry.unit for entry in since if entry.unit), "record")
-    budget = ledger.limit if isinstance(ledger.limit, Budget) else None
-
-    def cost(entries: Sequence[Entry]) -> tuple[float, float] | None:
-        pure = not delta and all(entry.event.kind in PURE for entry in entries)
-        at, by = (LEAST_DELTA, "basic") if pure else (delta or USUAL_DELTA, budget.accountant if budget else "tightest")
-        found = epsilon(grouped(entries, unit), delta=at, adjacency="add-remove", accountant=by)
-        return (found, 0.0 if pure else at) if math.isfinite(found) else None
-
-    return {"spent": cost(everything), "own": cost(since) if len(everything) > len(since) else None}
 
 
 def outcome_of(fit: PrivateFit) -> Outcome:

@@ -45,11 +45,12 @@ from hedgerow.data import complete_cases, load
 from hedgerow.data.cuts import names_of
 from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
+from hedgerow.privacy.costs import costs
 
 from ..columns import schema_of
 from ..expressions import is_binary
 from ..factors import Number
-from .fit import PrivateFit, costs, private_fit
+from .fit import PrivateFit, private_fit
 from .minima import Method, PlannedMinimum
 from .objective import LossName, MarginLoss, objective_penalty
 from .rows import Length, UnitRows, unit_rows

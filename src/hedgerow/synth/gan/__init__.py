@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .dp_ctgan import DpCtganState, dp_ctgan, dp_ctgan_rounds
     from .dp_tvae import DpTvae, DpTvaeState, dp_tvae, dp_tvae_rounds
     from .encoding import Encoding
+    from .pate_gan import PateGanState, pate_gan, pate_gan_rounds
     from .tvae import Tvae, TvaeState, tvae, tvae_rounds
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "DpTvae",
     "DpTvaeState",
     "Encoding",
+    "PateGanState",
     "Tvae",
     "TvaeState",
     "ctgan",
@@ -28,6 +30,8 @@ __all__ = [
     "dp_ctgan_rounds",
     "dp_tvae",
     "dp_tvae_rounds",
+    "pate_gan",
+    "pate_gan_rounds",
     "tvae",
     "tvae_rounds",
 ]

@@ -118,7 +118,10 @@ def train_gan(
     weighting: Weighting,
     largest_weight: float | None = None,
 ) -> Mapping[str, Array]:
-    """Train from the broadcast weights; return the weighted change of generator and critic, side by side, as `update`."""
+    """Train a network that makes up records, and one that tells them from real ones; return by how much both have changed.
+
+    From the broadcast weights; the weighted change of generator and critic, side by side, as `update`.
+    """
     before = np.concatenate([broadcast["generator"], broadcast["critic"]])
     rows, levels = own_rows(encoding, party, broadcast["modes"], rng)
     after = before

@@ -130,11 +130,11 @@ class Ctgan(NetworkSynthesizer):
 def ctgan_rounds(
     federation: Federation,
     *,
-    rounds: int = 30,
+    rounds: int = 40,
     steps: int = 50,
     batch_size: int = 200,
-    pac: int = 10,
-    learning_rate: float = 5e-4,
+    pac: int = 2,
+    learning_rate: float = 1e-3,
     critic_steps: int = 1,
     hidden: int = HIDDEN,
     n_modes: int = 10,
@@ -156,7 +156,8 @@ def ctgan_rounds(
     steps : int
         Of each party in a round, of critic and generator.
     batch_size, pac : int
-        Records of a step, and how many of them the critic sees side by side; the one divides the other.
+        Records of a step, and how many of them the critic sees side by side, which divides it. The paper's are 500 and 10. On
+        Sempere's table, in as many steps, a correlation of .5 came back within .14, .5 and .5 by packs of 2, 4 and 10.
     learning_rate : float
         Of both. The paper's is 2e-4, with more steps.
     critic_steps : int

@@ -176,7 +176,7 @@ def dp_ctgan_rounds(
         place = t % len(encoding.discrete) if encoding.discrete else None
         shares, mass = _balance(encoding, state.counts, place, balanced)
         told = {"modes": as_setting(state.modes), "critic": True, "place": place, "shares": tuple(shares.tolist())}
-        ready = for_steps.prepare(rows_of, encoding=encoding, weight=federation.schema.weight, **told)
+        ready = for_steps.prepare(rows_of, encoding=encoding, **told)
         total: Any = ready.sample(records=sampling_rate).sum(ask, state.critic, bound=bound)["gradient"]
         draws = torch.Generator().manual_seed(int(federation.stream(t + 1, "made-up rows").integers(2**62)))
         real = total / (batch_size * float(shares @ mass if place is None else shares @ _true(encoding, state.counts, place)))

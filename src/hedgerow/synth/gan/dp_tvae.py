@@ -197,7 +197,7 @@ def dp_tvae_rounds(
         weights = _first(encoding, hidden, latent, seed)
         start = DpTvaeState(0, weights, *np.zeros((2, len(weights)), np.float32), modes_of(encoding, counts))
     ask, bound, state = partial(network_gradients, network=network, clipping=clipping), clipping.bound, start
-    told = {"modes": as_setting(state.modes), "critic": False, "place": None, "shares": (), "weight": None}
+    told = {"modes": as_setting(state.modes), "critic": False, "place": None, "shares": ()}
     ready = for_steps.prepare(rows_of, encoding=encoding, **told)
     at = bias_of_mu(encoding, hidden, latent)
     for t in range(state.round, rounds):

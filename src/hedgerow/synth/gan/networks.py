@@ -1,8 +1,8 @@
 """Generator and critic of CTGAN, and their weights as flat vectors.
 
-    generator   h0 = z + m;  h1 = h0 + ReLU(BN(FC 256 (h0)));  h2 = h1 + ReLU(BN(FC 256 (h1)))       + : side by side
-                alpha = tanh(FC 1 (h2));  beta, levels = gumbel_0.2(FC (h2))
-    critic      h0 = rows and conditions of a pack;  twice drop_0.5(leaky_0.2(FC 256));  FC 1
+    generator   h0 = z + m;  h1 = h0 + ReLU(BN(FC(h0)));  h2 = h1 + ReLU(BN(FC(h1)))       + : side by side
+                alpha = tanh(FC(h2));  beta, levels = gumbel_0.2(FC (h2))
+    critic      h0 = rows and conditions of a pack;  twice drop_0.5(leaky_0.2(FC));  FC to one number
 
 The generator reads noise and conditions and no record, so batch normalisation in it mixes none. When records are drawn its
 statistics are those of one batch of draws, found at the server, so no running statistics are kept or sent.
@@ -25,7 +25,8 @@ from .encoding import Encoding
 
 NOISE = 128
 """Length of z."""
-HIDDEN = 256
+HIDDEN = 128
+"""Units of a hidden layer; the paper has 256."""
 TEMPERATURE = 0.2
 """Of the Gumbel softmax."""
 SLOPE, DROPPED = 0.2, 0.5

@@ -33,7 +33,7 @@ from hedgerow.core.events import Sampling
 from hedgerow.core.federation import Federation
 from hedgerow.core.ledger import grouped
 from hedgerow.core.mechanism import Position
-from hedgerow.core.party import WEIGHTS, Party
+from hedgerow.core.party import Party
 from hedgerow.core.question import elementwise, local, minds_missing, travels
 from hedgerow.core.whole import BITS, bound_in
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, SettingsInvalid
@@ -150,23 +150,22 @@ def rows_of(
     critic: bool,
     place: int | None,
     shares: tuple[float, ...],
-    weight: str | None,
 ) -> dict[str, Array]:
-    """Prepare `model_input` and `model_target`: rows by their likeliest modes, and what the loss compares with.
+    """Prepare `model_input` and `model_target`: rows by their likeliest modes, and what the loss compares with; and `share`.
 
-    For a critic the conditions are beside them, those of the column at `place` alone, and records weigh by their level's share.
+    For a critic the conditions are beside them, those of the column at `place` alone, and a record's share is its level's.
     """
     rows = encoding.encode(columns, np.array(modes).reshape(len(encoding.numbers), encoding.n_modes, 3))
+    share = np.ones(len(rows), np.float32)
     if not critic:
-        return {"model_input": rows, "model_target": rows}
+        return {"model_input": rows, "model_target": rows, "share": share}
     m = np.zeros((len(rows), encoding.conditions), np.float32)
-    found = {"model_target": np.ones(len(rows), np.float32)}
     if place is not None:
         block = encoding.discrete[place]
         m[:, block.levels] = rows[:, block.hot]
-        own = np.ones(len(rows)) if weight is None else np.nan_to_num(np.asarray(columns[weight], float))
-        found[WEIGHTS] = own * np.array(shares)[rows[:, block.hot].argmax(1)]
-    return found | {"model_input": np.concatenate([rows, m], axis=1)}
+        share = np.array(shares, np.float32)[rows[:, block.hot].argmax(1)]
+    target = np.ones(len(rows), np.float32)
+    return {"model_input": np.concatenate([rows, m], axis=1), "model_target": target, "share": share}
 
 
 @minds_missing
@@ -174,11 +173,14 @@ def rows_of(
 def network_gradients(
     broadcast: Array, party: Party, rng: Any, *, network: PrivateNetwork, clipping: Clipping, bounds: Bounds | None = None
 ) -> Mapping[str, Array]:
-    """Sum of the records' clipped gradients, shape (d,), exact to the last bit."""
+    """Add up which way each record of a sample would change a network, each held to a largest length.
+
+    Sum of the records' clipped gradients, shape (d,), exact to the last bit.
+    """
     if bounds is not None:
         clipping = clipping.within(bound_in(bounds, "gradient"))
     x, target = (torch.from_numpy(np.ascontiguousarray(party[name])) for name in ("model_input", "model_target"))
-    w = torch.from_numpy(np.asarray(party.w, np.float32))
+    w = torch.from_numpy(np.asarray(party.w, np.float32) * party["share"])
     total, _ = exact_sum(network.way, torch.from_numpy(np.asarray(broadcast, np.float32)), x, target, w, clipping)
     return {"gradient": total}
 

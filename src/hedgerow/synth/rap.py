@@ -1,0 +1,198 @@
+"""RAP: a mixture of products, fitted by gradient to all noisy tables at once.
+
+    singles   <- the table of (column, class), for each column, + noise                      one question, l2 sqrt(F)
+    pairs     <- the table of (column, column, class), for each pair, + noise                one question, l2 sqrt(F (F-1)/2)
+    mixture   <- components whose tables are nearest to all of these                         post-processing, see `mixture`
+    record    a component by its share, then each column by itself                           post-processing
+
+The questions are those of `tan`, and behind hidden rows and noise in shares they are asked alike. A tree keeps F - 1 of the
+pairs and a mixture is fitted to all, so that what is learned from its records is nearer to what is learned from real ones.
+
+    Adult, 16 bins, mean of three seeds      epsilon 1: logistic, boosting, pairs      epsilon 0.1
+    rap                                      85.6 %     84.7 %    .977                 83.2 %  84.5 %  .921
+    tan                                      84.4 %     84.3 %    .965                 83.1 %  84.2 %  .919
+    rap, target=""                           85.1 %     83.6 %    .979                 82.0 %  81.5 %  .925
+    mst                                      78.2 %     78.3 %    .954                 79.1 %  79.4 %  .921
+    real records                             85.8 %     85.8 %
+
+The last two of made-up records know of no target (two seeds): such a table is for whoever will predict one column or another.
+A fit takes some seconds. Its hundred components explain nothing, where a tree can be read.
+
+Classes are the codes of a target that is a category or binary. A target that is a number is a column as others are.
+
+Releases : tables of one column and of two in each class, once.
+State    : none at the parties.
+Unit     : record.
+Source   : see `mixture`. Aydore et al. 2021 choose tables in rounds by how far the model is from exact ones, which hidden rows
+           do not show; all pairs at once need no choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.declaration import Case, program
+from hedgerow.core.federation import Federation
+from hedgerow.core.mechanism import Position
+from hedgerow.data import Schema, load
+from hedgerow.errors import SettingsInvalid
+from hedgerow.privacy.shares import BudgetShares
+from hedgerow.report import Outcome
+
+from .codes import Codes
+from .fitting import cleaned_tables
+from .measured import TablesState, measure
+from .mixture import MixtureSynthesizer, fitted
+from .synthesizer import provenance
+from .table import Provenance
+from .tables import Tables, pairs, singles
+from .tan import codes_of
+
+METHOD = "a mixture of products"
+COMPONENTS = 100
+"""Of each class; 30, 50, 100, 200 and 300 were looked at on Adult."""
+STEPS = 400
+"""Of Adam; 100, 300 and 1000 were looked at on Adult."""
+
+
+def layouts(codes: Codes) -> tuple[Tables, Tables]:
+    """Which tables are asked, of one column and of two: in each class of a target that has classes."""
+    j = class_column(codes)
+    if j < 0:
+        return singles(codes), pairs(codes)
+    own = tuple(range(codes.sizes[j]))
+    return singles(codes, j, own, without=[j]), pairs(codes, j, own, without=[j])
+
+
+def class_column(codes: Codes) -> int:
+    """Place of the target, -1 where there is none or it is a number."""
+    j = codes.place(codes.target) if codes.target else -1
+    return j if j >= 0 and codes.columns[j].kind in ("category", "binary") else -1
+
+
+@program(
+    "Made-up records: a mixture of products, fitted to noisy tables of all pairs.",
+    name="rap",
+    outcome=lambda federation, settings, state: outcome(federation.schema, settings, state),
+    synthesizer=lambda settings, arrays, schema, about: drawn_from(settings, arrays, schema, about),
+    case=lambda: Case(
+        load("fair").take(range(200)),
+        {"bins": 4, "columns": ["age", "occupation", "religious", "children"], "components": 5, "steps": 20},
+    ),
+)
+def pair_tables(
+    federation: Federation,
+    *,
+    target: str | None = None,
+    columns: Sequence[str] | None = None,
+    bins: int = 16,
+    log: Sequence[str] = (),
+    components: int = COMPONENTS,
+    steps: int = STEPS,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    noise_at: Position = "server",
+    least: int = 0,
+    start: TablesState | None = None,
+) -> Iterator[TablesState]:
+    """Ask for the tables to which a mixture of products is fitted.
+
+    Other parameters and errors are as `hedgerow.synth.tan.class_trees` has them.
+
+    Parameters
+    ----------
+    components : int
+        Of each class. The mixture has as many times the codes of all columns as numbers.
+    steps : int
+        Of the fit, which asks nobody.
+
+    Yields
+    ------
+    TablesState
+        After each question.
+    """
+    if components < 1 or steps < 1:
+        raise SettingsInvalid(
+            f"{components!r} components and {steps!r} steps.", remedy=f"{COMPONENTS} and {STEPS} are good numbers."
+        )
+    codes = codes_of(federation.schema, {"columns": columns, "target": target, "bins": bins, "log": log})
+    ones, twos = layouts(codes)
+    if not ones.cliques:
+        raise SettingsInvalid(
+            f"{codes.target!r} is the only column, and no other is left to be made up.",
+            remedy="Name more columns, or marginals.",
+        )
+    yield from measure(federation, codes, ones, twos, BudgetShares(epsilon, delta, noise_at, least), start)
+
+
+def rap(
+    federation: Federation,
+    *,
+    target: str | None = None,
+    columns: Sequence[str] | None = None,
+    bins: int = 16,
+    log: Sequence[str] = (),
+    components: int = COMPONENTS,
+    steps: int = STEPS,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    noise_at: Position = "server",
+    least: int = 0,
+) -> MixtureSynthesizer:
+    """Return what made-up records are drawn from: a mixture of products that is fitted to all pairs of columns.
+
+    Parameters, releases and errors are those of `pair_tables`.
+
+    Returns
+    -------
+    MixtureSynthesizer
+        `.sample(1000, where={"sex": "Female"}, seed=0)` draws records, under conditions exactly; it asks nobody.
+    """
+    settings: dict[str, Any] = {"target": target, "columns": columns, "bins": bins, "log": log}
+    settings |= {"components": components, "steps": steps}
+    *_, state = pair_tables(federation, **settings, epsilon=epsilon, delta=delta, noise_at=noise_at, least=least)
+    arrays = mixture_of(federation.schema, settings, state)
+    return drawn_from(settings, arrays, federation.schema, provenance(federation, METHOD, delta=delta or None))
+
+
+def mixture_of(schema: Schema, settings: Mapping[str, Any], state: TablesState) -> dict[str, Array]:
+    """Fit a mixture to tables that were asked: `weights` (classes, components) and `shares` (classes, components, codes).
+
+    Where the fit starts is drawn from a fixed seed, so that the same tables give the same mixture.
+    """
+    codes = codes_of(schema, settings)
+    ones, twos = layouts(codes)
+    _, nodes, tables = cleaned_tables(state, ones, twos if state.round > 1 else None)
+    others = [j for j in range(len(codes.columns)) if j != class_column(codes)]
+    weights, shares = fitted(
+        [np.stack([own[j] for own in nodes]) for j in others],
+        {(others.index(i), others.index(j)): np.stack(list(found)) for (i, j), found in tables.items()},
+        components=settings["components"],
+        steps=settings["steps"],
+        rng=np.random.default_rng(0),
+    )
+    return {"weights": weights, "shares": shares}
+
+
+def drawn_from(
+    settings: Mapping[str, Any], arrays: Mapping[str, Array], schema: Schema, about: Provenance
+) -> MixtureSynthesizer:
+    """What records are drawn from, given the arrays of an outcome."""
+    codes = codes_of(schema, settings)
+    return MixtureSynthesizer(codes, about, class_column(codes), arrays["weights"], arrays["shares"])
+
+
+def outcome(schema: Schema, settings: Mapping[str, Any], state: TablesState) -> Outcome:
+    """Sizes, noise, and all that records are drawn from."""
+    ones, twos = layouts(codes_of(schema, settings))
+    totals, *_ = cleaned_tables(state, ones, twos if state.round > 1 else None)
+    noise = {"noise per cell of one column": state.sigma_singles, "noise per cell of two columns": state.sigma_pairs}
+    return Outcome(
+        metrics={"records": float(sum(totals)), **noise},
+        arrays=mixture_of(schema, settings, state),
+        notes=["Sizes are those of the tables that were released, their noise included."],
+    )
