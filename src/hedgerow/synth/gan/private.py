@@ -19,8 +19,8 @@ Source   : Abadi et al., CCS 2016, Algorithm 1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -40,9 +40,11 @@ from hedgerow.errors import BudgetExhausted, BudgetInvalid, SettingsInvalid
 from hedgerow.learn.models import Model
 from hedgerow.learn.records.clipped import exact_of
 from hedgerow.learn.records.clipping import Clipping
+from hedgerow.learn.records.exact.graph import RowGraph
 from hedgerow.learn.records.exact.sums import Exact, exact_sum
 from hedgerow.learn.records.exact.trace import traced
 from hedgerow.learn.records.trained import Trained
+from hedgerow.learn.rowwise import kernels as rows
 from hedgerow.privacy.accounting import calibrate
 from hedgerow.privacy.mechanisms import Gaussian
 from hedgerow.privacy.shares import BudgetShares, Share
@@ -96,6 +98,27 @@ def row_losses(output: Tensor, rows: Tensor, *, encoding: RowEncoding) -> Tensor
     return reconstruction(encoding, out, rows, delta) + 0.5 * (z * z).sum(1)
 
 
+@dataclass(frozen=True)
+class ElboGraph(RowGraph):
+    """The graph of an auto-encoder, with the slopes of `row_losses` in closed form, each row by itself to the last bit."""
+
+    encoding: RowEncoding | None = None
+
+    def _slopes(self, output: Array, target: Array) -> Array:
+        assert self.encoding is not None
+        found = np.array(output, np.float32)  # that of |z|^2 / 2 is z
+        for block in self.encoding.blocks:
+            hot = np.ascontiguousarray(output[:, block.hot], np.float32)
+            level = target[:, block.hot].argmax(1).astype(np.int64)
+            found[:, block.hot] = rows.softmax_slopes(hot, level)
+            if block.mode >= 0:
+                mean = rows.tanh(np.ascontiguousarray(output[:, block.alpha : block.start], np.float32))[:, 0]
+                there = (level < self.encoding.n_modes).astype(np.float32)
+                away = (mean - target[:, block.alpha]) * np.float32(DELTA**-2)
+                found[:, block.alpha] = there * away * (np.float32(1.0) - mean * mean)
+        return found
+
+
 @travels
 @dataclass(frozen=True)
 class PrivateNetwork:
@@ -137,7 +160,8 @@ def _way(network: PrivateNetwork) -> Exact:
     if network.kind == "critic":
         return exact_of(model, (network.encoding.width + network.encoding.conditions,))
     trained = Trained(model)
-    graph = replace(traced(trained, (network.encoding.width,)), losses=partial(row_losses, encoding=network.encoding))
+    followed = traced(trained, (network.encoding.width,))
+    graph = ElboGraph(followed.steps, followed.result, followed.kind, encoding=network.encoding)
     return Exact(trained, graph, numbers=8 * (network.encoding.width + network.hidden + network.latent))
 
 
