@@ -179,10 +179,9 @@ def test_an_estimate_is_nearer_than_the_noisy_table_and_exact_tables_stay():
 
 def test_pages_show_columns_pairs_and_correlations():
     shown = quality(parties(), MADE, bins=8, pair_bins=4, test=people(200, 2), epsilon=2.0, delta=1e-5).outcome()
-    assert {curve.title for curve in shown.curves} == {"age", "income"}
-    assert {dots.title for dots in shown.dots} == {"job", "ill"}
+    assert {bars.title for bars in shown.bars} == {"age", "income", "job", "ill"}
     assert [heat.title for heat in shown.heats] == ["How alike pairs of columns are", "By how much correlations differ"]
-    for drawn in (*shown.curves, *shown.dots, *shown.heats):
+    for drawn in (*shown.bars, *shown.heats):
         assert "estimated from noisy tables" in drawn.note
     assert "accuracy, logistic on made-up records" in shown.metrics
     report = Report(
@@ -191,7 +190,7 @@ def test_pages_show_columns_pairs_and_correlations():
         description="d",
         privacy="p",
         privacy_ok=True,
-        curves=tuple(shown.curves),
+        bars=tuple(shown.bars),
         heats=tuple(shown.heats),
     )
     assert Report.from_json(report.to_json()).to_json() == report.to_json()  # empty cells are no numbers
@@ -201,8 +200,8 @@ def test_pages_show_columns_pairs_and_correlations():
 
 def test_exact_pictures_do_not_speak_of_noise():
     shown = compared(REAL, MADE).outcome()
-    assert not any("noisy" in drawn.note for drawn in (*shown.curves, *shown.dots, *shown.heats))
-    assert any("Missing" in curve.note for curve in shown.curves)
+    assert not any("noisy" in drawn.note for drawn in (*shown.bars, *shown.heats))
+    assert any("Missing" in bars.note for bars in shown.bars)
 
 
 def test_a_summary_and_a_repr_are_short():
@@ -229,3 +228,16 @@ def test_tables_of_other_levels_are_refused():
         quality(parties(), MADE, columns=["height"])
     with pytest.raises(SettingsInvalid):
         compared(REAL.take([]), MADE)
+
+
+def test_a_synthesizers_own_report_has_pictures_that_cost_nothing():
+    federation = parties()
+    *_, state = class_trees(federation, bins=8, epsilon=5.0, delta=1e-5)
+    settings = {"bins": 8, "log": (), "columns": None, "target": None, "classes": 4, "rounds": 0}
+    asked = len(federation.ledger)
+    shown = sys.modules["hedgerow.synth.tan"].outcome_of(SCHEMA, settings, state)
+    assert len(federation.ledger) == asked
+    assert {bars.title for bars in shown.bars} == set(SCHEMA.names)
+    assert all("estimated from noisy tables" in drawn.note for drawn in (*shown.bars, *shown.heats))
+    assert "nothing more was asked" in shown.notes[-1]
+    assert {"Edges of the tree", "How alike the columns are"} <= set(shown.tables)

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from hedgerow.report.fits import Fits
     from hedgerow.report.frames import grid_of
     from hedgerow.report.intervals import Intervals
-    from hedgerow.report.model import Comparison, Curve, Dots, Grid, Heat, Report, Series
+    from hedgerow.report.model import BarChart, Comparison, Curve, Dots, Grid, Heat, Report, Series
     from hedgerow.report.outcome import Measured, Outcome, plain_outcome
     from hedgerow.report.page import render, write
 
 __all__ = [
+    "BarChart",
     "Card",
     "Comparison",
     "Curve",

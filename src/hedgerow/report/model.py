@@ -125,6 +125,45 @@ class Dots:
 
 
 @dataclass(frozen=True)
+class BarChart:
+    """Shares of the same bins or levels in several tables, side by side.
+
+    Parameters
+    ----------
+    title, x_label : str
+    bars : tuple of (str, tuple of float)
+        What each colour means, and its value in each bin or level. At most five.
+    names : tuple of str
+        Levels; or none where `ends` are given.
+    ends : tuple of float
+        Ends of bins, one more than there are bins; they are drawn equally wide.
+    note, y_label : str
+    """
+
+    title: str
+    x_label: str
+    bars: tuple[tuple[str, tuple[float, ...]], ...]
+    names: tuple[str, ...] = ()
+    ends: tuple[float, ...] = ()
+    note: str = ""
+    y_label: str = "share"
+
+    def __post_init__(self) -> None:
+        places = len(self.ends) - 1 if self.ends else len(self.names)
+        if places < 1 or any(len(values) != places for _, values in self.bars) or not 0 < len(self.bars) <= 5:
+            raise StudyInvalid(
+                f"{self.title!r} has {places} bins or levels and bars of {[len(values) for _, values in self.bars]}.",
+                remedy="Give each of at most five colours one value for every bin or level.",
+            )
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """A name for each bin or level."""
+        between = zip(self.ends, self.ends[1:], strict=False)
+        return self.names if not self.ends else tuple(f"{low:g} to {high:g}" for low, high in between)
+
+
+@dataclass(frozen=True)
 class Comparison:
     """One metric beside its alternatives.
 
@@ -199,6 +238,8 @@ class Report:
         Figures: by round, the partition, and the alternatives.
     dots : tuple of Dots
         Figures of several numbers of each of several things.
+    bars : tuple of BarChart
+        Histograms side by side.
     heats : tuple of Heat
         Shaded tables of results, such as a matrix of correlations.
     left : Grid or None
@@ -248,6 +289,7 @@ class Report:
     saw: tuple[tuple[str, tuple[str, ...]], ...] = ()
     traffic: Grid | None = None
     dots: tuple[Dots, ...] = ()
+    bars: tuple[BarChart, ...] = ()
     heats: tuple[Heat, ...] = ()
 
     @property
@@ -282,6 +324,7 @@ class Report:
             values["curves"] = tuple(map(curve_from, values["curves"]))
             values["tables"] = tuple(Grid(**grid) for grid in values["tables"])
             values["dots"] = tuple(Dots(**one) for one in values.get("dots", ()))
+            values["bars"] = tuple(BarChart(**one) for one in values.get("bars", ()))
             values["heats"] = tuple(Heat(**one) for one in values.get("heats", ()))
             return cls(**values)
         except (AttributeError, KeyError, TypeError) as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.errors import HedgerowError
 
-from .model import Curve, Dots, Grid, Heat
+from .model import BarChart, Curve, Dots, Grid, Heat
 
 if TYPE_CHECKING:
     import numpy
@@ -37,6 +37,8 @@ class Outcome:
         Sentences below.
     dots : sequence of Dots
         The same, of several numbers of each of several things.
+    bars : sequence of BarChart
+        Histograms side by side.
     heats : sequence of Heat
         Shaded tables, such as a matrix of correlations.
     """
@@ -50,6 +52,7 @@ class Outcome:
     grids: Sequence[Grid] = ()
     notes: Sequence[str] = ()
     dots: Sequence[Dots] = ()
+    bars: Sequence[BarChart] = ()
     heats: Sequence[Heat] = ()
 
     @classmethod

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hedgerow.errors import CannotWrite
+from hedgerow.report.bars import bars_chart, bars_legend
 from hedgerow.report.dots import dots_chart, dots_legend
 from hedgerow.report.figures import dot_tracks, line_chart, series_inks, swatch
 from hedgerow.report.markup import Html, join, tag
-from hedgerow.report.model import Comparison, Curve, Dots, Grid, Heat, Pairs, Report, Series
+from hedgerow.report.model import BarChart, Comparison, Curve, Dots, Grid, Heat, Pairs, Report, Series
 from hedgerow.report.numerals import fixed, show, show_column
 from hedgerow.report.seen import seen_section
 from hedgerow.report.style import STYLE
@@ -80,6 +81,7 @@ def body_of(report: Report) -> Html:
         *(tables if r.tables_first else ()),
         _section(_over(r.curves), None, tag("div", *map(curve_figure, r.curves), class_="curves")) if r.curves else None,
         _section("Side by side", None, tag("div", *map(dots_figure, r.dots), class_="curves")) if r.dots else None,
+        _section("Real beside made-up", None, tag("div", *map(bars_figure, r.bars), class_="curves")) if r.bars else None,
         *map(_heat, r.heats),
         _comparison(r.comparison) if r.comparison else None,
         *(() if r.tables_first else tables),
@@ -175,6 +177,19 @@ def dots_figure(dots: Dots) -> Html:
         tag("figcaption", tag("h3", dots.title), tag("ul", dots_legend(dots), class_="legend")),
         dots_chart(dots) or tag("p", "No value is finite, so there is nothing to draw.", class_="note"),
         _note(dots.note),
+    )
+
+
+def bars_figure(bars: BarChart) -> Html:
+    """A figure of bars side by side, with its legend, and its numbers folded away."""
+    rows = tuple((name, *(values[place] for _, values in bars.bars)) for place, name in enumerate(bars.labels))
+    numbers = Grid(bars.title, (bars.x_label, *(name for name, _ in bars.bars)), rows)
+    return tag(
+        "figure",
+        tag("figcaption", tag("h3", bars.title), tag("ul", bars_legend(bars), class_="legend")),
+        bars_chart(bars) or tag("p", "No value is finite, so there is nothing to draw.", class_="note"),
+        _note(bars.note),
+        folded("Numbers", table(numbers), class_="numbers"),
     )
 
 

@@ -118,6 +118,7 @@ def explain(
         provenance=provenance(study, command),
         tables_first=outcome.coefficients is not None,
         dots=tuple(outcome.dots),
+        bars=tuple(outcome.bars),
         heats=tuple(outcome.heats),
     )
 

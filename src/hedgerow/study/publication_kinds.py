@@ -271,6 +271,7 @@ REPORT: dict[str, tuple[str, ...]] = {
     "metrics": ("results", "held-out table", "test table"),
     "curves": ("results", "held-out table", "test table", "baselines", "plan"),
     "dots": ("results", "exact results"),
+    "bars": ("results", "exact results"),
     "heats": ("results", "exact results"),
     "heat": ("partition",),
     "saw": ("plan",),
@@ -312,7 +313,7 @@ FACTS: dict[str, str] = {
 """Facts of a report by the beginnings of their names."""
 
 OUTCOME: dict[str, str] = dict.fromkeys(
-    ("metrics", "tables", "text", "arrays", "coefficients", "curves", "dots", "heats", "grids", "notes"), "results"
+    ("metrics", "tables", "text", "arrays", "coefficients", "curves", "dots", "bars", "heats", "grids", "notes"), "results"
 )
 """Fields of what a program shows (`hedgerow.report.Outcome`)."""
 

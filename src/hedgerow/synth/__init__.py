@@ -14,7 +14,26 @@ if TYPE_CHECKING:
     from .copula import CopulaState, copula, copula_sums
     from .copula_draws import CopulaSynthesizer
     from .drawing import TreeSynthesizer
-    from .gan import Ctgan, CtganState, DpCtganState, DpTvae, DpTvaeState, PateGanState, Tvae, TvaeState, ctgan, ctgan_rounds, dp_ctgan, dp_ctgan_rounds, dp_tvae, dp_tvae_rounds, pate_gan, pate_gan_rounds, tvae, tvae_rounds
+    from .gan import (
+        Ctgan,
+        CtganState,
+        DpCtganState,
+        DpTvae,
+        DpTvaeState,
+        PateGanState,
+        Tvae,
+        TvaeState,
+        ctgan,
+        ctgan_rounds,
+        dp_ctgan,
+        dp_ctgan_rounds,
+        dp_tvae,
+        dp_tvae_rounds,
+        pate_gan,
+        pate_gan_rounds,
+        tvae,
+        tvae_rounds,
+    )
     from .marginals import marginals, one_way_tables
     from .measured import TablesState
     from .metrics import correlation_similarity, ks_complement, ks_of_counts, tv_complement, tv_of_counts

@@ -115,11 +115,13 @@ class Quality:
             "pair similarity, mean": _mean(self.pairs.to_numpy().ravel()),
             "correlation similarity, mean": _mean(correlation_similarity(r, s).ravel()),
         }
-        if self.real.noisy:
-            lost = _mean(self.real.lost(clique, tv_of_counts) for clique in self.real.pairs)
-            found["pair similarity that noise alone costs, about"] = lost
         beside = {**(self.utility.named() if self.utility else {}), **(self.closeness.named() if self.closeness else {})}
         return {name: value for name, value in found.items() if not math.isnan(value)} | beside
+
+    @cached_property
+    def noise_cost(self) -> float:
+        """By how much noise alone lowers the mean similarity of equal pairs, about; zero where there is none."""
+        return _mean(self.real.lost(clique, tv_of_counts) for clique in self.real.pairs) if self.real.pairs else 0.0
 
     def to_frame(self) -> pandas.DataFrame:
         """One row for each column: its measure, similarity, and by how much noise alone would lower that of equal columns."""
@@ -137,6 +139,8 @@ class Quality:
         """Return what a reader wants to know, as text."""
         lines = ["How good the made-up records are", self.source, ""]
         lines += [f"  {name:<46} {value:>8.4f}" for name, value in self.metrics.items()]
+        if self.noise_cost:
+            lines.append(f"  {'pair similarity that noise alone costs, about':<46} {self.noise_cost:>8.4f}")
         frame = self.to_frame().sort_values("similarity")
         lines += ["", "Columns, the least similar first"]
         for name, measure, similarity, lowered in frame.itertuples(index=False):
@@ -148,11 +152,10 @@ class Quality:
         """What a report shows: numbers, tables, histograms side by side, and matrices of pairs and correlations."""
         from .pictures import heats_of, histograms_of
 
-        curves, dots = histograms_of(self)
         tables = {"How alike the columns are": self.to_frame()}
         if self.utility:
             tables["Train on synthetic, test on real"] = self.utility.to_frame().reset_index()
-        return Outcome(metrics=self.metrics, tables=tables, curves=curves, dots=dots, heats=heats_of(self), notes=[self.source])
+        return Outcome(metrics=self.metrics, tables=tables, bars=histograms_of(self), heats=heats_of(self), notes=[self.source])
 
     def __repr__(self) -> str:
         said = ", ".join(f"{name} {value:.4f}" for name, value in list(self.metrics.items())[:3])

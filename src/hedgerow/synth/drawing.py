@@ -39,7 +39,7 @@ class TreeSynthesizer(Synthesizer):
         return [(names[i], names[j]) for i, j in self.trees[0].edges]
 
     @property
-    def records(self) -> float:
+    def total(self) -> float:
         """Expected records in the tables, as the noise left them."""
         return sum(tree.total for tree in self.trees)
 

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hedgerow.core.arrays import Array
-from hedgerow.report import Curve, Dots, Heat, Series
+from hedgerow.report import BarChart, Heat
 
-from .codes import Codes
 from .metrics import correlation_similarity, shares
 
 if TYPE_CHECKING:
@@ -20,52 +18,42 @@ if TYPE_CHECKING:
 
 LEVELS = 12
 """Levels that a figure shows: the most frequent made-up ones."""
+BINS = 32
+"""Bars of one colour that a figure shows."""
 COLUMNS = 24
 """Columns of which figures are drawn, those that are least alike."""
 
 
-def histograms_of(found: Quality) -> tuple[list[Curve], list[Dots]]:
-    """Histograms of numbers as steps, and shares of levels as marks, real beside made-up; the least alike first."""
-    curves, dots = [], []
+def histograms_of(found: Quality) -> list[BarChart]:
+    """Shares of the bins and levels of each column, real beside made-up; the least alike columns first."""
     alike = {row.column: row.similarity for row in found.to_frame().itertuples()}
-    for name in sorted(alike, key=lambda name: alike[name])[:COLUMNS]:
-        j = found.fine.place(name)
-        real, made = (shares(side.estimates[j,]) for side in (found.real, found.made))
-        column = found.fine.columns[j]
-        note = noise_note(found) if found.real.sigma((j,)) else ""
-        real_name = "real, from noisy tables" if found.real.sigma((j,)) else "real"
-        if column.kind in ("number", "integer"):
-            curves.append(steps_of(found.fine, j, real, made, real_name, note))
-        else:
-            dots.append(marks_of(found.fine, j, real, made, real_name, note))
-    return curves, dots
+    return [bars_of(found, found.fine.place(name)) for name in sorted(alike, key=lambda name: alike[name])[:COLUMNS]]
 
 
-def steps_of(codes: Codes, j: int, real: Array, made: Array, real_name: str, note: str) -> Curve:
-    """One column of numbers: shares of bins, drawn over their ends; a missing value is said below."""
-    column, ends = codes.columns[j], codes.ends(j)
-    bins = len(ends) - 1
-    if column.optional:
-        note = f"Missing: {_percent(real[bins])} of real and {_percent(made[bins])} of made-up records. {note}".strip()
-    x = tuple(np.repeat(ends, 2)[1:-1].tolist())
-    lines = [
-        Series(name, x, tuple(np.repeat(np.maximum(part[:bins], 0.0), 2).tolist()), style)
-        for name, part, style in ((real_name, real, "reference"), ("made-up", made, "main"))
-    ]
-    return Curve(
-        column.name, f"{column.name} ({column.unit})" if column.unit else column.name, "share", tuple(lines), note=note
-    )
-
-
-def marks_of(codes: Codes, j: int, real: Array, made: Array, real_name: str, note: str) -> Dots:
-    """One column of levels: a row for each, with the share of real and of made-up records."""
-    column = codes.columns[j]
+def bars_of(found: Quality, j: int) -> BarChart:
+    """One column. Of bins beyond `BINS` neighbours are drawn together; of levels the most frequent made-up ones are drawn."""
+    column, ends = found.fine.columns[j], found.fine.ends(j)
+    real, made = (shares(side.estimates[j,]) for side in (found.real, found.made))
+    noisy = found.real.sigma((j,)) > 0
+    notes, said = [noise_note(found)] * noisy, "real, from noisy tables" if noisy else "real"
+    if column.kind in ("number", "integer"):
+        bins = len(ends) - 1
+        if column.optional:
+            notes.insert(0, f"Missing: {_percent(real[bins])} of real and {_percent(made[bins])} of made-up records.")
+        starts = np.arange(0, bins, -(-bins // BINS))
+        if column.kind == "integer":
+            ends = np.append(found.fine.whole_ends(j)[0], ends[-1])  # the first whole number of each bin
+        drawn = tuple(
+            (name, tuple(np.add.reduceat(part[:bins], starts).tolist())) for name, part in ((said, real), ("made-up", made))
+        )
+        label = f"{column.name} ({column.unit})" if column.unit else column.name
+        return BarChart(column.name, label, drawn, ends=(*ends[starts].tolist(), float(ends[-1])), note=" ".join(notes))
     levels = [*(("0", "1") if column.kind == "binary" else column.levels), *(("missing",) if column.optional else ())]
     order = np.argsort(-made, kind="stable")[:LEVELS]
     if len(levels) > LEVELS:
-        note = f"The {LEVELS} levels that are made most often, of {len(levels)}. {note}".strip()
-    marks = tuple((name, tuple(np.maximum(part[order], 0.0).tolist())) for name, part in ((real_name, real), ("made-up", made)))
-    return Dots(column.name, "share", tuple(str(levels[place]) for place in order), marks, note=note)
+        notes.insert(0, f"The {LEVELS} levels that are made most often, of {len(levels)}.")
+    drawn = tuple((name, tuple(part[order].tolist())) for name, part in ((said, real), ("made-up", made)))
+    return BarChart(column.name, column.name, drawn, tuple(str(levels[place]) for place in order), note=" ".join(notes))
 
 
 def heats_of(found: Quality) -> list[Heat]:
@@ -79,7 +67,7 @@ def heats_of(found: Quality) -> list[Heat]:
         sentence = (
             "One less half of the summed differences of each two columns' table of shares: 1 is equal. "
             f"The least alike: {_least(pairs)}."
-        )
+        ) + (f" Noise alone costs about {found.noise_cost:.3f} of the mean." if found.noise_cost else "")
         note = f"The stronger the colour, the less alike: none at 1, full at {floor:g}. {noise}".strip()
         made.append(_heat("How alike pairs of columns are", pairs, (1 - pairs) / (1 - floor), sentence, note))
     r, s = found.correlations

@@ -40,13 +40,15 @@ from .assessed import NUMBERS, Quality
 from .codes import Codes, coded
 from .counted import CountedTables, counted, of_sums
 from .metrics import ks_complement
-from .synthesizer import provenance
+from .synthesizer import Synthesizer, provenance
 from .table import SyntheticTable
 from .tables import Tables, pairs, singles
 from .tstr import refuse_other_columns, tstr
 
 ONES = 0.3
 """Share of a budget for tables of one column, where those of pairs are asked too: that of the synthesizers."""
+DRAWN = 20_000
+"""Records of which a synthesizer's own report has pictures, at most."""
 ROWS = 1000
 """Records that are drawn from the declaration alone where no file of made-up records is named."""
 
@@ -219,6 +221,17 @@ def measured_quality(codes: Codes, made: Table, layouts: Iterable[tuple[Tables, 
     real = of_sums(layouts)
     text = "The real side is the tables that the synthesizer measured; nothing more was asked, and nothing more is spent."
     return Quality(codes, codes, real, counted(made, codes, codes, real.counts), f"{text} {_noise_sentence(real)}".strip())
+
+
+def pictured(outcome: Outcome, synthesizer: Synthesizer, total: float, asked: Iterable[tuple[Tables, Array, float]]) -> Outcome:
+    """An outcome with pictures of records drawn from a synthesizer, beside the tables that it measured: at no cost.
+
+    As many records are drawn as the tables have, and `DRAWN` at most.
+    """
+    made = synthesizer.sample(int(np.clip(np.rint(total), 1, DRAWN)), seed=0)
+    seen = measured_quality(synthesizer.codes, made, asked).outcome()
+    notes = [*outcome.notes, f"Pictures are of {len(made)} made-up records. {' '.join(seen.notes)}"]
+    return replace(outcome, tables={**outcome.tables, **seen.tables}, bars=seen.bars, heats=seen.heats, notes=notes)
 
 
 def compared(

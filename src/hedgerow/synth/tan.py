@@ -38,6 +38,7 @@ from .codes import Codes
 from .drawing import TreeSynthesizer
 from .fitting import fitted, from_arrays, information, to_arrays
 from .measured import TablesState, measure
+from .quality import pictured
 from .synthesizer import provenance
 from .table import Provenance
 from .tables import Tables, pairs, singles
@@ -206,9 +207,12 @@ def shown(codes: Codes, state: TablesState, ones: Tables, twos: Tables | None, r
     edges = pandas.DataFrame(rows, columns=["column", "joined with", "mutual information in nats"])
     sizes = {"records": total, "noise per cell of one column": state.sigma_singles}
     pairs_too = {"noise per cell of two columns": state.sigma_pairs} if twos is not None else {}
-    return Outcome(
+    found = Outcome(
         metrics={**sizes, **pairs_too},
         tables={"Edges of the tree": edges} if rows else {},
         arrays=to_arrays(trees, potentials),
         notes=["Sizes and edges are those of the tables that were released, their noise included."],
     )
+    made = TreeSynthesizer(codes, Provenance(METHOD), trees, potentials)
+    asked = [(ones, state.singles, state.sigma_singles)] + [(twos, state.pairs, state.sigma_pairs)] * (twos is not None)
+    return pictured(found, made, total, asked)

@@ -97,7 +97,8 @@ def rdp_lnmax(votes: Array, scale: float, orders: Array = ORDERS) -> Array:
         return free
     stays = math.log1p(-math.exp(log_q))
     kept = stays + (a - 1) * (stays - math.log1p(-math.exp(epsilon + log_q)))
-    return np.minimum(np.logaddexp(kept, log_q + (a - 1) * epsilon) / (a - 1), free)
+    found: Array = np.minimum(np.logaddexp(kept, log_q + (a - 1) * epsilon) / (a - 1), free)
+    return found
 
 
 def _pure(epsilon: float, order: float) -> float:

@@ -126,7 +126,8 @@ class VotedLabels:
         Parameters
         ----------
         graph : int
-            Nearest neighbours over which votes are spread; 0 teaches by the argmax of the inputs that were asked alone.
+            Nearest neighbours over which votes are spread; 0 teaches by the inputs that were asked alone: by their whole votes
+            where the model fits numbers by least squares (ridge, kernel), by the argmax of each otherwise.
         model : Learner, str or mapping
             What the student fits; see `hedgerow.learn.teachers.learners`.
         keep : float
@@ -144,7 +145,7 @@ class VotedLabels:
             pool = self.spread(graph, keep=keep, rows=rows).argmax(1)
             prediction = fits(rows, pool, rng, classes)
         else:
-            prediction = fits(rows[self.asked], self.labels, rng, classes)
+            prediction = fits(rows[self.asked], self.votes if fits.takes_votes else self.labels, rng, classes)
             pool = np.asarray(prediction(rows)).argmax(1)
         for _ in range(rounds):
             prediction = fits(rows, pool, rng, classes)

@@ -65,13 +65,21 @@ class Learner:
             )
 
     def __call__(self, X: Array, y: Array, rng: np.random.Generator, classes: int) -> Prediction:
-        """Fit. Records of one class, or none, are nothing to fit: their class, or none, is what is predicted."""
-        seen = np.unique(y)
-        if len(seen) < 2:
+        """Fit. Records of one class, or none, are nothing to fit: their class, or none, is what is predicted.
+
+        A learner that `takes_votes` may be given whole votes (n, C) in the place of classes.
+        """
+        seen = np.unique(y) if y.ndim == 1 else None
+        if seen is not None and len(seen) < 2:
             scores = np.bincount(seen, minlength=classes).astype(float)
             return lambda new: np.tile(scores, (len(new), 1))
         made: Prediction = self.fit(X, y, rng, classes=classes, **dict(self.settings))
         return made
+
+    @property
+    def takes_votes(self) -> bool:
+        """Whether it fits numbers by least squares, so that noise of mean zero in its targets averages out."""
+        return self.fit in (ridge, kernel)
 
     def votes(self, X: Array, y: Array, inputs: Array, rng: np.random.Generator, classes: int) -> Array:
         """Fit, and return the classes of inputs (q, d), shape (q,).
@@ -112,15 +120,16 @@ def learner(given: Learner | str | Mapping[str, Any], **settings: Any) -> Learne
     ModelInvalid (HR-510)
         One's own function cannot be imported, is not marked, or predicts no scores.
     """
-    if isinstance(given, Mapping):
-        settings = {key: value for key, value in given.items() if key != "name"} | settings
-        given = given.get("name", "")
-    if isinstance(given, str):
-        given = Learner(_named(given), tuple(sorted(settings.items())))
-    elif settings:
-        given = Learner(given.fit, tuple(sorted((dict(given.settings) | settings).items())))
-    _try(given)
-    return given
+    if isinstance(given, Learner):
+        made = given
+        if settings:
+            made = Learner(given.fit, tuple(sorted((dict(given.settings) | settings).items())))
+    else:
+        named = {"name": given} if isinstance(given, str) else dict(given)
+        found = _named(named.pop("name", ""))
+        made = Learner(found, tuple(sorted((named | settings).items())))
+    _try(made)
+    return made
 
 
 def _named(name: str) -> Callable[..., Any]:
@@ -204,7 +213,8 @@ def gaussian(A: Array, B: Array, scale: float) -> Array:
 
 
 def _indicators(y: Array, classes: int) -> Array:
-    return np.eye(classes)[y] - 1 / classes
+    """Indicators of classes; whole votes, brought to a mean of zero at each input, are their own."""
+    return np.eye(classes)[y] - 1 / classes if y.ndim == 1 else y - y.mean(1, keepdims=True)
 
 
 # ---- of scikit-learn ------------------------------------------------------------------------------------------------

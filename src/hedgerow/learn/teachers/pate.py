@@ -153,8 +153,8 @@ def pate_votes(
     unit : {"record", "party"}
         Whose presence noise hides: a record, which moves one teacher; or a party with all its teachers.
     graph : int
-        Of the student: nearest neighbours over which votes are spread; 0 teaches by the argmax of the inputs that were asked
-        alone.
+        Of the student: nearest neighbours over which votes are spread; 0 teaches by the inputs that were asked alone: by whole
+        votes where it fits numbers by least squares (ridge, kernel), by the argmax of each otherwise.
     student : str or dict
         What the student fits, as `teacher` for one party.
     keep : float
@@ -190,7 +190,8 @@ def pate_votes(
     features = teaching.reads.public(pool)
     told = features | {"inputs": features["inputs"][chosen]}
     federation = complete_cases(federation, columns_of(schema), count=epsilon is None and not federation.protection.noisy)
-    prepared = federation.prepare(inputs_and_target, **reading_settings(schema))
+    given: dict[str, Any] = dict(reading_settings(schema))
+    prepared = federation.prepare(inputs_and_target, **given)
     handle = BudgetShares(epsilon, delta, noise_at, least).handles(prepared, {"votes": Share(1.0)}, begins=True)["votes"]
     counts = [teaching.teachers(name) for name in federation.names]
     bound = bound_of(len(chosen), max(counts), unit, handle.protection.law)

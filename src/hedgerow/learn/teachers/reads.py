@@ -29,7 +29,6 @@ from ..features.scattering import AT_ONCE, GROUPS, bank, grouped, scatter
 from ..features.straight import straighten
 from ..tensors import scaling, width
 
-
 _made: list[tuple[Any, dict[str, Array]]] = []
 """The features of the last pool of public inputs."""
 

@@ -116,7 +116,8 @@ def teacher_votes(public: Mapping[str, Array], party: Party, rng: Any, *, teachi
 
 def dealt(rng: Any, n: int, shards: int) -> Array:
     """A shard for each of n records, by a chance that depends on no other record; shape (n,)."""
-    return np.minimum((rng.random(n) * shards).astype(np.int64), shards - 1)
+    found: Array = np.minimum((rng.random(n) * shards).astype(np.int64), shards - 1)
+    return found
 
 
 def _vote(public: Mapping[str, Array], party: Party, rows: Array, seed: int, number: int, teaching: Teaching) -> Array:

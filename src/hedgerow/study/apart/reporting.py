@@ -64,6 +64,7 @@ def report_apart(
         metrics=tuple(outcome.metrics.items()),
         curves=(*outcome.curves, *(() if built.listing.takes == "anew" else curves_by_round(history))),
         dots=tuple(outcome.dots),
+        bars=tuple(outcome.bars),
         heats=tuple(outcome.heats),
         left=released(opened.ledger.entries),
         tables=(*outcome.grids, *(grid_of(title, frame) for title, frame in outcome.tables.items())),
