@@ -215,5 +215,6 @@ def shown(codes: Codes, state: TablesState, ones: Tables, twos: Tables | None, r
         notes=["Sizes and edges are those of the tables that were released, their noise included."],
     )
     made = TreeSynthesizer(codes, Provenance(METHOD), trees, potentials)
-    asked = [(ones, state.singles, state.sigma_singles)] + [(twos, state.pairs, state.sigma_pairs)] * (twos is not None)
+    asked = [(ones, state.singles, state.sigma_singles)]
+    asked += [(twos, state.pairs, state.sigma_pairs)] if twos is not None else []
     return pictured(found, made, total, asked)
