@@ -39,7 +39,7 @@ class PublishedLabels:
     epsilon : float
         Whatever the votes are; what a deployment would have to charge.
     dependent : Unreleasable
-        By these votes, with the classic conversion that the papers use: a secret, for comparison with the papers alone.
+        By these votes: a secret, for comparison with the papers alone, which convert it less well (`epsilon_of(classic=True)`).
     """
 
     mechanism: str
@@ -94,7 +94,7 @@ def lnmax(votes: Array, gamma: float, *, delta: float = 1e-5, seed: int | None =
 
 
 def _made(name: str, answered: Array, labels: Array, free: Array, curve: Array, delta: float) -> PublishedLabels:
-    secret = Unreleasable(epsilon_of(curve, delta, classic=True), delta)
+    secret = Unreleasable(epsilon_of(curve, delta), delta)
     return PublishedLabels(name, answered, labels, epsilon_of(free, delta), secret)
 
 

@@ -39,7 +39,7 @@ from ..synthesizer import provenance
 from ..table import Provenance
 from .adversarial import level_loss
 from .ctgan import Ctgan
-from .encoding import Encoding
+from .encoding import RowEncoding
 from .modes import Modes, found_behind_noise, level_counts_of, modes_of, modes_table
 from .networks import HIDDEN, NOISE, Generator, activated, begun, filled, mask_of
 from .private import PrivateNetwork, as_setting, critic_of, network_gradients, planned, refuse_packs, rows_of, shares_of
@@ -183,7 +183,7 @@ def dp_ctgan_rounds(
         yield (state := _step(state, real, encoding, network, clipping, step, place, mass, made, draws, critic_steps))
 
 
-def _begun(federation: Federation, encoding: Encoding, modes: Modes, hidden: int, seed: int, needs: bool) -> DpCtganState:
+def _begun(federation: Federation, encoding: RowEncoding, modes: Modes, hidden: int, seed: int, needs: bool) -> DpCtganState:
     counts = found_behind_noise(federation, encoding) if needs else None
     generator, critic = begun(Generator, seed, encoding, hidden), begun(critic_of, seed, encoding, hidden)
     remembered = {"critic": np.zeros((2, len(critic)), np.float32), "generator": np.zeros((2, len(generator)), np.float32)}
@@ -191,14 +191,14 @@ def _begun(federation: Federation, encoding: Encoding, modes: Modes, hidden: int
     return DpCtganState(0, generator, critic, remembered, own, level_counts_of(encoding, counts))
 
 
-def _true(encoding: Encoding, counts: Array, place: int) -> Array:
+def _true(encoding: RowEncoding, counts: Array, place: int) -> Array:
     """Part of the records that have each level."""
     own = counts[encoding.discrete[place].levels]
     found: Array = own / own.sum()
     return found
 
 
-def _balance(encoding: Encoding, counts: Array, place: int | None, balanced: bool) -> tuple[Array, Array]:
+def _balance(encoding: RowEncoding, counts: Array, place: int | None, balanced: bool) -> tuple[Array, Array]:
     """What records count by their level, and how often levels are then met, which made-up rows follow."""
     if place is None:
         return np.ones(1), np.ones(1)
@@ -211,7 +211,7 @@ def _balance(encoding: Encoding, counts: Array, place: int | None, balanced: boo
 def _step(
     state: DpCtganState,
     real: Array,
-    encoding: Encoding,
+    encoding: RowEncoding,
     network: PrivateNetwork,
     clipping: Clipping,
     step: GradientStep,
@@ -284,4 +284,5 @@ def dp_ctgan(federation: Federation, **settings: Any) -> Ctgan:
     """
     *_, state = dp_ctgan_rounds(federation, **settings)
     full = complete(dp_ctgan_rounds, settings)
-    return synthesizer(full, arrays_of(state), federation.schema, provenance(federation, "DP-CTGAN"))
+    about = provenance(federation, "DP-CTGAN", delta=full["delta"])
+    return synthesizer(full, arrays_of(state), federation.schema, about)

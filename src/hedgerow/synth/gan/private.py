@@ -47,7 +47,7 @@ from hedgerow.privacy.accounting import calibrate
 from hedgerow.privacy.mechanisms import Gaussian
 from hedgerow.privacy.shares import BudgetShares, Share
 
-from .encoding import Encoding
+from .encoding import RowEncoding
 from .tvae import reconstruction
 
 COUNTS = 0.2
@@ -58,7 +58,7 @@ DELTA = 0.3
 TravellingModes = tuple[tuple[tuple[float, ...], ...], ...]
 
 
-def critic_of(encoding: Encoding, hidden: int) -> nn.Module:
+def critic_of(encoding: RowEncoding, hidden: int) -> nn.Module:
     """Scores of single rows with their conditions."""
     layers = nn.Linear(encoding.width + encoding.conditions, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, 1)
     return nn.Sequential(layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2])
@@ -67,7 +67,7 @@ def critic_of(encoding: Encoding, hidden: int) -> nn.Module:
 class PlainAutoencoder(nn.Module):
     """Rows to outputs and z, side by side: mu of z, to which a round's noise is added as a part of its bias."""
 
-    def __init__(self, encoding: Encoding, hidden: int, latent: int) -> None:
+    def __init__(self, encoding: RowEncoding, hidden: int, latent: int) -> None:
         super().__init__()
         width = encoding.width
         self.encoder = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, latent))
@@ -87,7 +87,7 @@ class PlainAutoencoder(nn.Module):
         return found
 
 
-def row_losses(output: Tensor, rows: Tensor, *, encoding: Encoding) -> Tensor:
+def row_losses(output: Tensor, rows: Tensor, *, encoding: RowEncoding) -> Tensor:
     """-log density of rows under a decoder's outputs, and |z|^2 / 2, of which the mean over noise is the divergence: (n,)."""
     out, z = output[:, : encoding.width], output[:, encoding.width :]
     delta = torch.full((len(encoding.numbers),), DELTA)
@@ -105,7 +105,7 @@ class PrivateNetwork:
     hidden, latent : int
     """
 
-    encoding: Encoding
+    encoding: RowEncoding
     kind: Literal["critic", "autoencoder"]
     hidden: int
     latent: int = 1
@@ -145,7 +145,7 @@ def _way(network: PrivateNetwork) -> Exact:
 def rows_of(
     columns: Mapping[str, Any],
     *,
-    encoding: Encoding,
+    encoding: RowEncoding,
     modes: TravellingModes,
     critic: bool,
     place: int | None,
