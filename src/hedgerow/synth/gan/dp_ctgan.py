@@ -93,7 +93,7 @@ def dp_ctgan_rounds(
     hidden: int = HIDDEN,
     n_modes: int = 10,
     modes: Modes = "mixture",
-    balanced: bool = True,
+    balanced: bool = False,
     columns: Sequence[str] | None = None,
     seed: int = 0,
     start: DpCtganState | None = None,
@@ -131,7 +131,8 @@ def dp_ctgan_rounds(
     modes : {"mixture", "equal"}
         From noisy counts, which are charged, or public ones of equal widths.
     balanced : bool
-        Whether records count by log(1 + count) / count of their level, from noisy counts; otherwise all count alike.
+        Whether records count by log(1 + count) / count of their level, from noisy counts, the rarest one; otherwise all count
+        alike. Balance costs: the rate that is charged is that of the rarest level, and others count less beside the same noise.
     columns : sequence of str, optional
         Columns to make up; by default all but those of an id, weights, offsets and what is ignored.
     seed : int
