@@ -77,10 +77,10 @@ def ours(data: Adult, parties: int, shares: bool) -> Iterator[tuple[str, Callabl
 
     where = ", hidden rows, noise in shares" if shares else ""
     yield f"hr.synth.tan{where}", by(hr.synth.tan)
+    yield f"hr.synth.rap{where}", by(hr.synth.rap)
     if not shares:
         yield "hr.synth.mst", by(hr.synth.mst)
-        if hasattr(hr.synth, "copula"):
-            yield "hr.synth.copula", by(hr.synth.copula, by=data.codes.target)
+        yield "hr.synth.copula", by(hr.synth.copula, by=data.codes.target)
         yield "hr.synth.marginals", by(hr.synth.marginals)
 
 
@@ -179,7 +179,7 @@ def main() -> None:
 SAME = """Same for all: records, codes, epsilon and delta per record, add-remove. Different:
   who sees   ours asks each party for noisy totals; mbi's choices of tables need the exact totals of every table in one place
   cost       ours is accounted as Gaussian releases exactly; the peers' by zero-concentrated privacy, as their papers do
-  target     tan, AIM and copula treat the target as one; MST and marginals do not
+  target     tan, rap, AIM and copula treat the target as one; MST and marginals do not
   tuning     shares, sixteen bins and log scale of ours were chosen on these records before, and that choice is not counted"""
 
 

@@ -9,8 +9,8 @@ people = made.sample(len(women), seed=0)
 print(people.to_pandas().head(3).round(1).to_string(index=False))
 for name in ("yrs_married", "religious", "affair"):
     print(f"{name:12s} real {women[name].mean():5.2f}  made up {people[name].mean():5.2f}")
-table, drawn = women.to_pandas()[["age", "yrs_married"]], people.to_pandas()[["age", "yrs_married"]]
-print(f"correlation of age and years real {table.corr().iloc[0, 1]:.2f}  made up {drawn.corr().iloc[0, 1]:.2f}")
+for who, table in (("real", women), ("made up", people)):
+    print(f"correlation of age and years, {who}: {table.to_pandas()['age'].corr(table.to_pandas()['yrs_married']):.2f}")
 
 thirties = made.sample(500, where={"affair": 1, "age": (30, 40)}, seed=0)
 print(f"{len(thirties)} between {thirties['age'].min():.1f} and {thirties['age'].max():.1f}")

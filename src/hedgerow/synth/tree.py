@@ -65,7 +65,8 @@ def simplex(values: Array, total: float) -> Array:
         return np.zeros_like(values)
     ordered = np.sort(values, axis=None)[::-1]
     level = (np.cumsum(ordered) - total) / np.arange(1, ordered.size + 1)
-    return np.maximum(values - level[np.flatnonzero(ordered > level)[-1]], 0.0)
+    found: Array = np.maximum(values - level[np.flatnonzero(ordered > level)[-1]], 0.0)
+    return found
 
 
 def spanning(scores: Mapping[tuple[int, int], float]) -> list[tuple[int, int]]:
@@ -115,7 +116,8 @@ def cleaned(table: Array, first: Array, second: Array, sigma: float) -> Array:
     y = s / scale
     with np.errstate(invalid="ignore", divide="ignore"):
         keep = np.where(y > 1 + np.sqrt(beta), np.sqrt(np.maximum((y**2 - beta - 1) ** 2 - 4 * beta, 0)) / y, 0.0)
-    return base + (U * (keep * scale)) @ Vt
+    found: Array = base + (U * (keep * scale)) @ Vt
+    return found
 
 
 def agreeing(table: Array, first: Array, second: Array) -> Array:
