@@ -198,6 +198,7 @@ def copula_sums(
     by: str | None = None,
     bins: int = 32,
     log: Sequence[str] = (),
+    points: dict[str, list[float]] | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     noise_at: Position = "server",
@@ -219,6 +220,8 @@ def copula_sums(
         Public bins of a number. Numbers are uniform inside their bins. Behind noise fewer bins have less of it.
     log : sequence of str
         Columns whose bins have equal widths on a logarithmic scale, such as amounts of money.
+    points : dict of lists, optional
+        Values of a number that many records have exactly, known beforehand: `{"hours": [40]}`. Each has a code of its own.
     epsilon, delta : float, optional
         A budget that the program divides: half for the histograms, half for the products, as shares of the squared mean of the
         Gaussian law that it allows. Without it each question is asked through the channel as it is.
@@ -245,7 +248,7 @@ def copula_sums(
     """
     if reach is not None and not (math.isfinite(reach) and reach > 0):
         raise SettingsInvalid(f"reach={reach!r}.", remedy="Give a number above zero: 1 is a good one behind noise.")
-    codes = codes_of(federation.schema, {"columns": columns, "by": by, "bins": bins, "log": log})
+    codes = codes_of(federation.schema, {"columns": columns, "by": by, "bins": bins, "log": log, "points": points})
     layout = _Layout.of(codes, by)
     refuse_whole_noise(federation, "products of scores")
     plan = {"counts": Share(COUNTS), "products": Share(1 - COUNTS)} if layout.pairs else {"counts": Share(1.0)}
@@ -277,6 +280,7 @@ def copula(
     by: str | None = None,
     bins: int = 32,
     log: Sequence[str] = (),
+    points: dict[str, list[float]] | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     noise_at: Position = "server",
@@ -290,7 +294,7 @@ def copula(
     CopulaSynthesizer
         With `sample(1000, where={"sex": "Female"}, seed=0)`.
     """
-    settings: dict[str, Any] = {"columns": columns, "by": by, "bins": bins, "log": log}
+    settings: dict[str, Any] = {"columns": columns, "by": by, "bins": bins, "log": log, "points": points}
     budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise_at": noise_at, "least": least}
     *_, state = copula_sums(federation, **settings, **budget, reach=reach)
     return synthesizer(settings, arrays_of(state), federation.schema, provenance(federation, "a Gaussian copula", delta=delta))
@@ -301,7 +305,7 @@ def codes_of(schema: Schema, settings: Mapping[str, Any]) -> Codes:
     columns, by = settings["columns"], settings["by"]
     if by is not None and columns is not None and by not in columns:
         columns = [*columns, by]
-    return Codes.of(schema, columns=columns, bins=settings["bins"], log=settings["log"])
+    return Codes.of(schema, columns=columns, bins=settings["bins"], log=settings["log"], points=settings["points"])
 
 
 def bound_of_products(federation: Federation, codes: Codes, scores: Array, reach: float, layout: _Layout) -> Bound | None:

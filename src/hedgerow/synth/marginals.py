@@ -44,6 +44,7 @@ def one_way_tables(
     columns: Sequence[str] | None = None,
     bins: int = 16,
     log: Sequence[str] = (),
+    points: dict[str, list[float]] | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     noise_at: Position = "server",
@@ -57,7 +58,7 @@ def one_way_tables(
     TablesState
         After the only question.
     """
-    codes = codes_of(federation.schema, {"columns": columns, "bins": bins, "log": log})
+    codes = codes_of(federation.schema, {"columns": columns, "bins": bins, "log": log, "points": points})
     yield from measure(federation, codes, singles(codes), None, BudgetShares(epsilon, delta, noise_at, least), start)
 
 
@@ -67,6 +68,7 @@ def marginals(
     columns: Sequence[str] | None = None,
     bins: int = 16,
     log: Sequence[str] = (),
+    points: dict[str, list[float]] | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     noise_at: Position = "server",
@@ -80,7 +82,7 @@ def marginals(
     -------
     TreeSynthesizer
     """
-    settings: dict[str, Any] = {"columns": columns, "bins": bins, "log": log}
+    settings: dict[str, Any] = {"columns": columns, "bins": bins, "log": log, "points": points}
     *_, state = one_way_tables(federation, **settings, epsilon=epsilon, delta=delta, noise_at=noise_at, least=least)
     codes = codes_of(federation.schema, settings)
     return TreeSynthesizer(codes, provenance(federation, METHOD, delta=delta or None), *fitted(state, singles(codes)))

@@ -50,6 +50,7 @@ def spanning_tree(
     columns: Sequence[str] | None = None,
     bins: int = 16,
     log: Sequence[str] = (),
+    points: dict[str, list[float]] | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     noise_at: Position = "server",
@@ -63,7 +64,7 @@ def spanning_tree(
     TablesState
         After each question.
     """
-    codes = codes_of(federation.schema, {"columns": columns, "bins": bins, "log": log})
+    codes = codes_of(federation.schema, {"columns": columns, "bins": bins, "log": log, "points": points})
     plan = BudgetShares(epsilon, delta, noise_at, least)
     yield from measure(federation, codes, singles(codes), pairs(codes), plan, start)
 
@@ -74,6 +75,7 @@ def mst(
     columns: Sequence[str] | None = None,
     bins: int = 16,
     log: Sequence[str] = (),
+    points: dict[str, list[float]] | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     noise_at: Position = "server",
@@ -87,7 +89,7 @@ def mst(
     -------
     TreeSynthesizer
     """
-    settings: dict[str, Any] = {"columns": columns, "bins": bins, "log": log}
+    settings: dict[str, Any] = {"columns": columns, "bins": bins, "log": log, "points": points}
     *_, state = spanning_tree(federation, **settings, epsilon=epsilon, delta=delta, noise_at=noise_at, least=least)
     codes = codes_of(federation.schema, settings)
     return TreeSynthesizer(

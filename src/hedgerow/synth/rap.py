@@ -92,6 +92,7 @@ def pair_tables(
     columns: Sequence[str] | None = None,
     bins: int = 16,
     log: Sequence[str] = (),
+    points: dict[str, list[float]] | None = None,
     components: int = COMPONENTS,
     steps: int = STEPS,
     epsilon: float | None = None,
@@ -120,7 +121,7 @@ def pair_tables(
         raise SettingsInvalid(
             f"{components!r} components and {steps!r} steps.", remedy=f"{COMPONENTS} and {STEPS} are good numbers."
         )
-    codes = codes_of(federation.schema, {"columns": columns, "target": target, "bins": bins, "log": log})
+    codes = codes_of(federation.schema, {"columns": columns, "target": target, "bins": bins, "log": log, "points": points})
     ones, twos = layouts(codes)
     if not ones.cliques:
         raise SettingsInvalid(
@@ -137,6 +138,7 @@ def rap(
     columns: Sequence[str] | None = None,
     bins: int = 16,
     log: Sequence[str] = (),
+    points: dict[str, list[float]] | None = None,
     components: int = COMPONENTS,
     steps: int = STEPS,
     epsilon: float | None = None,
@@ -153,7 +155,7 @@ def rap(
     MixtureSynthesizer
         `.sample(1000, where={"sex": "Female"}, seed=0)` draws records, under conditions exactly; it asks nobody.
     """
-    settings: dict[str, Any] = {"target": target, "columns": columns, "bins": bins, "log": log}
+    settings: dict[str, Any] = {"target": target, "columns": columns, "bins": bins, "log": log, "points": points}
     settings |= {"components": components, "steps": steps}
     *_, state = pair_tables(federation, **settings, epsilon=epsilon, delta=delta, noise_at=noise_at, least=least)
     arrays = mixture_of(federation.schema, settings, state)

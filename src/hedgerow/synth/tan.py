@@ -45,7 +45,7 @@ from .table import Provenance
 from .tables import Tables, pairs, singles
 
 METHOD = "a tree of columns inside each class"
-CODED = ("columns", "target", "bins", "log")
+CODED = ("columns", "target", "bins", "log", "points")
 """Settings of `Codes.of`."""
 
 
@@ -84,6 +84,7 @@ def class_trees(
     columns: Sequence[str] | None = None,
     bins: int = 16,
     log: Sequence[str] = (),
+    points: dict[str, list[float]] | None = None,
     classes: int = 4,
     rounds: int = 10,
     epsilon: float | None = None,
@@ -106,6 +107,8 @@ def class_trees(
         Bins of a number.
     log : sequence of str
         Numbers whose bins have equal widths on a logarithmic scale, such as amounts of money.
+    points : dict of lists, optional
+        Values of a number that many records have exactly, known beforehand: `{"hours": [40]}`. Each has a code of its own.
     classes : int
         Classes of a target that is a number: groups of neighbouring bins.
     rounds : int
@@ -137,7 +140,7 @@ def class_trees(
             f"{classes!r} classes of a number, and {rounds!r} rounds of raking.",
             remedy="Give a class or more, and 0 rounds or more.",
         )
-    codes = Codes.of(federation.schema, columns=columns, target=target, bins=bins, log=log)
+    codes = Codes.of(federation.schema, columns=columns, target=target, bins=bins, log=log, points=points)
     ones, twos = class_layouts(codes, classes)
     if not ones.cliques:
         raise SettingsInvalid(
@@ -154,6 +157,7 @@ def tan(
     columns: Sequence[str] | None = None,
     bins: int = 16,
     log: Sequence[str] = (),
+    points: dict[str, list[float]] | None = None,
     classes: int = 4,
     rounds: int = 10,
     epsilon: float | None = None,
@@ -170,7 +174,14 @@ def tan(
     TreeSynthesizer
         `.sample(1000, where={"sex": "Female"}, seed=0)` draws records; it asks nobody, and costs nothing.
     """
-    settings: dict[str, Any] = {"target": target, "columns": columns, "bins": bins, "log": log, "classes": classes}
+    settings: dict[str, Any] = {
+        "target": target,
+        "columns": columns,
+        "bins": bins,
+        "log": log,
+        "points": points,
+        "classes": classes,
+    }
     settings["rounds"] = rounds
     *_, state = class_trees(federation, **settings, epsilon=epsilon, delta=delta, noise_at=noise_at, least=least)
     codes = codes_of(federation.schema, settings)
