@@ -16,6 +16,6 @@ def pytest_collection_modifyitems(items):
         if (
             item.path.parent == HERE
             and name in places
-            and places[name].path.startswith(("hedgerow.learn.", "hedgerow.papers."))
+            and places[name].path.startswith(("hedgerow.learn.", "hedgerow.papers.", "hedgerow.synth.gan."))
         ):
             item.add_marker(pytest.mark.slow)

@@ -1,5 +1,8 @@
 """What is made of noisy votes: labels by a graph, students, and what they read."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy
@@ -122,3 +125,23 @@ def test_components_are_those_of_the_public_inputs():
 def test_what_cannot_be_read_is_refused(wrong):
     with pytest.raises(SettingsInvalid):
         Reads.of(PLAIN, **wrong)
+
+
+# ---- handwriting --------------------------------------------------------------------------------------------------------
+DATA = Path(os.environ.get("HEDGEROW_DATA") or Path(__file__).parents[3] / "shared" / "data")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (DATA / "mnist").is_dir(), reason="needs the data folder")
+def test_teachers_of_straightened_digits_teach_a_student_behind_noise(monkeypatch):
+    monkeypatch.setenv("HEDGEROW_DATA", str(DATA))
+    digits = hr.data.load("mnist")
+    fed = hr.simulate(digits.take(range(2000)), hr.data.iid(parties=5), seed=0)
+    pool, held_out = digits.test.take(range(800)), digits.test.take(range(9000, 9400))
+    seen = {"straighten": True, "components": 60}
+    voted = pate(fed, inputs=pool, shards=6, asked=200, epsilon=8.0, delta=1e-5, teacher="kernel", **seen)
+    truth = pool[str(digits.schema.target)].astype(int)
+    argmax = (voted.labels == truth[voted.asked]).mean()
+    student = voted.student(6, model="ridge")
+    assert argmax < 0.7 < 0.8 < (student.pool == truth).mean()
+    assert student.accuracy(held_out) > 0.8

@@ -75,6 +75,7 @@ def test_records_have_the_shares_and_correlations_of_the_model_and_obey_the_sche
     assert drawn.provenance.epsilon is None
 
 
+@pytest.mark.slow
 def test_single_records_have_the_joint_law_too(made):
     """The spread over columns must not make columns of a small sample independent."""
     one = np.array([[made.sample(1, seed=s)[name][0] for name in ("age", "ill")] for s in range(150)])
@@ -84,6 +85,7 @@ def test_single_records_have_the_joint_law_too(made):
 WHERE = {"ill": 1, "age": (50, 65), "kind": ["b", "c"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", [None, "kind"])
 def test_conditional_records_equal_filtered_ones(real, by):
     made = copula(hr.simulate({"one": real}), bins=16, by=by)

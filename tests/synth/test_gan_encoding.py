@@ -9,7 +9,7 @@ from hedgerow.core.whole import in_steps
 from hedgerow.data import Column, Schema
 from hedgerow.synth import Codes
 from hedgerow.synth.gan.adversarial import Conditioner
-from hedgerow.synth.gan.encoding import Encoding
+from hedgerow.synth.gan.encoding import RowEncoding
 from hedgerow.synth.gan.modes import equal_modes, level_counts_of, marginal_counts, mixture, modes_of
 
 SCHEMA = Schema(
@@ -20,7 +20,7 @@ SCHEMA = Schema(
         Column("ill", "binary"),
     )
 )
-ENCODING = Encoding(Codes.of(SCHEMA, bins=64), n_modes=4)
+ENCODING = RowEncoding(Codes.of(SCHEMA, bins=64), n_modes=4)
 
 
 def records(n, rng):
@@ -113,7 +113,7 @@ def test_a_level_that_a_party_has_no_record_of_is_not_drawn_there():
 
 
 def test_without_columns_of_levels_any_record_is_drawn():
-    encoding = Encoding(Codes.of(SCHEMA, columns=["age"]), n_modes=2)
+    encoding = RowEncoding(Codes.of(SCHEMA, columns=["age"]), n_modes=2)
     m, which = Conditioner.of(encoding, np.zeros((9, 0), int), np.zeros(0)).draw(300, np.random.default_rng(6))
     assert m.shape == (300, 0)
     assert set(which) == set(range(9))

@@ -8,12 +8,14 @@ from torch import nn
 import hedgerow as hr
 from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import HedgerowError
-from hedgerow.synth import Codes
+from hedgerow.study import PROGRAMS
+from hedgerow.synth import Codes, Provenance
 from hedgerow.synth.gan.adversarial import level_loss, steepness
-from hedgerow.synth.gan.encoding import Encoding
+from hedgerow.synth.gan.encoding import RowEncoding
 from hedgerow.synth.gan.modes import modes_of
 from hedgerow.synth.gan.networks import Generator, activated, begun, filled, flat, mask_of
 from hedgerow.synth.gan.tvae import reconstruction
+from hedgerow.testing.subject import Subject
 
 SCHEMA = Schema(
     (
@@ -49,7 +51,7 @@ def test_the_penalty_of_a_linear_critic_is_that_of_its_slope():
 
 
 def test_the_loss_of_levels_is_cross_entropy_of_the_wanted_one():
-    encoding = Encoding(Codes.of(SCHEMA), n_modes=2)
+    encoding = RowEncoding(Codes.of(SCHEMA), n_modes=2)
     out, m = torch.randn(5, encoding.width), torch.eye(3)[[0, 2, 1, 1, 0]]
     hot = encoding.discrete[0].hot
     wanted = nn.functional.cross_entropy(out[:, hot], m.argmax(1))
@@ -57,7 +59,7 @@ def test_the_loss_of_levels_is_cross_entropy_of_the_wanted_one():
 
 
 def test_reconstruction_is_the_log_density_but_for_a_constant():
-    encoding = Encoding(Codes.of(SCHEMA), n_modes=2)
+    encoding = RowEncoding(Codes.of(SCHEMA), n_modes=2)
     rows = torch.from_numpy(encoding.encode(table(4).columns, modes_of(encoding, None)))
     out, delta = torch.randn(4, encoding.width), torch.tensor([0.3, 0.7])
     wanted = torch.zeros(4)
@@ -70,7 +72,7 @@ def test_reconstruction_is_the_log_density_but_for_a_constant():
 
 
 def test_a_mode_without_weight_is_never_made():
-    encoding = Encoding(Codes.of(SCHEMA), n_modes=3)
+    encoding = RowEncoding(Codes.of(SCHEMA), n_modes=3)
     modes = modes_of(encoding, None)
     modes[0, 1, 0] = 0.0
     net = filled(Generator(encoding, 8), begun(Generator, 0, encoding, 8))
@@ -81,7 +83,7 @@ def test_a_mode_without_weight_is_never_made():
 
 
 def test_first_weights_follow_from_the_seed_and_leave_the_generator_of_torch_alone():
-    encoding = Encoding(Codes.of(SCHEMA), n_modes=2)
+    encoding = RowEncoding(Codes.of(SCHEMA), n_modes=2)
     before = torch.random.get_rng_state()
     one, other = begun(Generator, 1, encoding, 8), begun(Generator, 2, encoding, 8)
     assert torch.equal(before, torch.random.get_rng_state())
@@ -156,3 +158,20 @@ def test_groups_and_their_numbers_are_learned(parties, steps):
     group, x = found.columns["group"], found.columns["x"]
     np.testing.assert_allclose(np.bincount(group, minlength=3) / 2000, [0.6, 0.3, 0.1], atol=0.1)
     assert x[group == 0].mean() < -1 < x[group == 1].mean() < 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ctgan", "tvae", "dp_ctgan", "dp_tvae", "pate_gan"])
+def test_records_are_drawn_from_what_a_run_keeps(name):
+    """From the settings of a study and the arrays of its outcome, as `hedgerow synth` does, the same as at once."""
+    subject = Subject(PROGRAMS[name])
+    built = subject.built()
+    *_, state = subject.states(built)
+    declared = PROGRAMS[name]
+    arrays = declared.outcome(built.federation, built.settings, state).arrays
+    made = declared.synthesizer(built.settings, arrays, built.schema, Provenance("by test"))
+    again = getattr(hr.synth, name)(subject.built().federation, **subject.case.settings)
+    one, other = made.sample(20, seed=3), again.sample(20, seed=3)
+    assert one.provenance.method == "by test"
+    for column in one.columns:
+        np.testing.assert_allclose(one.columns[column], other.columns[column], rtol=1e-5)

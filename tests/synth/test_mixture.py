@@ -91,6 +91,7 @@ def test_without_noise_records_have_all_pairs_in_each_class(real, made):
     assert far[1] < far[2]
 
 
+@pytest.mark.slow
 def test_conditional_records_equal_filtered_ones(made):
     where = {"ill": 1, "gain": (1, 2.5), "kind": ["a", "b"]}
     every, some = made.sample(100_000, seed=0), made.sample(10_000, where=where, seed=1)

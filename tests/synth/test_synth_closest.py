@@ -131,3 +131,10 @@ def test_what_has_no_distance_is_refused():
     table = hr.data.Table({"k": TRAINING["k"]}, open_ended)
     with pytest.raises(SettingsInvalid, match="range"):
         nearer_share(table, table, table)
+
+
+def test_a_chart_shows_both_kinds_of_records():
+    chart = closest(parties(), TRAINING.take(range(0, 300, 2)), HOLDOUT).chart()
+    assert len(chart.ends) == len(chart.bars[0][1]) + 1
+    assert all(sum(values) == pytest.approx(1, abs=0.01) for _, values in chart.bars)
+    assert "Identical to a made-up record: 50.0 % of training records and 0.0 % of hold-out records" in chart.note

@@ -101,3 +101,35 @@ def test_a_file_says_what_made_it(codes, columns, tmp_path, kind):
     with pytest.raises(CannotWrite):
         table.write(path)
     json.dumps(said)
+
+
+@pytest.mark.parametrize("log", [(), ("gain",)])
+def test_points_have_codes_of_their_own(log):
+    points = {"age": [40, 17, 90], "gain": [0, 99.5, 1000]}
+    schema = Schema([Column("age", "integer", low=17, high=90), Column("gain", "number", low=0, high=1000)])
+    codes = Codes.of(schema, bins=4, log=log, points=points)
+    ages = np.arange(17.0, 91)
+    gains = np.unique(np.r_[0, 1e-9, 99.4999, 99.5, 99.5001, 999.9, 1000, np.linspace(0, 1000, 67)])
+    columns = {"age": np.resize(ages, 500), "gain": np.resize(gains, 500)}
+    found = codes.number(columns)
+    for j, (name, values) in enumerate(columns.items()):
+        assert sorted(np.unique(found[:, j])) == list(range(codes.sizes[j]))  # no empty code
+        for point in points[name]:
+            assert set(values[found[:, j] == found[values == point, j][0]]) == {point}
+    values = codes.values(found, np.random.default_rng(0))
+    assert np.array_equal(codes.number(values), found)
+    assert (values["gain"][columns["gain"] == 99.5] == 99.5).all()
+    assert (values["age"][columns["age"] == 40] == 40).all()
+    point = Conditions.of(codes, {"gain": (50, 99.5), "age": 40}).weights
+    assert (
+        point[0].tolist()
+        == (codes.number({"age": np.array([40.0]), "gain": np.array([1.0])})[0, 0] == np.arange(codes.sizes[0])).tolist()
+    )
+    assert point[1].sum() > 1
+    assert Conditions.of(codes, {"gain": 0}).weights[1].tolist() == [1.0] + [0.0] * (codes.sizes[1] - 1)
+
+
+@pytest.mark.parametrize("points", [{"age": [40.5]}, {"gain": [-1]}, {"sex": [1]}])
+def test_points_that_are_no_values_are_refused(points):
+    with pytest.raises(SettingsInvalid):
+        Codes.of(SCHEMA, points=points)

@@ -76,6 +76,7 @@ def test_correlations_are_those_of_the_codes_where_both_values_are_there():
     assert real.loc["age", "ill"] == pytest.approx(np.corrcoef(REAL["age"], REAL["ill"])[0, 1], abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_record_moves_each_question_to_its_bound_and_not_beyond():
     table = REAL.take(range(12))
     *_, whole = real_tables(parties(table), MADE, bins=8, pair_bins=4)
@@ -106,12 +107,14 @@ def test_a_budget_is_spent_as_asked_and_noise_has_the_stated_size():
     assert found.to_frame()["noise alone costs about"].gt(0).all()
 
 
+@pytest.mark.slow
 def test_noise_comes_in_shares_too():
     federation = parties().protect(aggregation=hr.SecAgg())
     quality(federation, MADE, bins=8, pair_bins=4, epsilon=2.0, delta=1e-5, noise_at="shares", least=3)
     assert federation.ledger.epsilon(delta=1e-5, unit="record") == pytest.approx(2.0, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_exact_answers_are_refused_beside_a_promise():
     with pytest.raises(BudgetInvalid, match="promise epsilon=1"):
         quality(parties(), promised())
@@ -177,6 +180,7 @@ def test_an_estimate_is_nearer_than_the_noisy_table_and_exact_tables_stay():
     assert estimated(truth, 0.0) is truth
 
 
+@pytest.mark.slow
 def test_pages_show_columns_pairs_and_correlations():
     shown = quality(parties(), MADE, bins=8, pair_bins=4, test=people(200, 2), epsilon=2.0, delta=1e-5).outcome()
     assert {bars.title for bars in shown.bars} == {"age", "income", "job", "ill"}
@@ -241,3 +245,20 @@ def test_a_synthesizers_own_report_has_pictures_that_cost_nothing():
     assert all("estimated from noisy tables" in drawn.note for drawn in (*shown.bars, *shown.heats))
     assert "nothing more was asked" in shown.notes[-1]
     assert {"Edges of the tree", "How alike the columns are"} <= set(shown.tables)
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
+def test_a_study_reads_the_file_that_a_synthetic_table_was_written_to(name, tmp_path):
+    path = promised(MADE.select(["age", "job", "ill"])).write(tmp_path / name)
+    made = made_records(SCHEMA, {"file": str(path), "columns": None})
+    assert made.schema.names == ("age", "job", "ill")
+    assert set(compared(MADE, made).metrics.values()) == {1.0}
+    assert made.source == f"Made-up records of {name}."
+    with pytest.raises(BudgetInvalid, match="promise epsilon=1"):
+        quality(parties(), made)  # the file says what was promised
+
+
+def test_a_file_without_metadata_promises_nothing(tmp_path):
+    MADE.to_pandas().to_csv(tmp_path / "plain.csv", index=False)
+    made = made_records(SCHEMA, {"file": str(tmp_path / "plain.csv")})
+    assert quality(parties(), made, bins=8).tv_complements == compared(REAL, MADE, bins=8).tv_complements

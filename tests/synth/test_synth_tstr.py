@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 import hedgerow as hr
+from hedgerow.core.party import Party
 from hedgerow.data import Column, Schema
-from hedgerow.errors import MissingColumn, SchemaInvalid, SettingsInvalid
-from hedgerow.synth import tstr
+from hedgerow.errors import BudgetInvalid, MissingColumn, SchemaInvalid, SettingsInvalid
+from hedgerow.synth import Codes, Provenance, SyntheticTable, tstr, tstr_at_parties
+from hedgerow.synth.tstr import CodeReading
+from hedgerow.synth.tstr_at_parties import fitted, prediction_hits
 
 SCHEMA = Schema(
     [
@@ -33,6 +36,7 @@ def test():
     return people(600, 1).select(["x", "kind", "y"])
 
 
+@pytest.mark.slow
 def test_a_table_of_the_same_law_trains_as_well_as_real_records(test):
     real = people(600, 0).select(["x", "kind", "y"])
     found = tstr(people(600, 2).select(["x", "kind", "y"]), test, real=real)
@@ -44,6 +48,7 @@ def test_a_table_of_the_same_law_trains_as_well_as_real_records(test):
     assert frame.loc["logistic"].min() > 0.75
 
 
+@pytest.mark.slow
 def test_a_table_whose_target_was_shuffled_trains_nothing(test):
     found = tstr(people(600, 2, broken=True).select(["x", "kind", "y"]), test)
     assert max(found.scores.values()) < 0.65
@@ -75,3 +80,54 @@ def test_what_cannot_be_tested_is_refused(test):
     other = Schema([*SCHEMA.select(["x", "y"]), Column("kind", "category", levels=("b", "a", "c"))])
     with pytest.raises(SchemaInvalid, match="kind"):
         tstr(made, hr.data.Table(other.admit({"x": [0.5], "kind": ["a"], "y": [1.0]}), other))
+
+
+def parties(table):
+    return hr.simulate(table, hr.data.iid(parties=3), seed=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["y", "kind"])
+def test_hits_of_parties_are_those_of_the_same_model_at_hand(target):
+    real, made = people(300, 4), people(400, 2)
+    found = tstr_at_parties(parties(real), made, target=target)
+    wanted = tstr(made, real, target=target).scores["logistic", "made-up records"]
+    assert found.accuracy == pytest.approx(wanted, abs=1 / 300 + 1e-9)  # of equal scores one may win here, and one there
+    assert found.records == 300
+    assert found.sigma == 0
+
+
+def test_hits_are_charged_and_a_record_moves_them_by_the_root_of_two():
+    federation = parties(people(200, 4))
+    found = tstr_at_parties(federation, people(300, 2), target="y", epsilon=2.0, delta=1e-5)
+    assert federation.ledger.epsilon(delta=1e-5, unit="record") == pytest.approx(2.0, abs=1e-6)
+    assert found.noise > 0
+    table = people(12, 4)
+    codes = Codes.of(SCHEMA, target="y")
+    weights = fitted(CodeReading(codes, codes.place("y")), people(300, 2))
+
+    def hits(some):
+        party = Party("a", {"codes": codes.number(some.columns)}, np.ones(len(some)))
+        return prediction_hits(weights, party, None, sizes=codes.sizes, target=codes.place("y"))
+
+    moved = [np.linalg.norm(hits(table) - hits(table.take([i for i in range(12) if i != left]))) for left in range(12)]
+    assert max(moved) == pytest.approx(np.sqrt(2))
+    pure = parties(people(50, 4))
+    tstr_at_parties(pure, people(50, 2), target="y", epsilon=1.0)  # Laplace noise: by the l1 length, two
+    assert pure.ledger.epsilon(delta=0.0, unit="record") == pytest.approx(1.0, abs=1e-6)
+
+
+def test_hits_are_refused_beside_a_promise_and_of_numbers():
+    promised = SyntheticTable(people(50, 2).columns, SCHEMA, provenance=Provenance("tan", 1.0, 1e-5))
+    with pytest.raises(BudgetInvalid):
+        tstr_at_parties(parties(people(50, 4)), promised, target="y")
+    with pytest.raises(SettingsInvalid, match="classes"):
+        tstr_at_parties(parties(people(50, 4)), people(50, 2), target="z")
+
+
+def test_a_class_that_was_never_made_is_never_predicted():
+    made = people(100, 2)
+    made = made.take(made["kind"] != 1)
+    codes = Codes.of(SCHEMA, target="kind")
+    weights = fitted(CodeReading(codes, codes.place("kind")), made)
+    assert weights[0, 1] < weights[:, [0, 2]].sum(0).min()

@@ -20,7 +20,7 @@ from hedgerow.synth.fitting import fitted, from_arrays, to_arrays
 from hedgerow.synth.measured import SINGLES, TablesState
 from hedgerow.synth.tables import Tables, pairs, singles, table_counts
 from hedgerow.synth.tan import class_layouts
-from hedgerow.synth.tree import ColumnTree, agreeing, cleaned, independent, simplex, spanning
+from hedgerow.synth.tree import ColumnTree, agreeing, cleaned, independent, shrunk, simplex, spanning
 
 SCHEMA = Schema(
     (
@@ -210,8 +210,10 @@ def test_the_tree_is_that_of_most_information(parties, table):
 
 def test_the_same_totals_make_the_same_table(table):
     """However records are dealt to parties, and in which order."""
-    one = tan(hr.simulate({"one": table}), bins=4)
-    other = tan(hr.simulate(table.take(np.random.default_rng(1).permutation(600)), hr.data.iid(parties=5), seed=2), bins=4)
+    one = tan(hr.simulate({"one": table}), bins=4, rounds=2)
+    other = tan(
+        hr.simulate(table.take(np.random.default_rng(1).permutation(600)), hr.data.iid(parties=5), seed=2), bins=4, rounds=2
+    )
     first, second = (found.sample(50, where={"ward": "west"}, seed=4).columns for found in (one, other))
     for name in first:
         assert_array_equal(first[name], second[name])
@@ -336,9 +338,9 @@ def test_levels_that_never_occur_are_made_at_noise_level():
     schema = Schema((Column("a", "category", levels=("x", "y", "z")), Column("b", "binary")))
     rng = np.random.default_rng(0)
     table = Table({"a": rng.integers(0, 2, 3000).astype(np.int16), "b": rng.integers(0, 2, 3000).astype(float)}, schema)
-    assert (tan(hr.simulate({"one": table})).sample(3000, seed=0)["a"] < 2).all()
+    assert (tan(hr.simulate({"one": table}), rounds=0).sample(3000, seed=0)["a"] < 2).all()
     made = [
-        (tan(hr.simulate({"one": table}, seed=seed), epsilon=0.1, delta=1e-5).sample(3000, seed=0)["a"] == 2).sum()
+        (tan(hr.simulate({"one": table}, seed=seed), epsilon=0.1, delta=1e-5, rounds=0).sample(3000, seed=0)["a"] == 2).sum()
         for seed in range(8)
     ]
     assert 0 < max(made) < 300
@@ -347,7 +349,7 @@ def test_levels_that_never_occur_are_made_at_noise_level():
 def test_shares_of_noise_behind_hidden_rows(parties):
     """The sum is masked and each party adds a third of the variance: tables are as good, and the server sees no exact sum."""
     federation = parties().protect(aggregation=hr.SecAgg())
-    found = tan(federation, epsilon=2.0, delta=1e-5, noise_at="shares", least=3, bins=4)
+    found = tan(federation, epsilon=2.0, delta=1e-5, noise_at="shares", least=3, bins=4, rounds=2)
     assert federation.ledger.epsilon(delta=1e-5, unit="record") <= 2
     assert found.total == pytest.approx(600, abs=100)
     assert {entry.event.kind for entry in federation.ledger.entries} == {"gaussian"}
@@ -355,13 +357,13 @@ def test_shares_of_noise_behind_hidden_rows(parties):
 
 def test_a_number_as_target_makes_classes_of_its_bins():
     table = people(2000, schema=NUMERIC)
-    found = tan(hr.simulate({"one": table}), bins=8, classes=3)
+    found = tan(hr.simulate({"one": table}), bins=8, classes=3, rounds=0)
     assert len(found.trees) == 4  # and those whose days are missing
     days = found.codes.place("days")
     own = counted(codes_in(table, found.codes), found.codes.sizes, (days,))
     assert_allclose(sum(tree.nodes[days] for tree in found.trees), own, atol=1e-6)
     assert (np.array([tree.nodes[days] > 0 for tree in found.trees]).sum(0) <= 1).all()
-    noisy = tan(hr.simulate({"one": table}, seed=0), bins=8, classes=3, epsilon=1.0, delta=1e-5)
+    noisy = tan(hr.simulate({"one": table}, seed=0), bins=8, classes=3, rounds=0, epsilon=1.0, delta=1e-5)
     assert (np.array([tree.nodes[days] > 0 for tree in noisy.trees]).sum(0) <= 1).all()
     made = noisy.sample(400, where={"days": (30, 60)}, seed=0)
     assert (made["days"] >= 30).all()
@@ -379,6 +381,8 @@ def test_a_program_goes_on_from_a_state(parties):
 def test_refusals(parties):
     with pytest.raises(SettingsInvalid, match="0 classes"):
         tan(parties(), classes=0)
+    with pytest.raises(SettingsInvalid, match="-1 rounds"):
+        tan(parties(), rounds=-1)
     with pytest.raises(SettingsInvalid, match="is the only column"):
         tan(parties(), columns=["ill"])
     with pytest.raises(MissingColumn):
@@ -394,6 +398,15 @@ def test_refusals(parties):
 
 
 # ---- tables of one tree ---------------------------------------------------------------------------------------------
+def test_differences_between_classes_that_noise_explains_are_taken_away():
+    """By hand: of the first code each class has half, of which 1 off is noise; of the second 20 off is kept by 1 - 4 / 400."""
+    means = np.array([[51.0, 70.0, 29.0], [49.0, 30.0, 71.0]])
+    found = shrunk(means, np.array([150.0, 150.0]), 4.0)
+    assert_allclose(found[0], [50, 50 + 20 * 0.99, 50 - 21 * (1 - 4 / 441)])
+    assert_allclose(found.sum(0), means.sum(0))
+    assert_allclose(shrunk(means, np.array([150.0, 150.0]), 1e-12), means)
+
+
 def test_the_simplex_by_hand():
     assert_allclose(simplex(np.array([3.0, 1, -1]), 2), [2, 0, 0])
     assert_allclose(simplex(np.array([[0.5, 0.2, 0.9]]), 1), [[0.3, 0, 0.7]], atol=1e-15)

@@ -58,7 +58,7 @@ def _standing(given: BarChart, ticks: list[float]) -> Html:
                 x, y = left + place * wide + 0.08 * wide + index * each, upward(max(value, 0.0))
                 parts.append(_bar(index, x, y, each, abs(upward(value) - upward(0.0))))
     ends = [show(end) for end in given.ends]
-    every = math.ceil(len(ends) * (7.5 * max(map(len, ends)) + 8) / (_WIDTH - left)) or 1
+    every = math.ceil(len(ends) * (9.5 * max(map(len, ends)) + 14) / (_WIDTH - left)) or 1
     parts += [
         tag("text", end, x=min(left + place * wide, _WIDTH - 4 * len(end)), y=base + 17, text_anchor="middle")
         for place, end in enumerate(ends)

@@ -15,7 +15,7 @@ from hedgerow.report.bars import bars_chart, bars_legend
 from hedgerow.report.dots import dots_chart, dots_legend
 from hedgerow.report.figures import dot_tracks, line_chart, series_inks, swatch
 from hedgerow.report.markup import Html, join, tag
-from hedgerow.report.model import BarChart, Comparison, Curve, Dots, Grid, Heat, Pairs, Report, Series
+from hedgerow.report.model import BarChart, Cell, Comparison, Curve, Dots, Grid, Heat, Pairs, Report, Series
 from hedgerow.report.numerals import fixed, show, show_column
 from hedgerow.report.seen import seen_section
 from hedgerow.report.style import STYLE
@@ -182,7 +182,9 @@ def dots_figure(dots: Dots) -> Html:
 
 def bars_figure(bars: BarChart) -> Html:
     """A figure of bars side by side, with its legend, and its numbers folded away."""
-    rows = tuple((name, *(values[place] for _, values in bars.bars)) for place, name in enumerate(bars.labels))
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (name, *(values[place] for _, values in bars.bars)) for place, name in enumerate(bars.labels)
+    )
     numbers = Grid(bars.title, (bars.x_label, *(name for name, _ in bars.bars)), rows)
     return tag(
         "figure",

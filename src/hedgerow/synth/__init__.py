@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .table import Provenance, SyntheticTable, provenance_of
     from .tan import class_trees, tan
     from .tstr import Utility, tstr
+    from .tstr_at_parties import PartyScore, tstr_at_parties
 
 __all__ = [
     "Closeness",
@@ -58,6 +59,7 @@ __all__ = [
     "DpTvae",
     "DpTvaeState",
     "MixtureSynthesizer",
+    "PartyScore",
     "PateGanState",
     "Provenance",
     "Quality",
@@ -98,6 +100,7 @@ __all__ = [
     "spanning_tree",
     "tan",
     "tstr",
+    "tstr_at_parties",
     "tv_complement",
     "tv_of_counts",
     "tvae",

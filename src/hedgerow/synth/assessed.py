@@ -155,7 +155,13 @@ class Quality:
         tables = {"How alike the columns are": self.to_frame()}
         if self.utility:
             tables["Train on synthetic, test on real"] = self.utility.to_frame().reset_index()
-        return Outcome(metrics=self.metrics, tables=tables, bars=histograms_of(self), heats=heats_of(self), notes=[self.source])
+        return Outcome(
+            metrics=self.metrics,
+            tables=tables,
+            bars=[*histograms_of(self), *([self.closeness.chart()] if self.closeness else [])],
+            heats=heats_of(self),
+            notes=[self.source],
+        )
 
     def __repr__(self) -> str:
         said = ", ".join(f"{name} {value:.4f}" for name, value in list(self.metrics.items())[:3])

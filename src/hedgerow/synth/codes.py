@@ -4,6 +4,7 @@
     integer    the same, or one code for each whole number where there are no more than `bins`
     category   one code for each level, in the order of the levels
     binary     two codes
+    points     a code of its own for each of some values of a number, such as 0 of an amount that most people do not have
     optional   one code more, the last, for a value that is missing
 
 Nothing here looks at data, so codes reveal nothing, and parties agree on them before anybody is asked. Back from codes, a
@@ -28,6 +29,8 @@ from hedgerow.errors import SchemaInvalid, SettingsInvalid
 
 MOST_CODES = 2**12
 """Of one column: tables of two columns have as many cells as the product of their codes."""
+Points = Mapping[str, Sequence[float]]
+"""Values of columns that have codes of their own."""
 NEVER = frozenset({"id", "ignore", "weight", "offset"})
 """Roles of columns that are not made up."""
 
@@ -66,6 +69,7 @@ class Codes:
         target: str | None = None,
         bins: int = 16,
         log: Sequence[str] = (),
+        points: Points | None = None,
     ) -> Codes:
         """Place cut points by a schema.
 
@@ -79,11 +83,14 @@ class Codes:
             Bins of a number.
         log : str or sequence of str
             Columns whose bins have equal widths of log(1 + value - low), as incomes need; others have equal widths.
+        points : mapping from a column to values, optional
+            Values that many records have exactly, known beforehand and not looked up: {"hours": [40], "gain": [0]}. Each has a
+            code of its own; inside a bin it would be spread over the bin's width.
 
         Raises
         ------
         SettingsInvalid (HR-511)
-            `bins` is below 2 or above 4096; `log` or `target` names no column that it can.
+            `bins` is below 2 or above 4096; `log`, `points` or `target` names no column that it can; a point is out of range.
         MissingColumn (HR-403), SchemaInvalid (HR-409)
             No such column; none is left; a column without a declared range, or with a shape.
         """
@@ -93,18 +100,24 @@ class Codes:
         chosen = tuple(schema[name] for name in schema.names if name in {schema[one].name for one in names})
         _refuse_uncodable(chosen)
         log = (log,) if isinstance(log, str) else tuple(log)
-        if strange := sorted(set(log) - {c.name for c in chosen if c.kind in ("number", "integer")}):
-            raise SettingsInvalid(
-                f"log={list(log)!r} names {strange[:5]}, which are no numbers among the columns.",
-                remedy="Name columns that are declared as number or integer.",
-            )
+        points = dict(points or {})
+        numbers = {column.name: column for column in chosen if column.kind in ("number", "integer")}
+        for key, given in (("log", log), ("points", points)):
+            if strange := sorted(set(given) - set(numbers)):
+                raise SettingsInvalid(
+                    f"{key}={list(given)!r} names {strange[:5]}, which are no numbers among the columns.",
+                    remedy="Name columns that are declared as number or integer.",
+                )
         known = [column.name for column in chosen]
         if target is None:
             target = schema.target if schema.target in known else ""
         elif target and target not in known:
             raise SettingsInvalid(f"target={target!r} is not among the columns {known[:8]}.", remedy="Name one of them.")
         widths: tuple[Widths, ...] = tuple("log" if column.name in log else "equal" for column in chosen)
-        cuts = tuple(_cuts(column, bins, width) for column, width in zip(chosen, widths, strict=True))
+        cuts = tuple(
+            _around(column, _cuts(column, bins, width), points.get(column.name, ()))
+            for column, width in zip(chosen, widths, strict=True)
+        )
         return cls(chosen, cuts, widths, target or "", schema.heaviest)
 
     @property
@@ -186,9 +199,14 @@ class Codes:
                 values = ends[0] + np.expm1(np.log1p(low - ends[0]) * (1 - share) + np.log1p(high - ends[0]) * share)
             else:
                 values = low + share * (high - low)
-            values = np.clip(values, low, high)
+            values = np.where(is_point(ends[codes], ends[codes + 1]), ends[codes + 1], np.clip(values, low, high))
         values = np.clip(values, cast(float, column.low), cast(float, column.high))
         return np.where(absent, np.nan, values)
+
+
+def is_point(low: Array, high: Array) -> Array:
+    """Whether bins of numbers with these ends, the upper one included, hold a single value."""
+    return np.asarray(np.nextafter(low, np.inf) >= high)
 
 
 @travels
@@ -206,6 +224,24 @@ def _cuts(column: Column, bins: int, widths: Widths) -> tuple[float, ...]:
         return tuple(np.arange(0.5, len(column.levels) - 1).tolist())
     low, high = cast(float, column.low), cast(float, column.high)  # declared: see `_refuse_uncodable`
     return (cuts_of_whole_numbers if column.kind == "integer" else cut_points)(low, high, bins, widths)
+
+
+def _around(column: Column, cuts: tuple[float, ...], points: Sequence[float]) -> tuple[float, ...]:
+    """Cut points with further ones on both sides of each point, so that its bin holds nothing else."""
+    if not len(points):
+        return cuts
+    low, high = cast(float, column.low), cast(float, column.high)
+    whole = column.kind == "integer"
+    for point in points:
+        if not low <= point <= high or (whole and point != round(point)):
+            raise SettingsInvalid(
+                f"{column.name!r} has no value {point!r}.", remedy=f"It is {column.kind}, declared from {low:g} to {high:g}."
+            )
+    if whole:
+        sides = {side for point in points for side in (point - 0.5, point + 0.5)} | {math.floor(cut) + 0.5 for cut in cuts}
+    else:
+        sides = {side for point in points for side in (float(np.nextafter(point, -math.inf)), float(point))} | set(cuts)
+    return tuple(sorted(side for side in sides if low <= side < high))
 
 
 def _refuse_uncodable(columns: tuple[Column, ...]) -> None:

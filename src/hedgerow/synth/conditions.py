@@ -17,7 +17,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.data import Column
 from hedgerow.errors import SettingsInvalid, suggestion
 
-from .codes import Codes
+from .codes import Codes, is_point
 
 
 @dataclass(frozen=True)
@@ -114,5 +114,7 @@ def _parts(codes: Codes, j: int, low: float, high: float) -> Array:
         return (np.arange(len(ends) - 1) == at) * float(ends[0] <= low <= ends[-1])
     a, b = np.maximum(ends[:-1], low), np.minimum(ends[1:], high)
     inside = np.where(b > a, scale(np.maximum(b, ends[0])) - scale(np.clip(a, ends[0], None)), 0.0)
-    found: Array = inside / (scale(ends[1:]) - scale(ends[:-1]))
+    points = is_point(ends[:-1], ends[1:])
+    width = np.where(points, 1.0, scale(ends[1:]) - scale(ends[:-1]))
+    found: Array = np.where(points, (low <= ends[1:]) & (ends[1:] <= high), inside / width)
     return found

@@ -79,7 +79,7 @@ class CopulaSynthesizer(Synthesizer):
             mine = np.flatnonzero(which == k)
             Z = rng.standard_normal((len(mine), len(self.others))) @ np.linalg.cholesky(self.correlation[k]).T
             Z = ndtri(_spread(ndtr(Z)))
-            found[np.ix_(mine, list(self.others))] = self._codes_at(k, Z)
+            found[mine[:, None], self.others] = self._codes_at(k, Z)
         return self._with_class(found, which)
 
     def _conditioned(self, rows: int, weights: Mapping[int, Array], rng: np.random.Generator) -> Array:

@@ -90,12 +90,13 @@ def estimated(counts: Array, sigma: float) -> Array:
 def counted(table: Table, fine: Codes, coarse: Codes, cliques: Iterable[Clique]) -> CountedTables:
     """Count the records of a table: of single columns by one set of codes, of pairs by another."""
     one, two = fine.number(table.columns), coarse.number(table.columns)
-    return CountedTables(
-        {
-            clique: level_table(one, *clique, fine.sizes) if len(clique) == 1 else pair_table(two, *clique, coarse.sizes)
-            for clique in cliques
-        }
-    )
+    found: dict[Clique, Array] = {}
+    for clique in cliques:
+        if len(clique) == 1:
+            found[clique] = level_table(one, clique[0], fine.sizes)
+        else:
+            found[clique] = pair_table(two, clique[0], clique[1], coarse.sizes)
+    return CountedTables(found)
 
 
 def of_sums(layouts: Iterable[tuple[Tables, Array, float]]) -> CountedTables:

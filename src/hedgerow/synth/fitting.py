@@ -1,7 +1,8 @@
 """Fitting: from noisy tables to one tree of columns inside each class. It asks nobody: it is post-processing.
 
     n_c       <- records of class c: mean of the totals of its tables, weighted by their precision
-    node      <- each column in c: mean of its own table and of the margins of all its pairs, weighted likewise
+    node      <- each column in c: mean of its own table and of the margins of all its pairs, weighted likewise,
+              and what noise explains of its differences between classes taken away
     table     <- each pair in c, cleaned of noise
     tree      <- the edges with the largest sum of n_c times mutual information in c, over the classes      Chow & Liu
     edge      <- the tables of the tree moved to agree with their nodes
@@ -23,7 +24,7 @@ from hedgerow.core.arrays import Array
 from .measured import TablesState
 from .raking import FEWEST, FITTED, Potentials, raked
 from .tables import Clique, Tables
-from .tree import NEAR, ColumnTree, agreeing, cleaned, node, spanning
+from .tree import NEAR, ColumnTree, agreeing, cleaned, combined, shrunk, simplex, spanning
 
 
 def fitted(
@@ -35,17 +36,15 @@ def fitted(
     """
     totals, nodes, clean = cleaned_tables(state, singles, pairs)
     edges = spanning({(i, j): sum(map(information, tables)) - NEAR * sum(totals) for (i, j), tables in clean.items()})
-    trees = tuple(
-        ColumnTree(
-            tuple(nodes[c]),
-            {(i, j): agreeing(clean[i, j][c], nodes[c][i], nodes[c][j]) for i, j in edges},
-        )
-        for c in range(len(totals))
-    )
+    wanted = clean if rounds else edges
+    moved = {
+        (i, j): [agreeing(table, *(nodes[c][end] for end in (i, j))) for c, table in enumerate(clean[i, j])] for i, j in wanted
+    }
+    trees = tuple(ColumnTree(tuple(own), {pair: moved[pair][c] for pair in edges}) for c, own in enumerate(nodes))
     if not (rounds and clean):
         return trees, ()
     candidates = max(FEWEST, FITTED // len(trees))
-    tables = [{pair: of_classes[c] for pair, of_classes in clean.items()} for c in range(len(trees))]
+    tables = [{pair: of_classes[c] for pair, of_classes in moved.items()} for c in range(len(trees))]
     return trees, tuple(
         raked(tree, own, state.sigma_pairs, rounds, candidates) for tree, own in zip(trees, tables, strict=True)
     )
@@ -60,7 +59,8 @@ def cleaned_tables(
     exact = not (state.sigma_singles or state.sigma_pairs)
     spread = (1.0, 1.0) if exact else (state.sigma_singles**2, state.sigma_pairs**2)
     totals = class_totals(one, two, *spread)
-    nodes = [_nodes(c, total, one, two, singles, *spread) for c, total in enumerate(totals)]
+    columns = [_column(j, np.array(totals), one, two, singles, *spread, exact=exact) for j in range(len(singles.sizes))]
+    nodes = [list(own) for own in zip(*columns, strict=True)]
     clean = {
         pair: [cleaned(table, nodes[c][pair[0]], nodes[c][pair[1]], state.sigma_pairs) for c, table in enumerate(tables)]
         for pair, tables in two.items()
@@ -94,31 +94,33 @@ def information(table: Array) -> float:
     return float((table[there] * np.log(table[there] / expected[there])).sum())
 
 
-def _nodes(
-    c: int,
-    total: float,
+def _column(
+    j: int,
+    totals: Array,
     one: Mapping[Clique, Array],
     two: Mapping[Clique, Array],
     layout: Tables,
     variance_one: float,
     variance_two: float,
+    *,
+    exact: bool,
 ) -> list[Array]:
-    """The node of each column in class `c`."""
-    found = []
-    for j, size in enumerate(layout.sizes):
-        possible = _possible(layout, j, c)
-        if (j,) not in one:  # the target: its codes are the classes
-            found.append(total * possible / possible.sum())
-            continue
-        views = [(one[j,][c], variance_one)]
-        for (a, b), table in two.items():
-            if j in (a, b):
-                other = b if j == a else a
-                views.append((table[c].sum(1 if j == a else 0), variance_two * layout.sizes[other]))
-        mean = np.zeros(size)
-        mean[possible] = node([(view[possible], variance) for view, variance in views], total)
-        found.append(mean)
-    return found
+    """The node of a column in each class."""
+    possible = [_possible(layout, j, c) for c in range(len(totals))]
+    if (j,) not in one:  # the target: its codes are the classes
+        return [total * codes / codes.sum() for total, codes in zip(totals, possible, strict=True)]
+    views = [(one[j,], variance_one)]
+    for (a, b), table in two.items():
+        if j in (a, b):
+            other = b if j == a else a
+            views.append((table.sum(2 if j == a else 1), variance_two * layout.sizes[other]))
+    means, variance = combined(views)
+    if not exact and j != layout.target:
+        means = shrunk(means, totals, variance)
+    found = np.zeros(means.shape)
+    for c, codes in enumerate(possible):
+        found[c, codes] = simplex(means[c, codes], float(totals[c]))
+    return list(found)
 
 
 def _possible(layout: Tables, j: int, c: int) -> Array:

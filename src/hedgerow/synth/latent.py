@@ -53,7 +53,7 @@ def shares_of(counts: Array, sigma: float, *, ordered: bool) -> Array:
     if sigma > 0:
         flat = np.stack([onto_simplex(smoothed(row, sigma) if ordered else row, max(row.sum(), 0.0)) for row in flat])
     total = flat.sum(-1, keepdims=True)
-    found = np.where(total > 0, flat / np.where(total > 0, total, 1.0), 1 / size)
+    found: Array = np.where(total > 0, flat / np.where(total > 0, total, 1.0), 1 / size)
     return found.reshape(counts.shape)
 
 
@@ -62,7 +62,8 @@ def onto_simplex(x: Array, total: float) -> Array:
     falling = np.sort(x)[::-1]
     over = (np.cumsum(falling) - total) / np.arange(1, len(x) + 1)
     at = np.flatnonzero(falling > over)
-    return np.maximum(x - (over[at[-1]] if len(at) else over[0]), 0.0)
+    found: Array = np.maximum(x - (over[at[-1]] if len(at) else over[0]), 0.0)
+    return found
 
 
 def smoothed(counts: Array, sigma: float) -> Array:

@@ -6,8 +6,8 @@
     fit       minimise  sum over c, i < j of |Q_c(i,j) - T_c(i,j)|^2  +  NODES sum over c, j of |Q_c(j) - T_c(j)|^2
 
 T are the tables that were asked, cleaned of noise as those of trees are. All Q_c are one product of matrices, and so are their
-derivatives; Adam with a falling rate does the rest. A tree keeps one table for each column, a mixture is fitted to all of them.
-It has far fewer numbers than the tables, which is what is left against noise.
+derivatives; Adam with a falling rate does the rest. Components start near each other and few steps are taken, which is what is
+left against noise; with many steps tables without noise come back.
 
 Conditions are exact: a component weighs what of it satisfies them, and inside it columns stay independent.
 

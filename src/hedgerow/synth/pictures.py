@@ -26,7 +26,8 @@ COLUMNS = 24
 
 def histograms_of(found: Quality) -> list[BarChart]:
     """Shares of the bins and levels of each column, real beside made-up; the least alike columns first."""
-    alike = {row.column: row.similarity for row in found.to_frame().itertuples()}
+    frame = found.to_frame()
+    alike = dict(zip(map(str, frame["column"]), map(float, frame["similarity"]), strict=True))
     return [bars_of(found, found.fine.place(name)) for name in sorted(alike, key=lambda name: alike[name])[:COLUMNS]]
 
 
@@ -94,7 +95,7 @@ def _heat(title: str, frame: pandas.DataFrame, shade: pandas.DataFrame, sentence
 
 def _least(pairs: pandas.DataFrame) -> str:
     values = pairs.to_numpy()
-    i, j = np.unravel_index(np.nanargmin(values), values.shape)
+    i, j = divmod(int(np.nanargmin(values)), values.shape[1])
     return f"{pairs.index[i]} and {pairs.columns[j]} ({values[i, j]:.3f})"
 
 

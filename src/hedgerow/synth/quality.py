@@ -20,7 +20,7 @@ Releases : both, once. State : none at the parties. Unit : record.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ from .codes import Codes, coded
 from .counted import CountedTables, counted, of_sums
 from .metrics import ks_complement
 from .synthesizer import Synthesizer, provenance
-from .table import SyntheticTable
+from .table import Provenance, SyntheticTable, provenance_of
 from .tables import Tables, pairs, singles
 from .tstr import refuse_other_columns, tstr
 
@@ -81,9 +81,22 @@ def made_records(schema: Schema, settings: Mapping[str, Any]) -> Table:
     schema = schema if names is None else schema.select(list(names))
     if settings.get("file"):
         path = Path(settings["file"])
-        return replace(read(path, schema=schema), source=f"Made-up records of {path.name}.")
+        return written(path, schema)
     drawn = schema.synthetic(ROWS, np.random.default_rng(0))
     return Table(drawn, schema, name="declared", source="Records drawn from the declaration alone.")
+
+
+def written(path: Path, schema: Schema) -> Table:
+    """Records of a file, with what its metadata say of them where there are any: what was promised stays promised."""
+    try:
+        about = provenance_of(path)
+    except SettingsInvalid:
+        return replace(read(path, schema=schema), name="made-up", source=f"Made-up records of {path.name}.")
+    names = [name for name in Schema.from_json(about["schema"]).names if name in schema]
+    table = read(path, schema=schema.select(names))
+    promised = Provenance(**{item.name: about[item.name] for item in fields(Provenance) if item.name in about})
+    source = f"Made-up records of {path.name}. {promised.privacy}".strip()
+    return SyntheticTable(table.columns, table.schema, name="made-up", source=source, provenance=promised)
 
 
 @program(

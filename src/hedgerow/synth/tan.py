@@ -7,8 +7,9 @@
     record    class by its size, down the tree of its class, and by weight                   post-processing, see `descent`
 
 A single tree over all columns ties the target to one or two of them, and what is learned from its records is poor. Inside each
-class every column is tied to the target, and to one more column. Adult, epsilon 1: of a real test set 84.7 % is predicted by
-logistic regression on made-up records of this kind, and 81.2 % on those of one tree.
+class every column is tied to the target, and to one more column, and by weights to all the others. Adult, epsilon 1: of a real
+test set logistic regression on made-up records predicts 85.3 %, on those of the trees alone 84.5 %, on those of a single tree
+81.2 %, and on as many real ones 85.8 %. At epsilon 0.1 fewer bins are better: 83.7 % with 8, and 83.4 % with 16.
 
 Classes are the codes of the target where it is a category or binary. Where it is a number they are groups of its bins, and its
 bins are a column of the tree besides. Without a target there is one class.
@@ -84,7 +85,7 @@ def class_trees(
     bins: int = 16,
     log: Sequence[str] = (),
     classes: int = 4,
-    rounds: int = 20,
+    rounds: int = 10,
     epsilon: float | None = None,
     delta: float | None = None,
     noise_at: Position = "server",
@@ -154,7 +155,7 @@ def tan(
     bins: int = 16,
     log: Sequence[str] = (),
     classes: int = 4,
-    rounds: int = 20,
+    rounds: int = 10,
     epsilon: float | None = None,
     delta: float | None = None,
     noise_at: Position = "server",
@@ -214,5 +215,6 @@ def shown(codes: Codes, state: TablesState, ones: Tables, twos: Tables | None, r
         notes=["Sizes and edges are those of the tables that were released, their noise included."],
     )
     made = TreeSynthesizer(codes, Provenance(METHOD), trees, potentials)
-    asked = [(ones, state.singles, state.sigma_singles)] + [(twos, state.pairs, state.sigma_pairs)] * (twos is not None)
+    asked = [(ones, state.singles, state.sigma_singles)]
+    asked += [(twos, state.pairs, state.sigma_pairs)] if twos is not None else []
     return pictured(found, made, total, asked)

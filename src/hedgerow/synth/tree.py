@@ -1,6 +1,7 @@
 """Trees: a law of records whose columns are joined by the edges of a tree, fitted to noisy tables, and drawn from exactly.
 
-    nodes     each column's table:  the mean of all its views weighted by their precision, projected to {x >= 0, sum n}
+    nodes     each column's table:  the mean of all its views weighted by their precision, in cells where noise explains how
+              classes differ the same in all of them, projected to {x >= 0, sum n}
     edges     each pair's table:    cleaned of noise, moved to agree with its two nodes, none below zero
     law       P(x) = prod over edges of P(x_i, x_j) / prod over nodes of P(x_j)^(degree - 1)
 
@@ -64,7 +65,8 @@ def simplex(values: Array, total: float) -> Array:
         return np.zeros_like(values)
     ordered = np.sort(values, axis=None)[::-1]
     level = (np.cumsum(ordered) - total) / np.arange(1, ordered.size + 1)
-    return np.maximum(values - level[np.flatnonzero(ordered > level)[-1]], 0.0)
+    found: Array = np.maximum(values - level[np.flatnonzero(ordered > level)[-1]], 0.0)
+    return found
 
 
 def spanning(scores: Mapping[tuple[int, int], float]) -> list[tuple[int, int]]:
@@ -79,11 +81,22 @@ def spanning(scores: Mapping[tuple[int, int], float]) -> list[tuple[int, int]]:
     return kept
 
 
-def node(views: Sequence[tuple[Array, float]], total: float) -> Array:
-    """One table of a column from several views of it, each with the variance of its cells up to a common factor."""
-    weights = np.array([1 / variance for _, variance in views])
-    mean = sum(weight * view for weight, (view, _) in zip(weights, views, strict=True)) / weights.sum()
-    return simplex(np.asarray(mean), total)
+def combined(views: Sequence[tuple[Array, float]]) -> tuple[Array, float]:
+    """One table from several views of it, each with the variance of its cells: their mean by precision, and its variance."""
+    precision = sum(1 / variance for _, variance in views)
+    mean: Array = np.sum([view / variance for view, variance in views], axis=0) / precision
+    return mean, 1 / precision
+
+
+def shrunk(means: Array, totals: Array, variance: float) -> Array:
+    """Tables of a column in each class (classes, codes), those cells drawn to the column's law that noise explains.
+
+    A cell's distance r from what its class would have of the column as a whole is kept by the part 1 - variance / r^2, and not
+    at all where that is below zero: the rule of James & Stein 1961 for a single number (the garrote of Breiman 1995).
+    """
+    base = np.outer(totals / totals.sum(), simplex(means.sum(0), float(totals.sum())))
+    off = means - base
+    return np.asarray(base + off * np.maximum(1 - variance / np.maximum(off**2, variance), 0.0))
 
 
 def independent(first: Array, second: Array) -> Array:
@@ -103,7 +116,8 @@ def cleaned(table: Array, first: Array, second: Array, sigma: float) -> Array:
     y = s / scale
     with np.errstate(invalid="ignore", divide="ignore"):
         keep = np.where(y > 1 + np.sqrt(beta), np.sqrt(np.maximum((y**2 - beta - 1) ** 2 - 4 * beta, 0)) / y, 0.0)
-    return base + (U * (keep * scale)) @ Vt
+    found: Array = base + (U * (keep * scale)) @ Vt
+    return found
 
 
 def agreeing(table: Array, first: Array, second: Array) -> Array:

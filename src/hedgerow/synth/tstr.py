@@ -119,7 +119,7 @@ def tstr(
         raise SettingsInvalid(f"there are no {' and no '.join(empty)}.", remedy="Give tables with records.")
     for who, table in {**given, "the hold-out table": test}.items():
         refuse_other_columns(codes, table, who)
-    reading = _Reading(codes, codes.place(name))
+    reading = CodeReading(codes, codes.place(name))
     X, y = reading(test)
     scores = {}
     for trained, table in given.items():
@@ -147,7 +147,7 @@ def refuse_other_columns(codes: Codes, table: Table, who: str) -> None:
 
 
 @dataclass(frozen=True)
-class _Reading:
+class CodeReading:
     """Records as codes of features, and values of the target; those without a target are left out."""
 
     codes: Codes
@@ -179,6 +179,13 @@ class _Reading:
         at = codes.astype(np.int64) + np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
         return sparse.csr_matrix((np.ones(n * f), at.ravel(), np.arange(0, n * f + 1, f)), (n, sum(self.sizes)))
 
+    @staticmethod
+    def quietly(model: Any, X: Any, y: Array) -> Any:
+        """Fit, without a warning where it has not converged: its score says what it is worth."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return model.fit(X, y)
+
     def learners(self, seed: int) -> dict[str, Callable[[Array, Array], Callable[[Array, Array], float]]]:
         try:
             from sklearn import ensemble, linear_model
@@ -193,9 +200,7 @@ class _Reading:
             def fit(X: Array, y: Array) -> Callable[[Array, Array], float]:
                 if self.classifies and len(np.unique(y)) == 1:  # made-up records of one class predict that class
                     return lambda Z, z: float((z == y[0]).mean())
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # that it has not converged: its score says what it is worth
-                    fitted = model.fit(read(X), y)
+                fitted = self.quietly(model, read(X), y)
                 return lambda Z, z: float(fitted.score(read(Z), z))
 
             return fit

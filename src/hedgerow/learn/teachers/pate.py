@@ -14,6 +14,9 @@ total.
 The votes of one question are one Gaussian release of l2 sensitivity sqrt(2 q): sigma = sqrt(2 q) / mu, exactly. Only sigma /
 sqrt(q) matters to a student, so that one may ask about few inputs and leave the others to the graph.
 
+MNIST, 250 teachers, 1000 of 9000 public images asked, three seeds: students are right of 99.1 % of the last 1000 test images at
+epsilon 2, of 99.0 % at 1 and of 98.8 % at 0.5. Settings were chosen on the public images (`papers/sempere/pate-mnist.toml`).
+
 Releases : V, shape (q, C), once.
 State    : none at the parties.
 Unit     : record, l2(sqrt(2 q)); or party, l2(m sqrt(q)) for m teachers of a party. Persons at c parties need c times the
@@ -24,6 +27,7 @@ Unit     : record, l2(sqrt(2 q)); or party, l2(m sqrt(q)) for m teachers of a pa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -48,7 +52,7 @@ from ..tensors import columns_of, inputs_and_target
 from ..tensors import settings as reading_settings
 from .labels import Student, VotedLabels, inputs_of
 from .learners import Learner, learner
-from .published import PublishedLabels
+from .published import PUBLISHED, as_published
 from .reads import Reads
 from .votes import ALL, Teaching, bound_of, teacher_votes
 
@@ -353,10 +357,11 @@ def watch(settings: Mapping[str, Any], state: VoteState, schema: Schema, test: T
     found = student_of(settings, state, schema)
     pool = test.take(range(_first(test, settings["public"])))
     truth = np.asarray(pool[str(schema.target)]).astype(int)
+    known = len(truth) == len(state.pool)  # not where a study is only tried, on made-up inputs
     return {
         "test accuracy": found.accuracy(_rest(test, settings)),
-        "argmax labels right": float((state.votes.argmax(1) == truth[state.asked]).mean()),
-        "public inputs right": float((found.pool == truth).mean()),
+        "argmax labels right": float((state.votes.argmax(1) == truth[state.asked]).mean()) if known else math.nan,
+        "public inputs right": float((found.pool == truth).mean()) if known else math.nan,
     }
 
 
@@ -375,21 +380,10 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: VoteStat
     tables = {"Votes": pandas.DataFrame(rows, columns=["", "value"])}
     if not state.sigma:
         tables[PUBLISHED] = pandas.DataFrame(
-            [(one.mechanism, len(one.labels), one.epsilon, str(one.dependent)) for one in as_published(labels)],
+            [
+                (one.mechanism, len(one.labels), one.epsilon, str(one.dependent))
+                for one in as_published(state.votes, state.teachers)
+            ],
             columns=["mechanism", "labels", "epsilon whatever the votes are", "epsilon by these votes"],
         )
     return Outcome(tables=tables, arrays={"votes": state.votes, "asked": state.asked})
-
-
-PUBLISHED = "As published, on exact votes that only a simulation has"
-
-
-def as_published(labels: VotedLabels) -> tuple[PublishedLabels, ...]:
-    """The published mechanisms on exact votes, with the noise of the papers' 250 teachers scaled to these."""
-    of = labels.teachers / 250
-    return (
-        labels.gnmax(40 * of),
-        labels.gnmax(100 * of),
-        labels.confident_gnmax(200 * of, 150 * of, 40 * of),
-        labels.lnmax(0.05 / of),
-    )

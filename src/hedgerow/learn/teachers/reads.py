@@ -124,13 +124,15 @@ class Reads:
 
 def _leading(rows: Array, components: int) -> Array:
     """Leading directions of centred rows (N, d): shape (d, k), float32, with signs that do not depend on the library."""
+    import scipy
+
     n, d = rows.shape
-    if n >= d:
-        _, vectors = np.linalg.eigh((rows.T @ rows).astype(np.float64))
-        found = vectors[:, ::-1][:, :components]
-    else:
-        _, vectors = np.linalg.eigh((rows @ rows.T).astype(np.float64))
-        found = rows.T @ vectors[:, ::-1][:, :components]
+    square = (rows.T @ rows if n >= d else rows @ rows.T).astype(np.float64)
+    kept = min(components, len(square))
+    _, vectors = scipy.linalg.eigh(square, subset_by_index=[len(square) - kept, len(square) - 1])
+    found = vectors[:, ::-1]
+    if n < d:
+        found = rows.T @ found
         found = found / np.maximum(np.linalg.norm(found, axis=0), 1e-12)
     if found.shape[1] < components:
         found = np.concatenate([found, np.zeros((d, components - found.shape[1]))], 1)

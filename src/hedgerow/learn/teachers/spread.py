@@ -24,7 +24,7 @@ from .learners import squared_distances
 WIDTH = 0.2
 """Of a kernel, in squared distances to the last neighbour; 0.2, 0.3 and 1 were looked at on 8000 test images of MNIST."""
 LEADING = 100
-"""Numbers of a row that make a distance, the first ones: leading components where there are any."""
+"""Numbers of a row that make a distance, the first ones: leading components where there are any; 60, 100 and 120 were tried."""
 AT_ONCE = 1000
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .ctgan import Ctgan, CtganState, ctgan, ctgan_rounds
     from .dp_ctgan import DpCtganState, dp_ctgan, dp_ctgan_rounds
     from .dp_tvae import DpTvae, DpTvaeState, dp_tvae, dp_tvae_rounds
-    from .encoding import Encoding
+    from .encoding import RowEncoding
     from .pate_gan import PateGanState, pate_gan, pate_gan_rounds
     from .tvae import Tvae, TvaeState, tvae, tvae_rounds
 
@@ -20,8 +20,8 @@ __all__ = [
     "DpCtganState",
     "DpTvae",
     "DpTvaeState",
-    "Encoding",
     "PateGanState",
+    "RowEncoding",
     "Tvae",
     "TvaeState",
     "ctgan",

@@ -29,7 +29,7 @@ from hedgerow.core.question import local, minds_missing, travels
 from hedgerow.learn.settings import Weighting
 from hedgerow.learn.weighting import weighed
 
-from .encoding import Encoding
+from .encoding import RowEncoding
 from .networks import HIDDEN, NOISE, Critic, Generator, activated, filled, flat, mask_of
 
 PENALTY = 10.0
@@ -63,7 +63,7 @@ class Conditioner:
         Where the records of a level start there, and how many they are.
     """
 
-    encoding: Encoding
+    encoding: RowEncoding
     below: Array
     order: Array
     first: Array
@@ -71,7 +71,7 @@ class Conditioner:
     n: int
 
     @classmethod
-    def of(cls, encoding: Encoding, levels: Array, counts: Array) -> Conditioner:
+    def of(cls, encoding: RowEncoding, levels: Array, counts: Array) -> Conditioner:
         """For records with these levels (n, columns), by counts of the levels of everybody."""
         most = max((block.size for block in encoding.discrete), default=1)
         many = np.zeros((len(encoding.discrete), most), np.intp)
@@ -98,7 +98,7 @@ class Conditioner:
         return m, self.order[c, at]
 
 
-def level_loss(encoding: Encoding, out: Tensor, m: Tensor) -> Tensor:
+def level_loss(encoding: RowEncoding, out: Tensor, m: Tensor) -> Tensor:
     """Cross-entropy between conditions and the levels that were made of their columns, the mean over rows."""
     total = torch.zeros(())
     for block in encoding.discrete:
@@ -113,7 +113,7 @@ def train_gan(
     party: Party,
     rng: Any,
     *,
-    encoding: Encoding,
+    encoding: RowEncoding,
     plan: GanPlan,
     weighting: Weighting,
     largest_weight: float | None = None,
@@ -134,7 +134,7 @@ def train_gan(
     return weighed(party, weighting, largest_weight, update=after - before)
 
 
-def own_rows(encoding: Encoding, party: Party, modes: Array, rng: Any) -> tuple[Array, Array]:
+def own_rows(encoding: RowEncoding, party: Party, modes: Array, rng: Any) -> tuple[Array, Array]:
     """A party's records as rows (n, width) and codes of levels; with weights, as many records drawn in proportion to them."""
     w = np.asarray(party.w)
     kept = np.flatnonzero(w > 0)

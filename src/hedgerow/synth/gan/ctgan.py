@@ -43,7 +43,7 @@ from ..conditions import Conditions
 from ..synthesizer import provenance
 from ..table import Provenance
 from .adversarial import GanPlan, train_gan
-from .encoding import Encoding
+from .encoding import RowEncoding
 from .made import NetworkSynthesizer
 from .modes import Modes, asked_counts, level_counts_of, modes_of, modes_table
 from .networks import HIDDEN, NOISE, Critic, Generator, activated, begun, filled, mask_of
@@ -93,7 +93,7 @@ class Ctgan(NetworkSynthesizer):
     hidden: int = HIDDEN
 
     def outputs(self, rows: int, conditions: Conditions, rng: np.random.Generator) -> Array:
-        """Return rows as `Encoding.decode` reads them; levels that are wanted are conditions of the generator."""
+        """Return rows as `RowEncoding.decode` reads them; levels that are wanted are conditions of the generator."""
         net = filled(Generator(self.encoding, self.hidden), self.generator)
         draws = torch.Generator().manual_seed(int(rng.integers(2**62)))
         mask, found = mask_of(self.encoding, self.modes), []
@@ -218,7 +218,7 @@ def ctgan_rounds(
 
 
 def _begun(
-    federation: Federation, encoding: Encoding, modes: Modes, balanced: bool, hidden: int, pac: int, seed: int
+    federation: Federation, encoding: RowEncoding, modes: Modes, balanced: bool, hidden: int, pac: int, seed: int
 ) -> CtganState:
     """First weights, and modes and counts from one question, which is not asked where both are public."""
     needed = (modes == "mixture" and bool(encoding.numbers)) or (balanced and bool(encoding.discrete))

@@ -39,7 +39,7 @@ from ..synthesizer import provenance
 from ..table import Provenance
 from .adversarial import level_loss
 from .ctgan import Ctgan
-from .encoding import Encoding
+from .encoding import RowEncoding
 from .modes import Modes, found_behind_noise, level_counts_of, modes_of, modes_table
 from .networks import HIDDEN, NOISE, Generator, activated, begun, filled, mask_of
 from .private import PrivateNetwork, as_setting, critic_of, network_gradients, planned, refuse_packs, rows_of, shares_of
@@ -93,7 +93,7 @@ def dp_ctgan_rounds(
     hidden: int = HIDDEN,
     n_modes: int = 10,
     modes: Modes = "mixture",
-    balanced: bool = True,
+    balanced: bool = False,
     columns: Sequence[str] | None = None,
     seed: int = 0,
     start: DpCtganState | None = None,
@@ -131,7 +131,8 @@ def dp_ctgan_rounds(
     modes : {"mixture", "equal"}
         From noisy counts, which are charged, or public ones of equal widths.
     balanced : bool
-        Whether records count by log(1 + count) / count of their level, from noisy counts; otherwise all count alike.
+        Whether records count by log(1 + count) / count of their level, from noisy counts, the rarest one; otherwise all count
+        alike. Balance costs: the rate that is charged is that of the rarest level, and others count less beside the same noise.
     columns : sequence of str, optional
         Columns to make up; by default all but those of an id, weights, offsets and what is ignored.
     seed : int
@@ -183,7 +184,7 @@ def dp_ctgan_rounds(
         yield (state := _step(state, real, encoding, network, clipping, step, place, mass, made, draws, critic_steps))
 
 
-def _begun(federation: Federation, encoding: Encoding, modes: Modes, hidden: int, seed: int, needs: bool) -> DpCtganState:
+def _begun(federation: Federation, encoding: RowEncoding, modes: Modes, hidden: int, seed: int, needs: bool) -> DpCtganState:
     counts = found_behind_noise(federation, encoding) if needs else None
     generator, critic = begun(Generator, seed, encoding, hidden), begun(critic_of, seed, encoding, hidden)
     remembered = {"critic": np.zeros((2, len(critic)), np.float32), "generator": np.zeros((2, len(generator)), np.float32)}
@@ -191,14 +192,14 @@ def _begun(federation: Federation, encoding: Encoding, modes: Modes, hidden: int
     return DpCtganState(0, generator, critic, remembered, own, level_counts_of(encoding, counts))
 
 
-def _true(encoding: Encoding, counts: Array, place: int) -> Array:
+def _true(encoding: RowEncoding, counts: Array, place: int) -> Array:
     """Part of the records that have each level."""
     own = counts[encoding.discrete[place].levels]
     found: Array = own / own.sum()
     return found
 
 
-def _balance(encoding: Encoding, counts: Array, place: int | None, balanced: bool) -> tuple[Array, Array]:
+def _balance(encoding: RowEncoding, counts: Array, place: int | None, balanced: bool) -> tuple[Array, Array]:
     """What records count by their level, and how often levels are then met, which made-up rows follow."""
     if place is None:
         return np.ones(1), np.ones(1)
@@ -211,7 +212,7 @@ def _balance(encoding: Encoding, counts: Array, place: int | None, balanced: boo
 def _step(
     state: DpCtganState,
     real: Array,
-    encoding: Encoding,
+    encoding: RowEncoding,
     network: PrivateNetwork,
     clipping: Clipping,
     step: GradientStep,
@@ -284,4 +285,5 @@ def dp_ctgan(federation: Federation, **settings: Any) -> Ctgan:
     """
     *_, state = dp_ctgan_rounds(federation, **settings)
     full = complete(dp_ctgan_rounds, settings)
-    return synthesizer(full, arrays_of(state), federation.schema, provenance(federation, "DP-CTGAN"))
+    about = provenance(federation, "DP-CTGAN", delta=full["delta"])
+    return synthesizer(full, arrays_of(state), federation.schema, about)

@@ -38,7 +38,7 @@ from hedgerow.report import Outcome
 from ..conditions import Conditions
 from ..synthesizer import provenance
 from ..table import Provenance
-from .encoding import Encoding
+from .encoding import RowEncoding
 from .made import NetworkSynthesizer
 from .modes import Modes, found_behind_noise, modes_of, modes_table
 from .networks import begun, filled, gumbel, mask_of
@@ -87,7 +87,7 @@ class DpTvae(NetworkSynthesizer):
     latent: int = LATENT
 
     def outputs(self, rows: int, conditions: Conditions, rng: np.random.Generator) -> Array:
-        """Return rows as `Encoding.decode` reads them; conditions are left to drawing again."""
+        """Return rows as `RowEncoding.decode` reads them; conditions are left to drawing again."""
         net = weighted(self.encoding, self.hidden, self.latent, self.weights)
         draws = torch.Generator().manual_seed(int(rng.integers(2**62)))
         with torch.no_grad():
@@ -100,7 +100,7 @@ class DpTvae(NetworkSynthesizer):
         return drawn
 
 
-def weighted(encoding: Encoding, hidden: int, latent: int, weights: Array) -> Any:
+def weighted(encoding: RowEncoding, hidden: int, latent: int, weights: Array) -> Any:
     """The auto-encoder with these trained parameters."""
     net = PlainAutoencoder(encoding, hidden, latent)
     for part, value in zip(_trained(net), np.split(weights, np.cumsum([p.numel() for p in _trained(net)])[:-1]), strict=True):
@@ -210,14 +210,14 @@ def dp_tvae_rounds(
         yield state
 
 
-def _first(encoding: Encoding, hidden: int, latent: int, seed: int) -> Array:
+def _first(encoding: RowEncoding, hidden: int, latent: int, seed: int) -> Array:
     """First weights that are trained."""
     net: Any = filled(PlainAutoencoder(encoding, hidden, latent), begun(PlainAutoencoder, seed, encoding, hidden, latent))
     found: Array = torch.cat([value.detach().reshape(-1) for value in _trained(net)]).numpy().copy()
     return found
 
 
-def bias_of_mu(encoding: Encoding, hidden: int, latent: int) -> slice:
+def bias_of_mu(encoding: RowEncoding, hidden: int, latent: int) -> slice:
     """Where the bias of mu is among the trained parameters."""
     end = encoding.width * hidden + hidden + hidden * latent + latent
     return slice(end - latent, end)
@@ -256,4 +256,5 @@ def dp_tvae(federation: Federation, **settings: Any) -> DpTvae:
     """
     *_, state = dp_tvae_rounds(federation, **settings)
     full = complete(dp_tvae_rounds, settings)
-    return synthesizer(full, arrays_of(state), federation.schema, provenance(federation, "DP-TVAE"))
+    about = provenance(federation, "DP-TVAE", delta=full["delta"])
+    return synthesizer(full, arrays_of(state), federation.schema, about)

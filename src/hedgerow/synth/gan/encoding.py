@@ -31,7 +31,7 @@ NUMBERS = ("number", "integer")
 
 
 @dataclass(frozen=True)
-class Block:
+class ColumnBlock:
     """The places of one column in a row that networks read.
 
     Attributes
@@ -68,7 +68,7 @@ class Block:
 
 @travels
 @dataclass(frozen=True)
-class Encoding:
+class RowEncoding:
     """How records become rows of numbers.
 
     Attributes
@@ -83,26 +83,26 @@ class Encoding:
     n_modes: int = 10
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[ColumnBlock, ...]:
         """One for each column, in their order."""
         found, at, condition, mode = [], 0, 0, 0
         for j, column in enumerate(self.codes.columns):
             if column.kind in NUMBERS:
-                block = Block(j, at + 1, self.n_modes + column.optional, alpha=at, mode=mode)
+                block = ColumnBlock(j, at + 1, self.n_modes + column.optional, alpha=at, mode=mode)
                 at, mode = at + 1 + block.size, mode + 1
             else:
-                block = Block(j, at, self.codes.sizes[j], condition=condition)
+                block = ColumnBlock(j, at, self.codes.sizes[j], condition=condition)
                 at, condition = at + block.size, condition + block.size
             found.append(block)
         return tuple(found)
 
     @cached_property
-    def numbers(self) -> tuple[Block, ...]:
+    def numbers(self) -> tuple[ColumnBlock, ...]:
         """Blocks of numbers."""
         return tuple(block for block in self.blocks if block.mode >= 0)
 
     @cached_property
-    def discrete(self) -> tuple[Block, ...]:
+    def discrete(self) -> tuple[ColumnBlock, ...]:
         """Blocks of columns with levels, on which records are conditioned."""
         return tuple(block for block in self.blocks if block.mode < 0)
 
@@ -122,7 +122,7 @@ class Encoding:
         if not places:
             return np.zeros((len(next(iter(columns.values()))), 0), np.int16)
         kept = [self.codes.columns[j] for j in places]
-        cuts, widths = (tuple(values[j] for j in places) for values in (self.codes.cuts, self.codes.widths))
+        cuts, widths = tuple(self.codes.cuts[j] for j in places), tuple(self.codes.widths[j] for j in places)
         return Codes(tuple(kept), cuts, widths).number(columns)
 
     def encode(self, columns: Mapping[str, Any], modes: Array, rng: Any = None) -> Array:

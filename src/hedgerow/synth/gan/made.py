@@ -17,7 +17,7 @@ from hedgerow.errors import SettingsInvalid
 
 from ..conditions import Conditions
 from ..synthesizer import Synthesizer
-from .encoding import Encoding
+from .encoding import RowEncoding
 
 TRIES = 200
 """So many draws are made for each record that is wanted, at most."""
@@ -32,16 +32,16 @@ class NetworkSynthesizer(Synthesizer):
 
     Attributes
     ----------
-    encoding : Encoding
+    encoding : RowEncoding
     modes : array of shape (numbers, n_modes, 3)
     """
 
-    encoding: Encoding
+    encoding: RowEncoding
     modes: Array
 
     @abstractmethod
     def outputs(self, rows: int, conditions: Conditions, rng: np.random.Generator) -> Array:
-        """Return rows as `Encoding.decode` reads them, of which most satisfy the conditions."""
+        """Return rows as `RowEncoding.decode` reads them, of which most satisfy the conditions."""
 
     def draw(self, rows: int, conditions: Conditions, rng: np.random.Generator) -> Array:
         """Return the codes of made-up records: shape (rows, f)."""

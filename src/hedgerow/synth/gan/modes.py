@@ -31,7 +31,7 @@ from hedgerow.stats.counts import tally
 from hedgerow.trees.noise import ball, deviation
 
 from ..codes import Codes, coded
-from .encoding import Encoding
+from .encoding import RowEncoding
 
 if TYPE_CHECKING:
     import pandas
@@ -56,20 +56,20 @@ def marginal_counts(broadcast: None, party: Party, rng: Any, *, sizes: tuple[int
     return np.concatenate(found, axis=-1)
 
 
-def asked_counts(federation: Federation, encoding: Encoding) -> Array:
+def asked_counts(federation: Federation, encoding: RowEncoding) -> Array:
     """Counts of all bins and levels, side by side: the one question of this module."""
     codes, bound = encoding.codes, bound_of_counts(federation, encoding)
     counts: Array = federation.prepare(coded, codes=codes).sum(partial(marginal_counts, sizes=codes.sizes), bound=bound)
     return counts
 
 
-def bound_of_counts(federation: Federation, encoding: Encoding) -> Bound | None:
+def bound_of_counts(federation: Federation, encoding: RowEncoding) -> Bound | None:
     """How far a record moves them: one cell of each column."""
     codes = encoding.codes
     return None if codes.heaviest is None else ball(federation, len(codes.columns), codes.heaviest)
 
 
-def found_behind_noise(federation: Federation, encoding: Encoding) -> Array:
+def found_behind_noise(federation: Federation, encoding: RowEncoding) -> Array:
     """The same, of which those below two deviations of their noise, which is public, are zero."""
     counts = asked_counts(federation, encoding)
     return np.where(counts < 2 * deviation(federation, bound_of_counts(federation, encoding), len(counts)), 0.0, counts)
@@ -80,7 +80,7 @@ def split(counts: Array, codes: Codes) -> list[Array]:
     return np.split(counts, np.cumsum(codes.sizes)[:-1])
 
 
-def modes_table(encoding: Encoding, modes: Array) -> pandas.DataFrame:
+def modes_table(encoding: RowEncoding, modes: Array) -> pandas.DataFrame:
     """Modes that have weight, for people."""
     import pandas
 
@@ -89,7 +89,7 @@ def modes_table(encoding: Encoding, modes: Array) -> pandas.DataFrame:
     return pandas.DataFrame(rows, columns=["column", "weight", "mean", "deviation"])
 
 
-def modes_of(encoding: Encoding, counts: Array | None) -> Array:
+def modes_of(encoding: RowEncoding, counts: Array | None) -> Array:
     """Weight, mean and deviation of each mode of each number: shape (numbers, n_modes, 3); public ones without counts."""
     found = np.zeros((len(encoding.numbers), encoding.n_modes, 3))
     tables = None if counts is None else split(counts, encoding.codes)
@@ -131,7 +131,7 @@ def mixture(ends: Array, counts: Array, n_modes: int) -> Array:
     return np.column_stack([weight / weight.sum(), mean, deviation])
 
 
-def level_counts_of(encoding: Encoding, counts: Array | None) -> Array:
+def level_counts_of(encoding: RowEncoding, counts: Array | None) -> Array:
     """How often each level of each column occurs, side by side as in a vector of conditions; ones without counts."""
     found = np.ones(encoding.conditions)
     if counts is not None:

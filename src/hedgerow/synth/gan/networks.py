@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from hedgerow.core.arrays import Array
 
-from .encoding import Encoding
+from .encoding import RowEncoding
 
 NOISE = 128
 """Length of z."""
@@ -37,7 +37,7 @@ NEVER = -1e9
 class Generator(nn.Module):
     """Noise and conditions to the outputs of a row, before tanh and softmax."""
 
-    def __init__(self, encoding: Encoding, hidden: int = HIDDEN, noise: int = NOISE) -> None:
+    def __init__(self, encoding: RowEncoding, hidden: int = HIDDEN, noise: int = NOISE) -> None:
         super().__init__()
         d = noise + encoding.conditions
         self.first, self.second = nn.Linear(d, hidden), nn.Linear(d + hidden, hidden)
@@ -55,7 +55,7 @@ class Generator(nn.Module):
 class Critic(nn.Module):
     """A score of packs of rows with their conditions."""
 
-    def __init__(self, encoding: Encoding, hidden: int = HIDDEN, pac: int = 10) -> None:
+    def __init__(self, encoding: RowEncoding, hidden: int = HIDDEN, pac: int = 10) -> None:
         super().__init__()
         self.pac = pac
         self.first, self.second = nn.Linear(pac * (encoding.width + encoding.conditions), hidden), nn.Linear(hidden, hidden)
@@ -95,7 +95,7 @@ def gumbel(shape: torch.Size, draws: torch.Generator) -> Tensor:
     return -torch.log(torch.empty(shape).exponential_(generator=draws))
 
 
-def mask_of(encoding: Encoding, modes: Array) -> Tensor:
+def mask_of(encoding: RowEncoding, modes: Array) -> Tensor:
     """What is added to the outputs of a row: `NEVER` at modes without weight."""
     found = torch.zeros(encoding.width)
     for block in encoding.numbers:
@@ -104,7 +104,7 @@ def mask_of(encoding: Encoding, modes: Array) -> Tensor:
     return found
 
 
-def activated(encoding: Encoding, out: Tensor, draws: torch.Generator) -> Tensor:
+def activated(encoding: RowEncoding, out: Tensor, draws: torch.Generator) -> Tensor:
     """Rows of outputs: alpha by tanh, one-hot parts by the Gumbel softmax, so that the largest is drawn by softmax."""
     parts = []
     noisy = (out + gumbel(out.shape, draws)) / TEMPERATURE

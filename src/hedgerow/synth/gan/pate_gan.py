@@ -51,7 +51,7 @@ from ..synthesizer import provenance
 from ..table import Provenance
 from .adversarial import BETAS, level_loss
 from .ctgan import Ctgan
-from .encoding import Encoding
+from .encoding import RowEncoding
 from .modes import Modes, found_behind_noise, level_counts_of, modes_of, modes_table
 from .networks import NOISE, Generator, activated, begun, filled, flat, mask_of
 from .private import COUNTS
@@ -115,7 +115,7 @@ def untaught(broadcast: Mapping[str, Array], party: Party, *, plan: TeacherPlan)
 @minds_missing
 @local()
 def votes_of_teachers(
-    broadcast: Mapping[str, Array], party: Party, rng: Any, *, encoding: Encoding, plan: TeacherPlan
+    broadcast: Mapping[str, Array], party: Party, rng: Any, *, encoding: RowEncoding, plan: TeacherPlan
 ) -> Array:
     """Train a party's teachers, then count how many take each row of the second half for real: shape (made,).
 
@@ -164,7 +164,7 @@ class PateGanState:
     counts: Array
 
 
-def student_of(encoding: Encoding, hidden: int) -> nn.Module:
+def student_of(encoding: RowEncoding, hidden: int) -> nn.Module:
     """Scores of rows."""
     return nn.Sequential(nn.Linear(encoding.width, hidden), nn.LeakyReLU(0.2), nn.Linear(hidden, 1))
 
@@ -275,7 +275,7 @@ def pate_gan_rounds(
 
 
 def _made(
-    state: PateGanState, encoding: Encoding, made: int, draws: torch.Generator, net: Any = None
+    state: PateGanState, encoding: RowEncoding, made: int, draws: torch.Generator, net: Any = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Outputs of the generator, conditions by the counts of levels, and rows."""
     hidden = len(state.student) // (encoding.width + 2)
@@ -292,7 +292,7 @@ def _made(
 
 
 def _step(
-    state: PateGanState, encoding: Encoding, rows: Tensor, labels: Tensor, steps: int, rate: float, draws: torch.Generator
+    state: PateGanState, encoding: RowEncoding, rows: Tensor, labels: Tensor, steps: int, rate: float, draws: torch.Generator
 ) -> PateGanState:
     """Steps of the student on labelled rows, and of the generator against it: post-processing of noisy votes."""
     hidden = len(state.student) // (encoding.width + 2)
@@ -343,4 +343,5 @@ def pate_gan(federation: Federation, **settings: Any) -> Ctgan:
     """
     *_, state = pate_gan_rounds(federation, **settings)
     full = complete(pate_gan_rounds, settings)
-    return synthesizer(full, arrays_of(state), federation.schema, provenance(federation, "PATE-GAN"))
+    about = provenance(federation, "PATE-GAN", delta=full["delta"])
+    return synthesizer(full, arrays_of(state), federation.schema, about)

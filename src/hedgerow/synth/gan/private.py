@@ -8,7 +8,7 @@ ledger charges a Gaussian release at sampling rate q each round.
 
 What is wrong with accounts of training by sampling: it draws a level first and a record that has it then, so a record joins a
 batch of B with probability up to B max_l P(l) / n_l, which for a rare level is many times B / n. An account at rate B / n
-under-reports (`largest_rate`). Here records join alike, at the rate q that is charged, and a record counts a_l <= 1 by its
+under-reports (`rarest_rate`). Here records join alike, at the rate q that is charged, and a record counts a_l <= 1 by its
 level, one for the level that is to be seen most often: the same balance of levels, at the rate of the rarest condition.
 
 Releases : counts of bins and levels at most once; the sum of clipped gradients once per round.
@@ -47,18 +47,20 @@ from hedgerow.privacy.accounting import calibrate
 from hedgerow.privacy.mechanisms import Gaussian
 from hedgerow.privacy.shares import BudgetShares, Share
 
-from .encoding import Encoding
+from .encoding import RowEncoding
 from .tvae import reconstruction
 
 COUNTS = 0.2
 """Part of epsilon and delta for the counts of bins and levels."""
+RARE = 0.05
+"""Part of all records, below which levels are balanced no further."""
 DELTA = 0.3
 """Deviation of alpha of a private decoder, which has none of its own."""
 
 TravellingModes = tuple[tuple[tuple[float, ...], ...], ...]
 
 
-def critic_of(encoding: Encoding, hidden: int) -> nn.Module:
+def critic_of(encoding: RowEncoding, hidden: int) -> nn.Module:
     """Scores of single rows with their conditions."""
     layers = nn.Linear(encoding.width + encoding.conditions, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, 1)
     return nn.Sequential(layers[0], nn.ReLU(), layers[1], nn.ReLU(), layers[2])
@@ -67,7 +69,7 @@ def critic_of(encoding: Encoding, hidden: int) -> nn.Module:
 class PlainAutoencoder(nn.Module):
     """Rows to outputs and z, side by side: mu of z, to which a round's noise is added as a part of its bias."""
 
-    def __init__(self, encoding: Encoding, hidden: int, latent: int) -> None:
+    def __init__(self, encoding: RowEncoding, hidden: int, latent: int) -> None:
         super().__init__()
         width = encoding.width
         self.encoder = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, latent))
@@ -87,7 +89,7 @@ class PlainAutoencoder(nn.Module):
         return found
 
 
-def row_losses(output: Tensor, rows: Tensor, *, encoding: Encoding) -> Tensor:
+def row_losses(output: Tensor, rows: Tensor, *, encoding: RowEncoding) -> Tensor:
     """-log density of rows under a decoder's outputs, and |z|^2 / 2, of which the mean over noise is the divergence: (n,)."""
     out, z = output[:, : encoding.width], output[:, encoding.width :]
     delta = torch.full((len(encoding.numbers),), DELTA)
@@ -105,7 +107,7 @@ class PrivateNetwork:
     hidden, latent : int
     """
 
-    encoding: Encoding
+    encoding: RowEncoding
     kind: Literal["critic", "autoencoder"]
     hidden: int
     latent: int = 1
@@ -145,7 +147,7 @@ def _way(network: PrivateNetwork) -> Exact:
 def rows_of(
     columns: Mapping[str, Any],
     *,
-    encoding: Encoding,
+    encoding: RowEncoding,
     modes: TravellingModes,
     critic: bool,
     place: int | None,
@@ -191,15 +193,18 @@ def as_setting(modes: Array) -> TravellingModes:
 
 
 def shares_of(counts: Array, balanced: bool) -> Array:
-    """What a record counts by its level, in (0, 1]: as log(1 + count) / count, the rarest level one; all alike otherwise."""
+    """What a record counts by its level, in (0, 1]: as log(1 + count) / count, the rarest level one; all alike otherwise.
+
+    Levels of fewer than `RARE` of all records count as that many: for one of hardly any record, all others would hardly count.
+    """
     if not balanced:
         return np.ones(len(counts))
-    held = np.maximum(counts, 1.0)
+    held = np.maximum(counts, max(1.0, RARE * np.maximum(counts, 0.0).sum()))
     found: Array = np.log1p(held) / held
     return found / found.max()
 
 
-def largest_rate(counts: Array, batch_size: int, columns: int = 1) -> float:
+def rarest_rate(counts: Array, batch_size: int, columns: int = 1) -> float:
     """With what probability a record of the rarest level joins a batch of training by sampling as published.
 
     A column of `columns` is drawn, then a level by log(1 + count), then one of its records: of a record that has the rarest

@@ -12,7 +12,7 @@ from hedgerow.data import Schema, load
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel
 
 from ..codes import Codes
-from .encoding import Encoding
+from .encoding import RowEncoding
 
 BINS = 64
 """Of the histogram of each number, from which modes are found."""
@@ -27,10 +27,10 @@ def above(**settings: float) -> None:
         raise SettingsInvalid("; ".join(wrong) + ".", remedy="Counts are at least one, rates and lengths are above zero.")
 
 
-def encoding_of(schema: Schema, columns: Sequence[str] | None, n_modes: int) -> Encoding:
+def encoding_of(schema: Schema, columns: Sequence[str] | None, n_modes: int) -> RowEncoding:
     """The columns that are made up, and the bins of their histograms."""
     above(n_modes=n_modes)
-    return Encoding(Codes.of(schema, columns=columns, target="", bins=BINS), n_modes)
+    return RowEncoding(Codes.of(schema, columns=columns, target="", bins=BINS), n_modes)
 
 
 def complete(program: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any]:

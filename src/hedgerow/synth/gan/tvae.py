@@ -40,7 +40,7 @@ from ..conditions import Conditions
 from ..synthesizer import provenance
 from ..table import Provenance
 from .adversarial import own_rows
-from .encoding import Encoding
+from .encoding import RowEncoding
 from .made import NetworkSynthesizer
 from .modes import Modes, asked_counts, modes_of, modes_table
 from .networks import begun, filled, flat, gumbel, mask_of
@@ -55,7 +55,7 @@ NARROW, WIDEST = 0.01, 1.0
 class Decoder(nn.Module):
     """z to the outputs of a row, and the deviations of its alphas."""
 
-    def __init__(self, encoding: Encoding, hidden: int = HIDDEN, latent: int = LATENT) -> None:
+    def __init__(self, encoding: RowEncoding, hidden: int = HIDDEN, latent: int = LATENT) -> None:
         super().__init__()
         self.first, self.second = nn.Linear(latent, hidden), nn.Linear(hidden, hidden)
         self.last = nn.Linear(hidden, encoding.width)
@@ -75,7 +75,7 @@ class Decoder(nn.Module):
 class Autoencoder(nn.Module):
     """Encoder and decoder."""
 
-    def __init__(self, encoding: Encoding, hidden: int = HIDDEN, latent: int = LATENT) -> None:
+    def __init__(self, encoding: RowEncoding, hidden: int = HIDDEN, latent: int = LATENT) -> None:
         super().__init__()
         self.encoding, self.latent = encoding, latent
         self.first, self.second = nn.Linear(encoding.width, hidden), nn.Linear(hidden, hidden)
@@ -91,7 +91,7 @@ class Autoencoder(nn.Module):
         return reconstruction(self.encoding, self.decoder(z) + mask, rows, self.decoder.delta) + divergence
 
 
-def reconstruction(encoding: Encoding, out: Tensor, rows: Tensor, delta: Tensor) -> Tensor:
+def reconstruction(encoding: RowEncoding, out: Tensor, rows: Tensor, delta: Tensor) -> Tensor:
     """-log of the probability of rows (n, width) under outputs of the same shape, but for a constant: (n,)."""
     total = torch.zeros(len(out))
     for block in encoding.blocks:
@@ -122,7 +122,7 @@ def train_tvae(
     party: Party,
     rng: Any,
     *,
-    encoding: Encoding,
+    encoding: RowEncoding,
     plan: TvaePlan,
     weighting: Weighting,
     largest_weight: float | None = None,
@@ -181,7 +181,7 @@ class Tvae(NetworkSynthesizer):
     latent: int = LATENT
 
     def outputs(self, rows: int, conditions: Conditions, rng: np.random.Generator) -> Array:
-        """Return rows as `Encoding.decode` reads them; conditions are left to drawing again."""
+        """Return rows as `RowEncoding.decode` reads them; conditions are left to drawing again."""
         net: Any = filled(Decoder(self.encoding, self.hidden, self.latent), self.decoder)
         draws = torch.Generator().manual_seed(int(rng.integers(2**62)))
         with torch.no_grad():
@@ -281,7 +281,7 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: TvaeStat
     return Outcome(tables={"Modes of numbers": modes_table(encoding, state.modes)}, arrays=arrays_of(encoding, settings, state))
 
 
-def arrays_of(encoding: Encoding, settings: Mapping[str, Any], state: TvaeState) -> dict[str, Array]:
+def arrays_of(encoding: RowEncoding, settings: Mapping[str, Any], state: TvaeState) -> dict[str, Array]:
     """The decoder's weights and the modes."""
     net: Any = filled(Autoencoder(encoding, settings["hidden"], settings["latent"]), state.weights)
     return {"decoder": flat(net.decoder), "modes": state.modes}
