@@ -305,7 +305,7 @@ def codes_of(schema: Schema, settings: Mapping[str, Any]) -> Codes:
     columns, by = settings["columns"], settings["by"]
     if by is not None and columns is not None and by not in columns:
         columns = [*columns, by]
-    return Codes.of(schema, columns=columns, bins=settings["bins"], log=settings["log"], points=settings["points"])
+    return Codes.of(schema, columns=columns, bins=settings["bins"], log=settings["log"], points=settings.get("points"))
 
 
 def bound_of_products(federation: Federation, codes: Codes, scores: Array, reach: float, layout: _Layout) -> Bound | None:
