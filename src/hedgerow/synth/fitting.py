@@ -14,7 +14,7 @@ have each code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -26,16 +26,43 @@ from .raking import FEWEST, FITTED, Potentials, raked
 from .tables import Clique, Tables
 from .tree import NEAR, ColumnTree, agreeing, cleaned, combined, shrunk, simplex, spanning
 
+Score = Callable[[Array], float]
+"""How strong an edge is, of the table of its two columns."""
+
+
+def information(table: Array) -> float:
+    """Mutual information of a table of counts, times its records, in nats; cells below zero count as zero."""
+    table = np.maximum(table, 0.0)
+    total = table.sum()
+    if total <= 0:
+        return 0.0
+    expected = np.outer(table.sum(1), table.sum(0)) / total
+    there = table > 0
+    return float((table[there] * np.log(table[there] / expected[there])).sum())
+
+
+def misfit(table: Array) -> float:
+    """By how much a table of counts differs from independence, in records: l1 length; cells below zero count as zero."""
+    table = np.maximum(table, 0.0)
+    total = table.sum()
+    return float(np.abs(table - np.outer(table.sum(1), table.sum(0)) / total).sum()) if total > 0 else 0.0
+
 
 def fitted(
-    state: TablesState, singles: Tables, pairs: Tables | None = None, rounds: int = 0
+    state: TablesState,
+    singles: Tables,
+    pairs: Tables | None = None,
+    rounds: int = 0,
+    score: Score = information,
 ) -> tuple[tuple[ColumnTree, ...], tuple[Potentials, ...]]:
     """Return a tree of all columns for each class, and potentials that weigh its records where there are rounds of raking.
+
+    The tree has the edges with the largest sum of `score`, by default `information`.
 
     A target whose codes are the classes is no column of these tables: its node then is all its records at that code.
     """
     totals, nodes, clean = cleaned_tables(state, singles, pairs)
-    edges = spanning({(i, j): sum(map(information, tables)) - NEAR * sum(totals) for (i, j), tables in clean.items()})
+    edges = spanning({(i, j): sum(map(score, tables)) - NEAR * sum(totals) for (i, j), tables in clean.items()})
     wanted = clean if rounds else edges
     moved = {
         (i, j): [agreeing(table, *(nodes[c][end] for end in (i, j))) for c, table in enumerate(clean[i, j])] for i, j in wanted
@@ -81,17 +108,6 @@ def class_totals(
     found = sum(table.reshape(len(table), -1).sum(1) * share for table, share in weighed) / weight
     found = np.maximum(found, 0.0)
     return [float(total) for total in (found if found.any() else np.ones_like(found))]
-
-
-def information(table: Array) -> float:
-    """Mutual information of a table of counts, times its records, in nats; cells below zero count as zero."""
-    table = np.maximum(table, 0.0)
-    total = table.sum()
-    if total <= 0:
-        return 0.0
-    expected = np.outer(table.sum(1), table.sum(0)) / total
-    there = table > 0
-    return float((table[there] * np.log(table[there] / expected[there])).sum())
 
 
 def _column(

@@ -2,7 +2,7 @@
 
     singles   <- the table of each column, + noise                                           one question, l2 sqrt(F)
     pairs     <- the table of each pair of columns, + noise                                  one question, l2 sqrt(F (F-1)/2)
-    tree      <- chosen from the noisy tables, free                                          post-processing, see `fitting`
+    tree      <- the pairs whose noisy tables differ most from independence, free            post-processing, see `fitting`
     record    down the tree                                                                  post-processing, see `descent`
 
 A target is a column like any other. To learn a target from made-up records, `tan` is better.
@@ -26,7 +26,7 @@ from hedgerow.data import load
 from hedgerow.privacy.shares import BudgetShares
 
 from .drawing import TreeSynthesizer
-from .fitting import fitted
+from .fitting import fitted, misfit
 from .measured import TablesState, measure
 from .synthesizer import provenance
 from .tables import pairs, singles
@@ -39,7 +39,7 @@ METHOD = "one tree over all columns"
     "Made-up records: one tree over all columns, from noisy tables of pairs.",
     name="mst",
     outcome=lambda federation, settings, state: shown(
-        codes := codes_of(federation.schema, settings), state, singles(codes), pairs(codes)
+        codes := codes_of(federation.schema, settings), state, singles(codes), pairs(codes), score=misfit
     ),
     synthesizer=lambda settings, arrays, schema, about: drawn_from(settings, arrays, schema, about),
     case=lambda: Case(load("fair").take(range(200)), {"bins": 4, "columns": ["age", "occupation", "religious", "children"]}),
@@ -93,5 +93,5 @@ def mst(
     *_, state = spanning_tree(federation, **settings, epsilon=epsilon, delta=delta, noise_at=noise_at, least=least)
     codes = codes_of(federation.schema, settings)
     return TreeSynthesizer(
-        codes, provenance(federation, METHOD, delta=delta or None), *fitted(state, singles(codes), pairs(codes))
+        codes, provenance(federation, METHOD, delta=delta or None), *fitted(state, singles(codes), pairs(codes), score=misfit)
     )

@@ -90,7 +90,7 @@ def pair_tables(
     *,
     target: str | None = None,
     columns: Sequence[str] | None = None,
-    bins: int = 16,
+    bins: int | None = None,
     log: Sequence[str] = (),
     points: dict[str, list[float]] | None = None,
     components: int = COMPONENTS,
@@ -121,7 +121,8 @@ def pair_tables(
         raise SettingsInvalid(
             f"{components!r} components and {steps!r} steps.", remedy=f"{COMPONENTS} and {STEPS} are good numbers."
         )
-    codes = codes_of(federation.schema, {"columns": columns, "target": target, "bins": bins, "log": log, "points": points})
+    coded_by = {"columns": columns, "target": target, "bins": bins, "log": log, "points": points, "epsilon": epsilon}
+    codes = codes_of(federation.schema, coded_by)
     ones, twos = layouts(codes)
     if not ones.cliques:
         raise SettingsInvalid(
@@ -136,7 +137,7 @@ def rap(
     *,
     target: str | None = None,
     columns: Sequence[str] | None = None,
-    bins: int = 16,
+    bins: int | None = None,
     log: Sequence[str] = (),
     points: dict[str, list[float]] | None = None,
     components: int = COMPONENTS,
@@ -155,9 +156,16 @@ def rap(
     MixtureSynthesizer
         `.sample(1000, where={"sex": "Female"}, seed=0)` draws records, under conditions exactly; it asks nobody.
     """
-    settings: dict[str, Any] = {"target": target, "columns": columns, "bins": bins, "log": log, "points": points}
+    settings: dict[str, Any] = {
+        "target": target,
+        "columns": columns,
+        "bins": bins,
+        "log": log,
+        "points": points,
+        "epsilon": epsilon,
+    }
     settings |= {"components": components, "steps": steps}
-    *_, state = pair_tables(federation, **settings, epsilon=epsilon, delta=delta, noise_at=noise_at, least=least)
+    *_, state = pair_tables(federation, **settings, delta=delta, noise_at=noise_at, least=least)
     arrays = mixture_of(federation.schema, settings, state)
     return drawn_from(settings, arrays, federation.schema, provenance(federation, METHOD, delta=delta or None))
 

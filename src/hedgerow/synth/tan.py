@@ -35,9 +35,9 @@ from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares
 from hedgerow.report import Outcome
 
-from .codes import Codes
+from .codes import Codes, usual_bins
 from .drawing import TreeSynthesizer
-from .fitting import fitted, from_arrays, information, to_arrays
+from .fitting import Score, fitted, from_arrays, information, to_arrays
 from .measured import TablesState, measure
 from .quality import pictured
 from .synthesizer import provenance
@@ -82,7 +82,7 @@ def class_trees(
     *,
     target: str | None = None,
     columns: Sequence[str] | None = None,
-    bins: int = 16,
+    bins: int | None = None,
     log: Sequence[str] = (),
     points: dict[str, list[float]] | None = None,
     classes: int = 4,
@@ -103,8 +103,8 @@ def class_trees(
         The column that others are made to explain; by default the schema's target. Without one there is one tree over all.
     columns : sequence of str, optional
         Columns to make up; by default all but those of an id, weights, offsets and what is ignored.
-    bins : int
-        Bins of a number.
+    bins : int, optional
+        Bins of a number: 16 by default, and 8 where an epsilon below 0.5 is given (see `usual_bins`).
     log : sequence of str
         Numbers whose bins have equal widths on a logarithmic scale, such as amounts of money.
     points : dict of lists, optional
@@ -140,7 +140,8 @@ def class_trees(
             f"{classes!r} classes of a number, and {rounds!r} rounds of raking.",
             remedy="Give a class or more, and 0 rounds or more.",
         )
-    codes = Codes.of(federation.schema, columns=columns, target=target, bins=bins, log=log, points=points)
+    coded_by = {"columns": columns, "target": target, "bins": bins, "log": log, "points": points, "epsilon": epsilon}
+    codes = codes_of(federation.schema, coded_by)
     ones, twos = class_layouts(codes, classes)
     if not ones.cliques:
         raise SettingsInvalid(
@@ -155,7 +156,7 @@ def tan(
     *,
     target: str | None = None,
     columns: Sequence[str] | None = None,
-    bins: int = 16,
+    bins: int | None = None,
     log: Sequence[str] = (),
     points: dict[str, list[float]] | None = None,
     classes: int = 4,
@@ -181,9 +182,10 @@ def tan(
         "log": log,
         "points": points,
         "classes": classes,
+        "rounds": rounds,
+        "epsilon": epsilon,
     }
-    settings["rounds"] = rounds
-    *_, state = class_trees(federation, **settings, epsilon=epsilon, delta=delta, noise_at=noise_at, least=least)
+    *_, state = class_trees(federation, **settings, delta=delta, noise_at=noise_at, least=least)
     codes = codes_of(federation.schema, settings)
     trees, potentials = fitted(state, *class_layouts(codes, classes), rounds)
     return TreeSynthesizer(codes, provenance(federation, METHOD, delta=delta or None), trees, potentials)
@@ -191,7 +193,10 @@ def tan(
 
 def codes_of(schema: Schema, settings: Mapping[str, Any]) -> Codes:
     """The codes of a program's settings."""
-    return Codes.of(schema, **{name: settings[name] for name in CODED if name in settings})
+    given = {name: settings[name] for name in CODED if name in settings}
+    if given.get("bins") is None:
+        given["bins"] = usual_bins(settings.get("epsilon"))
+    return Codes.of(schema, **given)
 
 
 def drawn_from(settings: Mapping[str, Any], arrays: Mapping[str, Array], schema: Schema, about: Provenance) -> TreeSynthesizer:
@@ -206,11 +211,13 @@ def outcome_of(schema: Schema, settings: Mapping[str, Any], state: TablesState) 
     return shown(codes, state, *class_layouts(codes, settings["classes"]), settings["rounds"])
 
 
-def shown(codes: Codes, state: TablesState, ones: Tables, twos: Tables | None, rounds: int = 0) -> Outcome:
+def shown(
+    codes: Codes, state: TablesState, ones: Tables, twos: Tables | None, rounds: int = 0, score: Score = information
+) -> Outcome:
     """The outcome of tables that were asked."""
     import pandas
 
-    trees, potentials = fitted(state, ones, twos, rounds)
+    trees, potentials = fitted(state, ones, twos, rounds, score)
     total = sum(tree.total for tree in trees)
     rows = [
         (codes.names[i], codes.names[j], sum(information(tree.edges[i, j]) for tree in trees) / total)
