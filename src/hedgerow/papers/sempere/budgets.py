@@ -47,6 +47,10 @@ LINEAR, BOOSTED, COLUMNS, PAIRS, SPENT = range(5)
 """What is known of a trial."""
 
 
+COMPARED = 16
+"""Bins of a number where columns and pairs are compared, and in what models learn from."""
+
+
 @dataclass(frozen=True)
 class RecordTrial:
     """One table of made-up records: a way at an epsilon, for the so-manieth time; without noise epsilon is infinite."""
@@ -124,7 +128,7 @@ def synthesizer_trials(
     ways: list[str] | None = None,
     rows: int = 1000,
     target: str | None = None,
-    bins: int = 16,
+    bins: int | None = None,
     fine_bins: int = 64,
     log: list[str] | None = None,
     delta: float = 1e-5,
@@ -146,8 +150,9 @@ def synthesizer_trials(
         Records drawn in each trial: a number in public.
     target : str, optional
         What models predict; the schema's target by default.
-    bins : int
-        Bins of a number, of ways that have tables of several columns, and of the comparison.
+    bins : int, optional
+        Bins of a number, of ways that have tables of several columns, and of the comparison; by default each way's own, and 16
+        in the comparison.
     fine_bins : int
         Bins of a number, of ways that have histograms of single columns alone.
     log : list of str, optional
@@ -171,7 +176,7 @@ def synthesizer_trials(
     if min(repeats, rows) < 1 or not epsilons or min(epsilons) <= 0:
         raise SettingsInvalid(f"{epsilons=}, {repeats=}, {rows=}.", remedy="Epsilons are above zero, and numbers one or more.")
     todo = trials_of(settings)
-    codes = Codes.of(federation.schema, target=target, bins=bins, log=log or ())
+    codes = Codes.of(federation.schema, target=target, bins=bins or COMPARED, log=log or ())
     shared = {"target": codes.target, "bins": bins, "fine_bins": fine_bins, "log": log or []}
     if len(codes.names) < 2:
         raise SettingsInvalid("one column has no pairs.", remedy="Give a table of two columns or more.")

@@ -83,7 +83,7 @@ WAYS = (
     ),
     SynthesizerWay(
         "CTGAN",
-        "ctgan_rounds",
+        "ctgan",
         epochs="rounds",
         why="A conditional generator against a critic, by federated averaging: from Xu et al. 2019. It has no epsilon.",
     ),
@@ -118,6 +118,7 @@ def made_by(way: SynthesizerWay, federation: Federation, shared: Mapping[str, An
     one = PROGRAMS[way.program]
     taken = keys_of(one).model_fields
     shared = dict(shared) | ({"bins": shared["fine_bins"]} if way.fine else {})
+    shared = {key: value for key, value in shared.items() if value is not None}
     own = {key: shared["target"] if value == TARGET else value for key, value in way.settings.items()}
     settings = settings_of(one, {key: value for key, value in shared.items() if key in taken} | own)
     *_, state = one.program(settings)(federation)
