@@ -13,7 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import hedgerow as hr
 from hedgerow.data import Column, Schema, Table
 from hedgerow.synth import Conditions, TreeSynthesizer, tan
-from hedgerow.synth.raking import Potentials, selected
+from hedgerow.synth.descent import drawn, passed
+from hedgerow.synth.raking import CAP, Potentials, selected
 from hedgerow.synth.tan import drawn_from
 from hedgerow.synth.tree import ColumnTree
 
@@ -68,6 +69,47 @@ def test_raked_records_under_conditions_are_those_that_a_filter_leaves(ring):
     for i, j in combinations(range(4), 2):
         p, q = table_of(conditional, i, j), table_of(filtered, i, j)
         assert (np.abs(p - q) < 5 * np.sqrt(np.maximum(q, 1e-4) * (1 / len(filtered) + 1 / 8000))).all()
+
+
+@pytest.mark.slow
+def test_weights_have_a_mean_of_one_in_classes_of_any_size():
+    """Over fresh records of each class's tree, so that classes keep their shares under conditions."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(3000) < 0.1).astype(float)
+    a, b = (np.where(rng.random(3000) < 0.4 + 0.2 * y, rng.integers(0, 3, 3000), y).astype(np.int16) for _ in range(2))
+    c = np.where(rng.random(3000) < 0.4, a, np.where(rng.random(3000) < 0.6, b, 2)).astype(np.int16)
+    schema = Schema((*SCHEMA.columns[:3], Column("y", "binary", role="target")))
+    found = tan(hr.simulate({"one": Table({"a": a, "b": b, "c": c, "y": y}, schema)}), rounds=30)
+    for tree, potentials in zip(found.trees, found.potentials, strict=True):
+        fresh = drawn(passed(tree, {})[1], 20_000, 4, np.random.default_rng(1))
+        assert np.exp(potentials.log_weights(fresh)).mean() == pytest.approx(1, abs=0.02)
+    for level in range(3):
+        made = found.sample(4000, where={"a": "xyz"[level]}, seed=level)
+        assert made["y"].mean() == pytest.approx(y[a == level].mean(), abs=0.02)
+
+
+@pytest.mark.slow
+def test_records_of_rare_codes_are_as_frequent_in_few_rows():
+    """A hundred records at a time, three columns with a code of 4 to 6 in a thousand that mostly goes together."""
+    rng = np.random.default_rng(0)
+    a = rng.random(5000) < 0.003
+    b = np.where(rng.random(5000) < 0.8, a, rng.random(5000) < 0.01)
+    c = np.where(rng.random(5000) < 0.5, b, rng.random(5000) < 0.004)
+    columns = {name: column.astype(float) for name, column in zip("abc", (a, b, c), strict=True)}
+    found = tan(hr.simulate({"one": Table(columns, Schema(tuple(Column(name, "binary") for name in "abc")))}))
+    made = np.mean([found.draw(100, Conditions(), np.random.default_rng(seed)).mean(0) for seed in range(400)], axis=0)
+    for share, column in zip(made, columns.values(), strict=True):
+        assert share == pytest.approx(column.mean(), abs=3.5 * np.sqrt(column.mean() / 40_000))
+
+
+def test_no_record_weighs_more_than_the_cap():
+    """One code is to be nearly all of a column: without a cap one candidate of a thousand would be taken by itself."""
+    steep = Potentials((np.array([0.0, 9.0]), np.zeros(2)), {}, 0.0)
+    assert_array_equal(steep.log_weights(np.array([[0, 0], [1, 0]])), [0.0, CAP])
+    codes = hr.synth.Codes.of(Schema((Column("a", "binary"), Column("b", "binary"))))
+    tree = ColumnTree((np.array([999.0, 1.0]), np.array([500.0, 500.0])), {})
+    found = TreeSynthesizer(codes, hr.synth.Provenance(), (tree,), (steep,))
+    assert found.sample(500, where={"b": 1}, seed=0)["a"].mean() < 0.05
 
 
 def test_weights_are_potentials_of_cells():
