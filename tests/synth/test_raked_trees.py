@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -12,10 +13,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import hedgerow as hr
 from hedgerow.data import Column, Schema, Table
-from hedgerow.synth import Conditions, TreeSynthesizer, tan
+from hedgerow.synth import Conditions, TreeSynthesizer, class_trees, spanning_tree, tan
 from hedgerow.synth.descent import drawn, passed
+from hedgerow.synth.fitting import fitted, to_arrays
 from hedgerow.synth.raking import CAP, Potentials, selected
-from hedgerow.synth.tan import drawn_from
+from hedgerow.synth.tables import pairs, singles
+from hedgerow.synth.tan import drawn_from, shown
 from hedgerow.synth.tree import ColumnTree
 
 DATA = Path(os.environ.get("HEDGEROW_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
@@ -154,13 +157,54 @@ def test_selections_are_fair_to_rare_codes():
 
 def test_what_a_run_keeps_draws_the_same_records(ring):
     _, _, weighed = ring
-    from hedgerow.synth.fitting import to_arrays
-
     arrays = to_arrays(weighed.trees, weighed.potentials)
     again = drawn_from({}, arrays, SCHEMA, weighed.provenance)
     where = {"a": "x"}
     for name, column in weighed.sample(40, where=where, seed=3).columns.items():
         assert_array_equal(again.sample(40, where=where, seed=3)[name], column)
+
+
+# ---- budgets that end early, and tables of which some are exact ------------------------------------------------------
+@pytest.mark.parametrize("program", [class_trees, spanning_tree])
+def test_without_tables_of_pairs_there_are_trees_without_edges_and_a_note(program):
+    table = looped(300)
+    codes = hr.synth.Codes.of(SCHEMA)
+    first, second = program(hr.simulate({"one": table}))
+    early, late = (shown(codes, state, singles(codes), pairs(codes), rounds=2) for state in (first, second))
+    assert sum("never asked" in note for note in early.notes) == 1
+    assert not any("never asked" in note for note in late.notes)
+    assert "noise per cell of two columns" not in early.metrics
+    made = drawn_from({}, early.arrays, SCHEMA, hr.synth.Provenance())
+    assert made.edges == []
+    drawn = made.sample(300, seed=0)
+    for name, column in table.columns.items():
+        assert_allclose(np.bincount(drawn[name], minlength=3), np.bincount(column, minlength=3), atol=1)
+
+
+@pytest.mark.parametrize("exact", ["singles", "pairs"])
+def test_exact_tables_beside_noisy_ones_are_taken_at_their_word(exact):
+    """A run that goes on under another budget: sizes and nodes are those of the exact tables."""
+    codes = hr.synth.Codes.of(SCHEMA)
+    ones, twos = singles(codes), pairs(codes)
+    *_, state = class_trees(hr.simulate({"one": looped(300)}))
+    noisy = "pairs" if exact == "singles" else "singles"
+    noise = np.random.default_rng(0).normal(0, 3, getattr(state, noisy).shape)
+    mixed = replace(state, **{noisy: getattr(state, noisy) + noise, f"sigma_{noisy}": 3.0})
+    (wanted,), _ = fitted(state, ones, twos)
+    (found,), _ = fitted(mixed, ones, twos)
+    for node, other in zip(found.nodes, wanted.nodes, strict=True):
+        assert_allclose(node, other, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_class_that_never_occurs_has_no_weights_that_are_not_numbers():
+    schema = Schema((*SCHEMA.columns[:3], Column("y", "category", levels=("n", "y", "never"), role="target")))
+    columns = looped(300).columns
+    columns = {**{name: columns[name] for name in "abc"}, "y": np.minimum(columns["d"], 1)}
+    found = tan(hr.simulate({"one": Table(columns, schema)}), rounds=2)
+    assert all(np.isfinite(array).all() for array in to_arrays(found.trees, found.potentials).values())
+    made = found.sample(300, seed=0)
+    assert_array_equal(np.bincount(made["y"], minlength=3), np.bincount(columns["y"], minlength=3))
 
 
 @pytest.mark.slow

@@ -76,9 +76,10 @@ class TreeSynthesizer(Synthesizer):
     ) -> list[Array]:
         """Draw candidates under the conditions in each class, and select from them by weight."""
         expected = np.array([total for total, _ in found])
+        per_record = OVER * rows / expected.sum()
         candidates, logs, nodes = [], [], []
         for c, ((total, steps), tree) in enumerate(zip(found, self.trees, strict=True)):
-            many = max(FEWEST, int(OVER * rows * total / expected.sum())) if total > 0 else 0
+            many = max(FEWEST, int(per_record * total)) if total > 0 else 0
             codes = drawn(steps, many, len(self.codes.columns), rng)
             columns, weights = np.ascontiguousarray(codes.T), self.potentials[c].log_weights(codes)
             whole = _whole_class(tree, evidence)

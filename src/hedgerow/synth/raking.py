@@ -99,6 +99,8 @@ def raked(tree: ColumnTree, tables: Mapping[tuple[int, int], Array], sigma: floa
     rounds, candidates : int
     """
     f, total = len(tree.nodes), tree.total
+    if total <= 0:  # a class of no records has nothing to weigh
+        return Potentials(tuple(np.zeros(len(node)) for node in tree.nodes), {p: np.zeros(t.shape) for p, t in tables.items()})
     pairs = {pair: np.zeros(table.size) for pair, table in tables.items()}
     columns = np.ascontiguousarray(drawn(passed(tree, {})[1], candidates, f, np.random.default_rng(0)).T)
     each = total / candidates
