@@ -60,6 +60,10 @@ from .latent import correlations, hermite, onto_simplex, positive, scores_of, sh
 from .synthesizer import provenance
 from .table import Provenance
 
+UNASKED = (
+    "Products were never asked: the budget or the rounds ended before. Made-up records have each column as it is,"
+    " and nothing of how columns go together."
+)
 COUNTS = 0.5
 """Share of a budget for the histograms, where products are asked besides."""
 REACH = 1.0
@@ -359,6 +363,8 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: CopulaSt
     made = synthesizer(settings, arrays_of(state), federation.schema, Provenance("a Gaussian copula"))
     names = [made.codes.names[j] for j in made.others]
     levels = [""] if made.by is None else [f", {settings['by']} {level}" for level in _levels(made.codes, made.by)]
+    if state.round < 2 and len(names) > 1:
+        return Outcome(arrays=arrays_of(state), notes=[UNASKED])
     tables = {
         "Correlations on the normal scale" + level: pandas.DataFrame(R, index=names, columns=names)
         for level, R in zip(levels, made.correlation, strict=True)
