@@ -348,7 +348,8 @@ def synthesizer(settings: Mapping[str, Any], arrays: Mapping[str, Any], schema: 
     state = CopulaState(int(arrays["round"]), **made, reach=float(arrays["reach"]))
     shares, n = shares_of_state(state, layout), records_of_state(state, layout)
     kept = onto_simplex(n, 1.0 if not n.sum() > 0 else float(n.sum()))
-    R = np.stack([_correlation(state, k, float(n[k]), layout) for k in range(layout.classes)])
+    least = (codes.heaviest or 1.0) if state.noise.any() else 0.0
+    R = np.stack([_correlation(state, k, max(float(n[k]), least), layout) for k in range(layout.classes)])
     return CopulaSynthesizer(codes, about, layout.by, kept / kept.sum(), shares, R)
 
 
@@ -373,14 +374,13 @@ def _levels(codes: Codes, by: int) -> list[str]:
 
 
 def _correlation(state: CopulaState, k: int, n: float, layout: _Layout) -> Array:
-    """The correlation matrix of one class; ones on its diagonal alone until products were asked."""
+    """The correlation matrix of one class of weight `n`; ones on its diagonal alone until products were asked."""
     d = len(layout.sizes)
-    if state.round < 2:
+    if state.round < 2 or n <= 0:
         return np.eye(d)
     shares, scores = (layout.split(found[k]) for found in (shares_of_state(state, layout), scores_of_state(state, layout)))
     terms = np.stack([hermite(p, s) for p, s in zip(shares, scores, strict=True)])
     first, second = np.triu_indices(d, 1)
-    n = max(n, 1.0)
     return positive(correlations(state.products[k] / n, terms[first], terms[second], float(state.noise[1]) / n), d)
 
 
