@@ -33,8 +33,8 @@ def cut_points(low: float, high: float, n_bins: int, widths: Widths = "equal") -
 def cuts_of_whole_numbers(low: float, high: float, n_bins: int, widths: Widths = "equal") -> tuple[float, ...]:
     """The same for whole numbers: one bin for each of them where there are no more than `n_bins`.
 
-    A bin that holds no whole number, as narrow ones of a logarithm may, is one with the bin above it, so that there may be fewer
-    bins than `n_bins`.
+    A bin that holds no whole number, as narrow ones of a logarithm may, is one with the bin above it; then there are fewer bins
+    than `n_bins`.
     """
     first, last = math.ceil(low), math.floor(high)
     if last - first < n_bins:
