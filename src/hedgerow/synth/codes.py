@@ -61,6 +61,8 @@ class Codes:
         The column that others are made to explain; "" where there is none.
     heaviest : float or None
         Largest declared weight of a record, one where records have no weights; None where it is not declared.
+    points : tuple of tuple of float
+        Values of each column that have codes of their own; empty where no column has any.
     """
 
     columns: tuple[Column, ...]
@@ -68,6 +70,7 @@ class Codes:
     widths: tuple[Widths, ...]
     target: str = ""
     heaviest: float | None = 1.0
+    points: tuple[tuple[float, ...], ...] = ()
 
     @classmethod
     def of(
@@ -129,7 +132,8 @@ class Codes:
             _around(column, _cuts(column, bins, width), points.get(column.name, ()))
             for column, width in zip(chosen, widths, strict=True)
         )
-        return cls(chosen, cuts, widths, target or "", schema.heaviest)
+        own = tuple(points.get(column.name, ()) for column in chosen)
+        return cls(chosen, cuts, widths, target or "", schema.heaviest, own if any(own) else ())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -166,6 +170,14 @@ class Codes:
         """First and last whole number in each bin of column `j`, an integer: a bin holds its upper end, and the first both."""
         ends = self.ends(j)
         return np.append(np.ceil(ends[0]), np.floor(ends[1:-1]) + 1), np.floor(ends[1:])
+
+    def alike(self, j: int) -> Array:
+        """Which codes of column `j` have about as many records as their neighbours: bins of numbers, but no points."""
+        found = np.full(self.sizes[j], self.columns[j].kind in ("number", "integer"))
+        found[len(self.cuts[j]) + 1 :] = False  # a missing value
+        if self.points:
+            found[np.searchsorted(self.cuts[j], self.points[j])] = False
+        return found
 
     def number(self, columns: Mapping[str, Any]) -> Array:
         """Return the codes of admitted columns: shape (n, f), int16; with leading axes as the columns have them."""

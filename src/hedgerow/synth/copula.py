@@ -100,7 +100,7 @@ class _Layout:
     sizes: tuple[int, ...]
     by: int | None
     classes: int
-    ordered: tuple[bool, ...]
+    alike: tuple[tuple[bool, ...], ...]
 
     @classmethod
     def of(cls, codes: Codes, by: str | None) -> _Layout:
@@ -110,9 +110,9 @@ class _Layout:
             raise SettingsInvalid(f"by={by!r} leaves no other column.", remedy="Name more columns.")
         if place is not None and codes.columns[place].kind not in ("category", "binary"):
             raise SettingsInvalid(f"by={by!r} is a number.", remedy="Name a category or a binary column.")
-        ordered = tuple(codes.columns[j].kind in ("number", "integer") and not codes.columns[j].optional for j in others)
+        alike = tuple(tuple(codes.alike(j).tolist()) for j in others)
         sizes = codes.sizes
-        return cls(tuple(sizes[j] for j in others), place, 1 if place is None else sizes[place], ordered)
+        return cls(tuple(sizes[j] for j in others), place, 1 if place is None else sizes[place], alike)
 
     @property
     def pairs(self) -> int:
@@ -324,8 +324,8 @@ def scores_of_state(state: CopulaState, layout: _Layout) -> Array:
 
 def shares_of_state(state: CopulaState, layout: _Layout) -> Array:
     """Shares of codes inside each class, shape (classes, sum of sizes)."""
-    parts = zip(layout.split(state.counts), layout.ordered, strict=True)
-    return np.concatenate([shares_of(part, float(state.noise[0]), ordered=ordered) for part, ordered in parts], axis=-1)
+    parts = zip(layout.split(state.counts), layout.alike, strict=True)
+    return np.concatenate([shares_of(part, float(state.noise[0]), alike=np.array(alike)) for part, alike in parts], axis=-1)
 
 
 def records_of_state(state: CopulaState, layout: _Layout) -> Array:
