@@ -162,7 +162,16 @@ def test_weights_that_may_be_negative_are_refused_before_anybody_is_asked():
 
 @pytest.mark.parametrize(
     "points",
-    [{"age": [40.5]}, {"gain": [-1]}, {"sex": [1]}, {"gain": ["0"]}, {"gain": "0"}, {"gain": [math.nan]}, {"age": [True]}],
+    [
+        {"age": [40.5]},
+        {"gain": [-1]},
+        {"sex": [1]},
+        {"gain": ["0"]},
+        {"gain": "0"},
+        {"gain": [math.nan]},
+        {"age": [10**400]},
+        {"age": [True]},
+    ],
 )
 def test_points_that_are_no_values_are_refused(points):
     with pytest.raises(SettingsInvalid):

@@ -257,7 +257,7 @@ def _listed(name: str, points: Sequence[float]) -> tuple[float, ...]:
         raise SettingsInvalid(f"points of {name!r}: {strange[:5]!r} are no numbers.", remedy="Give a list of numbers.")
     if len(given) > MOST_CODES:
         raise SettingsInvalid(f"points of {name!r}: {len(given)} of them.", remedy=f"Give no more than {MOST_CODES}.")
-    return tuple(given)
+    return tuple(math.inf if abs(one) >= 2**1000 else float(one) for one in given)
 
 
 def _around(column: Column, cuts: tuple[float, ...], points: Sequence[float]) -> tuple[float, ...]:
