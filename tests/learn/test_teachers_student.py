@@ -78,6 +78,13 @@ def test_how_sure_a_largest_number_is():
     assert "whatever the votes are" not in repr(voted)
 
 
+def test_what_is_done_to_features_of_the_pool_is_done_to_a_copy():
+    _, voted = labels()
+    before = voted.features["inputs"].copy()
+    voted.features["inputs"][:] = 7.0
+    np.testing.assert_array_equal(voted.features["inputs"], before)
+
+
 def test_students_settings_are_refused():
     _, voted = labels()
     for settings in ({"graph": -1}, {"keep": 1.0}, {"model": "nothing"}):

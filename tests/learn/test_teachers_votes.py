@@ -155,6 +155,42 @@ def test_a_learner_that_fails_loses_its_own_vote_alone(caplog):
 
 
 @travels
+def scaling(X, y, rng, *, classes):
+    """A learner that changes what it is given, where it fits and where it predicts."""
+    top = np.abs(X).max(0)
+    X /= top
+    means = np.stack([X[y == k].mean(0) if (y == k).any() else np.full(X.shape[1], 9.0) for k in range(classes)])
+    y[:] = 0
+
+    def predict(new):
+        new /= top
+        return -((new[:, None] - means) ** 2).sum(-1)
+
+    return predict
+
+
+@travels
+def clipping(X, y, rng, *, classes):
+    """One that does not extrapolate, and clips the inputs in place."""
+    low, high = X.min(0), X.max(0)
+    weights = np.linalg.lstsq(np.c_[X, np.ones(len(X))], np.eye(classes)[y], rcond=None)[0]
+    return lambda new: np.c_[np.clip(new, low, high, out=new), np.ones(len(new))] @ weights
+
+
+@pytest.mark.parametrize("fit", [fragile, scaling, clipping])
+def test_learners_that_behave_badly_pass_nothing_on_to_the_next_teacher(fit):
+    assert longest(teaching(Learner(fit), 6), every=2) <= 1
+
+
+def test_what_learners_work_on_in_place_is_their_own():
+    X, y = records()
+    given = X.copy(), y.copy(), INPUTS.copy()
+    learner(Learner(scaling)).votes(*given, None, CLASSES)
+    for was, now in zip((X, y, INPUTS), given, strict=True):
+        np.testing.assert_array_equal(was, now)
+
+
+@travels
 def lost(X, y, rng, *, classes):
     return lambda new: np.full((len(new), classes), np.nan)
 

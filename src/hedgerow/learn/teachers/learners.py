@@ -8,7 +8,9 @@ A learner is a marked function of numbers (n, d), classes 0 .. C-1 of shape (n,)
         return lambda new: -((new[:, None] - means) ** 2).sum(-1)
 
 The prediction takes new rows (q, d) and gives scores (q, C), of which the largest is the vote. What is fitted stays at the
-party.
+party. A function may work in place: `Learner` gives it copies, both to fit and to predict, since an array that two teachers
+shared would carry the records of the first to the votes of the second. Nor may anything else: it keeps nothing from one call
+for the next, and its randomness is `rng`.
 
     name          fits                                                                  settings
     ridge         least squares on indicators of the classes                            penalty
@@ -33,6 +35,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.columns import placed
 from hedgerow.core.question import may_travel, travels
 from hedgerow.errors import ModelInvalid, SettingsInvalid, suggestion
 
@@ -65,16 +68,16 @@ class Learner:
             )
 
     def __call__(self, X: Array, y: Array, rng: np.random.Generator, classes: int) -> Prediction:
-        """Fit. Records of one class, or none, are nothing to fit: their class, or none, is what is predicted.
+        """Fit copies of what is given. Records of one class, or none, are nothing to fit: that class, or none, is predicted.
 
-        A learner that `takes_votes` may be given whole votes (n, C) in the place of classes.
+        A learner that `takes_votes` may be given whole votes (n, C) in the place of classes. The prediction is of copies too.
         """
         seen = np.unique(y) if y.ndim == 1 else None
         if seen is not None and len(seen) < 2:
             scores = np.bincount(seen, minlength=classes).astype(float)
             return lambda new: np.tile(scores, (len(new), 1))
-        made: Prediction = self.fit(X, y, rng, classes=classes, **dict(self.settings))
-        return made
+        made: Prediction = self.fit(_copy(X), _copy(y), rng, classes=classes, **dict(self.settings))
+        return lambda new: made(_copy(new))
 
     @property
     def takes_votes(self) -> bool:
@@ -130,6 +133,10 @@ def learner(given: Learner | str | Mapping[str, Any], **settings: Any) -> Learne
         made = Learner(found, tuple(sorted((named | settings).items())))
     _try(made)
     return made
+
+
+def _copy(array: Array) -> Array:
+    return placed(np.array(array, order="C"))
 
 
 def _named(name: str) -> Callable[..., Any]:

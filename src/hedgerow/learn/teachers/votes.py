@@ -17,6 +17,7 @@ So that this is true of every number that leaves:
     one-hot rows      are made of class numbers; a learner that fails, or returns nonsense, loses its own teacher's vote alone
     no vote           of a shard without records is given to each class in turn, whatever the others hold
     randomness        of each teacher is a stream of its own, drawn before anything of the records is looked at
+    no array          is shared by two teachers: learners get copies of the public inputs, and may work in place
     last bits         a teacher computes with its own records only, at places of their own in memory, and its features as well
     whole numbers     votes add up exactly, and noise is added on a grid of which one is a whole multiple
 
