@@ -16,6 +16,8 @@ from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import ModelInvalid, SchemaInvalid, SettingsInvalid
 from hedgerow.learn.teachers import LEARNERS, Learner, VotedLabels, learner, pate
 from hedgerow.learn.teachers import votes as room
+from hedgerow.learn.teachers.pate import pate_votes, watch
+from hedgerow.learn.teachers.pool import held_out
 from hedgerow.learn.teachers.reads import Reads
 from hedgerow.learn.teachers.votes import Teaching, bound_of, dealt, teacher_votes
 
@@ -25,6 +27,15 @@ PLAIN = {
     "forest": {"trees": 3},
     "boosting": {"rounds": 2},
     "network": {"steps": 3},
+}
+STUDENT = {
+    "student": "ridge",
+    "graph": 0,
+    "keep": 0.98,
+    "rounds_alone": 0,
+    "straighten": False,
+    "scatter": False,
+    "components": 0,
 }
 CANCER = hr.data.load("breast_cancer").select(["malignant", "mean_radius", "mean_texture"])
 
@@ -152,6 +163,64 @@ def test_a_learner_that_fails_loses_its_own_vote_alone(caplog):
     assert "ValueError" in caplog.text
     assert (after.sum(1) == SHARDS).all()
     assert 0 < np.linalg.norm(after - before) <= bound_of(6, SHARDS, "record", None).radius
+
+
+@travels
+def patchy(X, y, rng, *, classes):
+    """One that has no score for inputs outside of what it has seen."""
+    middle = X.mean(0)
+
+    def predict(new):
+        far = (np.abs(new - middle) > 2).any(1)
+        return np.where(far[:, None], np.nan, np.tile(np.arange(classes) == y[0], (len(new), 1)))
+
+    return predict
+
+
+def test_a_score_that_is_no_number_loses_the_votes_on_its_input_alone():
+    assert longest(teaching(Learner(patchy), 6), every=2) <= 1
+    X, y = np.zeros((3, 2)), np.array([2, 2, 1])
+    how, far = teaching(Learner(patchy), 1), np.where(np.arange(6)[:, None] == 4, 99.0, 0.0) * np.ones(2)
+    party = Party("one", {"model_input": X, "model_target": y}, np.ones(3))
+    found = teacher_votes({"inputs": far}, party, Stream("a name"), teaching=how)
+    np.testing.assert_array_equal(found.argmax(1), [2, 2, 2, 2, 4 % CLASSES, 2])
+
+
+def with_missing(n=40, k=1):
+    """A table of which the first records lack a value."""
+    schema = Schema((Column("x", "number", low=0, high=1, optional=True), Column("y", "binary", role="target")))
+    y = np.arange(n) % 2
+    x = np.where(np.arange(n) < k, np.nan, 0.2 + 0.6 * y + 0.001 * np.arange(n))
+    return Table(schema=schema, columns={"x": x, "y": y.astype(float)})
+
+
+def test_an_input_without_a_value_is_refused_before_it_is_paid_for():
+    fed = hr.simulate(with_missing(), hr.data.iid(parties=2), seed=0)
+    budget = {"teacher": "ridge", "shards": 3, "epsilon": 3.0, "delta": 1e-5}
+    with pytest.raises(SettingsInvalid, match="1 of 40 inputs lack a value"):
+        pate(fed, inputs=with_missing(), **budget)
+    with pytest.raises(SettingsInvalid, match="2 of 4 inputs"):
+        pate(fed, inputs=np.array([[0.0], [np.inf], [np.nan], [1.0]]), **budget)
+    assert len(fed.ledger) == 0
+
+
+def test_incomplete_records_of_the_servers_table_are_in_neither_part(caplog):
+    fed = hr.simulate(with_missing(), hr.data.iid(parties=2), seed=0)
+    given = {"teacher": "ridge", "shards": 3, "asked": 10, "public": 0.5}
+    test = with_missing(50, 10)
+    with caplog.at_level(logging.WARNING, "hedgerow"):
+        (state,) = pate_votes(fed, test=test, **given)
+    assert "10 of the server's 50 records" in caplog.text
+    np.testing.assert_array_equal(state.pool[:, 0], test["x"][10:30].astype(np.float32))
+    assert held_out(test, given, test.schema)["x"][0] == test["x"][30]
+    seen = watch(given | STUDENT, state, test.schema, test)
+    assert seen["argmax labels right"] == seen["test accuracy"] == 1.0
+
+
+def test_made_up_inputs_lack_no_value():
+    fed = hr.simulate(with_missing(), hr.data.iid(parties=2), seed=0)
+    (state,) = pate_votes(fed, teacher="ridge", shards=2, asked=60)
+    assert np.isfinite(state.pool).all()
 
 
 @travels

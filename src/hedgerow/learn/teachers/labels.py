@@ -12,8 +12,8 @@ from hedgerow.core.arrays import Array
 from hedgerow.data import Schema, Table
 from hedgerow.errors import SettingsInvalid
 
-from ..tensors import made_of, width
 from .learners import Learner, Prediction, learner
+from .pool import inputs_of
 from .published import PublishedLabels, confident_gnmax, gnmax, lnmax
 from .reads import Reads
 from .spread import neighbour_graph, spread_votes
@@ -184,28 +184,6 @@ class VotedLabels:
             f"VotedLabels({q} of {len(self.pool)} public inputs, {classes} classes, {self.teachers} teachers, {noise}{cost}; "
             f"where all teachers agree the largest number is theirs with probability {self.sure:.3f})"
         )
-
-
-def inputs_of(given: Table | Array, schema: Schema) -> Array:
-    """Features of a table, with or without its target, as a model reads them; an array of them as it is.
-
-    Raises
-    ------
-    SettingsInvalid (HR-511)
-        An array has another shape than the schema's features; or there is no row.
-    """
-    if isinstance(given, Table):
-        columns = dict(given.columns)
-        columns.setdefault(str(schema.target), np.zeros(len(given)))
-        found: Array = made_of(columns, schema, None, "ranges")["model_input"]
-    else:
-        found = np.asarray(given)
-    if found.shape[1:] != width(schema) or not len(found):
-        raise SettingsInvalid(
-            f"inputs of shape {found.shape}.",
-            remedy=f"Rows of shape {width(schema)}, at least one; or a table of the features.",
-        )
-    return found
 
 
 def _check_graph(graph: int, keep: float) -> None:

@@ -85,21 +85,24 @@ class Learner:
         return self.fit in (ridge, kernel)
 
     def votes(self, X: Array, y: Array, inputs: Array, rng: np.random.Generator, classes: int) -> Array:
-        """Fit, and return the classes of inputs (q, d), shape (q,).
+        """Fit, and return the classes of inputs (q, d), shape (q,); -1 where a score is no number.
 
         Raises
         ------
         ModelInvalid (HR-510)
-            The learner predicts something of another shape, or what is no number.
+            The learner predicts something of another shape.
         """
         scores = np.asarray(self(X, y, rng, classes)(inputs))
-        if scores.shape != (len(inputs), classes) or np.isnan(scores).any():
-            raise ModelInvalid(
-                f"{self} predicts {scores.dtype} of shape {scores.shape}.",
-                remedy=f"A score for each of {classes} classes and each row: shape ({len(inputs)}, {classes}).",
-            )
-        found: Array = scores.argmax(1)
+        if scores.shape != (len(inputs), classes):
+            raise self._unscored(scores, len(inputs), classes)
+        found: Array = np.where(np.isnan(scores).any(1), -1, scores.argmax(1))
         return found
+
+    def _unscored(self, scores: Array, q: int, classes: int) -> ModelInvalid:
+        return ModelInvalid(
+            f"{self} predicts {scores.dtype} of shape {scores.shape}.",
+            remedy=f"A score, which is a number, for each of {classes} classes and each row: shape ({q}, {classes}).",
+        )
 
     def __str__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self.settings)
@@ -157,7 +160,8 @@ def _try(made: Learner) -> None:
     """Fit made-up records: what fails whatever the records are fails here, and not at the parties, where it would be silent."""
     X, y = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12) % 3
     try:
-        made.votes(X, y, X[:4], np.random.default_rng(0), 3)
+        if (made.votes(X, y, X[:4], np.random.default_rng(0), 3) < 0).any():
+            raise made._unscored(np.full((4, 3), np.nan), 4, 3)
     except ModelInvalid:
         raise
     except Exception as error:

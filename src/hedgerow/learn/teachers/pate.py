@@ -50,8 +50,9 @@ from hedgerow.report import Outcome
 
 from ..tensors import columns_of, inputs_and_target
 from ..tensors import settings as reading_settings
-from .labels import Student, VotedLabels, inputs_of
+from .labels import Student, VotedLabels
 from .learners import Learner, learner
+from .pool import held_out, inputs_of, pool_of, public_part
 from .published import PUBLISHED, as_published
 from .reads import Reads
 from .votes import ALL, Teaching, bound_of, teacher_votes
@@ -97,7 +98,9 @@ class VoteState:
     with_test=True,
     outcome=lambda federation, settings, state: outcome(federation, settings, state),
     watch=lambda settings, state, schema, test: watch(settings, state, schema, test),
-    score=lambda settings, state, schema, table: student_of(settings, state, schema).accuracy(_rest(table, settings)),
+    score=lambda settings, state, schema, table: student_of(settings, state, schema).accuracy(
+        held_out(table, settings, schema)
+    ),
     metric=lambda schema: ("accuracy", True),
     case=lambda: Case(
         load("breast_cancer").select(["malignant", "mean_radius", "mean_texture", "mean_smoothness"]).take(range(90)),
@@ -143,7 +146,7 @@ def pate_votes(
         Public inputs that are asked about, drawn from the pool by the server's own randomness.
     public : float
         In (0, 1): the first part of the server's table whose features are the public pool, without its labels; the student is
-        measured on the rest. Without a table inputs are made up from the schema.
+        measured on the rest. Records that lack a value are left out of both. Without a table inputs are made up.
     straighten, scatter : bool
         Images are moved upright, and seen through fixed wavelets, by teachers and student.
     components : int
@@ -166,7 +169,7 @@ def pate_votes(
     rounds_alone : int
         Of the student: rounds of self-training.
     inputs : table or array, optional
-        The public pool, in place of the server's table: a table with the features, or an array (N, ...) of them.
+        The public pool, in place of the server's table: a table with the features, or an array (N, ...) of them; all finite.
     start : VoteState, optional
         Continue after this state, which is the last one.
 
@@ -190,7 +193,7 @@ def pate_votes(
     if start is not None:
         return
     schema = federation.schema
-    pool, chosen = _pool(federation, schema, inputs, test, public, asked)
+    pool, chosen = pool_of(federation, schema, inputs, test, public, asked)
     features = teaching.reads.public(pool)
     told = features | {"inputs": features["inputs"][chosen]}
     federation = complete_cases(federation, columns_of(schema), count=epsilon is None and not federation.protection.noisy)
@@ -229,7 +232,8 @@ def pate(
     Parameters
     ----------
     inputs : table or array
-        The public pool: a table with the features of the schema, or an array (N, ...) of them as a model reads them.
+        The public pool: a table with the features of the schema, or an array (N, ...) of them as a model reads them. No value
+        is missing: an input without one is refused before it is paid for.
     teacher : Learner, str or mapping
         What each shard fits: a name of `hedgerow.learn.teachers.LEARNERS`, `package.module:function`, a mapping with `name` and
         settings, or a `Learner`; or a mapping from party to one of these, with "others" for those that are not named.
@@ -299,35 +303,6 @@ def _check_student(graph: int, student: Any, keep: float, rounds_alone: int) -> 
     learner(student)
 
 
-def _pool(
-    federation: Federation, schema: Schema, inputs: Any, test: Table | None, public: float, asked: int
-) -> tuple[Array, Array]:
-    """All public inputs (N, ...), and which of them are asked (q,), in order."""
-    if not 0 < public < 1 or isinstance(asked, bool) or asked < 1:
-        raise SettingsInvalid(f"{public=}, {asked=}.", remedy="public is between 0 and 1, and at least one input is asked.")
-    if inputs is not None:
-        pool = inputs_of(inputs, schema)
-    elif test is not None:
-        pool = inputs_of(test.take(range(_first(test, public))), schema)
-    else:
-        made = schema.synthetic(asked, np.random.default_rng(federation.stream(1, "made-up inputs").integers(2**62)))
-        pool = inputs_of(Table(schema=schema, columns=made), schema)
-    if asked > len(pool):
-        raise SettingsInvalid(f"asked={asked} of {len(pool)} public inputs.", remedy="Ask about fewer, or bring more.")
-    drawn = federation.stream(1, "which public inputs are asked").random(len(pool))
-    return pool, np.sort(np.argsort(drawn, kind="stable")[:asked])
-
-
-def _first(table: Table, public: float) -> int:
-    return max(1, round(public * len(table)))
-
-
-def _rest(table: Table, settings: Mapping[str, Any]) -> Table:
-    """The part of the server's table that is not public."""
-    rest = table.take(range(_first(table, settings["public"]), len(table)))
-    return rest if len(rest) else table
-
-
 # ---- what is shown --------------------------------------------------------------------------------------------------
 def labels_of(settings: Mapping[str, Any], state: VoteState, schema: Schema) -> VotedLabels:
     """The labels of a state."""
@@ -355,11 +330,11 @@ def watch(settings: Mapping[str, Any], state: VoteState, schema: Schema, test: T
     if test is None:
         return {}
     found = student_of(settings, state, schema)
-    pool = test.take(range(_first(test, settings["public"])))
+    pool = public_part(test, schema, settings["public"])
     truth = np.asarray(pool[str(schema.target)]).astype(int)
     known = len(truth) == len(state.pool)  # not where a study is only tried, on made-up inputs
     return {
-        "test accuracy": found.accuracy(_rest(test, settings)),
+        "test accuracy": found.accuracy(held_out(test, settings, schema)),
         "argmax labels right": float((state.votes.argmax(1) == truth[state.asked]).mean()) if known else math.nan,
         "public inputs right": float((found.pool == truth).mean()) if known else math.nan,
     }
