@@ -1,6 +1,7 @@
 """What is made of noisy votes: labels by a graph, students, and what they read."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -83,6 +84,11 @@ def test_what_is_done_to_features_of_the_pool_is_done_to_a_copy():
     before = voted.features["inputs"].copy()
     voted.features["inputs"][:] = 7.0
     np.testing.assert_array_equal(voted.features["inputs"], before)
+
+
+def test_nothing_is_sure_of_votes_that_are_neither_noisy_nor_whole():
+    _, voted = labels(noise=0.0)
+    assert np.isnan(replace(voted, votes=voted.votes + 0.25).sure)
 
 
 def test_students_settings_are_refused():

@@ -13,7 +13,7 @@ from hedgerow.core.question import Question, travels
 from hedgerow.core.randomness import Stream
 from hedgerow.crypto import SecAgg
 from hedgerow.data import Column, Schema, Table
-from hedgerow.errors import ModelInvalid, SchemaInvalid, SettingsInvalid
+from hedgerow.errors import ModelInvalid, SchemaInvalid, SettingsInvalid, UnlawfulChannel
 from hedgerow.learn.teachers import LEARNERS, Learner, VotedLabels, learner, pate
 from hedgerow.learn.teachers import votes as room
 from hedgerow.learn.teachers.pate import pate_votes, watch
@@ -221,6 +221,16 @@ def test_made_up_inputs_lack_no_value():
     fed = hr.simulate(with_missing(), hr.data.iid(parties=2), seed=0)
     (state,) = pate_votes(fed, teacher="ridge", shards=2, asked=60)
     assert np.isfinite(state.pool).all()
+
+
+@pytest.mark.parametrize(
+    "channel", [{"clip": hr.l2(5.0, "party")}, {"compression": hr.compression.Quantised(4)}], ids=lambda one: next(iter(one))
+)
+def test_a_channel_that_changes_votes_is_refused_before_it_is_asked(channel):
+    fed = hr.simulate(CANCER.take(range(60)), hr.data.iid(parties=3), seed=0).protect(**channel)
+    with pytest.raises(UnlawfulChannel, match="clip or compress a party's votes"):
+        pate(fed, teacher="ridge", shards=2, inputs=CANCER.take(range(60, 64)))
+    assert len(fed.ledger) == 0
 
 
 @travels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,9 +95,12 @@ class VotedLabels:
 
     @property
     def sure(self) -> float:
-        """Chance that the noisy maximum is the teachers' choice where all of them agree; it follows from public numbers."""
+        """Chance that the noisy maximum is the teachers' choice where all of them agree; it follows from public numbers.
+
+        NaN where votes without noise are no whole numbers, so that something else has changed them.
+        """
         if self.sigma == 0:
-            return 1.0
+            return 1.0 if whole(self.votes) else math.nan
         z, weight = np.polynomial.hermite_e.hermegauss(80)
         passes = special.log_ndtr(self.teachers / self.sigma + z) * (self.votes.shape[1] - 1)
         return float(weight @ np.exp(passes) / weight.sum())
@@ -184,6 +188,11 @@ class VotedLabels:
             f"VotedLabels({q} of {len(self.pool)} public inputs, {classes} classes, {self.teachers} teachers, {noise}{cost}; "
             f"where all teachers agree the largest number is theirs with probability {self.sure:.3f})"
         )
+
+
+def whole(votes: Array) -> bool:
+    """Whether votes are counts."""
+    return bool((votes == np.rint(votes)).all())
 
 
 def _check_graph(graph: int, keep: float) -> None:

@@ -43,14 +43,14 @@ from hedgerow.core.mechanism import Position
 from hedgerow.core.whole import in_steps
 from hedgerow.data import Schema, Table, complete_cases, load
 from hedgerow.display import displayed
-from hedgerow.errors import SchemaInvalid, SettingsInvalid, suggestion
+from hedgerow.errors import SchemaInvalid, SettingsInvalid, UnlawfulChannel, suggestion
 from hedgerow.privacy.level import noise_level
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.report import Outcome
 
 from ..tensors import columns_of, inputs_and_target
 from ..tensors import settings as reading_settings
-from .labels import Student, VotedLabels
+from .labels import Student, VotedLabels, whole
 from .learners import Learner, learner
 from .pool import held_out, inputs_of, pool_of, public_part
 from .published import PUBLISHED, as_published
@@ -181,8 +181,10 @@ def pate_votes(
     Raises
     ------
     SettingsInvalid (HR-511), ModelInvalid (HR-510), SchemaInvalid (HR-409), BudgetInvalid (HR-214), SlotFilled (HR-212)
+    UnlawfulChannel (HR-211)
         Before any party is asked.
     """
+    _check_channel(federation)
     teaching = teaching_of(federation, teacher, shards, straighten=straighten, scatter=scatter, components=components)
     _check_student(graph, student, keep, rounds_alone)
     if unit == "party" and noise_at == "party":
@@ -296,6 +298,15 @@ def teaching_of(federation: Federation, teacher: Any, shards: Any, **reads: Any)
     return Teaching(Reads.of(schema, **reads), tuple(sorted(found[0].items())), tuple(sorted(found[1].items())), classes)
 
 
+def _check_channel(federation: Federation) -> None:
+    """Refuse a channel that clips or compresses a party's votes: they would no longer be whole, nor those of its teachers."""
+    if federation.protection.clip is not None or federation.protection.compressed:
+        raise UnlawfulChannel(
+            "votes are bounded by the number of inputs that are asked; the channel would clip or compress a party's votes.",
+            remedy="Leave clip and compression out: federation.protect(mechanism=Gaussian(1.1)), or epsilon and delta.",
+        )
+
+
 def _check_student(graph: int, student: Any, keep: float, rounds_alone: int) -> None:
     """Refuse before anything is paid for what would fail afterwards."""
     if graph < 0 or not 0 <= keep < 1 or rounds_alone < 0:
@@ -350,10 +361,11 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: VoteStat
         ("public inputs", float(len(state.pool))),
         ("of which asked", float(len(state.asked))),
         ("standard deviation of the noise in a count", state.sigma),
-        ("chance that the largest number is right where all teachers agree", labels.sure),
     ]
+    if not math.isnan(labels.sure):
+        rows.append(("chance that the largest number is right where all teachers agree", labels.sure))
     tables = {"Votes": pandas.DataFrame(rows, columns=["", "value"])}
-    if not state.sigma:
+    if not state.sigma and whole(state.votes):
         tables[PUBLISHED] = pandas.DataFrame(
             [
                 (one.mechanism, len(one.labels), one.epsilon, str(one.dependent))
