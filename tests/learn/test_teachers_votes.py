@@ -360,6 +360,16 @@ def test_parties_as_a_unit_pay_for_all_their_teachers():
         pate(fed, inputs=CANCER.take(range(4)), epsilon=1.0, delta=1e-5, unit="party", noise_at="party")
 
 
+def test_teachers_of_a_cohort_are_those_that_are_expected_of_it():
+    fed = hr.simulate(CANCER.take(range(60)), hr.data.iid(parties=4), seed=0)
+    given = {"teacher": "ridge", "shards": 3, "inputs": CANCER.take(range(60, 70))}
+    assert pate(fed, **given).teachers == 12
+    half = pate(fed.sample(size=2), **given)
+    assert (half.votes.sum(1) == half.teachers).all()
+    assert pate(fed.sample(rate=0.5), **given).teachers == half.teachers == 6
+    assert pate(fed.sample(records=0.5), **given).teachers == 12
+
+
 def test_what_cannot_be_voted_on_is_refused():
     table = Table(
         schema=Schema((Column("x", "number"), Column("y", "number", role="target"))),
@@ -367,7 +377,15 @@ def test_what_cannot_be_voted_on_is_refused():
     )
     with pytest.raises(SchemaInvalid, match="target with classes"):
         pate(hr.simulate(table, hr.data.iid(parties=2), seed=0), inputs=table)
+    schema = Schema((Column("x", "number"), Column("y", "category", levels=("only",), role="target")))
+    one = Table(schema=schema, columns={"x": np.arange(4.0), "y": np.zeros(4, np.int16)})
+    with pytest.raises(SchemaInvalid, match="'y' has 1 level"):
+        pate(hr.simulate(one, hr.data.iid(parties=2), seed=0), inputs=one)
     fed = hr.simulate(CANCER.take(range(60)), hr.data.iid(parties=3), seed=0)
+    with pytest.raises(SettingsInvalid, match="a pool of one public input"):
+        pate(fed, inputs=CANCER.take(range(1)))
+    with pytest.raises(SettingsInvalid, match="none to measure a student on"):
+        list(pate_votes(fed, test=CANCER.take(range(20)), asked=5, public=0.99))
     with pytest.raises(SettingsInvalid, match="inputs of shape"):
         pate(fed, inputs=np.zeros((3, 5)))
     with pytest.raises(SettingsInvalid, match="asked=9 of 5"):

@@ -71,6 +71,7 @@ class VotedLabels:
     sigma : float
         Standard deviation of the noise in each number; zero for exact votes.
     teachers : int
+        Of all parties; in a cohort as many as are expected of it.
     reads : Reads
     schema : Schema
     epsilon, delta : float, optional
@@ -176,7 +177,7 @@ class VotedLabels:
         if self.sigma:
             raise SettingsInvalid(
                 f"a published mechanism on votes behind noise of {self.sigma:.4g}.",
-                remedy="It compares exact votes, which only a simulation without noise has. Take labels.student().",
+                remedy="It compares exact votes: ask without noise, in a simulation. For noisy votes take labels.student().",
             )
         return self.votes
 

@@ -20,9 +20,9 @@ epsilon 2, of 99.0 % at 1 and of 98.8 % at 0.5. Settings were chosen on the publ
 Releases : V, shape (q, C), once.
 State    : none at the parties.
 Unit     : record, l2(sqrt(2 q)); or party, l2(m sqrt(q)) for m teachers of a party. Persons at c parties need c times the
-           bound. Source   : Papernot et al. 2017, section 2; 2018, section 4. Differs: whole vectors in place of their argmax,
-           accounting that needs no votes, and shards by independent chance (`votes`). The mechanisms as published are in
-           `published`, for comparison.
+           bound.
+Source   : Papernot et al. 2017, section 2; 2018, section 4. Differs: whole vectors in place of their argmax, accounting that
+           needs no votes, and shards by independent chance (`votes`). The mechanisms as published are in `published`.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ class VoteState:
     sigma : float
         Standard deviation of the noise in each number; zero where votes are exact.
     teachers : int
+        Of all parties; in a cohort as many as are expected of it, since who is in it may be the server's secret.
     """
 
     round: int
@@ -203,6 +204,7 @@ def pate_votes(
     prepared = federation.prepare(inputs_and_target, **given)
     handle = BudgetShares(epsilon, delta, noise_at, least).handles(prepared, {"votes": Share(1.0)}, begins=True)["votes"]
     counts = [teaching.teachers(name) for name in federation.names]
+    expected = max(1, round(sum(counts) * federation.expected_size / len(counts)))
     bound = bound_of(len(chosen), max(counts), unit, handle.protection.law)
     sigma = (
         noise_level(handle, in_steps(bound) if unit == "record" else bound, "", len(chosen) * teaching.classes)
@@ -210,7 +212,7 @@ def pate_votes(
         else 0.0
     )
     votes = np.asarray(handle.sum(partial(teacher_votes, teaching=teaching), told, bound=bound))
-    yield VoteState(1, votes, chosen, pool, sigma, sum(counts))
+    yield VoteState(1, votes, chosen, pool, sigma, expected)
 
 
 def pate(
@@ -281,6 +283,11 @@ def teaching_of(federation: Federation, teacher: Any, shards: Any, **reads: Any)
         raise SchemaInvalid("PATE needs a target with classes.", remedy="Declare a category or a binary column as the target.")
     column = schema[schema.target]
     classes = len(column.levels) if column.kind == "category" else 2
+    if classes < 2:
+        raise SchemaInvalid(
+            f"the target {column.name!r} has {classes} level, on which there is nothing to vote.",
+            remedy="Declare all of its levels, two at least.",
+        )
     many = isinstance(teacher, Mapping) and "name" not in teacher
     learners = {name: learner(one) for name, one in (teacher.items() if many else [(ALL, teacher)])}
     counts = dict(shards) if isinstance(shards, Mapping) else {ALL: shards}
