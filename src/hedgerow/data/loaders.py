@@ -19,11 +19,11 @@ import numpy as np
 
 from hedgerow.errors import MissingColumn, MissingData, MissingExtra, SchemaInvalid, suggestion
 
-from .beside import declared_by
 from .cases import lacking_in
 from .column import Column, lacking
 from .declared import Declared, all_declared, declared_in, fit, numbers_or_words
 from .schema import Schema
+from .synthetic_files import declared_by
 from .table import Table
 from .text_files import beginning, lines_of, not_utf8, read_columns
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.data import Table
-from hedgerow.data.beside import KEY, beside, told_of
+from hedgerow.data.synthetic_files import KEY, metadata_path, told_of
 from hedgerow.errors import CannotWrite, MissingExtra, SettingsInvalid
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class SyntheticTable(Table):
 
     def _write_csv(self, path: Path, about: Mapping[str, Any]) -> None:
         self.written().to_csv(path, index=False)
-        beside(path).write_text(json.dumps({KEY: about}, indent=1), encoding="utf-8")
+        metadata_path(path).write_text(json.dumps({KEY: about}, indent=1), encoding="utf-8")
 
     def _write_parquet(self, path: Path, about: Mapping[str, Any]) -> None:
         import pyarrow
@@ -120,5 +120,5 @@ def provenance_of(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     found = told_of(path)
     if found is None:
-        raise SettingsInvalid(f"{path.name} does not say what made it.", remedy=f"Keep {beside(path).name} beside it.")
+        raise SettingsInvalid(f"{path.name} does not say what made it.", remedy=f"Keep {metadata_path(path).name} beside it.")
     return found

@@ -15,12 +15,12 @@ from hedgerow.errors import SchemaInvalid
 from .schema import Schema
 
 KEY = "hedgerow"
-BESIDE = "-metadata.json"
+ENDING = "-metadata.json"
 
 
-def beside(path: Path) -> Path:
+def metadata_path(path: Path) -> Path:
     """Where the metadata of a file of comma-separated values are."""
-    return path.with_name(path.name + BESIDE)
+    return path.with_name(path.name + ENDING)
 
 
 def told_of(path: Path) -> dict[str, Any] | None:
@@ -38,13 +38,13 @@ def told_of(path: Path) -> dict[str, Any] | None:
             held = (parquet.read_schema(path).metadata or {}).get(KEY.encode())
             found = json.loads(held) if held else None
         else:
-            found = json.loads(beside(path).read_text(encoding="utf-8"))[KEY] if beside(path).is_file() else None
+            found = json.loads(metadata_path(path).read_text(encoding="utf-8"))[KEY] if metadata_path(path).is_file() else None
     except ImportError:  # who reads the records says what to install
         return None
     except (ValueError, KeyError, TypeError, OSError) as cause:
         raise SchemaInvalid(
             f"what {path.name} says of itself cannot be read: {cause}.",
-            remedy=f"Remove {beside(path).name}, or draw the records again.",
+            remedy=f"Remove {metadata_path(path).name}, or draw the records again.",
         ) from cause
     return found if isinstance(found, dict) else None
 
