@@ -258,6 +258,15 @@ def test_a_study_reads_the_file_that_a_synthetic_table_was_written_to(name, tmp_
         quality(parties(), made)  # the file says what was promised
 
 
+def test_exact_answers_are_refused_beside_a_file_that_promises(tmp_path):
+    made = hr.data.read(promised().write(tmp_path / "m.csv"))
+    for ask in (lambda: quality(parties(), made), lambda: hr.synth.closest(parties(), made, REAL)):
+        with pytest.raises(BudgetInvalid, match="promise epsilon=1"):
+            ask()
+    frame = hr.data.Table.from_frame(made.to_pandas(), schema=SCHEMA, missing="drop")  # records alone
+    assert type(frame) is hr.data.Table
+
+
 def test_a_file_without_metadata_promises_nothing(tmp_path):
     MADE.to_pandas().to_csv(tmp_path / "plain.csv", index=False)
     made = made_records(SCHEMA, {"file": str(tmp_path / "plain.csv")})

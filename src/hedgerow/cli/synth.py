@@ -51,7 +51,7 @@ def synth(
     conditions = read_conditions(where or ())
     if rows < 1:
         raise SettingsInvalid(f"--rows {rows}.", remedy="Give a whole number above zero.")
-    from hedgerow.synth.table import refuse_unwritable
+    from hedgerow.data.synthetic_table import refuse_unwritable
 
     if out is not None:
         refuse_unwritable(out)

@@ -20,7 +20,7 @@ Releases : both, once. State : none at the parties. Unit : record.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ from hedgerow.core.declaration import Case, Key, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
 from hedgerow.data import Schema, Table, complete_cases, load, read
+from hedgerow.data.synthetic_files import declared_by
+from hedgerow.data.synthetic_table import SyntheticTable
 from hedgerow.display import displayed
 from hedgerow.errors import BudgetInvalid, SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares, Share
@@ -41,7 +43,6 @@ from .codes import Codes, coded
 from .counted import CountedTables, counted, of_sums
 from .metrics import ks_complement
 from .synthesizer import Synthesizer, provenance
-from .table import Provenance, SyntheticTable, provenance_of
 from .tables import Tables, pairs, singles
 from .tstr import refuse_other_columns, tstr
 
@@ -88,15 +89,11 @@ def made_records(schema: Schema, settings: Mapping[str, Any]) -> Table:
 
 def written(path: Path, schema: Schema) -> Table:
     """Records of a file, with what its metadata say of them where there are any: what was promised stays promised."""
-    try:
-        about = provenance_of(path)
-    except SettingsInvalid:
-        return replace(read(path, schema=schema), name="made-up", source=f"Made-up records of {path.name}.")
-    names = [name for name in Schema.from_json(about["schema"]).names if name in schema]
+    own = declared_by(path)
+    names = schema.names if own is None else [name for name in own.names if name in schema]
     table = read(path, schema=schema.select(names))
-    promised = Provenance(**{item.name: about[item.name] for item in fields(Provenance) if item.name in about})
-    source = f"Made-up records of {path.name}. {promised.privacy}".strip()
-    return SyntheticTable(table.columns, table.schema, name="made-up", source=source, provenance=promised)
+    promised = table.provenance.privacy if isinstance(table, SyntheticTable) else ""
+    return replace(table, name="made-up", source=f"Made-up records of {path.name}. {promised}".strip())
 
 
 @program(

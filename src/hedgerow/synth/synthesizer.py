@@ -11,12 +11,12 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
+from hedgerow.data.synthetic_table import Provenance, SyntheticTable
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.statement import statement
 
 from .codes import Codes
 from .conditions import Conditions
-from .table import Provenance, SyntheticTable
 
 
 @dataclass(frozen=True, eq=False)
