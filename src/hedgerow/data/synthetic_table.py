@@ -38,7 +38,7 @@ class Provenance:
     epsilon, delta : float or None
         Of everything that was asked of the parties up to then; None where there is no finite epsilon.
     unit : str
-        Whom epsilon protects: "record", "party", "person".
+        Whom epsilon protects: "record", "party", "person"; "mixed" where questions were bounded for several, and none has one.
     privacy : str
         The same in one sentence.
     study, digest : str
