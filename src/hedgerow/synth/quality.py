@@ -42,7 +42,7 @@ from .assessed import NUMBERS, Quality
 from .codes import Codes, coded
 from .counted import CountedTables, counted, of_sums
 from .metrics import ks_complement
-from .synthesizer import Synthesizer, provenance
+from .synthesizer import MIXED, Synthesizer, provenance
 from .tables import Tables, pairs, singles
 from .tstr import refuse_other_columns, tstr
 
@@ -302,6 +302,8 @@ def quality_of(schema: Schema, settings: Mapping[str, Any], state: QualityState,
     real = of_sums(layouts)
     said = "The real side is sums over the parties, which are a release of their records."
     source = f"{said} {_noise_sentence(real) or 'They are exact: nothing protects them.'}"
+    if not real.noisy and not state.ones.any():
+        source += " All weights are zero, so that there is nothing to compare with."
     return Quality(fine, coarse, real, counted(made, fine, coarse, real.counts), source)
 
 
@@ -328,9 +330,9 @@ def refuse_exact(federation: Federation, made: Table, epsilon: float | None) -> 
     if epsilon is not None or federation.protection.noisy:
         return
     own = made.provenance.epsilon if isinstance(made, SyntheticTable) else None
-    asked = provenance(federation, "").epsilon if len(federation.ledger) else None
-    spent = asked if asked is not None and asked > 0 else None
-    if own is None and spent is None and federation.ledger.limit is None:
+    asked = provenance(federation, "") if len(federation.ledger) else None
+    spent = asked is not None and (asked.unit == MIXED or bool(asked.epsilon))
+    if own is None and not spent and federation.ledger.limit is None:
         return
     whose = f"the made-up records promise epsilon={own:.4g}" if own is not None else "the ledger promises a finite epsilon"
     raise BudgetInvalid(
