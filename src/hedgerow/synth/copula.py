@@ -47,6 +47,7 @@ from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.core.whole import BITS, bound_in, held, whole
 from hedgerow.data import Schema, complete_cases, load
+from hedgerow.data.synthetic_table import Provenance
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.report import Outcome
@@ -58,7 +59,6 @@ from .codes import Codes, coded
 from .copula_draws import CopulaSynthesizer
 from .latent import correlations, hermite, onto_simplex, positive, scores_of, shares_of
 from .synthesizer import provenance
-from .table import Provenance
 
 UNASKED = (
     "Products were never asked: the budget or the rounds ended before. Made-up records have each column as it is,"
