@@ -5,6 +5,7 @@ Nothing here draws or formats. A study fills a `Report`; `page` and `console` sh
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal
@@ -160,7 +161,7 @@ class BarChart:
     def labels(self) -> tuple[str, ...]:
         """A name for each bin or level."""
         ends = [f"{end:g}" for end in self.ends]
-        between = zip(ends, ends[1:], strict=False)
+        between = itertools.pairwise(ends)
         return self.names if not self.ends else tuple(low if low == high else f"{low} to {high}" for low, high in between)
 
 
