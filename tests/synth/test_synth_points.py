@@ -35,7 +35,7 @@ def test_a_point_comes_back_as_often_as_it_was(parties, make, log):
     made = make(federation, bins=4, log=log, points=POINTS)
     drawn = made.sample(400, seed=1)
     SCHEMA.admit(drawn.columns)
-    near = 0.05 if make is rap else 0.01  # a mixture is fitted, and has no table exactly
+    near = 0.05 if make in (rap, tan) else 0.01  # a mixture is fitted, and records by weight are drawn at random
     for name, value in (("gain", 0), ("dose", 0.25)):
         assert np.mean(drawn[name] == value) == pytest.approx(np.mean(table[name] == value), abs=near)
     apart = made.sample(50, where={"gain": (1, None), "dose": (0, 0.25)}, seed=2)
@@ -49,5 +49,5 @@ def test_a_point_comes_back_as_often_as_it_was(parties, make, log):
 def test_a_table_of_one_column_has_no_pairs(parties, make):
     table, federation = parties
     drawn = make(federation, columns=["gain"], bins=4, points={"gain": [0]}).sample(400, seed=0)
-    assert drawn.names == ("gain",)
+    assert drawn.schema.names == ("gain",)
     assert np.mean(drawn["gain"] == 0) == pytest.approx(np.mean(table["gain"] == 0), abs=0.05 if make is rap else 0.01)
