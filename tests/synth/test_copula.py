@@ -12,7 +12,7 @@ from hedgerow.core.whole import in_steps
 from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import SettingsInvalid
 from hedgerow.synth import copula, copula_draws, copula_sums
-from hedgerow.synth.copula import _Layout, add_products, bound_of_products, codes_of, count_codes, synthesizer
+from hedgerow.synth.copula import _Layout, add_products, bound_of_products, codes_of, count_codes, outcome, synthesizer
 from hedgerow.synth.latent import scores_of
 
 SCHEMA = Schema(
@@ -203,6 +203,15 @@ def test_shares_of_noise_and_a_resumed_run_give_the_same(real):
     assert again.correlation.shape == (1, 4, 4)
     (only,) = copula_sums(federation, **settings, start=first)
     assert np.array_equal(only.counts, first.counts)
+
+
+def test_an_outcome_without_products_says_that_they_were_never_asked(real):
+    federation = hr.simulate({"one": real})
+    first, last = copula_sums(federation, bins=8)
+    early, late = (outcome(federation, SETTINGS | {"bins": 8}, state) for state in (first, last))
+    assert [len(early.tables), len(late.tables)] == [0, 1]
+    assert "never asked" in early.notes[0]
+    assert not late.notes
 
 
 def _arrays(state):

@@ -47,6 +47,7 @@ from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.core.whole import BITS, bound_in, held, whole
 from hedgerow.data import Schema, complete_cases, load
+from hedgerow.data.synthetic_table import Provenance
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.report import Outcome
@@ -58,8 +59,11 @@ from .codes import Codes, coded
 from .copula_draws import CopulaSynthesizer
 from .latent import correlations, hermite, onto_simplex, positive, scores_of, shares_of
 from .synthesizer import provenance
-from .table import Provenance
 
+UNASKED = (
+    "Products were never asked: the budget or the rounds ended before. Made-up records have each column as it is,"
+    " and nothing of how columns go together."
+)
 COUNTS = 0.5
 """Share of a budget for the histograms, where products are asked besides."""
 REACH = 1.0
@@ -360,6 +364,8 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: CopulaSt
     made = synthesizer(settings, arrays_of(state), federation.schema, Provenance("a Gaussian copula"))
     names = [made.codes.names[j] for j in made.others]
     levels = [""] if made.by is None else [f", {settings['by']} {level}" for level in _levels(made.codes, made.by)]
+    if state.round < 2 and len(names) > 1:
+        return Outcome(arrays=arrays_of(state), notes=[UNASKED])
     tables = {
         "Correlations on the normal scale" + level: pandas.DataFrame(R, index=names, columns=names)
         for level, R in zip(levels, made.correlation, strict=True)
