@@ -18,6 +18,8 @@ from .codes import Codes
 from .conditions import Conditions
 from .table import Provenance, SyntheticTable
 
+CONTINUED = "Training was continued from a given state, whose sums this ledger may not hold: no privacy is claimed."
+
 
 @dataclass(frozen=True, eq=False)
 class Synthesizer(ABC):
@@ -72,8 +74,16 @@ class Synthesizer(ABC):
         return self.codes.values(drawn, rng, conditions.within)
 
 
-def provenance(federation: Federation, method: str, *, delta: float | None = None) -> Provenance:
-    """What is true of a table that is made now: everything that the federation's ledger holds is in it."""
+def provenance(federation: Federation, method: str, *, delta: float | None = None, continued: bool = False) -> Provenance:
+    """What is true of a table that is made now: everything that the federation's ledger holds is in it.
+
+    Parameters
+    ----------
+    continued : bool
+        It began from a state that was given, which may hold sums that this ledger does not: then no epsilon is claimed.
+    """
+    if continued:
+        return Provenance(method, privacy=CONTINUED)
     said = statement(federation.ledger, {"party": federation.size, "record": 0, "person": 0}, delta=delta)
     private = said.private and np.isfinite(said.epsilon)
     return Provenance(method, said.epsilon if private else None, said.delta if private else None, said.unit, said.sentence)

@@ -47,7 +47,6 @@ from hedgerow.learn.records.dpsgd import unclipped
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.report import Outcome
 
-from ..synthesizer import provenance
 from ..table import Provenance
 from .adversarial import BETAS, level_loss
 from .ctgan import Ctgan
@@ -55,7 +54,7 @@ from .encoding import RowEncoding
 from .modes import Modes, found_behind_noise, level_counts_of, modes_of, modes_table
 from .networks import NOISE, Generator, activated, begun, filled, flat, mask_of
 from .private import COUNTS
-from .settings import above, complete, encoding_of, tiny
+from .settings import above, encoding_of, tiny, to_its_end
 
 HIDDEN = 64
 DEALT = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9)
@@ -336,14 +335,12 @@ def pate_gan(federation: Federation, **settings: Any) -> Ctgan:
     Parameters
     ----------
     **settings
-        As `pate_gan_rounds`.
+        As `pate_gan_rounds`. With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
 
     Returns
     -------
     Ctgan
         With `sample(1000, where={"sex": "Female"})`.
     """
-    *_, state = pate_gan_rounds(federation, **settings)
-    full = complete(pate_gan_rounds, settings)
-    about = provenance(federation, "PATE-GAN", delta=full["delta"])
+    state, full, about = to_its_end(pate_gan_rounds, federation, settings, "PATE-GAN")
     return synthesizer(full, arrays_of(state), federation.schema, about)
