@@ -133,7 +133,7 @@ def test_a_record_counts_by_its_level_and_never_more_than_one():
 def test_what_the_ledger_holds_stays_within_the_budget_and_near_it(kind):
     fed = federation()
     found = PROGRAMS[kind](fed, epsilon=2.0, delta=1e-5, **SMALL)
-    assert 1.2 < fed.ledger.epsilon(delta=1e-5, unit="record") <= 2.0
+    assert 1.99 < fed.ledger.epsilon(delta=1e-5, unit="record") <= 2.0
     assert len(fed.ledger) == 1 + SMALL["rounds"]
     assert found.provenance.epsilon == fed.ledger.epsilon(delta=1e-5, unit="record")
     assert {entry.sampling.rate for entry in fed.ledger.entries[1:]} == {0.5}
@@ -222,7 +222,7 @@ def test_a_channel_that_clips_and_a_budget_that_is_too_small_are_refused():
     with pytest.raises(HedgerowError, match="clips each record's gradient itself"):
         hr.synth.dp_tvae(federation().protect(clip=hr.l2(1.0, "party")), **SMALL)
     small = federation().within(hr.Budget(epsilon=0.5, delta=1e-5, unit="record"))
-    with pytest.raises(HedgerowError, match=r"exceed what is left"):
+    with pytest.raises(HedgerowError, match=r"would exceed"):
         hr.synth.dp_tvae(small, epsilon=2.0, delta=1e-5, **SMALL)
     assert len(small.ledger) == 0
     noisy = federation().protect(mechanism=hr.Gaussian(1.0))

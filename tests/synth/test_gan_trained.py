@@ -38,6 +38,38 @@ def federation(parties=2, **kind):
     return hr.simulate(table(**kind), hr.data.iid(parties=parties), seed=0)
 
 
+CONSTANTS = Schema(
+    (
+        Column("x", "number", low=-6, high=6, optional=True),
+        Column("c", "number", low=2, high=2),
+        Column("one", "category", levels=("only",), optional=True),
+        Column("ill", "binary"),
+    )
+)
+BUDGET = {"epsilon": 2.0, "delta": 1e-5}
+SAMPLED = {"rounds": 2, "sampling_rate": 0.5, "batch_size": 15.0, "hidden": 4, "n_modes": 2}
+FEW = {
+    "ctgan": SMALL,
+    "tvae": SMALL,
+    "dp_ctgan": SAMPLED | BUDGET,
+    "dp_tvae": SAMPLED | BUDGET,
+    "pate_gan": {"rounds": 2, "teachers": 2, "made": 8, "batch_size": 8, "hidden": 4, "n_modes": 2} | BUDGET,
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_columns_that_are_constant_or_often_missing_are_made_up_lawfully(name):
+    rng = np.random.default_rng(0)
+    x = np.where(np.arange(30) % 3, rng.uniform(3, 6, 30), np.nan)
+    one, ill = -(np.arange(30) % 2).astype(np.int16), rng.integers(0, 2, 30).astype(float)
+    given = Table({"x": x, "c": np.full(30, 2.0), "one": one, "ill": ill}, CONSTANTS)
+    found = getattr(hr.synth, name)(hr.simulate(given, hr.data.iid(parties=2), seed=0), **FEW[name])
+    assert np.isfinite(found.modes).all()
+    drawn = CONSTANTS.admit(found.sample(40, seed=1).columns)
+    assert set(drawn["c"]) == {2.0}
+    assert np.isfinite(drawn["ill"]).all()
+
+
 @pytest.fixture(scope="module")
 def made():
     return hr.synth.ctgan(federation(), pac=2, **SMALL)

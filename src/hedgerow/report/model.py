@@ -159,8 +159,9 @@ class BarChart:
     @property
     def labels(self) -> tuple[str, ...]:
         """A name for each bin or level."""
-        between = zip(self.ends, self.ends[1:], strict=False)
-        return self.names if not self.ends else tuple(f"{low:g} to {high:g}" for low, high in between)
+        ends = [f"{end:g}" for end in self.ends]
+        between = zip(ends, ends[1:], strict=False)
+        return self.names if not self.ends else tuple(low if low == high else f"{low} to {high}" for low, high in between)
 
 
 @dataclass(frozen=True)

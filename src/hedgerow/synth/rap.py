@@ -82,7 +82,7 @@ def class_column(codes: Codes) -> int:
     synthesizer=lambda settings, arrays, schema, about: drawn_from(settings, arrays, schema, about),
     case=lambda: Case(
         load("fair").take(range(200)),
-        {"bins": 4, "columns": ["age", "occupation", "religious", "children"], "components": 5, "steps": 20},
+        {"bins": 4, "points": {"age": [22]}, "columns": ["age", "occupation", "religious"], "components": 5, "steps": 20},
     ),
 )
 def pair_tables(

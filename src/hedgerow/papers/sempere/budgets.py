@@ -93,11 +93,12 @@ def alike(real: Array, made: Array, tables: Tables) -> tuple[float, float]:
 
 
 def trials_of(settings: Mapping[str, Any]) -> list[RecordTrial]:
-    """Every trial of a run, in order; without noise a way is tried once."""
+    """Every trial of a run, in order; without noise a way is tried once, and so is one that takes no epsilon."""
     found = []
     for way in ways_named(settings["ways"]):
-        found += [RecordTrial(way, epsilon, i) for epsilon in settings["epsilons"] for i in range(settings["repeats"])]
-        found += [RecordTrial(way, math.inf, 0)] * bool(settings["exact"])
+        if way.private:
+            found += [RecordTrial(way, epsilon, i) for epsilon in settings["epsilons"] for i in range(settings["repeats"])]
+        found += [RecordTrial(way, math.inf, 0)] * bool(settings["exact"] or not way.private)
     return found
 
 

@@ -1,6 +1,6 @@
 """DP-CTGAN: CTGAN with a guarantee for each record, whose critic sees records by noisy sums alone.
 
-    h        <- counts of bins and levels + noise                                          sum, once, a fifth of the budget
+    h        <- counts of bins and levels + noise                                          sum, once, a fifth of mu squared
     for t = 1, 2, ...:
         c      <- the next column with levels, in turn; m_i the level of record i there    public
         G      <- sum over sampled records  a_i grad log(1 + exp(-C(x_i, m_i))), clipped, + noise         sum
@@ -109,7 +109,8 @@ def dp_ctgan_rounds(
     batch_size : float
         What a sum of gradients is divided by: public, such as the expected number of records in a step.
     epsilon, delta : float, optional
-        A budget for everything; without it the channel's noise is used.
+        A budget for everything: a fifth of mu squared for counts, all that is left for gradients. Without it the channel's
+        noise is used.
     noise_at : {"server", "shares", "party"}
         Who adds the noise of that budget.
     least : int

@@ -1,6 +1,6 @@
 """DP-TVAE: an auto-encoder of records with a guarantee for each record, by DP-SGD.
 
-    h    <- counts of bins and levels + noise                                            sum, once, a fifth of the budget
+    h    <- counts of bins and levels + noise                                            sum, once, a fifth of mu squared
     for t = 1, 2, ...:
         e      ~ N(0, 1 / 4 I), drawn by the server; b <- b + e                          added to the bias of mu
         G      <- sum over sampled records  grad (-log p(x_i; decoder(z_i)) + |z_i|^2 / 2), clipped, + noise;  z_i = mu(x_i) + e
@@ -150,7 +150,8 @@ def dp_tvae_rounds(
     batch_size : float
         What a sum of gradients is divided by: public, such as the expected number of records in a step.
     epsilon, delta : float, optional
-        A budget for everything; without it the channel's noise is used.
+        A budget for everything: a fifth of mu squared for counts, all that is left for gradients. Without it the channel's
+        noise is used.
     noise_at : {"server", "shares", "party"}
         Who adds the noise of that budget.
     least : int
