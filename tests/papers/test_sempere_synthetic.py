@@ -7,9 +7,6 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.compare import cells
-from hedgerow.papers.sempere.beside import MadeBesideState, flat, synthesizers_beside
-from hedgerow.papers.sempere.beside_pages import ANOTHER, THEMSELVES, RealRecords
-from hedgerow.papers.sempere.beside_pages import outcome as beside_outcome
 from hedgerow.papers.sempere.budget_pages import outcome as budget_outcome
 from hedgerow.papers.sempere.budgets import (
     BOOSTED,
@@ -23,6 +20,9 @@ from hedgerow.papers.sempere.budgets import (
     synthesizer_trials,
     trials_of,
 )
+from hedgerow.papers.sempere.synthesizer_pages import ANOTHER, THEMSELVES, RealRecords
+from hedgerow.papers.sempere.synthesizer_pages import outcome as beside_outcome
+from hedgerow.papers.sempere.synthesizers import MadeBesideState, flat, synthesizers_beside
 from hedgerow.papers.sempere.ways import TARGET, WAYS, ways_named
 from hedgerow.study import PROGRAMS, bundled, load, run_study
 from hedgerow.study.keys import keys_of
