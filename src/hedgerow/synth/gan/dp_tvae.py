@@ -37,13 +37,12 @@ from hedgerow.learn.records.dpsgd import GradientStep, protected, unclipped
 from hedgerow.report import Outcome
 
 from ..conditions import Conditions
-from ..synthesizer import provenance
 from .encoding import RowEncoding
 from .made import NetworkSynthesizer
 from .modes import Modes, found_behind_noise, modes_of, modes_table
 from .networks import begun, filled, gumbel, mask_of
 from .private import DELTA, PlainAutoencoder, PrivateNetwork, as_setting, network_gradients, planned, rows_of
-from .settings import above, complete, encoding_of, tiny
+from .settings import above, encoding_of, tiny, to_its_end
 
 SPREAD = 0.5
 """Deviation of z given a record."""
@@ -248,14 +247,12 @@ def dp_tvae(federation: Federation, **settings: Any) -> DpTvae:
     Parameters
     ----------
     **settings
-        As `dp_tvae_rounds`.
+        As `dp_tvae_rounds`. With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
 
     Returns
     -------
     DpTvae
         With `sample(1000, where={"sex": "Female"})`.
     """
-    *_, state = dp_tvae_rounds(federation, **settings)
-    full = complete(dp_tvae_rounds, settings)
-    about = provenance(federation, "DP-TVAE", delta=full["delta"])
+    state, full, about = to_its_end(dp_tvae_rounds, federation, settings, "DP-TVAE")
     return synthesizer(full, arrays_of(state), federation.schema, about)
