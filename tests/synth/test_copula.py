@@ -255,3 +255,20 @@ def test_records_count_by_their_weights_and_not_without_one():
     *_, wanted = copula_sums(hr.simulate({"one": repeated}))
     np.testing.assert_allclose(found.counts, wanted.counts)
     np.testing.assert_allclose(found.products, wanted.products, atol=1e-9)
+
+
+@pytest.mark.parametrize("budget", [{}, {"epsilon": 8.0, "delta": 1e-5}])
+def test_correlations_do_not_depend_on_the_unit_of_weights(budget):
+    rng = np.random.default_rng(1)
+    u = np.clip(rng.normal(size=2000), -4, 4)
+    columns = {"u": u, "v": np.clip(0.9 * u + 0.43 * rng.normal(size=2000), -4, 4)}
+
+    def found(w):
+        numbers = [Column(name, "number", low=-4, high=4) for name in "uv"]
+        weighed = Table(
+            {**columns, "w": np.full(2000, w)}, Schema([*numbers, Column("w", "number", role="weight", low=0, high=w)])
+        )
+        return copula(hr.simulate(weighed, hr.data.iid(parties=2), seed=0), bins=16, **budget).correlation[0][0, 1]
+
+    assert found(1e-5) == pytest.approx(found(1.0), abs=0.02)
+    assert found(1e-5) > 0.85

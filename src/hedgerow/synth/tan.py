@@ -31,6 +31,7 @@ from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
 from hedgerow.data import Schema, load
+from hedgerow.data.synthetic_table import Provenance
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares
 from hedgerow.report import Outcome
@@ -41,7 +42,6 @@ from .fitting import Score, fitted, from_arrays, information, to_arrays
 from .measured import TablesState, measure
 from .quality import pictured
 from .synthesizer import provenance
-from .table import Provenance
 from .tables import Tables, pairs, singles
 
 METHOD = "a tree of columns inside each class"
