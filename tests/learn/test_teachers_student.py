@@ -1,6 +1,7 @@
 """What is made of noisy votes: labels by a graph, students, and what they read."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +77,18 @@ def test_how_sure_a_largest_number_is():
     drawn = 50 * np.array([1, 0, 0]) + voted.sigma * rng.normal(size=(200_000, 3))
     assert voted.sure == pytest.approx((drawn.argmax(1) == 0).mean(), abs=0.006)  # five standard deviations
     assert "whatever the votes are" not in repr(voted)
+
+
+def test_what_is_done_to_features_of_the_pool_is_done_to_a_copy():
+    _, voted = labels()
+    before = voted.features["inputs"].copy()
+    voted.features["inputs"][:] = 7.0
+    np.testing.assert_array_equal(voted.features["inputs"], before)
+
+
+def test_nothing_is_sure_of_votes_that_are_neither_noisy_nor_whole():
+    _, voted = labels(noise=0.0)
+    assert np.isnan(replace(voted, votes=voted.votes + 0.25).sure)
 
 
 def test_students_settings_are_refused():

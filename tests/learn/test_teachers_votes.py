@@ -13,9 +13,11 @@ from hedgerow.core.question import Question, travels
 from hedgerow.core.randomness import Stream
 from hedgerow.crypto import SecAgg
 from hedgerow.data import Column, Schema, Table
-from hedgerow.errors import ModelInvalid, SchemaInvalid, SettingsInvalid
+from hedgerow.errors import ModelInvalid, SchemaInvalid, SettingsInvalid, UnlawfulChannel
 from hedgerow.learn.teachers import LEARNERS, Learner, VotedLabels, learner, pate
 from hedgerow.learn.teachers import votes as room
+from hedgerow.learn.teachers.pate import pate_votes, watch
+from hedgerow.learn.teachers.pool import held_out
 from hedgerow.learn.teachers.reads import Reads
 from hedgerow.learn.teachers.votes import Teaching, bound_of, dealt, teacher_votes
 
@@ -25,6 +27,15 @@ PLAIN = {
     "forest": {"trees": 3},
     "boosting": {"rounds": 2},
     "network": {"steps": 3},
+}
+STUDENT = {
+    "student": "ridge",
+    "graph": 0,
+    "keep": 0.98,
+    "rounds_alone": 0,
+    "straighten": False,
+    "scatter": False,
+    "components": 0,
 }
 CANCER = hr.data.load("breast_cancer").select(["malignant", "mean_radius", "mean_texture"])
 
@@ -155,6 +166,110 @@ def test_a_learner_that_fails_loses_its_own_vote_alone(caplog):
 
 
 @travels
+def patchy(X, y, rng, *, classes):
+    """One that has no score for inputs outside of what it has seen."""
+    middle = X.mean(0)
+
+    def predict(new):
+        far = (np.abs(new - middle) > 2).any(1)
+        return np.where(far[:, None], np.nan, np.tile(np.arange(classes) == y[0], (len(new), 1)))
+
+    return predict
+
+
+def test_a_score_that_is_no_number_loses_the_votes_on_its_input_alone():
+    assert longest(teaching(Learner(patchy), 6), every=2) <= 1
+    X, y = np.zeros((3, 2)), np.array([2, 2, 1])
+    how, far = teaching(Learner(patchy), 1), np.where(np.arange(6)[:, None] == 4, 99.0, 0.0) * np.ones(2)
+    party = Party("one", {"model_input": X, "model_target": y}, np.ones(3))
+    found = teacher_votes({"inputs": far}, party, Stream("a name"), teaching=how)
+    np.testing.assert_array_equal(found.argmax(1), [2, 2, 2, 2, 4 % CLASSES, 2])
+
+
+def with_missing(n=40, k=1):
+    """A table of which the first records lack a value."""
+    schema = Schema((Column("x", "number", low=0, high=1, optional=True), Column("y", "binary", role="target")))
+    y = np.arange(n) % 2
+    x = np.where(np.arange(n) < k, np.nan, 0.2 + 0.6 * y + 0.001 * np.arange(n))
+    return Table(schema=schema, columns={"x": x, "y": y.astype(float)})
+
+
+def test_an_input_without_a_value_is_refused_before_it_is_paid_for():
+    fed = hr.simulate(with_missing(), hr.data.iid(parties=2), seed=0)
+    budget = {"teacher": "ridge", "shards": 3, "epsilon": 3.0, "delta": 1e-5}
+    with pytest.raises(SettingsInvalid, match="1 of 40 inputs lack a value"):
+        pate(fed, inputs=with_missing(), **budget)
+    with pytest.raises(SettingsInvalid, match="2 of 4 inputs"):
+        pate(fed, inputs=np.array([[0.0], [np.inf], [np.nan], [1.0]]), **budget)
+    assert len(fed.ledger) == 0
+
+
+def test_incomplete_records_of_the_servers_table_are_in_neither_part(caplog):
+    fed = hr.simulate(with_missing(), hr.data.iid(parties=2), seed=0)
+    given = {"teacher": "ridge", "shards": 3, "asked": 10, "public": 0.5}
+    test = with_missing(50, 10)
+    with caplog.at_level(logging.WARNING, "hedgerow"):
+        (state,) = pate_votes(fed, test=test, **given)
+    assert "10 of the server's 50 records" in caplog.text
+    np.testing.assert_array_equal(state.pool[:, 0], test["x"][10:30].astype(np.float32))
+    assert held_out(test, given, test.schema)["x"][0] == test["x"][30]
+    seen = watch(given | STUDENT, state, test.schema, test)
+    assert seen["argmax labels right"] == seen["test accuracy"] == 1.0
+
+
+def test_made_up_inputs_lack_no_value():
+    fed = hr.simulate(with_missing(), hr.data.iid(parties=2), seed=0)
+    (state,) = pate_votes(fed, teacher="ridge", shards=2, asked=60)
+    assert np.isfinite(state.pool).all()
+
+
+@pytest.mark.parametrize(
+    "channel", [{"clip": hr.l2(5.0, "party")}, {"compression": hr.compression.Quantised(4)}], ids=lambda one: next(iter(one))
+)
+def test_a_channel_that_changes_votes_is_refused_before_it_is_asked(channel):
+    fed = hr.simulate(CANCER.take(range(60)), hr.data.iid(parties=3), seed=0).protect(**channel)
+    with pytest.raises(UnlawfulChannel, match="clip or compress a party's votes"):
+        pate(fed, teacher="ridge", shards=2, inputs=CANCER.take(range(60, 64)))
+    assert len(fed.ledger) == 0
+
+
+@travels
+def scaling(X, y, rng, *, classes):
+    """A learner that changes what it is given, where it fits and where it predicts."""
+    top = np.abs(X).max(0)
+    X /= top
+    means = np.stack([X[y == k].mean(0) if (y == k).any() else np.full(X.shape[1], 9.0) for k in range(classes)])
+    y[:] = 0
+
+    def predict(new):
+        new /= top
+        return -((new[:, None] - means) ** 2).sum(-1)
+
+    return predict
+
+
+@travels
+def clipping(X, y, rng, *, classes):
+    """One that does not extrapolate, and clips the inputs in place."""
+    low, high = X.min(0), X.max(0)
+    weights = np.linalg.lstsq(np.c_[X, np.ones(len(X))], np.eye(classes)[y], rcond=None)[0]
+    return lambda new: np.c_[np.clip(new, low, high, out=new), np.ones(len(new))] @ weights
+
+
+@pytest.mark.parametrize("fit", [fragile, scaling, clipping])
+def test_learners_that_behave_badly_pass_nothing_on_to_the_next_teacher(fit):
+    assert longest(teaching(Learner(fit), 6), every=2) <= 1
+
+
+def test_what_learners_work_on_in_place_is_their_own():
+    X, y = records()
+    given = X.copy(), y.copy(), INPUTS.copy()
+    learner(Learner(scaling)).votes(*given, None, CLASSES)
+    for was, now in zip((X, y, INPUTS), given, strict=True):
+        np.testing.assert_array_equal(was, now)
+
+
+@travels
 def lost(X, y, rng, *, classes):
     return lambda new: np.full((len(new), classes), np.nan)
 
@@ -245,6 +360,16 @@ def test_parties_as_a_unit_pay_for_all_their_teachers():
         pate(fed, inputs=CANCER.take(range(4)), epsilon=1.0, delta=1e-5, unit="party", noise_at="party")
 
 
+def test_teachers_of_a_cohort_are_those_that_are_expected_of_it():
+    fed = hr.simulate(CANCER.take(range(60)), hr.data.iid(parties=4), seed=0)
+    given = {"teacher": "ridge", "shards": 3, "inputs": CANCER.take(range(60, 70))}
+    assert pate(fed, **given).teachers == 12
+    half = pate(fed.sample(size=2), **given)
+    assert (half.votes.sum(1) == half.teachers).all()
+    assert pate(fed.sample(rate=0.5), **given).teachers == half.teachers == 6
+    assert pate(fed.sample(records=0.5), **given).teachers == 12
+
+
 def test_what_cannot_be_voted_on_is_refused():
     table = Table(
         schema=Schema((Column("x", "number"), Column("y", "number", role="target"))),
@@ -252,7 +377,15 @@ def test_what_cannot_be_voted_on_is_refused():
     )
     with pytest.raises(SchemaInvalid, match="target with classes"):
         pate(hr.simulate(table, hr.data.iid(parties=2), seed=0), inputs=table)
+    schema = Schema((Column("x", "number"), Column("y", "category", levels=("only",), role="target")))
+    one = Table(schema=schema, columns={"x": np.arange(4.0), "y": np.zeros(4, np.int16)})
+    with pytest.raises(SchemaInvalid, match="'y' has 1 level"):
+        pate(hr.simulate(one, hr.data.iid(parties=2), seed=0), inputs=one)
     fed = hr.simulate(CANCER.take(range(60)), hr.data.iid(parties=3), seed=0)
+    with pytest.raises(SettingsInvalid, match="a pool of one public input"):
+        pate(fed, inputs=CANCER.take(range(1)))
+    with pytest.raises(SettingsInvalid, match="none to measure a student on"):
+        list(pate_votes(fed, test=CANCER.take(range(20)), asked=5, public=0.99))
     with pytest.raises(SettingsInvalid, match="inputs of shape"):
         pate(fed, inputs=np.zeros((3, 5)))
     with pytest.raises(SettingsInvalid, match="asked=9 of 5"):

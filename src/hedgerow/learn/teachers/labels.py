@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,8 @@ from hedgerow.core.arrays import Array
 from hedgerow.data import Schema, Table
 from hedgerow.errors import SettingsInvalid
 
-from ..tensors import made_of, width
 from .learners import Learner, Prediction, learner
+from .pool import inputs_of
 from .published import PublishedLabels, confident_gnmax, gnmax, lnmax
 from .reads import Reads
 from .spread import neighbour_graph, spread_votes
@@ -70,6 +71,7 @@ class VotedLabels:
     sigma : float
         Standard deviation of the noise in each number; zero for exact votes.
     teachers : int
+        Of all parties; in a cohort as many as are expected of it.
     reads : Reads
     schema : Schema
     epsilon, delta : float, optional
@@ -94,9 +96,12 @@ class VotedLabels:
 
     @property
     def sure(self) -> float:
-        """Chance that the noisy maximum is the teachers' choice where all of them agree; it follows from public numbers."""
+        """Chance that the noisy maximum is the teachers' choice where all of them agree; it follows from public numbers.
+
+        NaN where votes without noise are no whole numbers, so that something else has changed them.
+        """
         if self.sigma == 0:
-            return 1.0
+            return 1.0 if whole(self.votes) else math.nan
         z, weight = np.polynomial.hermite_e.hermegauss(80)
         passes = special.log_ndtr(self.teachers / self.sigma + z) * (self.votes.shape[1] - 1)
         return float(weight @ np.exp(passes) / weight.sum())
@@ -172,7 +177,7 @@ class VotedLabels:
         if self.sigma:
             raise SettingsInvalid(
                 f"a published mechanism on votes behind noise of {self.sigma:.4g}.",
-                remedy="It compares exact votes, which only a simulation without noise has. Take labels.student().",
+                remedy="It compares exact votes: ask without noise, in a simulation. For noisy votes take labels.student().",
             )
         return self.votes
 
@@ -186,26 +191,9 @@ class VotedLabels:
         )
 
 
-def inputs_of(given: Table | Array, schema: Schema) -> Array:
-    """Features of a table, with or without its target, as a model reads them; an array of them as it is.
-
-    Raises
-    ------
-    SettingsInvalid (HR-511)
-        An array has another shape than the schema's features; or there is no row.
-    """
-    if isinstance(given, Table):
-        columns = dict(given.columns)
-        columns.setdefault(str(schema.target), np.zeros(len(given)))
-        found: Array = made_of(columns, schema, None, "ranges")["model_input"]
-    else:
-        found = np.asarray(given)
-    if found.shape[1:] != width(schema) or not len(found):
-        raise SettingsInvalid(
-            f"inputs of shape {found.shape}.",
-            remedy=f"Rows of shape {width(schema)}, at least one; or a table of the features.",
-        )
-    return found
+def whole(votes: Array) -> bool:
+    """Whether votes are counts."""
+    return bool((votes == np.rint(votes)).all())
 
 
 def _check_graph(graph: int, keep: float) -> None:

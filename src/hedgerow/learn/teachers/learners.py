@@ -8,7 +8,9 @@ A learner is a marked function of numbers (n, d), classes 0 .. C-1 of shape (n,)
         return lambda new: -((new[:, None] - means) ** 2).sum(-1)
 
 The prediction takes new rows (q, d) and gives scores (q, C), of which the largest is the vote. What is fitted stays at the
-party.
+party. A function may work in place: `Learner` gives it copies, both to fit and to predict, since an array that two teachers
+shared would carry the records of the first to the votes of the second. Nor may anything else: it keeps nothing from one call
+for the next, and its randomness is `rng`.
 
     name          fits                                                                  settings
     ridge         least squares on indicators of the classes                            penalty
@@ -33,6 +35,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.core.columns import placed
 from hedgerow.core.question import may_travel, travels
 from hedgerow.errors import ModelInvalid, SettingsInvalid, suggestion
 
@@ -65,16 +68,16 @@ class Learner:
             )
 
     def __call__(self, X: Array, y: Array, rng: np.random.Generator, classes: int) -> Prediction:
-        """Fit. Records of one class, or none, are nothing to fit: their class, or none, is what is predicted.
+        """Fit copies of what is given. Records of one class, or none, are nothing to fit: that class, or none, is predicted.
 
-        A learner that `takes_votes` may be given whole votes (n, C) in the place of classes.
+        A learner that `takes_votes` may be given whole votes (n, C) in the place of classes. The prediction is of copies too.
         """
         seen = np.unique(y) if y.ndim == 1 else None
         if seen is not None and len(seen) < 2:
             scores = np.bincount(seen, minlength=classes).astype(float)
             return lambda new: np.tile(scores, (len(new), 1))
-        made: Prediction = self.fit(X, y, rng, classes=classes, **dict(self.settings))
-        return made
+        made: Prediction = self.fit(_copy(X), _copy(y), rng, classes=classes, **dict(self.settings))
+        return lambda new: made(_copy(new))
 
     @property
     def takes_votes(self) -> bool:
@@ -82,21 +85,24 @@ class Learner:
         return self.fit in (ridge, kernel)
 
     def votes(self, X: Array, y: Array, inputs: Array, rng: np.random.Generator, classes: int) -> Array:
-        """Fit, and return the classes of inputs (q, d), shape (q,).
+        """Fit, and return the classes of inputs (q, d), shape (q,); -1 where a score is no number.
 
         Raises
         ------
         ModelInvalid (HR-510)
-            The learner predicts something of another shape, or what is no number.
+            The learner predicts something of another shape.
         """
         scores = np.asarray(self(X, y, rng, classes)(inputs))
-        if scores.shape != (len(inputs), classes) or np.isnan(scores).any():
-            raise ModelInvalid(
-                f"{self} predicts {scores.dtype} of shape {scores.shape}.",
-                remedy=f"A score for each of {classes} classes and each row: shape ({len(inputs)}, {classes}).",
-            )
-        found: Array = scores.argmax(1)
+        if scores.shape != (len(inputs), classes):
+            raise self._unscored(scores, len(inputs), classes)
+        found: Array = np.where(np.isnan(scores).any(1), -1, scores.argmax(1))
         return found
+
+    def _unscored(self, scores: Array, q: int, classes: int) -> ModelInvalid:
+        return ModelInvalid(
+            f"{self} predicts {scores.dtype} of shape {scores.shape}.",
+            remedy=f"A score, which is a number, for each of {classes} classes and each row: shape ({q}, {classes}).",
+        )
 
     def __str__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self.settings)
@@ -132,6 +138,10 @@ def learner(given: Learner | str | Mapping[str, Any], **settings: Any) -> Learne
     return made
 
 
+def _copy(array: Array) -> Array:
+    return placed(np.array(array, order="C"))
+
+
 def _named(name: str) -> Callable[..., Any]:
     if ":" not in name:
         if name not in LEARNERS:
@@ -150,7 +160,8 @@ def _try(made: Learner) -> None:
     """Fit made-up records: what fails whatever the records are fails here, and not at the parties, where it would be silent."""
     X, y = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12) % 3
     try:
-        made.votes(X, y, X[:4], np.random.default_rng(0), 3)
+        if (made.votes(X, y, X[:4], np.random.default_rng(0), 3) < 0).any():
+            raise made._unscored(np.full((4, 3), np.nan), 4, 3)
     except ModelInvalid:
         raise
     except Exception as error:

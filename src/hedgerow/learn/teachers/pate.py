@@ -20,9 +20,9 @@ epsilon 2, of 99.0 % at 1 and of 98.8 % at 0.5. Settings were chosen on the publ
 Releases : V, shape (q, C), once.
 State    : none at the parties.
 Unit     : record, l2(sqrt(2 q)); or party, l2(m sqrt(q)) for m teachers of a party. Persons at c parties need c times the
-           bound. Source   : Papernot et al. 2017, section 2; 2018, section 4. Differs: whole vectors in place of their argmax,
-           accounting that needs no votes, and shards by independent chance (`votes`). The mechanisms as published are in
-           `published`, for comparison.
+           bound.
+Source   : Papernot et al. 2017, section 2; 2018, section 4. Differs: whole vectors in place of their argmax, accounting that
+           needs no votes, and shards by independent chance (`votes`). The mechanisms as published are in `published`.
 """
 
 from __future__ import annotations
@@ -43,15 +43,16 @@ from hedgerow.core.mechanism import Position
 from hedgerow.core.whole import in_steps
 from hedgerow.data import Schema, Table, complete_cases, load
 from hedgerow.display import displayed
-from hedgerow.errors import SchemaInvalid, SettingsInvalid, suggestion
+from hedgerow.errors import SchemaInvalid, SettingsInvalid, UnlawfulChannel, suggestion
 from hedgerow.privacy.level import noise_level
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.report import Outcome
 
 from ..tensors import columns_of, inputs_and_target
 from ..tensors import settings as reading_settings
-from .labels import Student, VotedLabels, inputs_of
+from .labels import Student, VotedLabels, whole
 from .learners import Learner, learner
+from .pool import held_out, inputs_of, pool_of, public_part
 from .published import PUBLISHED, as_published
 from .reads import Reads
 from .votes import ALL, Teaching, bound_of, teacher_votes
@@ -80,6 +81,7 @@ class VoteState:
     sigma : float
         Standard deviation of the noise in each number; zero where votes are exact.
     teachers : int
+        Of all parties; in a cohort as many as are expected of it, since who is in it may be the server's secret.
     """
 
     round: int
@@ -97,7 +99,9 @@ class VoteState:
     with_test=True,
     outcome=lambda federation, settings, state: outcome(federation, settings, state),
     watch=lambda settings, state, schema, test: watch(settings, state, schema, test),
-    score=lambda settings, state, schema, table: student_of(settings, state, schema).accuracy(_rest(table, settings)),
+    score=lambda settings, state, schema, table: student_of(settings, state, schema).accuracy(
+        held_out(table, settings, schema)
+    ),
     metric=lambda schema: ("accuracy", True),
     case=lambda: Case(
         load("breast_cancer").select(["malignant", "mean_radius", "mean_texture", "mean_smoothness"]).take(range(90)),
@@ -143,7 +147,7 @@ def pate_votes(
         Public inputs that are asked about, drawn from the pool by the server's own randomness.
     public : float
         In (0, 1): the first part of the server's table whose features are the public pool, without its labels; the student is
-        measured on the rest. Without a table inputs are made up from the schema.
+        measured on the rest. Records that lack a value are left out of both. Without a table inputs are made up.
     straighten, scatter : bool
         Images are moved upright, and seen through fixed wavelets, by teachers and student.
     components : int
@@ -166,7 +170,7 @@ def pate_votes(
     rounds_alone : int
         Of the student: rounds of self-training.
     inputs : table or array, optional
-        The public pool, in place of the server's table: a table with the features, or an array (N, ...) of them.
+        The public pool, in place of the server's table: a table with the features, or an array (N, ...) of them; all finite.
     start : VoteState, optional
         Continue after this state, which is the last one.
 
@@ -178,8 +182,10 @@ def pate_votes(
     Raises
     ------
     SettingsInvalid (HR-511), ModelInvalid (HR-510), SchemaInvalid (HR-409), BudgetInvalid (HR-214), SlotFilled (HR-212)
+    UnlawfulChannel (HR-211)
         Before any party is asked.
     """
+    _check_channel(federation)
     teaching = teaching_of(federation, teacher, shards, straighten=straighten, scatter=scatter, components=components)
     _check_student(graph, student, keep, rounds_alone)
     if unit == "party" and noise_at == "party":
@@ -190,7 +196,7 @@ def pate_votes(
     if start is not None:
         return
     schema = federation.schema
-    pool, chosen = _pool(federation, schema, inputs, test, public, asked)
+    pool, chosen = pool_of(federation, schema, inputs, test, public, asked)
     features = teaching.reads.public(pool)
     told = features | {"inputs": features["inputs"][chosen]}
     federation = complete_cases(federation, columns_of(schema), count=epsilon is None and not federation.protection.noisy)
@@ -198,6 +204,7 @@ def pate_votes(
     prepared = federation.prepare(inputs_and_target, **given)
     handle = BudgetShares(epsilon, delta, noise_at, least).handles(prepared, {"votes": Share(1.0)}, begins=True)["votes"]
     counts = [teaching.teachers(name) for name in federation.names]
+    expected = max(1, round(sum(counts) * federation.expected_size / len(counts)))
     bound = bound_of(len(chosen), max(counts), unit, handle.protection.law)
     sigma = (
         noise_level(handle, in_steps(bound) if unit == "record" else bound, "", len(chosen) * teaching.classes)
@@ -205,7 +212,7 @@ def pate_votes(
         else 0.0
     )
     votes = np.asarray(handle.sum(partial(teacher_votes, teaching=teaching), told, bound=bound))
-    yield VoteState(1, votes, chosen, pool, sigma, sum(counts))
+    yield VoteState(1, votes, chosen, pool, sigma, expected)
 
 
 def pate(
@@ -229,7 +236,8 @@ def pate(
     Parameters
     ----------
     inputs : table or array
-        The public pool: a table with the features of the schema, or an array (N, ...) of them as a model reads them.
+        The public pool: a table with the features of the schema, or an array (N, ...) of them as a model reads them. No value
+        is missing: an input without one is refused before it is paid for.
     teacher : Learner, str or mapping
         What each shard fits: a name of `hedgerow.learn.teachers.LEARNERS`, `package.module:function`, a mapping with `name` and
         settings, or a `Learner`; or a mapping from party to one of these, with "others" for those that are not named.
@@ -275,6 +283,11 @@ def teaching_of(federation: Federation, teacher: Any, shards: Any, **reads: Any)
         raise SchemaInvalid("PATE needs a target with classes.", remedy="Declare a category or a binary column as the target.")
     column = schema[schema.target]
     classes = len(column.levels) if column.kind == "category" else 2
+    if classes < 2:
+        raise SchemaInvalid(
+            f"the target {column.name!r} has {classes} level, on which there is nothing to vote.",
+            remedy="Declare all of its levels, two at least.",
+        )
     many = isinstance(teacher, Mapping) and "name" not in teacher
     learners = {name: learner(one) for name, one in (teacher.items() if many else [(ALL, teacher)])}
     counts = dict(shards) if isinstance(shards, Mapping) else {ALL: shards}
@@ -292,40 +305,20 @@ def teaching_of(federation: Federation, teacher: Any, shards: Any, **reads: Any)
     return Teaching(Reads.of(schema, **reads), tuple(sorted(found[0].items())), tuple(sorted(found[1].items())), classes)
 
 
+def _check_channel(federation: Federation) -> None:
+    """Refuse a channel that clips or compresses a party's votes: they would no longer be whole, nor those of its teachers."""
+    if federation.protection.clip is not None or federation.protection.compressed:
+        raise UnlawfulChannel(
+            "votes are bounded by the number of inputs that are asked; the channel would clip or compress a party's votes.",
+            remedy="Leave clip and compression out: federation.protect(mechanism=Gaussian(1.1)), or epsilon and delta.",
+        )
+
+
 def _check_student(graph: int, student: Any, keep: float, rounds_alone: int) -> None:
     """Refuse before anything is paid for what would fail afterwards."""
     if graph < 0 or not 0 <= keep < 1 or rounds_alone < 0:
         raise SettingsInvalid(f"{graph=}, {keep=}, {rounds_alone=}.", remedy="None is below zero, and keep is below one.")
     learner(student)
-
-
-def _pool(
-    federation: Federation, schema: Schema, inputs: Any, test: Table | None, public: float, asked: int
-) -> tuple[Array, Array]:
-    """All public inputs (N, ...), and which of them are asked (q,), in order."""
-    if not 0 < public < 1 or isinstance(asked, bool) or asked < 1:
-        raise SettingsInvalid(f"{public=}, {asked=}.", remedy="public is between 0 and 1, and at least one input is asked.")
-    if inputs is not None:
-        pool = inputs_of(inputs, schema)
-    elif test is not None:
-        pool = inputs_of(test.take(range(_first(test, public))), schema)
-    else:
-        made = schema.synthetic(asked, np.random.default_rng(federation.stream(1, "made-up inputs").integers(2**62)))
-        pool = inputs_of(Table(schema=schema, columns=made), schema)
-    if asked > len(pool):
-        raise SettingsInvalid(f"asked={asked} of {len(pool)} public inputs.", remedy="Ask about fewer, or bring more.")
-    drawn = federation.stream(1, "which public inputs are asked").random(len(pool))
-    return pool, np.sort(np.argsort(drawn, kind="stable")[:asked])
-
-
-def _first(table: Table, public: float) -> int:
-    return max(1, round(public * len(table)))
-
-
-def _rest(table: Table, settings: Mapping[str, Any]) -> Table:
-    """The part of the server's table that is not public."""
-    rest = table.take(range(_first(table, settings["public"]), len(table)))
-    return rest if len(rest) else table
 
 
 # ---- what is shown --------------------------------------------------------------------------------------------------
@@ -355,11 +348,11 @@ def watch(settings: Mapping[str, Any], state: VoteState, schema: Schema, test: T
     if test is None:
         return {}
     found = student_of(settings, state, schema)
-    pool = test.take(range(_first(test, settings["public"])))
+    pool = public_part(test, schema, settings["public"])
     truth = np.asarray(pool[str(schema.target)]).astype(int)
     known = len(truth) == len(state.pool)  # not where a study is only tried, on made-up inputs
     return {
-        "test accuracy": found.accuracy(_rest(test, settings)),
+        "test accuracy": found.accuracy(held_out(test, settings, schema)),
         "argmax labels right": float((state.votes.argmax(1) == truth[state.asked]).mean()) if known else math.nan,
         "public inputs right": float((found.pool == truth).mean()) if known else math.nan,
     }
@@ -375,10 +368,11 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: VoteStat
         ("public inputs", float(len(state.pool))),
         ("of which asked", float(len(state.asked))),
         ("standard deviation of the noise in a count", state.sigma),
-        ("chance that the largest number is right where all teachers agree", labels.sure),
     ]
+    if not math.isnan(labels.sure):
+        rows.append(("chance that the largest number is right where all teachers agree", labels.sure))
     tables = {"Votes": pandas.DataFrame(rows, columns=["", "value"])}
-    if not state.sigma:
+    if not state.sigma and whole(state.votes):
         tables[PUBLISHED] = pandas.DataFrame(
             [
                 (one.mechanism, len(one.labels), one.epsilon, str(one.dependent))

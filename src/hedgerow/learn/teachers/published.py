@@ -5,8 +5,12 @@
     LNMax       argmax_c of V[i, c] + Lap(1 / gamma)
 
 GNMax is what is left of whole noisy votes when all but the largest number is thrown away, at the same data-independent cost.
-Only accounting by the votes themselves makes it cheaper, and that number is a secret (`account`). Confident-GNMax needs the
-largest exact total of every input; a server behind secure aggregation, or that gets votes with noise, does not have it.
+Only accounting by the votes themselves makes it cheaper, and that number is a secret (`account`).
+
+All three need the exact total of every input, to which somebody who sees it adds the noise. A server without secure aggregation
+has it, and one behind secure aggregation has it as well where no noise was added before the sum: that hides the parties' parts
+and not their total. A server that gets noisy votes does not have it. So these mechanisms rest on trust in the server, and they
+are answered here from votes without noise, in a simulation, for comparison.
 
 Source: Papernot et al. 2017, section 2.1; 2018, Algorithms 1 and 2. Sempere 2024, 4.1.2, writes the noise inside the argument
 of n_j, and its scale both as gamma and as 1 / gamma: it is n_j(x) + Lap(1 / gamma).
@@ -93,8 +97,8 @@ def lnmax(votes: Array, gamma: float, *, delta: float = 1e-5, seed: int | None =
     return _made(f"LNMax({gamma:g})", np.arange(len(votes)), labels, free, curve, delta)
 
 
-PUBLISHED = "As published, on exact votes that only a simulation has"
-"""Title of the table of a report."""
+PUBLISHED = "As published, on exact votes, for comparison"
+"""Title of the table of a report, where votes were asked without noise."""
 
 
 def as_published(votes: Array, teachers: int) -> tuple[PublishedLabels, ...]:
@@ -118,7 +122,7 @@ def _exact(votes: Array, **scales: float) -> Array:
     if found.ndim != 2 or not (found == np.rint(found)).all() or found.min(initial=0.0) < 0:
         raise SettingsInvalid(
             "a published mechanism on votes that are no whole numbers, as votes behind noise are.",
-            remedy="It compares exact votes, which only a simulation without noise has. Take labels.student().",
+            remedy="It compares exact votes: ask without noise, in a simulation. For noisy votes take labels.student().",
         )
     for name, value in scales.items():
         if not value > 0:

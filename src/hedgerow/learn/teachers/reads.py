@@ -101,12 +101,12 @@ class Reads:
     def public(self, pool: Array) -> dict[str, Array]:
         """Features of public inputs (N, ...) as `inputs`, (N, d); with components, `middle` and `basis` besides.
 
-        Those of the last pool are kept: the question and its students read the same.
+        Those of the last pool are kept: the question and its students read the same numbers, in copies of their own.
         """
         key = self, pool.shape, blake2b(np.ascontiguousarray(pool).tobytes()).digest()
         if not (_made and _made[0][0] == key):
             _made[:] = [(key, self._public(pool))]
-        return dict(_made[0][1])
+        return {name: array.copy() for name, array in _made[0][1].items()}
 
     def _public(self, pool: Array) -> dict[str, Array]:
         rows = self.plain(pool)

@@ -14,9 +14,11 @@ l1 m q.
 
 So that this is true of every number that leaves:
 
-    one-hot rows      are made of class numbers; a learner that fails, or returns nonsense, loses its own teacher's vote alone
+    one-hot rows      are made of class numbers; a learner that fails, or returns nonsense, loses its own teacher's votes alone,
+                      and one whose scores of some inputs are no numbers loses its votes on these
     no vote           of a shard without records is given to each class in turn, whatever the others hold
     randomness        of each teacher is a stream of its own, drawn before anything of the records is looked at
+    no array          is shared by two teachers: learners get copies of the public inputs, and may work in place
     last bits         a teacher computes with its own records only, at places of their own in memory, and its features as well
     whole numbers     votes add up exactly, and noise is added on a grid of which one is a whole multiple
 
@@ -121,8 +123,9 @@ def dealt(rng: Any, n: int, shards: int) -> Array:
 
 
 def _vote(public: Mapping[str, Array], party: Party, rows: Array, seed: int, number: int, teaching: Teaching) -> Array:
-    """The classes (q,) for which one teacher votes; without a model each class in turn."""
+    """The classes (q,) for which one teacher votes; each class in turn without a model, and where its scores are no numbers."""
     inputs, classes = public["inputs"], teaching.classes
+    none = (np.arange(len(inputs)) + number) % classes
     if len(rows):
         try:
             x = teaching.reads.features(placed(np.asarray(party["model_input"])[rows]), public)
@@ -130,13 +133,12 @@ def _vote(public: Mapping[str, Array], party: Party, rows: Array, seed: int, num
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 found = teaching.learner(party.id).votes(x, y, inputs, np.random.default_rng(seed), classes)
-            if ((found >= 0) & (found < classes)).all():
-                return found
+            return np.where((found >= 0) & (found < classes), found, none)
         except (Exception, SystemExit) as error:  # of one shard's records; the others' votes must not follow from it
             log.warning(
                 "a teacher of %s has no model and votes for each class in turn: %s: %s", party.id, type(error).__name__, error
             )
-    return (np.arange(len(inputs)) + number) % classes
+    return none
 
 
 def bound_of(q: int, most: int, unit: Unit, law: str | None) -> Bound:

@@ -33,6 +33,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, complete_cases
+from hedgerow.data.synthetic_table import Provenance
 from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn.settings import Weighting
@@ -40,7 +41,6 @@ from hedgerow.learn.training import mean_of, weighting_of
 from hedgerow.report import Outcome
 
 from ..conditions import Conditions
-from ..table import Provenance
 from .adversarial import GanPlan, train_gan
 from .encoding import RowEncoding
 from .made import NetworkSynthesizer

@@ -29,13 +29,13 @@ from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
 from hedgerow.data import Schema, complete_cases
+from hedgerow.data.synthetic_table import Provenance
 from hedgerow.display import displayed
 from hedgerow.learn.records.clipped import clipped_sum
 from hedgerow.learn.records.clipping import Clipping
 from hedgerow.learn.records.dpsgd import GradientStep, protected, unclipped
 from hedgerow.report import Outcome
 
-from ..table import Provenance
 from .adversarial import level_loss
 from .ctgan import Ctgan
 from .encoding import RowEncoding

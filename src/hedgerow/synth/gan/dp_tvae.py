@@ -30,13 +30,13 @@ from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
 from hedgerow.data import Schema, complete_cases
+from hedgerow.data.synthetic_table import Provenance
 from hedgerow.display import displayed
 from hedgerow.learn.records.clipping import Clipping
 from hedgerow.learn.records.dpsgd import GradientStep, protected, unclipped
 from hedgerow.report import Outcome
 
 from ..conditions import Conditions
-from ..table import Provenance
 from .encoding import RowEncoding
 from .made import NetworkSynthesizer
 from .modes import Modes, found_behind_noise, modes_of, modes_table

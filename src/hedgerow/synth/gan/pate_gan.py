@@ -42,12 +42,12 @@ from hedgerow.core.mechanism import Position
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, minds_missing, travels
 from hedgerow.data import Schema, complete_cases
+from hedgerow.data.synthetic_table import Provenance
 from hedgerow.display import displayed
 from hedgerow.learn.records.dpsgd import unclipped
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.report import Outcome
 
-from ..table import Provenance
 from .adversarial import BETAS, level_loss
 from .ctgan import Ctgan
 from .encoding import RowEncoding

@@ -9,11 +9,11 @@ from typing import Any
 from hedgerow.core.declaration import Case
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, load
+from hedgerow.data.synthetic_table import Provenance
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel
 
 from ..codes import Codes
 from ..synthesizer import provenance
-from ..table import Provenance
 from .encoding import RowEncoding
 
 BINS = 64

@@ -30,6 +30,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, minds_missing, travels
 from hedgerow.data import Schema, complete_cases
+from hedgerow.data.synthetic_table import Provenance
 from hedgerow.display import displayed
 from hedgerow.learn.settings import Weighting
 from hedgerow.learn.training import mean_of, weighting_of
@@ -37,7 +38,6 @@ from hedgerow.learn.weighting import weighed
 from hedgerow.report import Outcome
 
 from ..conditions import Conditions
-from ..table import Provenance
 from .adversarial import own_rows
 from .encoding import RowEncoding
 from .made import NetworkSynthesizer

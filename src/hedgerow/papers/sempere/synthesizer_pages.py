@@ -18,7 +18,7 @@ from hedgerow.report import Curve, Grid, Outcome, Series
 from hedgerow.synth.metrics import ks_complement, tv_complement
 from hedgerow.synth.tstr import MADE, tstr
 
-from .beside import MadeBesideState, flat
+from .synthesizers import MadeBesideState, flat
 from .ways import ways_named
 
 THEMSELVES, ANOTHER = "the records themselves", "the held-out records"
